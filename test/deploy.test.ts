@@ -16,7 +16,7 @@ function exposed(): Set<string> {
   return new Set(found.replaceAll('${raft}', 'flotilla_raft_').split('\n'))
 }
 
-test('every alert rests on metrics that the program exposes, and says what to do', () => {
+test('every alert uses metrics of the program, and says what to do', () => {
   const rules = parse(read('prometheus/rules.yml')) as {
     groups: { rules: { alert?: string; expr: string; annotations?: Record<string, string> }[] }[]
   }
@@ -33,7 +33,7 @@ test('every alert rests on metrics that the program exposes, and says what to do
   expect(silent.map(({ alert }) => alert)).toEqual([])
 })
 
-test('every panel of the dashboard rests on metrics that the program exposes, and has a place of its own', () => {
+test('every panel of the dashboard uses metrics of the program, and overlaps no other', () => {
   const { panels } = JSON.parse(read('grafana/flotilla.json')) as {
     panels: {
       type: string
@@ -61,7 +61,7 @@ test('every panel of the dashboard rests on metrics that the program exposes, an
   expect(overlapping.map(({ title }) => title)).toEqual([])
 })
 
-test('deploy/check.sh judges what it has tools for, and names what it did not judge', () => {
+test('deploy/check.sh checks what it has tools for, and names the skipped checks', () => {
   const told = execFileSync(join(root, 'deploy/check.sh'), { encoding: 'utf8' })
   expect(told).toMatch(/^0 wrong, \d+ not run$/m)
   const judged = told.trim().split('\n').slice(0, -1)
@@ -69,7 +69,7 @@ test('deploy/check.sh judges what it has tools for, and names what it did not ju
   expect(judged.length).toBe(13)
 })
 
-test('units, compose file and README use verbs and flags that there are', () => {
+test('units, compose file and README use existing verbs and flags', () => {
   const text = [
     read('README.md'),
     read('systemd/flotilla-controller@.service'),

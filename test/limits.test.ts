@@ -333,7 +333,7 @@ at most 15 at a stretch, in turns with the work for everybody else (\`node bench
 ${parts.join('\n')}`
 }
 
-test('docs/internals/limits.md holds the figures of the code', () => {
+test('docs/internals/limits.md has the values of the code', () => {
   if (process.env['FLOTILLA_RECORD'] === '1') writeFileSync(page, text())
   expect(readFileSync(page, 'utf8'), 'FLOTILLA_RECORD=1 writes it anew').toBe(text())
 })
@@ -567,7 +567,7 @@ program. Answers with 429 and 503 carry \`Retry-After\`. [Limits in the code](..
 ${parts.join('\n')}`
 }
 
-test('docs/reference/limits.md holds the figures of the code that callers meet', () => {
+test('docs/reference/limits.md has the values of the code for callers', () => {
   if (process.env['FLOTILLA_RECORD'] === '1') writeFileSync(callersPage, callersText())
   expect(readFileSync(callersPage, 'utf8'), 'FLOTILLA_RECORD=1 records it').toBe(callersText())
 })
@@ -579,7 +579,7 @@ function optionDefaults(): Map<string, string> {
   return new Map([...rows].map(([, key = '', value = '']) => [key, value.trim()]))
 }
 
-test('a limit that is an option has its figure in configuration.md alone', () => {
+test('a limit with an option has its value only in configuration.md', () => {
   const options = optionDefaults()
   expect(options.get('log.lowSpaceBytes')).toBe('67108864')
   for (const [place, option] of Object.entries(configured)) {
@@ -610,7 +610,7 @@ const units: Readonly<Record<string, number>> = {
   GiB: 1024 ** 3,
 }
 
-test('where a document gives the figure of an option, it is its default', () => {
+test('a document that gives the value of an option gives its default', () => {
   const options = optionDefaults()
   const wrong: string[] = []
   let seen = 0

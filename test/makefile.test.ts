@@ -69,7 +69,7 @@ function installAsNpm9(): void {
   script(join(folder, 'programs/node'), '#!/bin/sh\necho v20.19.2\n')
 }
 
-test('make installs into a folder of the project itself', () => {
+test('make installs into a folder of the project', () => {
   const { status, output } = make('build')
   expect(output).toContain('npm was run')
   expect(output).toContain('tsc was run')
@@ -88,7 +88,7 @@ test('make refuses to install through a symbolic link, which would empty the fol
   expect(existsSync(join(other, 'installed'))).toBe(true)
 })
 
-test('make quickstart and the launcher find Node 24 where npm made no link to it', () => {
+test('make quickstart and the launcher find Node 24 if npm made no link to it', () => {
   installAsNpm9()
   script(join(project, 'bin/flotilla'), readFileSync(join(root, 'bin/flotilla'), 'utf8'))
   mkdirSync(join(project, 'dist'))
@@ -102,7 +102,7 @@ test('make quickstart and the launcher find Node 24 where npm made no link to it
   }
 })
 
-test('the launcher gives a router room for what it reads, and nothing else more', () => {
+test('the launcher gives a router a larger initial heap, and other verbs none', () => {
   installAsNpm9()
   script(join(project, 'bin/flotilla'), readFileSync(join(root, 'bin/flotilla'), 'utf8'))
   mkdirSync(join(project, 'dist'))
@@ -112,7 +112,7 @@ test('the launcher gives a router room for what it reads, and nothing else more'
   expect(given('run')).not.toContain('old-space')
 })
 
-test('make test runs its programs by Node 24 where npm made no link to it', () => {
+test('make test runs its programs with Node 24 if npm made no link to it', () => {
   installAsNpm9()
   const program = '#!/usr/bin/env node\nconsole.log(process.version, process.argv[3])\n'
   script(join(project, 'node_modules/.bin/vitest'), program)
@@ -126,7 +126,7 @@ test('make test runs its programs by Node 24 where npm made no link to it', () =
   expect(output).not.toContain('v20')
 })
 
-test('make nightly runs each of its parts with its own numbers, and fails when one of them fails', () => {
+test('make nightly runs each of its parts with its numbers, and fails if one of them fails', () => {
   installAsNpm9()
   const bin = join(project, 'node_modules/.bin')
   const fails = 'case $1 in test/zoo/*) exit 1 ;; esac'
@@ -168,7 +168,7 @@ test('the launcher accepts exactly the versions of Node that package.json allows
   expect(accepted).toHaveLength(6)
 })
 
-test('the launcher says what is missing where there is no fit Node', () => {
+test('the launcher says what is missing if no suitable Node is installed', () => {
   script(join(project, 'bin/flotilla'), readFileSync(join(root, 'bin/flotilla'), 'utf8'))
   script(join(folder, 'programs/node'), '#!/bin/sh\necho v20.19.2\n')
   const { status, output } = run(join(project, 'bin/flotilla'), ['version'])
@@ -178,7 +178,7 @@ test('the launcher says what is missing where there is no fit Node', () => {
   expect(status).toBe(1)
 })
 
-test('make test names the tools that are missing, in one sentence before all else', () => {
+test('make test first names the missing tools in one sentence', () => {
   const tools = join(folder, 'tools')
   mkdirSync(tools)
   for (const name of ['sh', 'make']) {

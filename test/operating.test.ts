@@ -13,7 +13,7 @@ import { withoutTest } from './support/titles.ts'
 const proofsPage = pageText('internals/proofs.md')
 const rows = [...proofsPage.matchAll(/^\| (P\d+) \|([^|]+)\|([^|]+)\|([^|]+)\|$/gm)]
 
-test('each of the twenty-five failure modes names the test that shows what Flotilla does about it', () => {
+test('each of the twenty-five failure modes names the test that shows the behavior of Flotilla', () => {
   const names = Array.from({ length: 25 }, (_, at) => `P${at + 1}`)
   expect(rows.map(([, name]) => name)).toEqual(names)
   const proofs = rows.flatMap(([, , , , shown = '']) => {
@@ -32,7 +32,7 @@ test('each page of docs/operate begins with its use and is in the index', () => 
   expect(withoutUse).toEqual([])
 })
 
-test('each permission that reaches further than its name stands in the row of its reach, and no other does', () => {
+test('each far-reaching permission is in the row of its reach, and no other permission is', () => {
   const reaching = permissionReaches
     .filter((reach) => reach !== 'records')
     .map((reach) => grantablePermissions.filter((one) => reachOfPermission(one) === reach).sort())
@@ -46,7 +46,7 @@ test('each permission that reaches further than its name stands in the row of it
   expect(named).toEqual(reaching)
 })
 
-test('each line on what a stolen router can and cannot do names a test that shows it', () => {
+test('each line on the powers of a stolen router names a test that shows it', () => {
   const page = pageText('internals/security.md')
   const [, table = ''] = /\| it \| shown by \|\n\|---\|---\|\n((?:\|[^\n]+\n)+)/.exec(page) ?? []
   const lines = [...table.matchAll(/^\| (can[^|]+) \| ([^|]+) \|$/gm)]

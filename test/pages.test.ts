@@ -17,7 +17,7 @@ test('a decision has the number of its file', () => {
   expect(wrong.map(([page]) => page)).toEqual([])
 })
 
-test('every link of a page leads to a file, and to a heading of it', () => {
+test('every link of a page leads to an existing file and heading', () => {
   expect(pages.length).toBeGreaterThan(30)
   expect(pages.flatMap((page) => brokenLinks(root, page))).toEqual([])
 })
@@ -35,7 +35,7 @@ test('the sidebar lists each page once, with a title', () => {
   expect(titles.filter((title) => title === '')).toEqual([])
 })
 
-test('the sidebar has a section of its own for each folder of docs', () => {
+test('the sidebar has a section for each folder of docs', () => {
   const [more] = sidebarOf(root).slice(-1)
   expect(linksOf(more?.items ?? []).filter((link) => /^\/docs\/.*\//.test(link))).toEqual([])
 })

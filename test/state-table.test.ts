@@ -30,7 +30,7 @@ const table: readonly Transition[] = [
     effects: 'session token issued',
     proofs: [
       'api/second-factors.test.ts > a log-in under a policy that requires a code gives a session that shows the missing factor',
-      'process/people/mfa.ts > API session > is partial on every controller until a code is given on one of them, and full on all at the next request',
+      'process/people/mfa.ts > API session > is partial on every controller until one of them verifies a code, and full on all at the next request',
       'api/external-jwt/second-factor.test.ts > a session whose policy requires an external JWT > is full in each request with a JWT, and partial in each without',
     ],
   },
@@ -57,8 +57,8 @@ const table: readonly Transition[] = [
     proofs: [
       'api/mfa.test.ts > a session > of an identity with MFA is partial until it gets a code, as is each of its other sessions',
       'api/mfa.test.ts > a session > is completed by each recovery code once',
-      'process/people/mfa.ts > API session > is partial on every controller until a code is given on one of them, and full on all at the next request',
-      'process/people/mfa.ts > One code given to two controllers at the same moment > completes exactly one session, whether it is time-based or for recovery',
+      'process/people/mfa.ts > API session > is partial on every controller until one of them verifies a code, and full on all at the next request',
+      'process/people/mfa.ts > One code sent to two controllers at the same moment > completes exactly one session, for a time-based and for a recovery code',
       'api/external-jwt/second-factor.test.ts > a session whose policy requires an external JWT > is full in each request with a JWT, and partial in each without',
     ],
   },
@@ -98,7 +98,7 @@ const table: readonly Transition[] = [
     effects: 'detail gives provisioningUrl and recoveryCodes',
     proofs: [
       'api/mfa.test.ts > an MFA enrollment > shows its secret and recovery codes once begun, and does not affect sessions',
-      'process/people/mfa.ts > MFA enrollment > begun on one controller is begun again and verified on others, enabled on all, and begun a second time on none',
+      'process/people/mfa.ts > MFA enrollment > started on one controller can be restarted and verified on others, is enabled on all, and cannot be started again',
     ],
   },
   {
@@ -111,7 +111,7 @@ const table: readonly Transition[] = [
     effects: '409',
     proofs: [
       'api/mfa.test.ts > an MFA enrollment > is verified by a time-based code, not by a recovery code, and then shows its secrets no more',
-      'process/people/mfa.ts > MFA enrollment > begun on one controller is begun again and verified on others, enabled on all, and begun a second time on none',
+      'process/people/mfa.ts > MFA enrollment > started on one controller can be restarted and verified on others, is enabled on all, and cannot be started again',
     ],
   },
   {
@@ -125,7 +125,7 @@ const table: readonly Transition[] = [
     proofs: [
       'api/mfa.test.ts > an MFA enrollment > is verified by a time-based code, not by a recovery code, and then shows its secrets no more',
       'api/mfa.test.ts > recovery codes > are shown for a time-based code in the body or the header, not for a recovery code',
-      'process/people/mfa.ts > MFA enrollment > begun on one controller is begun again and verified on others, enabled on all, and begun a second time on none',
+      'process/people/mfa.ts > MFA enrollment > started on one controller can be restarted and verified on others, is enabled on all, and cannot be started again',
     ],
   },
   {
@@ -139,7 +139,7 @@ const table: readonly Transition[] = [
     proofs: [
       'api/mfa.test.ts > an MFA enrollment > once verified is ended only by a time-based code or a recovery code',
       'api/mfa.test.ts > an MFA enrollment > can be restarted with a new secret or ended without a code until it is verified',
-      'process/people/mfa.ts > MFA enrollment > ended by its holder on one controller asks for no code on any',
+      'process/people/mfa.ts > MFA enrollment > ended by its holder on one controller requires no code on any',
     ],
   },
   {
@@ -152,7 +152,7 @@ const table: readonly Transition[] = [
     effects: '',
     proofs: [
       'api/mfa.test.ts > an administrator > removes MFA of an identity in any state, and its sessions then need no code',
-      'process/people/mfa.ts > MFA enrollment > removed by an administrator lets sessions that waited for a code go on, on every controller',
+      'process/people/mfa.ts > MFA enrollment > removed by an administrator completes waiting sessions on every controller',
     ],
   },
   {
@@ -165,7 +165,7 @@ const table: readonly Transition[] = [
     effects: 'all previous codes replaced',
     proofs: [
       'api/mfa.test.ts > recovery codes > are all replaced for a time-based code or a recovery code',
-      'process/people/mfa.ts > MFA recovery codes > used or replaced on one controller open nothing on any, and those that are left are shown by each',
+      'process/people/mfa.ts > MFA recovery codes > used or replaced on one controller are refused on all, and each shows the remaining ones',
     ],
   },
   {
@@ -178,7 +178,7 @@ const table: readonly Transition[] = [
     effects: 'verificationToken generated; of no use yet',
     proofs: [
       'api/cas.test.ts > CA states > none, create: unverified (`isVerified` false), `verificationToken` generated; cannot be used for authentication',
-      'process/people/enrollment.ts > CA > made on one controller is of no use on any until it is verified on another, and then lets in on the third',
+      'process/people/enrollment.ts > CA > created on one controller works on none until it is verified on another, and then on the third',
     ],
   },
   {
@@ -191,7 +191,7 @@ const table: readonly Transition[] = [
     effects: '',
     proofs: [
       'api/cas.test.ts > CA states > unverified, verify with a PEM certificate signed by the CA whose common name equals `verificationToken`: verified',
-      'process/people/enrollment.ts > CA > made on one controller is of no use on any until it is verified on another, and then lets in on the third',
+      'process/people/enrollment.ts > CA > created on one controller works on none until it is verified on another, and then on the third',
     ],
   },
   {
@@ -204,7 +204,7 @@ const table: readonly Transition[] = [
     effects: 'its certificate authenticators are deleted',
     proofs: [
       'api/cas.test.ts > CA states > any, delete: deleted; its certificate authenticators are deleted',
-      'process/people/enrollment.ts > CA > deleted on one controller takes its authenticators, sessions and outstanding enrollments along on every controller',
+      'process/people/enrollment.ts > CA > deleted on one controller loses its authenticators, sessions and outstanding enrollments on every controller',
     ],
   },
   {
@@ -218,7 +218,7 @@ const table: readonly Transition[] = [
     proofs: [
       'api/enrollment/certificates.test.ts > an extended certificate > waits beside the current one, and replaces it once its holder has presented it',
       'fsm/enrolling.test.ts > the certificate of an identity > stays valid during an extension exactly until the new one is verified',
-      'process/people/enrollment.ts > Identity client certificate > enrolled by ott on another controller than it was made on, logs in on the third, is extended beside the present one, and takes its place when it is verified',
+      'process/people/enrollment.ts > Identity client certificate > enrolled with ott on another controller logs in on the third, is extended, and is replaced once the new one is verified',
     ],
   },
   {
@@ -232,7 +232,7 @@ const table: readonly Transition[] = [
     proofs: [
       'api/enrollment/certificates.test.ts > an extended certificate > waits beside the current one, and replaces it once its holder has presented it',
       'fsm/enrolling.test.ts > the certificate of an identity > stays valid during an extension exactly until the new one is verified',
-      'process/people/enrollment.ts > Identity client certificate > enrolled by ott on another controller than it was made on, logs in on the third, is extended beside the present one, and takes its place when it is verified',
+      'process/people/enrollment.ts > Identity client certificate > enrolled with ott on another controller logs in on the third, is extended, and is replaced once the new one is verified',
     ],
   },
   {
@@ -246,8 +246,8 @@ const table: readonly Transition[] = [
     proofs: [
       'api/enrollment/enrolling.test.ts > routers > extend their certificate, and the previous one becomes invalid',
       'fsm/enrolling.test.ts > a router > extends by its current certificate, and the entry invalidates the previous one',
-      'process/people/enrollment.ts > Router certificates > enrolled by erott are extended on another controller, the previous one is refused everywhere from then on, and re-enrolling needs a new token',
-      'process/router-program.test.ts > has its certificates extended, and is known by the new ones',
+      'process/people/enrollment.ts > Router certificates > enrolled with erott are extended on another controller, the previous one is then refused everywhere, and re-enrolling needs a new token',
+      'process/router-program.test.ts > a router renews its certificates, and is accepted with the new ones',
     ],
   },
   {
@@ -261,7 +261,7 @@ const table: readonly Transition[] = [
     proofs: [
       'api/enrollments.test.ts > Outstanding enrollment, none → create > returns a token and a JWT of this controller, and appears at the identity',
       'api/enrollments.test.ts > Outstanding enrollment, none → create > no outstanding enrollment of the same type for the identity, otherwise 409',
-      'process/people/enrollment.ts > Outstanding enrollment > refreshed on another controller opens nothing by its earlier token anywhere, and opens by the new one',
+      'process/people/enrollment.ts > Outstanding enrollment > refreshed on another controller works nowhere with its earlier token, and works with the new one',
     ],
   },
   {
@@ -275,7 +275,7 @@ const table: readonly Transition[] = [
     proofs: [
       'api/enrollments.test.ts > Outstanding enrollment, outstanding or expired → refresh > new JWT generated; previous unusable',
       'api/enrollments.test.ts > Outstanding enrollment, outstanding or expired → refresh > an expired one stays listed until it is refreshed',
-      'process/people/enrollment.ts > Outstanding enrollment > refreshed on another controller opens nothing by its earlier token anywhere, and opens by the new one',
+      'process/people/enrollment.ts > Outstanding enrollment > refreshed on another controller works nowhere with its earlier token, and works with the new one',
     ],
   },
   {
@@ -288,7 +288,7 @@ const table: readonly Transition[] = [
     effects: '',
     proofs: [
       'api/enrollments.test.ts > Outstanding enrollment, outstanding → delete > removes it from the identity',
-      'process/people/enrollment.ts > Outstanding enrollment > deleted on another controller opens nothing anywhere',
+      'process/people/enrollment.ts > Outstanding enrollment > deleted on another controller works nowhere',
     ],
   },
   {
@@ -303,9 +303,9 @@ const table: readonly Transition[] = [
       'api/enrollments.test.ts > Authenticator exists → re-enroll with expiresAt > authenticator deleted; enrollment created: updb gives updb with the same user name',
       'api/certificate-authenticators.test.ts > a certificate given to an identity > is replaced by an ott enrollment when it is re-enrolled',
       'api/cas.test.ts > a certificate of a CA, re-enrolled, leaves an ottca enrollment of that CA in its place',
-      'process/people/enrollment.ts > Authenticator > of a password, enrolled by updb, is re-enrolled as updb: the password opens nothing anywhere, and a new one is set by the new token',
-      'process/people/enrollment.ts > Authenticator > of a certificate of the network is re-enrolled as ott: the certificate is refused everywhere, with its sessions',
-      'process/people/enrollment.ts > Authenticator > of a certificate of a CA is re-enrolled as ottca: the certificate is refused everywhere until it is brought with the new token',
+      'process/people/enrollment.ts > Authenticator > with a password is re-enrolled as updb: the password is refused everywhere, and the new token sets a new one',
+      'process/people/enrollment.ts > Authenticator > with a certificate of the network is re-enrolled as ott: the certificate is refused everywhere, with its sessions',
+      'process/people/enrollment.ts > Authenticator > with a certificate of a CA is re-enrolled as ottca: the certificate is refused everywhere until it is presented with the new token',
     ],
   },
   {
@@ -319,8 +319,8 @@ const table: readonly Transition[] = [
     proofs: [
       'api/routers.test.ts > Edge router enrolled → re-enroll > enrollment required again: a new token each time, never two, other properties unchanged',
       'fsm/routers.test.ts > Edge router enrolled → re-enroll > the certificate is removed, other properties and associations stay, an outstanding token is replaced',
-      'process/people/enrollment.ts > Router certificates > enrolled by erott are extended on another controller, the previous one is refused everywhere from then on, and re-enrolling needs a new token',
-      'process/router-program.test.ts > is disconnected everywhere when it is to enroll again, and online again once it has',
+      'process/people/enrollment.ts > Router certificates > enrolled with erott are extended on another controller, the previous one is then refused everywhere, and re-enrolling needs a new token',
+      'process/router-program.test.ts > a router is disconnected everywhere when it must enroll again, and online again afterwards',
     ],
   },
   {
@@ -380,7 +380,7 @@ const table: readonly Transition[] = [
 /** Transitions that no test proves yet. */
 const unproven: readonly string[] = []
 
-test('every transition of the table is proven by a test, but for those that are named', () => {
+test('every transition of the table is proven by a test, except for the named ones', () => {
   const proofs = table.flatMap((transition) => transition.proofs)
   expect(withoutTest(proofs), 'renamed or gone: name the test that proves it now').toEqual([])
   const lacking = table.filter((transition) => transition.proofs.length === 0)
@@ -418,14 +418,14 @@ test.for(ends)(
     'on a line of its own',
   ])
   const file = 'state-table.test.ts'
-  const title = 'the table has the transitions that are promised, row by row'
+  const title = 'the table has the promised transitions, row by row'
   const proof = `${file} > ${title}`
   const wrong = [proof.slice(0, -1), `${proof}.`, `${file} > block > ${title}`]
   wrong.push(`${file} > T${title.slice(1)}`, `api/${proof}`, file, title)
   expect(withoutTest([proof, ...wrong])).toEqual(wrong)
 })
 
-test('the table has the transitions that are promised, row by row', () => {
+test('the table has the promised transitions, row by row', () => {
   expect(table.map(({ subject, state, trigger }) => ({ subject, state, trigger }))).toEqual(
     readTransitions(),
   )

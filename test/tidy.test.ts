@@ -324,7 +324,7 @@ const roomOf = (file: string): string => file.split('/')[1] ?? ''
 const ofConsole = (file: string): boolean => file.startsWith('src/console/')
 const src = sources('src').filter((file) => !ofConsole(file))
 
-test('no files of the program import each other in a circle, not even for types', () => {
+test('no files of the program import each other in a cycle, not even for types', () => {
   const all = readdirSync(join(root, 'src'), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && /\.tsx?$/.test(entry.name))
     .map((entry) => relative(root, join(entry.parentPath, entry.name)))
@@ -417,7 +417,7 @@ test('the console imports src/client and declared packages only', () => {
   expect(broken).toEqual([])
 })
 
-test('the API client runs in a browser: it reaches no module of Node and no package', () => {
+test('the API client runs in a browser: it imports no module of Node and no package', () => {
   const queue = src.filter((file) => file.startsWith('src/client/'))
   const reached = new Set(queue)
   const broken: string[] = []
@@ -473,13 +473,13 @@ const apiCompositions = new Set([
   'src/controller/service/live-parts.ts',
 ])
 
-test('a subject of the API names the few parts that it needs, and takes no bag of all', () => {
+test('a subject of the API declares its few dependencies, and not the bag of all', () => {
   const broken = src.filter((file) => !apiCompositions.has(file) && bags.test(code(file)))
   expect(broken).toEqual([])
   expect([...apiCompositions].filter((file) => !bags.test(code(file)))).toEqual([])
 })
 
-test('an operation takes the body of its request by the type of its schema', () => {
+test('an operation takes the type of its request body from its schema', () => {
   const cast = /\bcall\.body\b|\bbody\b\)? as\b(?! const)/
   const broken = src
     .filter((file) => /^src\/(api|auth)\//.test(file) && cast.test(code(file)))
@@ -487,7 +487,7 @@ test('an operation takes the body of its request by the type of its schema', () 
   expect(broken).toEqual([])
 })
 
-test('an operation names no refusal that follows from what it is', () => {
+test('an operation declares no refusal that follows from its definition', () => {
   const derived = /\brefusals(?::| =) \[[^\]]*\b(400|413|415|503)\b/
   const broken = src
     .filter((file) => file.startsWith('src/api/') && derived.test(code(file)))
@@ -508,7 +508,7 @@ test('a package has one owning room', () => {
   expect(broken).toEqual([])
 })
 
-test('every package that is imported is a declared dependency, and every dependency is imported and documented', () => {
+test('every imported package is a declared dependency, and every dependency is imported and documented', () => {
   const manifest = JSON.parse(read('package.json')) as Record<string, Record<string, string>>
   const declared = Object.keys(manifest['dependencies'] ?? {})
   const imported = new Set<string>()
@@ -525,7 +525,7 @@ test('every package that is imported is a declared dependency, and every depende
   expect(all.filter((name) => !documented.includes(`\`${name}\``))).toEqual([])
 })
 
-test('the consensus core, apply and the descriptors read no clock, chance, environment or network', () => {
+test('the consensus core, apply and the descriptors use no clock, randomness, environment or network', () => {
   const broken: string[] = []
   for (const file of src) {
     if (!pureRooms.test(file) || drivers.has(file)) continue
@@ -550,7 +550,7 @@ test('the consensus core, apply and the descriptors read no clock, chance, envir
   expect(broken).toEqual([])
 })
 
-test('every file is reached from the program, and none is a catch-all', () => {
+test('every file is reachable from the program, and none is a catch-all', () => {
   const threads = src.filter((file) => /^src\/threads\/\w+-thread\.ts$/.test(file))
   const queue = ['src/main.ts', ...threads]
   const reached = new Set<string>(queue)
@@ -567,7 +567,7 @@ test('every file is reached from the program, and none is a catch-all', () => {
   expect(src.filter((file) => /\/(utils?|helpers?|common|misc)\.ts$/.test(file))).toEqual([])
 })
 
-test('the command line writes to the terminal in one place, where text of others is made printable', () => {
+test('the command line writes to the terminal in one place, which escapes text of others', () => {
   const writers = src.filter(
     (file) => file.startsWith('src/cli/') && /process\.std(out|err)\.write/.test(code(file)),
   )
@@ -579,7 +579,7 @@ test('the command line writes to the terminal in one place, where text of others
   ])
 })
 
-test('nothing is left for later', () => {
+test('the source has no markers of unfinished work', () => {
   const broken: string[] = []
   for (const file of [...src, ...sources('test'), ...sources('bench')]) {
     const text = read(file)
@@ -589,18 +589,18 @@ test('nothing is left for later', () => {
   expect(broken).toEqual([])
 })
 
-test('certificates of peers are read in one file, which knows the calls that never free them', () => {
+test('only one file reads certificates of peers, and avoids the calls that never free them', () => {
   const readers = src.filter((file) => /\.getPeer(X509)?Certificate\(/.test(read(file)))
   expect(readers).toEqual(['src/lib/runtime/peer-certificates.ts'])
 })
 
-test('a file that puts another in the place of a module has modules of its own', () => {
+test('a test that mocks a module has a file name for isolated modules', () => {
   const mocking = sources('test').filter((file) => read(file).includes('vi.' + 'mock('))
   expect(mocking.length).toBeGreaterThan(0)
   expect(mocking.filter((file) => !file.endsWith('.mocked.test.ts'))).toEqual([])
 })
 
-test('a descriptor stays under 80 lines, but for the one that has the most to say', () => {
+test('a descriptor stays under 80 lines, except for the largest one', () => {
   const linesMax: Readonly<Record<string, number>> = { 'src/entities/kinds/identity.ts': 120 }
   const entities = src.filter((file) => file.startsWith('src/entities/'))
   const descriptors = entities.filter((file) => / = defineEntity\(/.test(read(file)))
@@ -612,7 +612,7 @@ test('a descriptor stays under 80 lines, but for the one that has the most to sa
   expect(descriptors.length).toBeGreaterThan(30)
 })
 
-test('the generated message code belongs to the message definitions that stand beside it', () => {
+test('the generated message code matches the message definitions beside it', () => {
   const recorded = read('proto/gen/SOURCES.sha256').trim().split('\n').sort()
   const actual = readdirSync(join(root, 'proto'))
     .filter((name) => name.endsWith('.proto'))

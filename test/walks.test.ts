@@ -86,11 +86,11 @@ function recorded(): Counts {
   return written
 }
 
-test('the counts of each request differ from the record by no more than is tolerated', () => {
+test('the counts of each request differ from the record by no more than the tolerance', () => {
   expect(differences(now, recorded())).toEqual([])
 })
 
-test('a request is counted from its head to its answer, through apply where it writes', () => {
+test('a walk counts a request from its head to its answer, through apply for a write', () => {
   for (const [name, { visits }] of Object.entries(walks)) {
     const files = visits.map(({ file }) => file)
     expect(files[0], name).toBe('src/api/paths.ts')
@@ -100,7 +100,7 @@ test('a request is counted from its head to its answer, through apply where it w
   expect(Object.keys(walks)).toEqual(['write', 'log-in', 'enroll', 'list'])
 })
 
-test('the counts are those of the visits that are listed', () => {
+test('the counts match the listed visits', () => {
   for (const [name, { counts, visits }] of Object.entries(walks)) {
     const files = new Set(visits.map(({ file }) => file))
     const calls = visits.reduce((sum, { functions }) => sum + functions.length, 0)
@@ -109,7 +109,7 @@ test('the counts are those of the visits that are listed', () => {
   }
 })
 
-test('a count beyond the tolerance, or without a record, is named with what to do', () => {
+test('a count beyond the tolerance, or without a record, is reported with what to do', () => {
   const record = { write: { files: 7, returns: 20 } }
   expect(differences({ write: { files: 10, returns: 17 } }, record)).toEqual([])
   expect(differences({ write: { files: 11, returns: 16 } }, record)).toEqual([

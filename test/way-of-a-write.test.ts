@@ -21,23 +21,23 @@ function defines(file: string, message: string): boolean {
   return definitions.some((definition) => text.includes(definition))
 }
 
-test('each message that heads a section is defined in the file named beside it', () => {
+test('each section is headed by a message that is defined in the file named beside it', () => {
   expect(headings.length).toBeGreaterThan(10)
   expect(headings.filter(({ message, file }) => !defines(file, message))).toEqual([])
 })
 
-test('each heading below the title is a message, but for the one over what breaks', () => {
+test('each other heading is a message, except for the one about failures', () => {
   const others = [...page.matchAll(/^##+ (.*)$/gm)].map(([, text = '']) => text)
   expect(others.length - headings.length).toBe(1)
 })
 
-test('each file that is named exists', () => {
+test('each named file exists', () => {
   const files = [...page.matchAll(/`((?:src|proto)\/[\w/.-]+)`/g)].map(([, file = '']) => file)
   expect(files.length).toBeGreaterThan(30)
   expect(files.filter((file) => !existsSync(join(root, file)))).toEqual([])
 })
 
-test('each other message that is named in passing is one of protobuf or of the link', () => {
+test('each other named message is one of protobuf or of the link', () => {
   const sources = ['proto/command.proto', 'proto/mesh.proto', 'src/cluster/link.ts']
   const named = ['ProposeRefused', 'compact']
   for (const message of named) {

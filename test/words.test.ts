@@ -99,7 +99,7 @@ function templateText(node: Tree): string {
 }
 
 describe('A sentence of the program', () => {
-  test('is in the words of the field', () => {
+  test('uses the words of the field', () => {
     const found = sources
       .filter(({ path }) => !replicated.some((folder) => path.startsWith(folder)))
       .flatMap(({ path, tree }) =>
@@ -112,7 +112,7 @@ describe('A sentence of the program', () => {
     expect(found).toEqual([])
   })
 
-  test('is found where it has such a word', () => {
+  test('is reported if it has an old word', () => {
     const tree = treeOf('log.warn({}, `${id} was let in`)')
     expect(sentencesIn(tree).filter((text) => gone.some(([word]) => word.test(text)))).toHaveLength(
       1,
@@ -199,7 +199,7 @@ function countsOf(
   return Object.fromEntries(found.filter(([, times]) => times > 0))
 }
 
-test('words of the old style only become fewer in comments, titles, docs and exported names', () => {
+test('words of the old style only decrease in comments, titles, docs and exported names', () => {
   const counts = oldWords()
   const grown = Object.entries(counts).flatMap(([kind, words]) =>
     Object.entries(words)
@@ -245,7 +245,7 @@ function exportedNames(tree: Tree): string[] {
     .filter((name) => typeof name === 'string')
 }
 
-test('an exported name is defined in one file, but for those that are not yet', () => {
+test('an exported name is defined in one file, except for the recorded ones', () => {
   const files = new Map<string, Set<string>>()
   for (const { path, tree } of sources) {
     // The console is a program of its own, which no other room imports.

@@ -72,7 +72,7 @@ function writeJson(name: string, value: object): void {
   writeFileSync(join(String(out), name), `${JSON.stringify(value, null, 2)}\n`)
 }
 
-/** What npm needs to install and start it; nothing of how it is developed. */
+/** The fields that npm needs to install and start the package, without those for development. */
 function manifest(): Json {
   const all = readJson('package.json')
   const kept = [
@@ -91,22 +91,23 @@ function manifest(): Json {
   return { ...picked, ...bundled, built: commit() }
 }
 
-/** Copies the packages of the lock file, without what would run when they are installed. */
+/** Copies the packages of the lock file, without their install scripts. */
 function bundlePackages(): void {
   rmSync(join(String(out), 'node_modules'), { recursive: true, force: true })
   for (const [path, { inBundle }] of Object.entries(shrinkwrap()['packages'] as Packages)) {
     if (inBundle !== true) continue
     const to = join(String(out), path)
-    // Packages below it have entries of their own.
+    // Nested packages have separate entries.
     const filter = (from: string): boolean => from !== join(root, path, 'node_modules')
     cpSync(join(root, path), to, { recursive: true, filter })
     const { scripts: _, ...kept } = readJson(join(path, 'package.json'))
-    // Without an install script, npm compiles what has a `binding.gyp` unless it is told not to.
+    // Even without an install script, npm compiles a package with a `binding.gyp` unless `gypfile`
+    // is false.
     writeJson(join(path, 'package.json'), { ...kept, gypfile: false })
   }
 }
 
-/** The very versions that were tested, of all that is installed with it. */
+/** Pins the tested versions of everything that is installed with it. */
 function shrinkwrap(): Json {
   const { packages, ...lock } = readJson('package-lock.json')
   const all = Object.entries(packages as Packages)
@@ -114,14 +115,14 @@ function shrinkwrap(): Json {
     .filter(([path, { dev }]) => path !== '' && dev !== true)
     .map(([path, { hasInstallScript: _, ...one }]) => [
       path,
-      // A Node is of one platform: npm takes the one that fits.
+      // A Node binary is for one platform: npm installs the matching one.
       one['optional'] === true ? one : { ...one, inBundle: true },
     ])
   const { built: _, ...own } = manifest()
   return { ...lock, packages: { '': own, ...Object.fromEntries(needed) } }
 }
 
-/** Of what is checked out: a package knows neither folder nor time of its own. */
+/** Version of the checkout, because a package contains neither its folder nor its time. */
 function commit(): Json {
   const told = spawnSync('git', ['show', '-s', '--format=%H %cI', 'HEAD'], {
     cwd: root,

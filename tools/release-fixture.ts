@@ -1,10 +1,12 @@
-// Makes what is kept of a release: `node tools/release-fixture.ts TAG OUT.tgz [DATA.tgz LISTING.json]`.
+// Creates the fixture of a release: `node tools/release-fixture.ts TAG OUT.tgz [DATA.tgz LISTING.json]`.
 //
-// The release is checked out beside this tree, built by its own tools/build-program.ts and packed by npm, which stamps no time
-// of its own: the same tag with the same packages gives the same bytes. The packages that build it are those installed here.
-// Dependencies are left out of the package: tests link those installed here.
-// With DATA.tgz and LISTING.json, test/releases/record-data.ts then runs three controllers of that package and keeps their data
-// folders, with a listing of all that is in them; these are of chance, and differ each time.
+// It checks out the release beside this tree, builds it with the release's tools/build-program.ts
+// and packs it with npm, which adds no timestamp: the same tag with the same packages gives the
+// same bytes. The build uses the packages installed here. The package contains no dependencies:
+// tests link those installed here.
+// With DATA.tgz and LISTING.json, test/releases/record-data.ts then runs three controllers of that
+// package and keeps their data folders, with a listing of their content. Both contain random
+// values, and differ each time.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import {

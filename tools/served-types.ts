@@ -83,7 +83,7 @@ class TypeWriter {
       .map(([name, text]) => `export interface ${name} ${text}`)
   }
 
-  /** @param place name of the component and the members that lead to the schema. */
+  /** @param place name of the component, and the path to the schema. */
   typeOf(document: ServedDocument, schema: ServedSchema, place: string): string {
     const { $ref, enum: values, anyOf, type } = schema
     if ($ref !== undefined) return this.#component(document, $ref)

@@ -1,18 +1,22 @@
-// Shows the way of one request through the source: `node tools/walk.ts [REQUEST] [--list | --json]`, where REQUEST is write,
-// log-in, enroll or list, and all four by default. `make walk` runs it, and test/walks.test.ts holds the counts.
+// Shows the path of one request through the source: `node tools/walk.ts [REQUEST] [--list | --json]`,
+// where REQUEST is write, log-in, enroll or list; all four by default. `make walk` runs it, and
+// test/walks.test.ts checks the counts.
 //
-// Each file of src is instrumented in memory as it is loaded: every function reports that it is entered. Each request has a
-// controller of its own, that of the API tests: the state machine and the pipeline are real, a log that commits at once takes
-// the place of consensus, and nothing crosses a socket. The same kind of request is sent once to warm up, then once to be counted.
+// Each file of src is instrumented in memory as it is loaded: every function reports its entry. Each
+// request gets a separate controller, that of the API tests: the state machine and the pipeline are
+// real, a log that commits at once replaces consensus, and nothing uses a socket. The same kind of
+// request is sent once to warm up, then once to be counted.
 //
-// The walk holds what runs in the asynchronous context of the request until its answer is complete. Timers, duties and threads
-// are no part of it, nor is the write to the store, which follows later. No caller waits for its share of the processor, as the
-// clock would decide whether it does. Certificates are issued in this process, where a running controller has a thread for them.
-// - calls: functions entered, each time they are. A generator is entered when it is first advanced.
-// - functions: the functions entered, each once. Constructors and initializers that are not written as functions are none.
-// - files, folders: where these functions are.
+// The walk contains everything that runs in the asynchronous context of the request until its answer
+// is complete. It leaves out timers, duties and threads, and the later write to the store. No caller
+// waits for its share of the processor, because that would depend on the clock. This process issues
+// certificates; a running controller has a thread for them.
+// - calls: entries of functions. A generator is entered when it is first advanced.
+// - functions: the distinct functions entered, without implicit constructors and initializers.
+// - files, folders: locations of these functions.
 // - rooms: the first folder below src of each file.
-// - visits: the calls in order, taken together as long as they enter the same file. A return from a call is no visit.
+// - visits: the calls in order, where consecutive calls in the same file count once. A return from a
+//   call is no visit.
 // - returns: visits to a file that was visited before.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { readFileSync } from 'node:fs'
@@ -100,7 +104,7 @@ Object.assign(globalThis, {
   },
 })
 
-/** What a timer begins is no part of the walk: how soon it comes depends on the machine. */
+/** A callback of a timer is no part of the walk, because its time depends on the machine. */
 const outsideOfWalks = <T extends typeof setTimeout | typeof setInterval>(set: T): T =>
   Object.assign(
     (run: () => void, delayMs?: number, ...args: []) =>
@@ -125,7 +129,7 @@ const { raiseLevel } = await import('../test/api/support/raise-level.ts')
 const { createCertificateRequest, generatePrivateKeyPem } =
   await import('../src/pki/authority/certificate-request.ts')
 
-/** What is sent to the controller, and answered with success. */
+/** A request to the controller that must be answered with success. */
 interface Sent {
   readonly method: 'GET' | 'POST'
   readonly url: string
@@ -235,7 +239,9 @@ async function walkOf({ prepare }: Request): Promise<Walk> {
   }
 }
 
-/** Whether the request finds a write to the store under way must not depend on the machine. */
+/**
+ * Waits until no write to the store is under way, so that the walk does not depend on the machine.
+ */
 async function untilWritten({ machine }: TestController): Promise<void> {
   for (;;) {
     const { applied, persisted } = machine.progress()

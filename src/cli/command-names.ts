@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import { nearest } from '../config/engine/suggest.ts'
 import { CommandFailure, EXIT_USAGE } from '../controller/failure.ts'
 
-/** Words that other programs use for a command of this one. */
+/** Names that other programs use for a command of this one. */
 const synonyms: Readonly<Record<string, string>> = {
   add: 'create',
   agent: 'controller run',
@@ -33,10 +33,7 @@ export function fullNameOf(command: Command): string {
   return names.join(' ')
 }
 
-/**
- * The mistake of naming a command of a group that does not exist, with the one that was probably
- * meant.
- */
+/** The error for an unknown command in a group, with the command that was probably meant. */
 export function unknownCommand(group: Command, word: string): CommandFailure {
   const meant = group.parent === null ? (synonyms[word.toLowerCase()] ?? null) : null
   const found = meant === null ? commandsLike(group, word) : [`${group.name()} ${meant}`]
@@ -47,7 +44,7 @@ export function unknownCommand(group: Command, word: string): CommandFailure {
   return new CommandFailure(EXIT_USAGE, `unknown command '${word}'; ${hint}`)
 }
 
-/** A near name within the group comes first, then the same word or a near one in any group. */
+/** A similar name in the group comes first, then an equal or similar one in any group. */
 function commandsLike(group: Command, word: string): string[] {
   const inGroup = shownIn(group)
   const all = deepIn(rootOf(group))

@@ -11,8 +11,8 @@ const recordVerbs = new Set(['get', 'list', 'create', 'update', 'delete', 'expla
 const namedVerbs = new Set(['get', 'update', 'delete'])
 
 /**
- * Words that may stand in the place of the last one, which may be empty; never throws, as nobody
- * would see it.
+ * Completions for the last word, which may be empty. Never throws, because nobody would see the
+ * error.
  */
 export async function completions(program: Command, words: readonly string[]): Promise<string[]> {
   const typed = words.at(-1) ?? ''
@@ -45,7 +45,7 @@ async function candidatesFor(
   return await recordWords(command.name(), rest)
 }
 
-/** The option whose value the next word is. */
+/** The option that the next word is the value of. */
 function optionBefore(command: Command, word: string | undefined): Option | undefined {
   return command.options.find(
     ({ long, short, flags }) =>
@@ -81,7 +81,7 @@ function fieldWords({ fields }: Kind, verb: string): string[] {
     .map(({ name, alias, isSecret }) => `${alias ?? name}${isSecret ? '@' : '='}`)
 }
 
-/** Whoever presses a key does not wait long for a cluster that is away. */
+/** Shell completion must be fast even if the cluster does not answer. */
 async function namesOf(kind: Kind): Promise<string[]> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<string[]>((resolve) => {
@@ -94,7 +94,7 @@ async function namesOf(kind: Kind): Promise<string[]> {
   }
 }
 
-/** The verb that the words lead to, and those behind it that are no options. */
+/** The verb that the words select, and the arguments after it. */
 function descend(
   program: Command,
   words: readonly string[],

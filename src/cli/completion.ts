@@ -2,7 +2,7 @@ import { Argument, type Command } from 'commander'
 
 import { printLine } from './terminal/output.ts'
 
-/** `completion`, and the hidden verb that the scripts ask. */
+/** `completion`, and the hidden verb that its scripts call. */
 export function addCompletion(program: Command): void {
   program
     .command('completion')
@@ -30,8 +30,8 @@ const shells = ['bash', 'zsh', 'fish'] as const
 type Shell = (typeof shells)[number]
 
 /**
- * Each asks the program itself, so that it never knows less than the program does; file names where
- * it offers nothing.
+ * Each script calls the program, so that completions always match it. Where the program offers
+ * none, file names are completed.
  */
 const scripts: Readonly<Record<Shell, string>> = {
   bash: `_flotilla() {

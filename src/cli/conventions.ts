@@ -7,18 +7,18 @@ import { unknownCommand } from './command-names.ts'
 import { addHelp } from './help.ts'
 import { type OutputFormat, outputFormats, useOutputFormat } from './terminal/output.ts'
 
-/** Path where a controller's configuration is looked for when the command line names none. */
+/** Path of the controller's configuration when the command line names none. */
 export const DEFAULT_CONFIG = '/etc/flotilla/config.yml'
 export const CONFIG_VARIABLE = 'FLOTILLA_CONFIG'
 
 const CONFIG_PLACES = `$${CONFIG_VARIABLE}, else ${DEFAULT_CONFIG}`
 
-/** Options that name what to ask in place of a configuration. */
+/** Options that replace a configuration. */
 const insteadOfConfig = ['url', 'data'] as const
 
 /**
- * Gives every verb what all have in common, in one place: `-o`, with `--json` as its alias; where
- * the configuration is found; `help` with several words. Called once, when all verbs are there.
+ * Adds the common conventions to every verb: `-o` with its alias `--json`, the search for the
+ * configuration, and `help` with several words. Called once, after all verbs are defined.
  */
 export function applyConventions(program: Command): void {
   const commands = allCommands(program)
@@ -36,7 +36,7 @@ export function applyConventions(program: Command): void {
   })
 }
 
-/** Every verb and group below it. */
+/** Every verb and group below the command. */
 export function allCommands(command: Command): Command[] {
   return command.commands.flatMap((inner) => [inner, ...allCommands(inner)])
 }
@@ -45,14 +45,14 @@ function isGroup(command: Command): boolean {
   return command.commands.length > 0
 }
 
-/** Commander looks for a similar word in one group only, and most commands are below another. */
+/** Commander suggests similar words from one group only, and most commands are in another one. */
 function refuseUnknown(group: Command): void {
   group.on('command:*', ([word = '']: string[]) => {
     throw unknownCommand(group, word)
   })
 }
 
-/** A missing argument is easier to see in the whole line than by its name. */
+/** The whole usage line shows a missing argument better than its name. */
 function showUsageAfterError(command: Command): void {
   if (isGroup(command)) return
   const usage = command.createHelp().commandUsage(command)
@@ -64,13 +64,13 @@ function optionOf(command: Command, long: string): Option | undefined {
 }
 
 /**
- * A verb that can print JSON prints YAML as well.
- * @returns false: it has none of it, or formats of its own.
+ * Every verb that can print JSON can also print YAML.
+ * @returns false if the verb has no JSON output, or has additional formats.
  */
 function addOutput(command: Command): boolean {
   const json = optionOf(command, '--json')
   if (json === undefined) return false
-  // An alias that scripts rely on; a second line for it in each help says nothing new.
+  // Scripts rely on this alias; a second line for it in each help would add nothing.
   json.description = 'same as -o json'
   json.hidden = true
   if (optionOf(command, '--output') !== undefined) return false
@@ -82,7 +82,7 @@ function addOutput(command: Command): boolean {
   return true
 }
 
-/** A verb with formats of its own, such as `list -o name`, chooses among them itself. */
+/** A verb with additional formats, such as `list -o name`, selects the format itself. */
 function useOutput(command: Command, hasFormats: boolean): void {
   const { json, output = 'table' } = command.opts<{ json?: boolean; output?: OutputFormat }>()
   const chosen = json === true ? 'json' : hasFormats ? output : 'table'
@@ -90,12 +90,12 @@ function useOutput(command: Command, hasFormats: boolean): void {
   if (chosen !== 'table') command.setOptionValue('json', true)
 }
 
-/** @returns whether the verb can not do without. */
+/** @returns true if the verb requires a configuration. */
 function addConfig(command: Command): boolean {
   const option = optionOf(command, '--config')
   if (option === undefined) return false
   const isRequired = option.mandatory
-  // Commander would refuse before the environment was looked at.
+  // Commander would refuse before this code has read the environment.
   option.mandatory = false
   option.description = `${option.description} (default: ${CONFIG_PLACES})`
   return isRequired
@@ -114,10 +114,10 @@ function useConfig(command: Command, isRequired: boolean): void {
   throw new CommandFailure(EXIT_USAGE, message)
 }
 
-/** `[config]` of a verb that works on an existing one is found in the same places. */
+/** `[config]` of a verb that needs an existing configuration is found in the same places. */
 function addConfigArgument(command: Command): void {
   const argument = command.registeredArguments.find((one) => one.name() === 'config')
-  // A verb that has both means something else by the argument, and nothing is to stand for it.
+  // A verb that has both uses the argument for something else, so no default applies.
   if (argument === undefined || argument.required || optionOf(command, '--config')) return
   argument.default(process.env[CONFIG_VARIABLE] || DEFAULT_CONFIG, CONFIG_PLACES)
 }
@@ -127,7 +127,7 @@ function isConfigArgumentGiven(command: Command): boolean {
   return at >= 0 && command.args[at] !== undefined
 }
 
-/** A configuration is named, or something that stands for it. */
+/** True if a configuration or a replacement for it is named. */
 function isAnswered(command: Command): boolean {
   const options = command.opts<Record<string, unknown>>()
   const hasFiles =

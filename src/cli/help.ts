@@ -2,10 +2,10 @@ import { type Command, Help, type Option } from 'commander'
 
 import { fullNameOf, unknownCommand } from './command-names.ts'
 
-/** Wide enough for a verb a line, where no terminal says otherwise. */
+/** Wide enough for one verb on each line, if the terminal does not say otherwise. */
 const WIDTH = 100
 
-/** Help with the verbs first, a line each; inherited by every verb. */
+/** Help that lists the verbs first, one on each line; inherited by every verb. */
 export const verbsFirst = {
   helpWidth: Math.max(WIDTH, process.stdout.columns || 0),
   formatHelp: (command: Command, helper: Help): string => {
@@ -15,12 +15,12 @@ export const verbsFirst = {
     if (options < 0 || verbs < options) return text
     return `${text.slice(0, options)}${text.slice(verbs).trimEnd()}\n\n${text.slice(options, verbs).trimEnd()}\n`
   },
-  /** Commander shows the empty list that an option which may be repeated starts with. */
+  /** Commander would show the initial empty list of a repeatable option. */
   optionDescription: (option: Option): string => {
     const isEmpty = Array.isArray(option.defaultValue) && option.defaultValue.length === 0
     return isEmpty ? option.description : Help.prototype.optionDescription.call(null, option)
   },
-  /** Without `[options]`, which says nothing of a verb and costs its line. */
+  /** Without `[options]`, which adds nothing to the line of a verb. */
   subcommandTerm: (command: Command): string => {
     const names = command.registeredArguments.map((argument) => {
       const shown = `${argument.name()}${argument.variadic ? '...' : ''}`
@@ -30,10 +30,7 @@ export const verbsFirst = {
   },
 }
 
-/**
- * `help`, also of a verb within verbs: `help cluster status` shows what `cluster status --help`
- * does.
- */
+/** `help` for nested verbs: `help cluster status` shows the same as `cluster status --help`. */
 export function addHelp(group: Command, root: Command): void {
   group.helpCommand(false)
   group

@@ -36,7 +36,7 @@ export async function run(argv: readonly string[]): Promise<void> {
 
 /**
  * All verbs, with their options and help.
- * @param isJson mistakes in the command line are told as JSON, by `reportFailure`.
+ * @param isJson `reportFailure` prints errors of the command line as JSON.
  */
 export function buildProgram(isJson = false): Command {
   const program = new Command('flotilla')
@@ -118,7 +118,7 @@ Examples:
   flotilla quickstart --dir /tmp/five --nodes 5 --port 2280 --routers 2`,
     )
     .action(async (options: { dir: string; nodes: number; port: number; routers: number }) => {
-      // Loaded when needed: the small verbs then start in a tenth of a second.
+      // Loaded when needed: small verbs then start in a tenth of a second.
       const { quickstart } = await import('./quickstart/quickstart.ts')
       await quickstart(options)
     })

@@ -65,7 +65,7 @@ export interface ClusterClientOptions<R extends ClusterRequest> {
   readonly clock: Pick<Clock, 'monotonicMs'>
   /** A new ID for a write. */
   readonly requestId: () => string
-  /** Whether an answer must reflect all that earlier answers reflected. */
+  /** True if an answer must reflect everything that earlier answers reflected. */
   readonly readsOwnWrites: boolean
 }
 

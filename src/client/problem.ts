@@ -60,7 +60,7 @@ export class ApiProblem extends Error {
   readonly detail: string
   /** The invalid field; null when the refusal is not about a field. */
   readonly fault: RefusedField | null
-  /** Whether the answer asks for another session. */
+  /** True if the answer requests a new authentication. */
   readonly hasChallenge: boolean
   /** The member that refused; '' where it is not known. */
   readonly origin: string

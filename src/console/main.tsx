@@ -28,7 +28,7 @@ startShortcuts()
 registerGoKeys()
 members.restore(sessionStorage)
 
-/** A page stays as it is while its session is renewed in front of it. */
+/** A page stays unchanged while its session is renewed in front of it. */
 function App() {
   const { current, hasEnded } = session
   const isIn = current.value !== null && !current.value.isPartial

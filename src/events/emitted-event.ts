@@ -3,13 +3,14 @@ import type { EventNamespace } from '../lib/event-namespaces.ts'
 import type { NewEvent } from './field.ts'
 
 /**
- * An event in its place. Its text is made when the first reader wants it: most events have none.
+ * An event with its position. Its text is created when the first reader needs it, because most
+ * events have no reader.
  */
 export class EmittedEvent implements RingSlot {
   readonly count = 1
   readonly namespace: EventNamespace
   readonly position: EventPosition
-  /** It follows from the log: every controller emits it under the same id. */
+  /** True: the event follows from the log, so every controller emits it with the same id. */
   readonly isReplicated: boolean
   readonly weight: number
   readonly #sourceId: string
@@ -45,7 +46,7 @@ export class EmittedEvent implements RingSlot {
       ...event.fields(),
       event_id: this.id,
     })
-    // Its source may be large, and is not needed again.
+    // The source may be large, and is no longer needed.
     this.#event = null
     return this.#text
   }
@@ -74,20 +75,25 @@ export class EmittedEvent implements RingSlot {
   }
 }
 
-/** Content of one slot: a single event, or what all events of an entry are made of. */
+/**
+ * Content of one slot: a single event, or the data from which all events of an entry are created.
+ */
 export interface RingSlot {
-  /** Events that it comes to; at least one. */
+  /** Number of its events; at least one. */
   readonly count: number
-  /** About how many bytes it holds on to. */
+  /** Approximate bytes that it keeps in memory. */
   readonly weight: number
   /** Position of its last event. */
   readonly position: EventPosition
   /**
-   * False where a filter wants none of its events, as far as that is known before they are made.
+   * False if a filter wants none of its events, as far as that is known before they are created.
    */
   mayBeFor(filter: EventFilter): boolean
-  /** The event at a place in it, from 0 on. */
+  /** The event at an offset from 0. */
   at(offset: number): EmittedEvent | undefined
-  /** How many of its events a reader has seen who was at an earlier position than its last one. */
+  /**
+   * Number of its events that a reader at this position has seen; the position is before that of
+   * the last event.
+   */
   seenAt(position: EventPosition): number
 }

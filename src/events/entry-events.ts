@@ -15,7 +15,7 @@ import { entityChanged } from './subjects/entity-change.ts'
 import { sessionEvent } from './subjects/session.ts'
 
 /**
- * Changes of an entry, as the change feed tells them, and what would not be known of it later.
+ * Changes of a log entry from the change feed, and data that is lost when a later entry is applied.
  */
 export interface EntryChanges {
   readonly index: number
@@ -35,13 +35,16 @@ interface EventSource {
   readonly selfId: string
 }
 
-/** More of one entry are put into the ring one by one, so that its limits hold to the event. */
+/**
+ * An entry with more events puts each into a separate slot, so that the limits of the ring apply to
+ * single events.
+ */
 const EVENTS_IN_SLOT_MAX = 256
-/** So is what would take so much of the ring. */
+/** So does an entry that would take more than this fraction of the ring. */
 const SHARE_OF_RING = 8
 const SESSION_WEIGHT = 256
 const LOG_IN_WEIGHT = 384
-/** Each change makes two: that it was made, and that it is committed. */
+/** Each change makes two events: the change, and its commit. */
 const CHANGE_EVENTS = 2
 
 type RecordEvent = (record: RecordChange['after'], entry: EntryChanges) => NewEvent
@@ -64,7 +67,7 @@ const logIn: RecordEvent = (record, { timeMs, policyIds }) => {
   return loggedIn(session, policyIds.get(session.id) ?? '', timeMs)
 }
 
-/** Events by kind of record, in their order, beside `entityChange`. */
+/** Events by kind of record, in order, in addition to `entityChange`. */
 const recordEvents: ReadonlyMap<string, RecordEvents> = new Map([
   ['session', { created: [sessionChanged('created')], deleted: [sessionChanged('deleted')] }],
   [
@@ -85,8 +88,9 @@ const namespaces: ReadonlySet<EventNamespace> = new Set(
 const kindOrder = new Map(publishedKinds.map((kind, at) => [kind, at]))
 
 /**
- * All events of one entry in a single slot, made when the first reader wants one of them: most
- * entries have none. They follow from what is held here alone, so that it makes no difference when.
+ * All events of one entry in a single slot. They are created when the first reader needs one,
+ * because most entries have no reader. They depend only on the data here, so the time of their
+ * creation makes no difference.
  */
 export class EntryEvents implements RingSlot {
   readonly count: number
@@ -115,7 +119,7 @@ export class EntryEvents implements RingSlot {
     return this.#positionAt(this.count - 1)
   }
 
-  /** The slots that they take in a ring: one, or one for each event of a large entry. */
+  /** The slots in a ring: one, or one for each event of a large entry. */
   slots({ eventBytesKeptMax }: RingLimits): readonly RingSlot[] {
     if (this.count === 0) return []
     const isLarge =
@@ -154,12 +158,12 @@ export class EntryEvents implements RingSlot {
   }
 }
 
-/** Every change, then for each of them that it is committed, then the events of its kind. */
+/** First every change, then the commit of each, then the events of its kind. */
 function newEventsOf(
   entry: EntryChanges,
   positionAt: (at: number) => EventPosition,
 ): readonly NewEvent[] {
-  // The feed gives kinds in the order in which they were first followed, which can differ between
+  // The feed sorts kinds by the time of their first subscription, which can differ between
   // controllers.
   const changes = entry.changes.filter((one) => eventsOf(one) !== null).toSorted(byKind)
   const made = changes.map((change, at) => entityChanged(change, entry, positionAt(at)))
@@ -177,8 +181,8 @@ function byKind(a: RecordChange, b: RecordChange): number {
 }
 
 /**
- * @returns what a change makes beside `entityChange`; null if it is news to nobody. Events are
- * counted and made by it.
+ * @returns the events of a change in addition to `entityChange`; null if no reader needs one. It
+ * counts and creates them.
  */
 function eventsOf(change: RecordChange): readonly RecordEvent[] | null {
   const { kind, before, after } = change
@@ -191,7 +195,10 @@ function sessionWeight(count: number): number {
   return count === 1 ? SESSION_WEIGHT : SESSION_WEIGHT + LOG_IN_WEIGHT
 }
 
-/** That a session is used is written now and then for many at once, and is news to nobody. */
+/**
+ * True if only the activity of a session changed. Such changes are written in batches, and no
+ * reader needs an event for them.
+ */
 function isActivityAlone({ kind, before, after }: RecordChange): boolean {
   if (kind !== 'apiSession' || before === undefined || after === undefined) return false
   for (const name in { ...before, ...after }) {

@@ -9,23 +9,20 @@ export interface EventBusDeps {
   readonly selfId: string
   readonly generation: number
   readonly appliedIndex: () => number
-  /**
-   * UTC ms, of the start of the process: what was seen in an earlier one has a smaller sequence.
-   */
+  /** Start of the process, UTC ms: events of an earlier process have smaller sequences. */
   readonly startedAtMs: number
   readonly limits: RingLimits
 }
 
 /**
- * A later process begins above all that an earlier one gave out, unless that saw more than a
- * thousand a millisecond.
+ * A later process begins above all sequences of an earlier one, unless that emitted more than a
+ * thousand events a millisecond.
  */
 const SEQUENCES_PER_MS = 1000
 
 /**
- * All events of a controller, each in its place. Nobody is called while an entry is applied:
- * readers are told of what has come once the turn is over, and take from the ring at their own
- * pace.
+ * All events of a controller, in order. No listener is called while an entry is applied: listeners
+ * are called after the current turn, and readers take events from the ring at their own pace.
  */
 export class EventBus {
   readonly ring: EventRing
@@ -53,12 +50,12 @@ export class EventBus {
     return this.#deps.appliedIndex()
   }
 
-  /** After all that was emitted so far, and before all that comes. */
+  /** Position after all events emitted so far, and before all later ones. */
   get position(): EventPosition {
     return this.#here(this.#liveSequence)
   }
 
-  /** A place of its own, after all that was emitted so far. */
+  /** Returns a new position after all events emitted so far. */
   nextPosition(): EventPosition {
     this.#liveSequence += 1
     return this.position
@@ -73,8 +70,8 @@ export class EventBus {
   }
 
   /**
-   * Emits an event that this controller has seen. Never within apply: it would come before what the
-   * entry comes to.
+   * Emits an event that this controller observed. Never called within apply: the event would come
+   * before those of the entry.
    */
   emitLive(event: NewEvent): void {
     const position = this.nextPosition()
@@ -82,13 +79,16 @@ export class EventBus {
     this.#notifyLater()
   }
 
-  /** Entries have taken effect that nobody here has seen one by one. */
+  /** Entries have been applied whose events are not known here. */
   noteGap(): void {
     this.ring.forget(this.#here(this.#liveSequence))
     this.#notifyLater()
   }
 
-  /** Called after events have come, and not for each. @returns the way to end it. */
+  /**
+   * Called after one or more new events.
+   * @returns a function that stops the calls.
+   */
   onEvents(listener: () => void): () => void {
     this.#listeners.add(listener)
     return () => {
@@ -96,7 +96,10 @@ export class EventBus {
     }
   }
 
-  /** Somebody reads these; figures are gathered for readers alone. @returns the way to end it. */
+  /**
+   * Registers a reader; metrics are gathered only while there is one.
+   * @returns a function that removes it.
+   */
   want(namespaces: Iterable<EventNamespace>): () => void {
     const wanted = [...namespaces]
     for (const one of wanted) this.#interest.set(one, (this.#interest.get(one) ?? 0) + 1)

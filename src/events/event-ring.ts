@@ -7,25 +7,22 @@ export interface RingLimits {
 }
 
 /**
- * The newest events of a controller, by a number that grows by one with each. The oldest go when
- * there are too many.
+ * The newest events of a controller, with consecutive numbers. The oldest are dropped when there
+ * are too many.
  */
 export class EventRing {
   readonly #limits: RingLimits
   readonly #slots: (RingSlot | undefined)[]
   /** Number of the first event in each slot. */
   readonly #numbers: Float64Array
-  /**
-   * Slots are numbered as they come; these are the oldest that is kept and the one after the
-   * newest.
-   */
+  /** Slots have consecutive numbers; these are the oldest slot and the one after the newest. */
   #oldest = 0
   #next = 0
-  /** Slot where a reader was last: it goes on there, or in the slot after it. */
+  /** Slot that was read last. The next read is usually in the same slot or the one after it. */
   #found = 0
   #end = 0
   #weight = 0
-  /** Position behind which all events are here; those before it may not be. */
+  /** All events after this position are in the ring; earlier ones may be missing. */
   #floor: { readonly position: EventPosition }
 
   constructor(limits: RingLimits, floor: EventPosition) {
@@ -39,7 +36,7 @@ export class EventRing {
     return this.#firstOf(this.#oldest)
   }
 
-  /** The number that the next event gets. */
+  /** The number of the next event. */
   get end(): number {
     return this.#end
   }
@@ -59,8 +56,8 @@ export class EventRing {
   }
 
   /**
-   * The number of the first event that a filter wants, from a number on; the end when there is
-   * none, or a number that is gone.
+   * The number of the first event at or after `from` that a filter wants; the end, or `from` itself
+   * if it has been dropped, when there is none.
    */
   find(from: number, filter: EventFilter): number {
     let number = from
@@ -85,13 +82,16 @@ export class EventRing {
     while (this.#weight > eventBytesKeptMax && this.#next - this.#oldest > 1) this.#drop()
   }
 
-  /** Forgets all events, as some between are not known: a reader at an earlier place has a gap. */
+  /**
+   * Drops all events, because some in between are unknown: a reader at an earlier position has a
+   * gap.
+   */
   forget(floor: EventPosition): void {
     while (this.#oldest < this.#next) this.#drop()
     this.#floor = { position: floor }
   }
 
-  /** The first event after a position; `isGap` when some between may be gone. */
+  /** The first event after a position; `isGap` if some in between may have been dropped. */
   after(position: EventPosition): { readonly number: number; readonly isGap: boolean } {
     const slot = this.#search((one) => {
       const last = this.#slot(one)?.position
@@ -110,7 +110,7 @@ export class EventRing {
     return this.#numbers[slot % this.#limits.eventsKeptMax] ?? 0
   }
 
-  /** That holds an event which is kept. */
+  /** The slot that holds an event, which must still be kept. */
   #slotOf(number: number): number {
     const isIn = (slot: number): boolean =>
       slot >= this.#oldest && this.#firstOf(slot) <= number && number < this.#firstOf(slot + 1)
@@ -121,7 +121,7 @@ export class EventRing {
     return this.#found
   }
 
-  /** The first slot of which something holds that holds of all after it as well. */
+  /** The first slot that meets a condition which all later slots meet as well. */
   #search(isFrom: (slot: number) => boolean): number {
     let [low, high] = [this.#oldest, this.#next]
     while (low < high) {

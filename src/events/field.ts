@@ -2,13 +2,13 @@ import type { EventNamespace } from '../lib/event-namespaces.ts'
 
 /** Controllers that emit an event. */
 export type Emitter =
-  /** Each of them, the same with the same id, as it follows from the log. */
+  /** Every controller, with the same id, because the event follows from the log. */
   | 'every'
-  /** The one that has seen it. */
+  /** The controller that observed it. */
   | 'seer'
-  /** The one that leads, at its interval. */
+  /** The leader, at its interval. */
   | 'leader'
-  /** Each of them, of itself, at its interval. */
+  /** Every controller, about itself, at its interval. */
   | 'itself'
 
 export interface EventField {
@@ -16,7 +16,7 @@ export interface EventField {
   readonly type: 'string' | 'number' | 'boolean' | 'object' | 'strings' | 'objects'
   /** One sentence. */
   readonly meaning: string
-  /** Left out where there is nothing to say. */
+  /** Absent when there is no value. */
   readonly isOptional?: boolean
 }
 
@@ -26,13 +26,13 @@ export interface EventType {
   readonly when: string
 }
 
-/** One namespace: what its events are and what stands in them, beside what stands in all. */
+/** One namespace: its events and their fields, in addition to the fields of every event. */
 export interface EventSubject {
   readonly namespace: EventNamespace
-  /** Other names that the API family takes for it in subscriptions. */
+  /** Other names that OpenZiti accepts in subscriptions. */
   readonly aliases: readonly string[]
   readonly about: string
-  /** The name of the field that holds the type; null: all events are of one type. */
+  /** Name of the field with the type; null: all events have one type. */
   readonly typeField: 'event_type' | 'eventType' | null
   readonly types: readonly EventType[]
   readonly fields: readonly EventField[]
@@ -55,7 +55,9 @@ export const frameFields: readonly EventField[] = [
   },
 ]
 
-/** Fields of an event beside those of the frame, in the order in which they are printed. */
+/**
+ * Fields of an event in addition to those of every event, in the order in which they are printed.
+ */
 export type EventFields = Readonly<Record<string, unknown>>
 
 /** An event that has no position yet. */
@@ -64,10 +66,12 @@ export interface NewEvent {
   /** UTC ms. */
   readonly atMs: number
   readonly fields: () => EventFields
-  /** Subject that filters look at: the entity type, or the name of the metric. */
+  /** Value for filters: the entity type, or the name of the metric. */
   readonly about?: string
   /** Source of a metric. */
   readonly source?: string
-  /** About how many characters it takes; it is charged for before it is made. */
+  /**
+   * Approximate number of characters, which count against the limits before the text is created.
+   */
   readonly weight: number
 }

@@ -43,22 +43,22 @@ export interface EventsDeps {
       readonly routers: { of(routerId: string): unknown }
     }
   readonly clock: Clock
-  /** The standard output; null: nothing is written to it. */
+  /** The standard output; null: no events are written to it. */
   readonly lines: EventLines | null
 }
 
-/** Sources that are there once the controller has joined its cluster. */
+/** Sources that exist once the controller has joined its cluster. */
 export interface EventSources {
   readonly cluster: Pick<ClusterView, 'selfId' | 'members' | 'leaderId' | 'leaderContactMs'>
   readonly alarms: () => readonly RaisedAlarm[]
   readonly vitals: () => HostStats
-  /** That events cannot be written, or (null) can be again. */
+  /** Called with the reason when events cannot be written, and with null once they can be again. */
   readonly onFileFault: (reason: string | null) => void
 }
 
 /**
- * The events of one controller: made before the first entry is applied, so that none is missed, and
- * started once there is somebody to tell.
+ * The events of one controller. Created before the first entry is applied, so that no event is
+ * missed, and started once the controller has joined its cluster.
  */
 export class Events {
   readonly bus: EventBus
@@ -94,7 +94,7 @@ export class Events {
     this.streams = this.#room
   }
 
-  /** Events that a file or the standard output did not get, and facts that came too fast. */
+  /** Events that a file or the standard output lost, and facts dropped from the queue. */
   get lost(): number {
     return (this.#file?.lost ?? 0) + (this.#stdout?.lost ?? 0) + this.#live.dropped
   }
@@ -121,7 +121,7 @@ export class Events {
     this.#room.start()
   }
 
-  /** Before the listeners close, which wait for their connections. */
+  /** Before the listeners close, because they wait for their connections. */
   closeStreams(): void {
     this.#room.stop()
   }

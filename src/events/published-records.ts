@@ -3,7 +3,7 @@ import type { KindName } from '../entities/kind-records.ts'
 import type { Json } from '../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 
-/** Kinds of which events tell, in the order of names. Descriptors say which fields are shown. */
+/** Kinds with events, in the order of names. Descriptors say which fields are shown. */
 const publishedEntities = entities.filter(({ isPublished }) => isPublished)
 
 export const publishedKinds: readonly KindName[] = publishedEntities.map(({ name }) => name)
@@ -21,7 +21,7 @@ const shapes: ReadonlyMap<KindName, Shape> = new Map(
   }),
 )
 
-/** Names of the kinds that entity changes tell of, as filters give them. */
+/** Names of the kinds in entity change events, as filters give them. */
 export const entityTypeNames: readonly string[] = [...shapes.values()]
   .map(({ typeName }) => typeName)
   .sort()
@@ -30,7 +30,7 @@ export function typeNameOf(kind: KindName): string {
   return shapes.get(kind)?.typeName ?? kind
 }
 
-/** A record without its secrets, times as RFC 3339. */
+/** A record without its secrets, with times as RFC 3339. */
 export function shownRecord(kind: KindName, record: EntityRecord): Readonly<Record<string, Json>> {
   const { id, createdAt, updatedAt } = record
   const shown: Record<string, Json> = {
@@ -49,7 +49,7 @@ export function shownRecord(kind: KindName, record: EntityRecord): Readonly<Reco
 const EMPTY_WEIGHT = 128
 const VALUE_WEIGHT = 24
 
-/** About how many characters a record takes as text, and so at least in memory. */
+/** Approximate number of characters of a record as text, which is a lower bound of its memory. */
 export function weightOf(record: EntityRecord | undefined): number {
   if (record === undefined) return 0
   let weight = EMPTY_WEIGHT

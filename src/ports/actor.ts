@@ -1,28 +1,28 @@
 import { isSessionPermission, type SessionPermission } from '../lib/permissions.ts'
 
 /**
- * Author of a write and the right it has: a closed union, in the shape that the command carries it.
- * No member of it is the meaning of an absent one.
+ * Author of a write and its right: a closed union, as in the command. An absent actor has no
+ * meaning.
  */
 export type Actor =
   | { readonly case: 'system'; readonly value: SystemActor }
   | { readonly case: 'enrollment'; readonly value: EnrollmentActor }
   | { readonly case: 'session'; readonly value: SessionActor }
 
-/** The cluster itself, or whoever runs one of its hosts: every right. */
+/** The cluster itself, or the operator of one of its hosts. It has every right. */
 export interface SystemActor {
-  /** Empty: the controller that proposes, which puts its own name there. */
+  /** '' for the proposing controller, which fills in its name. */
   readonly name: string
-  /** Address of the client whose request led to it; '' without one. */
+  /** Address of the client whose request caused it; '' without one. */
   readonly address: string
-  /** Identity on whose behalf it acts, for the audit alone: it gives and takes no right. */
+  /** Identity on whose behalf it acts, for the audit only: it neither adds nor removes a right. */
   readonly identityId: string
   readonly sessionId: string
 }
 
 /**
- * Whoever shows the token of an enrollment or of an external JWT signer, a certificate of a CA, or
- * that of a router: one of them is named, the others are ''.
+ * A caller that presents an enrollment token, a certificate of a CA, a router's certificate or a
+ * token of an external JWT signer. Exactly one of them is named; the others are ''.
  */
 export interface EnrollmentActor {
   readonly enrollmentId: string
@@ -33,7 +33,7 @@ export interface EnrollmentActor {
   readonly signerId: string
 }
 
-/** The fields of which one is not ''. */
+/** The fields of which exactly one is not ''. */
 export type ShownId = 'enrollmentId' | 'caId' | 'routerId' | 'signerId'
 
 /** An identity by its API session. */
@@ -41,17 +41,17 @@ export interface SessionActor {
   readonly identityId: string
   readonly sessionId: string
   readonly address: string
-  /** Permission that it was admitted by, to be judged again at apply. */
+  /** Permission that admitted it; apply checks it again. */
   readonly permission: SessionPermission
   /**
-   * The external JWT signer whose token came with the request, for the same identity; '': none did.
+   * The external JWT signer of the token in the request, for the same identity; '' without a token.
    */
   readonly signerId: string
-  /** Revision of that signer, as the token was judged by it, in decimal; '0' without one. */
+  /** Revision of that signer when the token was verified, in decimal; '0' without one. */
   readonly signerRevision: string
 }
 
-/** @param shown what it shows, one of four. */
+/** @param shown the presented credential, one of four. */
 export function enrollmentActor(
   shown: Partial<Pick<EnrollmentActor, ShownId>>,
   given: Pick<EnrollmentActor, 'method' | 'address'>,
@@ -65,20 +65,20 @@ export function systemActor(given: Partial<SystemActor> = {}): Actor {
   return { case: 'system', value }
 }
 
-/** A controller, of what it writes on nobody's behalf. */
+/** A controller that writes on its own initiative. */
 export const SYSTEM_ACTOR = systemActor()
 
-/** A session actor out of the log: its permission may be any text. */
+/** A session actor from the log: its permission may be any text. */
 export type SessionClaim = Readonly<Record<keyof SessionActor, string>>
 
-/** An actor out of the log: there may be none. */
+/** An actor from the log, which may be absent. */
 export type ClaimedActor =
   | Actor
   | { readonly case: 'session'; readonly value: SessionClaim }
   | { readonly case?: undefined }
   | undefined
 
-/** Why an actor gives no right at all, whatever the state; null when it may give some. */
+/** Reason why an actor gives no right in any state; null when it may give some. */
 export function actorFault(actor: ClaimedActor): string | null {
   switch (actor?.case) {
     case 'system':
@@ -94,7 +94,7 @@ export function actorFault(actor: ClaimedActor): string | null {
   }
 }
 
-/** `enrollment:ID`, `ca:ID`, `router:ID` and `signer:ID`, as many as are named. */
+/** `enrollment:ID`, `ca:ID`, `router:ID` and `signer:ID`, for each that is set. */
 function shownBy({ enrollmentId, caId, routerId, signerId }: EnrollmentActor): string[] {
   return Object.entries({
     enrollment: enrollmentId,
@@ -113,17 +113,17 @@ function sessionFault(session: SessionClaim): string | null {
     : 'the permission of the session actor is unknown'
 }
 
-/** Identity of the session; '' where no session asks. */
+/** Identity of the session; '' for another actor. */
 export function callerIdOf(actor: Actor): string {
   return actor.case === 'session' ? actor.value.identityId : ''
 }
 
-/** Session that an actor acts in, or on behalf of; '' for none. */
+/** Session of an actor, or on whose behalf it acts; '' for none. */
 export function sessionIdOf(actor: ClaimedActor): string {
   return actor?.case === 'system' || actor?.case === 'session' ? actor.value.sessionId : ''
 }
 
-/** How logs and audit records call an actor: by the id of an identity where there is one. */
+/** Name of an actor in logs and audit records: the id of an identity if it has one. */
 export function actorName(actor: ClaimedActor): string {
   switch (actor?.case) {
     case 'system':

@@ -2,8 +2,8 @@ import type { ProblemCode } from '../lib/problems.ts'
 import type { TraceContext } from '../lib/trace-context.ts'
 
 /**
- * Audit record of one entry: who wrote what, and what came of it. Names of fields, never
- * their values.
+ * Audit record of one entry: author, change and outcome. It contains names of fields, never their
+ * values.
  */
 export interface AuditRecord {
   readonly index: number
@@ -23,17 +23,18 @@ export interface AuditRecord {
   readonly entityId: string
   readonly fields: readonly string[]
   readonly also: readonly string[]
-  /** `done`, the code of the refusal, or `requested` for what is told before it is carried out. */
+  /**
+   * `done`, the code of the refusal, or `requested` for an action that is recorded before it is
+   * carried out.
+   */
   readonly outcome: string
   /** Why; '' where none was given. */
   readonly reason: string
 }
 
-/**
- * A write that was refused before it was proposed, for who asked rather than for what was asked.
- */
+/** A write that was refused before it was proposed, because of its author and not its content. */
 export interface RefusedWrite {
-  /** '' where nobody has proven who it is. */
+  /** '' for an unauthenticated caller. */
   readonly actor: string
   readonly actorName: string
   readonly session: string
@@ -54,21 +55,18 @@ export interface AnsweredRequest {
   readonly tookMs: number
   readonly address: string
   readonly trace: () => TraceContext
-  /** Its caller asks for the line; without that it is written at the level debug alone. */
+  /** True if its caller requested the line; otherwise it is written only at the level debug. */
   readonly isTraced: boolean
 }
 
-/**
- * Told of each write on the controller that received it, and on no other. Never throws and never
- * waits.
- */
+/** Records each write, only on the controller that received it. Never throws and never waits. */
 export interface AuditTrail {
   /**
-   * After this controller's own apply, in the order of the log.
-   * @param traceId of the request behind it, as long as that waits for it.
+   * Called after this controller's apply, in log order.
+   * @param traceId of the request, while it waits for the entry.
    */
   applied(record: AuditRecord, traceId?: string): void
   refused(write: RefusedWrite): void
-  /** Called for each request, whatever became of it. */
+  /** Called for each request, with any outcome. */
   answered(request: AnsweredRequest): void
 }

@@ -1,13 +1,10 @@
-/** Bytes that are sent piece by piece as they are made, no faster than they are read. */
+/** Bytes that are sent in pieces while they are produced, no faster than the reader reads. */
 export interface ByteStream {
-  /**
-   * Its iterator is returned as soon as it is known that nobody reads any more, even while the next
-   * piece is waited for.
-   */
+  /** The iterator returns as soon as the reader has gone, even while the next piece is pending. */
   readonly chunks: AsyncIterable<Uint8Array>
   /**
-   * Signal of a maker that judges how long its reader may take: aborted when that was too long.
-   * Without it, whoever reads nothing for as long as any answer may stall is cut off.
+   * Aborted when the producer decides that its reader takes too long. Without it, a reader that
+   * stalls longer than any answer may is disconnected.
    */
   readonly giveUp?: AbortSignal
 }

@@ -1,15 +1,15 @@
-/** A certificate that the network has issued, as it is kept and answered. */
+/** A certificate that the network has issued, as stored and returned. */
 export interface IssuedCertificate {
   /** PEM, leaf first, then the intermediates, without the root. */
   readonly chainPem: string
   readonly leafPem: string
-  /** SHA-1 of the leaf in DER, in lower-case hex: a key to look it up by, and no proof. */
+  /** SHA-1 of the leaf in DER, in lower-case hex: a lookup key, and no proof. */
   readonly fingerprint: string
   /** SHA-256 of its SubjectPublicKeyInfo, in lower-case hex. */
   readonly publicKeyPrint: string
   /** Subject, as RFC 4514 prints it. */
   readonly subject: string
-  /** Hosts that it names, each in one spelling. */
+  /** Hosts in the certificate, each in one canonical spelling. */
   readonly hosts: readonly string[]
   /** UTC ms. */
   readonly notBeforeMs: number
@@ -18,14 +18,13 @@ export interface IssuedCertificate {
 
 export interface IdentityOrder {
   readonly identityId: string
-  /** PEM of a PKCS #10 request from anybody. */
+  /** PEM of an untrusted PKCS #10 request. */
   readonly requestPem: string
 }
 
 export interface ExtensionOrder extends IdentityOrder {
   /**
-   * PEM of the certificate in use, leaf first. That it is the identity's is for the caller to
-   * judge.
+   * PEM of the certificate in use, leaf first. The caller verifies that it belongs to the identity.
    */
   readonly currentPem: string
 }
@@ -33,7 +32,7 @@ export interface ExtensionOrder extends IdentityOrder {
 export interface SessionOrder extends IdentityOrder {
   readonly apiSessionId: string
   readonly certificateId: string
-  /** `log-in`: it lasts as long as those of identities. Left out: for a few hours. */
+  /** `log-in`: as long as certificates of identities. Absent: a few hours. */
   readonly madeAt?: 'log-in'
 }
 
@@ -48,20 +47,21 @@ export interface RouterOrder {
 /** The hosts that the server certificate of a router may name, each in any spelling. */
 export interface RouterHostRules {
   /**
-   * `enrollment`: a person waits for the answer, so what may not be is refused with its name.
-   * `extension`: a program renews, so it is left out, and the router goes on by the rest.
+   * `enrollment`: a person waits for the answer, so a forbidden host is refused by name.
+   * `extension`: a program renews, so a forbidden host is left out and the router continues with
+   * the others.
    */
   readonly at: 'enrollment' | 'extension'
   /**
-   * Names that an administrator has allowed, whatever else it names. When it is not empty, it and
-   * the names of the loopback are all that there is.
+   * Hosts that an administrator has allowed, even if another rule forbids them. If not empty, only
+   * these and the loopback names are allowed.
    */
   readonly allowed: readonly string[]
   /** Hosts of controllers. */
   readonly reserved: readonly string[]
   /** Hosts of other routers, left out of the certificate. */
   readonly withheld: readonly string[]
-  /** PEM of the server certificate in force, which an extension does not go beyond. */
+  /** PEM of the current server certificate; an extension adds no name to it. */
   readonly currentPem: string | null
 }
 
@@ -106,7 +106,7 @@ export interface RouterCertifier {
     requests: RouterRequestPair,
     caller: string,
   ): Promise<RouterCertificatePair>
-  /** It names nothing that the certificate in force does not name, or an administrator allowed. */
+  /** The certificate has no name beyond the current one and those that an administrator allowed. */
   extend(
     routerId: string,
     requests: RouterRequestPair,

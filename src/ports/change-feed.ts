@@ -7,9 +7,9 @@ export interface RecordChange<K extends KindName = KindName> {
   /** The kind of its table. */
   readonly kind: K
   readonly id: string
-  /** Undefined where it was not there. */
+  /** Undefined if it did not exist. */
   readonly before: RecordOf<K> | undefined
-  /** Undefined where it is gone. */
+  /** Undefined if it was deleted. */
   readonly after: RecordOf<K> | undefined
 }
 
@@ -30,29 +30,29 @@ export function isChangeOf<K extends KindName>(
   return change.kind === kind
 }
 
-/** Facts of an entry beside the records that it changed; the same on every controller. */
+/** Facts about an entry besides its changed records; the same on every controller. */
 export interface EntryFacts {
   /** Log time, UTC ms. */
   readonly timeMs: number
-  /** Null where none is kept. */
+  /** Null if no audit record is kept. */
   readonly audit: AuditRecord | null
 }
 
 export interface ChangeFollower {
   /**
-   * Within apply, after an entry that has changed such records; `changes` is not empty. Must
+   * Called within apply, after an entry that has changed such records; `changes` is not empty. Must
    * neither throw nor write.
    */
   onEntry(index: Index, changes: readonly RecordChange[], facts: EntryFacts): void
-  /** Another state has taken the place of the one that was followed: everything may differ. */
+  /** The state was replaced: everything may differ. */
   onReplaced(): void
 }
 
-/** Feed of the changes of entries, for those who keep something that follows from the records. */
+/** Feed of the changes of entries, for code that keeps data derived from records. */
 export interface ChangeFeed {
   /**
    * @param kinds of tables.
-   * @returns the way to end it.
+   * @returns a function that stops the calls.
    */
   follow(kinds: readonly KindName[], follower: ChangeFollower): () => void
 }

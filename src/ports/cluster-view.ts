@@ -6,7 +6,9 @@ export interface ApiAddress {
   readonly version: string
 }
 
-/** Members tell where routers reach them by an address of this name beside those of their APIs. */
+/**
+ * Name of the address at which routers reach a member, published beside the addresses of its APIs.
+ */
 export const ROUTER_ADDRESS_NAME = 'router-control'
 
 /** A member as this controller sees it now: the replicated record plus what is live. */
@@ -21,27 +23,27 @@ export interface MemberView {
   readonly version: string
   readonly apiAddresses: readonly ApiAddress[]
   /**
-   * `tls:host:port` where routers reach it; null: it takes none, or has not been heard of
+   * `tls:host:port` at which routers reach it; null: it accepts no routers, or is unknown
    * (`startedAtMs` 0).
    */
   readonly routerAddress: string | null
   readonly certificatePem: string
   /**
-   * The newest feature level that its version knows; 0 when it was not heard since this controller
-   * started.
+   * The newest feature level that its version supports; 0 if this controller has not heard from it
+   * since its start.
    */
   readonly featureLevel: number
-  /** Start of its current process, UTC ms; 0 when never heard of. */
+  /** Start of its current process, UTC ms; 0 if unknown. */
   readonly startedAtMs: number
-  /** Since this controller last heard from it; 0 for itself, null when never. */
+  /** Time since this controller last heard from it, ms; 0 for itself, null if never. */
   readonly lastContactMs: number | null
   readonly progress: MemberProgress | null
-  /** It is in contact with no leader, as far as is known here: writes through it wait or fail. */
+  /** It knows no leader: writes through it wait or fail. */
   readonly readOnly: boolean
   readonly vitals: MemberVitals | null
 }
 
-/** Report of a member on itself; never older than a few seconds. */
+/** Report of a member about itself, at most a few seconds old. */
 export interface MemberVitals {
   /** Leader that it follows. */
   readonly leaderId: NodeId | null
@@ -49,13 +51,13 @@ export interface MemberVitals {
   readonly last: Index
   /** Value of the last ten seconds; 0 when nothing was synced. */
   readonly fsyncP99Ms: number
-  /** Value of the last ten seconds, of the slowest thread that others wait for. */
+  /** Value of the last ten seconds, of the slowest thread. */
   readonly loopDelayP99Ms: number
-  /** 0 to 100: the higher one is to lead. */
+  /** 0 to 100: the member with the higher value should lead. */
   readonly priority: number
-  /** How far its wall clock is ahead of ours; 0 for this controller itself. */
+  /** Offset of its wall clock to ours, positive if ahead; 0 for this controller. */
   readonly clockOffsetMs: number
-  /** It does not answer from its state, or is about to stop. */
+  /** It does not serve its state, or is about to stop. */
   readonly isFailing: boolean
 }
 
@@ -71,27 +73,29 @@ export interface MemberProgress {
   readonly entitiesDigest: string
 }
 
-/** The cluster as seen from here; every call is local and needs no quorum, except `readIndex`. */
+/**
+ * The cluster as this controller sees it. Calls are local and need no quorum, except `readIndex`.
+ */
 export interface ClusterView {
   readonly selfId: NodeId
   readonly clusterId: string
   readonly generation: number
-  /** Level in force, as applied here. */
+  /** Feature level in the applied state. */
   readonly featureLevel: number
   /** Sorted by id. */
   members(): readonly MemberView[]
   leaderId(): NodeId | null
   /**
-   * The latest time that the clocks of a majority have reached, seen from here, UTC ms; null while
-   * too few of them are known.
+   * The latest time that the clocks of a majority have reached, as seen from here, UTC ms; null if
+   * too few clocks are known.
    */
   quorumClockMs(): number | null
-  /** Since this controller last heard from a leader (0 when it leads). */
+  /** Time since this controller last heard from a leader, ms (0 when it leads). */
   leaderContactMs(): number
   /**
-   * A linearizable point (Raft dissertation 6.4): an index >= every write completed before the
-   * call, on any controller. Rounds are shared.
-   * @throws {Problem} CLUSTER_NO_LEADER when no leader confirms within the limit.
+   * A linearizable read index (Raft dissertation 6.4): not below any write that completed on any
+   * controller before the call. Concurrent calls share rounds.
+   * @throws {Problem} CLUSTER_NO_LEADER when no leader confirms it within the limit.
    */
   readIndex(): Promise<Index>
 }

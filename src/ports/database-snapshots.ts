@@ -1,13 +1,13 @@
-/** Files that a controller writes of all that it stores, when it is asked to. */
+/** Files with everything that a controller stores, written on request. */
 export interface DatabaseSnapshots {
   /**
-   * Writes the state as it stands to a new file, and resolves once that is durable. It goes on to
-   * its end even when nobody waits for it any more.
-   * @param path where to, with placeholders; null for a name that tells the time.
+   * Writes the current state to a new file, and resolves once the file is durable. It completes
+   * even if no caller waits any more.
+   * @param path destination, with placeholders; null for a name that contains the time.
    * @returns the path of the file.
-   * @throws {Problem} COULD_NOT_VALIDATE on `path`; RATE_LIMITED while another one is written and
-   * soon after it; INSUFFICIENT_STORAGE; the code of whatever makes the state one not to be
-   * answered from.
+   * @throws {Problem} COULD_NOT_VALIDATE on `path`; RATE_LIMITED while another snapshot is written
+   * and soon after it; INSUFFICIENT_STORAGE; the code of the condition under which this controller
+   * must not answer from its state.
    */
   take(path: string | null): Promise<string>
 }

@@ -7,9 +7,9 @@ import type { ByteStream } from './byte-stream.ts'
 import type { NetworkValidations } from './network-validations.ts'
 
 /**
- * Readers of the events of a namespace. Those that show records and people are for
- * administrators, as the records are. Total, so that a new namespace does not compile until it is
- * decided.
+ * Callers that may read the events of a namespace. Events with records and people are for
+ * administrators, as the records are. The table is total, so that a new namespace does not compile
+ * without an entry.
  */
 const readers: Readonly<Record<EventNamespace, 'administrators' | 'ops.read'>> = {
   alert: 'ops.read',
@@ -30,16 +30,16 @@ const readers: Readonly<Record<EventNamespace, 'administrators' | 'ops.read'>> =
   usage: 'ops.read',
 }
 
-/** Namespaces for administrators alone. */
+/** Namespaces that only administrators may read. */
 export const RECORD_NAMESPACES: ReadonlySet<EventNamespace> = new Set(
   EVENT_NAMESPACES.filter((namespace) => readers[namespace] === 'administrators'),
 )
 
 /**
- * Position of an event among all events of a controller. What follows from the log has the index
- * of its entry and counts from 1 within it, and so is the same on every controller; what one
- * controller has seen has the index that was applied there, and a sequence that is greater than any
- * of those and is never given twice.
+ * Position of an event among all events of a controller. An event that follows from the log has the
+ * index of its entry, and a sequence that counts from 1 within the entry; it is the same on every
+ * controller. An event that one controller observes has the last applied index, and a unique
+ * sequence above those of log events.
  */
 export interface EventPosition {
   readonly generation: number
@@ -54,8 +54,8 @@ export function positionText({ generation, index, sequence }: EventPosition): st
 }
 
 /**
- * Reads `<generation>:<index>:<sequence>`, perhaps with `@` and the name of a controller; null when
- * it is none.
+ * Parses `<generation>:<index>:<sequence>`, optionally with `@` and the name of a controller; null
+ * for another text.
  */
 export function parsePosition(text: string): EventPosition | null {
   const match = POSITION.exec(text)
@@ -69,52 +69,52 @@ export function comparePositions(a: EventPosition, b: EventPosition): number {
   return a.generation - b.generation || a.index - b.index || a.sequence - b.sequence
 }
 
-/** Events that a reader wants. */
+/** Filter of a reader. */
 export interface EventFilter {
   readonly namespaces: ReadonlySet<EventNamespace>
-  /** Names of metrics, and of what they are of; null: all. */
+  /** Names of metrics, and of their sources; null: all. */
   readonly metrics: TextPattern | null
   readonly sources: TextPattern | null
   /** Types of entity changes; null: all. */
   readonly entityTypes: ReadonlySet<string> | null
 }
 
-/** Somebody who reads events over HTTP. */
+/** A reader of events over HTTP. */
 export interface EventReader {
-  /** Streams are counted by it: the id of an identity. */
+  /** Id of the identity whose streams are counted. */
   readonly identityId: string
   readonly filter: EventFilter
-  /** Event that it has seen last; null: it begins with what comes. */
+  /** Last event that it has received; null: it begins with the next event. */
   readonly after: EventPosition | null
-  /** Asked now and then: why it may read no further, or null. */
+  /** Called repeatedly: why it may read no further, or null. */
   readonly refusal: () => string | null
 }
 
 /** The streams of events of this controller. */
 export interface EventStreams {
-  /** @returns false when there are as many as there may be, of that identity or in all. */
+  /** @returns false when the identity, or all together, have the maximum number of streams. */
   hasRoomFor(identityId: string): boolean
-  /** Server-sent events. It has its place among the streams until its iterator is returned. */
+  /** Opens server-sent events. The stream counts until its iterator returns. */
   open(reader: EventReader): ByteStream
   /**
-   * A web socket whose request was admitted: the management channel of the API family, over which
-   * its client names what it wants.
-   * @param permits which of the namespaces asked for its caller may see.
-   * @param validations that its caller may ask for.
+   * Opens a web socket whose request was admitted: OpenZiti's management channel, over which the
+   * client subscribes.
+   * @param permits true for namespaces that the caller may read.
+   * @param validations that the caller may request.
    */
   upgrade(
     upgrade: {
       readonly request: IncomingMessage
       readonly socket: Duplex
-      /** Bytes that its client has sent already. */
+      /** Bytes that the client has already sent. */
       readonly head: Buffer
     },
     reader: Omit<EventReader, 'after' | 'filter'>,
     permits: (namespace: EventNamespace) => boolean,
     validations: NetworkValidations,
   ): void
-  /** Names of the kinds of records that entity changes tell of. */
+  /** Names of the kinds of records that have entity change events. */
   readonly entityTypes: readonly string[]
-  /** Dropped because a file or a reader was too slow. */
+  /** Number of events dropped because a file or a reader was too slow. */
   readonly lost: number
 }

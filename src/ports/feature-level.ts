@@ -10,17 +10,17 @@ import { CommandKind } from '../../proto/gen/command_pb.ts'
  */
 export const FEATURE_LEVEL = 2
 
-/** The level from which on sessions may be of OIDC: an older member would take them for others. */
+/** Feature level that sessions of OIDC need: an older member would misread them. */
 export const OIDC_LEVEL = 2
 
-/** The level from which on a configuration of members names the keys that were removed. */
+/** Feature level at which a configuration of members contains removed keys. */
 export const REMOVED_KEYS_LEVEL = 2
 
 export type KnownKind = Exclude<CommandKind, typeof CommandKind.UNSPECIFIED>
 
 /**
- * The level that brought each kind of command. Total, so that a kind without a level does not
- * compile: proposed while a voter does not know it, it would stop that voter.
+ * Feature level of each kind of command. The table is total, so that a kind without a level does
+ * not compile: a voter that does not know the command would stop.
  */
 const commandLevels: Readonly<Record<KnownKind, number>> = {
   [CommandKind.FORM]: 1,
@@ -81,19 +81,19 @@ const commandLevels: Readonly<Record<KnownKind, number>> = {
   [CommandKind.FEATURE_LEVEL_RAISE]: 1,
 }
 
-/** The level that a command of this kind needs, whatever it carries. */
+/** Feature level that a command of this kind needs with any content. */
 export function levelOfKind(kind: CommandKind): number {
   return (commandLevels as Readonly<Record<number, number | undefined>>)[kind] ?? 1
 }
 
 /**
- * A log or a state is of a feature level that this version does not know; nothing may be derived
+ * A log or state has a feature level that this version does not support, so no data may be read
  * from it.
  */
 export class FeatureLevelUnknown extends Error {
   override readonly name = 'FeatureLevelUnknown'
 
-  /** @param where what is of that level, at the head of a sentence. */
+  /** @param where the source of the data, at the beginning of a sentence. */
   constructor(where: string, level: number) {
     super(
       `${where} has feature level ${level}, this version supports up to ${FEATURE_LEVEL}; install the version that the other controllers run`,

@@ -5,22 +5,25 @@ export interface RouterTerminator {
   readonly address: string
 }
 
-/** Terminators that routers have made for their clients, each by a service session of its host. */
+/**
+ * Terminators that routers have created for their clients, each with a service session of its host.
+ */
 export interface HostedTerminators {
-  /** Identities that host something. */
+  /** Identities with terminators. */
   hosts(): Iterable<string>
-  /** All that a router has made, for clients and for its own tunnel. */
+  /** All terminators of a router, for clients and for its tunnel. */
   ofRouter(routerId: string): Iterable<RouterTerminator>
   /**
-   * Ids of those terminators of an identity that no service session lets it host any more, or at a
-   * router that it may not use any more.
+   * Ids of those terminators of an identity that it may no longer host, or whose router it may no
+   * longer use.
    */
   ungranted(identityId: string): readonly string[]
   /** Policies let the identity use the router. */
   mayUse(identityId: string, routerId: string): boolean
   /**
-   * Told of identities that may have lost a right to host, or to use a router; null: any may have.
-   * @returns the way to end it.
+   * Called with identities that may have lost a right to host, or to use a router; null: any may
+   * have.
+   * @returns a function that stops the calls.
    */
   follow(onEnded: (identityIds: readonly string[] | null) => void): () => void
 }

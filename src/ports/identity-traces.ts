@@ -1,26 +1,28 @@
-/** Parts of a trace, by the names and bits that routers of the API family know. */
+/** Parts of a trace, with the names and bits of OpenZiti routers. */
 export const traceChannels = { selectPath: 1, establishPath: 2 } as const
 
-/** The longest trace; whoever wants a longer one asks again. */
+/** Maximum duration of a trace; a caller that needs more starts another one. */
 export const traceMsMax = 24 * 60 * 60_000
 
 export interface IdentityTrace {
-  /** Lines of the logs have it. */
+  /** Appears in log lines. */
   readonly traceId: string
   /** The sum of {@link traceChannels}. */
   readonly channels: number
 }
 
-/** Identities whose circuits all controllers and routers log step by step, for a time. */
+/** Identities whose circuits all controllers and routers log step by step for a limited time. */
 export interface IdentityTraces {
-  /** null when it is not traced, or not any more. */
+  /** null if it is not traced. */
   of(identityId: string): IdentityTrace | null
   /**
-   * Replaces every other trace of it; the oldest of this controller ends for one too many.
-   * @param untilMs UTC ms by the clock of this controller, whose end ends it too.
-   * @returns false when it cannot be told to the others.
+   * Replaces every other trace of the identity. If there are too many traces, the oldest of this
+   * controller ends.
+   * @param untilMs UTC ms by the clock of this controller. The trace also ends when this controller
+   * stops.
+   * @returns false when it cannot be sent to the other controllers.
    */
   begin(identityId: string, trace: IdentityTrace & { readonly untilMs: number }): boolean
-  /** Ends all traces of it, wherever they were begun. */
+  /** Ends all its traces, on every controller. */
   end(identityId: string): void
 }

@@ -1,15 +1,15 @@
 import type { JsonObject } from '../lib/text/canonical-json.ts'
 import type { RecordOf } from '../entities/kind-records.ts'
 
-/** The posture of one client, held against posture checks, which are given as their records. */
+/** The posture of one client, evaluated against posture checks, which are given as records. */
 export interface JudgedPosture {
   passes(check: RecordOf<'postureCheck'>): boolean
   queryOf(check: RecordOf<'postureCheck'>): PostureQuery
-  /** Values that the check asked for and what it got, by its type. */
+  /** Expected and actual values, by the type of the check. */
   valuesOf(check: RecordOf<'postureCheck'>): JsonObject
 }
 
-/** Posture of a client that nothing is known of. */
+/** Posture of an unknown client. */
 export const unknownPosture: JudgedPosture = {
   passes: () => false,
   queryOf: ({ id }) => ({ id, isPassing: false }),
@@ -17,7 +17,6 @@ export const unknownPosture: JudgedPosture = {
 }
 
 /**
- * Query of a posture check to clients, as it is shown to them; its other members depend on the
- * type of the check.
+ * Query of a posture check, as clients see it; its other members depend on the type of the check.
  */
 export type PostureQuery = JsonObject & { readonly isPassing: boolean }

@@ -1,13 +1,15 @@
-/** Brings this controller to what was acknowledged anywhere; `src/api/consistency.ts` keeps it. */
+/**
+ * Makes this controller reflect acknowledged writes of all controllers; `src/api/consistency.ts`
+ * uses it.
+ */
 export interface LatestReads {
   /**
-   * Brings this controller to a point at or after everything acknowledged before the call.
+   * Applies everything that was acknowledged on any controller before the call.
    * @throws {Problem} CLUSTER_NO_LEADER when no leader confirms it; INDEX_NOT_REACHED.
    */
   reachLatest(): Promise<void>
   /**
-   * Reads again at the latest commit: what is not here may have been made on another controller a
-   * moment ago.
+   * Reads again at the latest commit index: another controller may just have created the record.
    * @throws {Problem} CLUSTER_NO_LEADER; INDEX_NOT_REACHED.
    */
   latest<T>(read: () => T | undefined): Promise<T | undefined>

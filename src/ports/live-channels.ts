@@ -5,7 +5,7 @@ export interface LiveChannel extends LiveRow {
   readonly name: string
   /** UTC ms. */
   readonly connectedAt: number
-  /** That it connected from; '' when its socket has none. */
+  /** Remote address of the connection; '' when its socket has none. */
   readonly address: string
   /** Version of its program. */
   readonly version: string

@@ -1,9 +1,9 @@
 import type { LiveRow } from './live-table.ts'
 
-/** A circuit: how a client reaches a host of a service. One controller answers for it. */
+/** A circuit: the path from a client to a host of a service. One controller owns it. */
 export interface LiveCircuit extends LiveRow {
   readonly clientId: string
-  /** The service session that it was made for. */
+  /** The service session of the circuit. */
   readonly sessionId: string
   readonly serviceId: string
   readonly terminatorId: string

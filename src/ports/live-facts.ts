@@ -1,7 +1,7 @@
 import type { LiveCircuit } from './live-circuits.ts'
 import type { LiveLink } from './live-links.ts'
 
-/** Outcome of an attempt to dial a service; `fail` is all attempts of one dial together. */
+/** Outcome of an attempt to dial a service; `fail` stands for all attempts of one dial. */
 export type DialResult =
   | 'success'
   | 'fail'
@@ -15,12 +15,12 @@ export type DialResult =
 export interface DialFact {
   readonly kind: 'dial'
   readonly serviceId: string
-  /** Empty where none could be tried. */
+  /** Empty if there was none to try. */
   readonly terminatorId: string
   readonly result: DialResult
 }
 
-/** Something that one controller has seen, and that no entry of the log tells. */
+/** An observation of one controller that is not in the log. */
 export type LiveFact =
   | {
       readonly kind: 'router'
@@ -33,7 +33,7 @@ export type LiveFact =
       readonly sourceAddress: string
       readonly target: { readonly type: 'ctrl' | 'router'; readonly id: string }
       readonly targetAddress: string
-      /** UTC ms, where whoever reports it says when it was. */
+      /** UTC ms; absent if the reporter gives no time. */
       readonly atMs?: number
     }
   | {
@@ -53,7 +53,7 @@ export type LiveFact =
       readonly cost: number
       readonly hostId: string
       readonly instanceId: string
-      /** Time from the request to the last answer of a router; ms. */
+      /** Time from the request to the last answer of a router, ms. */
       readonly layMs?: number
     }
   | {
@@ -78,22 +78,22 @@ export type LiveFact =
       readonly code: string
       readonly text: string
       readonly severity: 'warning' | 'critical'
-      /** False: it is over. */
+      /** False: it has ended. */
       readonly isOn: boolean
     }
 
-/** Figures of one router over one interval. */
+/** Metrics of one router over one interval. */
 export interface RouterMetrics {
   readonly routerId: string
   readonly eventId: string
-  /** UTC ms; null: it says none. */
+  /** UTC ms; null if the router reports none. */
   readonly atMs: number | null
   readonly tags: Readonly<Record<string, string>>
   readonly figures: readonly MetricFigure[]
   readonly usages: readonly CircuitUsage[]
 }
 
-/** Bytes of a circuit that a router has counted in one interval. */
+/** Bytes of a circuit that a router counted in one interval. */
 export interface CircuitUsage {
   readonly kind: UsageKind
   readonly circuitId: string
@@ -105,7 +105,7 @@ export interface CircuitUsage {
   readonly tags: Readonly<Record<string, string>>
 }
 
-/** Kinds of counts: at the end of the client or of the host, or at links; rx: read, tx: written. */
+/** Kinds of counts: at the end of the client or of the host, or at links. rx: read, tx: written. */
 export const usageKinds = [
   'ingress.rx',
   'ingress.tx',
@@ -116,14 +116,14 @@ export const usageKinds = [
 ] as const
 export type UsageKind = (typeof usageKinds)[number]
 
-/** One metric and its values, as the API family names them. */
+/** One metric and its values, with OpenZiti's name. */
 export interface MetricFigure {
   readonly name: string
   readonly type: 'intValue' | 'floatValue' | 'histogram' | 'meter' | 'timer'
   readonly values: Readonly<Record<string, number>>
 }
 
-/** Takes what was seen. Never throws and never waits. */
+/** Publishes a fact. Never throws and never waits. */
 export type PublishFact = (fact: LiveFact) => void
 
 export const ignoreFact: PublishFact = () => undefined

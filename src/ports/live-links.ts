@@ -4,19 +4,19 @@ import type { LiveRow, LiveTable } from './live-table.ts'
 export type LinkIds = Pick<ReadonlySet<string>, 'has'>
 
 /**
- * A link between two routers, as the one that dialed it reports it. Not replicated: each controller
- * hears of it by itself.
+ * A link between two routers, as its dialing router reports it. It is not replicated: routers
+ * report it to each controller.
  */
 export interface LiveLink extends LiveRow {
   /** Number of the dial of the same link; from 1. */
   readonly iteration: number
   readonly protocol: string
-  /** That was dialed. */
+  /** Address that the source router dialed. */
   readonly dialAddress: string
   readonly sourceRouterId: string
   readonly destRouterId: string
   readonly connections: readonly LinkConnection[]
-  /** An operator keeps it out of use. */
+  /** An operator has taken it out of use. */
   readonly isDown: boolean
   /** Connected: both its routers have a channel to this controller. */
   readonly state: 'Pending' | 'Connected'
@@ -28,12 +28,12 @@ export interface LiveLink extends LiveRow {
   readonly cost: number
 }
 
-/** A link as the way of a circuit keeps it. */
+/** A link as a circuit's path stores it. */
 export type PathLink = Pick<LiveLink, 'id' | 'iteration' | 'sourceRouterId' | 'destRouterId'>
 
 /**
- * A visit of a link from one of its routers.
- * @param to the other one.
+ * Called for a link of a router.
+ * @param to the other router.
  */
 export type LinkVisit = (to: string, cost: number, link: PathLink) => void
 
@@ -49,13 +49,13 @@ export interface LinkChanges {
 }
 
 /**
- * The links that this controller knows of. Both routers are told to close one that is removed; they
- * may dial it again.
+ * The links that this controller knows. When one is removed, the controller tells both routers to
+ * close it; they may dial it again.
  */
 export interface LiveLinks extends LiveTable<LiveLink> {
-  /** Visits each link at the router that circuits can take, in no order. */
+  /** Visits each usable link of the router, in no order. */
   visitUsable(routerId: string, visit: LinkVisit): void
-  /** False where its routers have yet to say so. */
+  /** False until the routers have reported their links. */
   isLost(link: PathLink): boolean
   /** @returns false when there is no such link. */
   change(id: string, changes: LinkChanges): boolean

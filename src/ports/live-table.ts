@@ -3,20 +3,20 @@ export interface LiveRow {
 }
 
 /**
- * Live rows of one controller, in no log: links, circuits, channels of routers. Each
- * controller has the rows that came to it, and no other one knows them.
+ * Live rows of one controller that are not in the log: links, circuits, channels of routers. No
+ * other controller knows these rows.
  */
 export interface LiveTable<R extends LiveRow> {
-  /** The controller whose rows these are. */
+  /** The controller of these rows. */
   readonly owner: string
-  /** Most rows that it takes; one more is refused where it comes from. */
+  /** Maximum number of rows; a further one is refused. */
   readonly rowsMax: number
   /** Rows in no order. */
   list(): readonly R[]
   get(id: string): R | undefined
   /**
-   * Ends what the row stands for.
-   * @param isImmediate without waiting for what is under way, where there is such a difference.
+   * Ends the object of the row.
+   * @param isImmediate true: does not wait for work in progress, if that makes a difference.
    * @returns false when there is no such row.
    */
   remove(id: string, isImmediate?: boolean): boolean

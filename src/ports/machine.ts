@@ -6,7 +6,7 @@ import type { ApplyProgress, StoreReceiver, StoreSnapshot } from './state-store.
 
 export interface AppliedEntry {
   readonly index: Index
-  /** Origin of its proposal; null for entries without one. `storeId` is hex. */
+  /** Origin of the proposal; null for entries without one. `storeId` is hex. */
   readonly origin: {
     readonly storeId: string
     readonly boot: number
@@ -14,31 +14,28 @@ export interface AppliedEntry {
   } | null
   /** null for a noop or configuration entry. */
   readonly outcome: Outcome | null
-  /** null where nothing was done, and for what is not audited. */
+  /** null if nothing was done, and for commands that are not audited. */
   readonly audit: AuditRecord | null
 }
 
 export interface Digests {
   readonly index: Index
-  /** Hex. `state`: all that apply reads; `entities`: what clients can see. */
+  /** Hex. `state`: everything that apply reads; `entities`: everything that clients can see. */
   readonly state: string
   readonly entities: string
 }
 
 /**
- * The replicated state machine as the cluster room drives it. All calls but the async ones are
+ * The replicated state machine, as the cluster code uses it. All calls except the async ones are
  * synchronous.
  */
 export interface Machine {
   progress(): ApplyProgress
-  /**
-   * Position of the store on disk, and the configuration in force there: the log's beginning at
-   * start.
-   */
+  /** Position of the store on disk, and its configuration: where the log begins at start. */
   persistedMark(): {
     readonly position: Position
     readonly configuration: ConfigurationRecord
-    /** Log time at `position`, UTC ms: later stamps never run behind it. */
+    /** Log time at `position`, UTC ms: later timestamps are never earlier. */
     readonly timeMs: number
   }
   /**
@@ -49,30 +46,30 @@ export interface Machine {
    */
   apply(entry: Entry): AppliedEntry
   /**
-   * So much is applied and not written that apply should wait for the store; `onPersisted` tells
-   * when to look again.
+   * True when so many applied entries are not yet written that apply should wait for the store.
+   * `onPersisted` says when to check again.
    */
   readonly isBehind: boolean
   digests(): Digests
-  /** Log time as of what is applied, UTC ms. */
+  /** Log time of the applied state, UTC ms. */
   readonly logTimeMs: number
-  /** How far it is behind the stamps of the log, since it was brought back. */
+  /** How far log time is behind the timestamps of the log since its reset. */
   readonly setbackMs: number
-  /** The feature level in force: a command that needs a higher one is not proposed. */
+  /** The current feature level: a command that needs a higher one is not proposed. */
   readonly featureLevel: number
   /** Resolves once `index` is applied; false when `timeoutMs` passed first. */
   waitForApplied(index: Index, timeoutMs: number): Promise<boolean>
   /** Called after each durable write-behind batch. */
   onPersisted: (position: Position) => void
-  /** Called when the store fails; nothing is persisted after it and the process must stop. */
+  /** Called when the store fails. Nothing is stored afterwards, and the process must stop. */
   onFailed: (error: Error) => void
   snapshot(): Promise<StoreSnapshot>
   receive(): Promise<StoreReceiver>
   /**
-   * Swaps to a received, finished store and rebuilds memory from it, without a restart; readers see
-   * old or new.
+   * Replaces the state with a received, complete store and rebuilds memory from it, without a
+   * restart. A reader sees either the old or the new state.
    */
   restore(receiver: StoreReceiver): Promise<void>
-  /** Writes what is left behind and closes the store. */
+  /** Writes the remaining changes and closes the store. */
   close(): Promise<void>
 }

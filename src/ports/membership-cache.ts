@@ -1,34 +1,34 @@
 import type { Index, NodeId, Term } from '../raft/types.ts'
 
 /**
- * Members as far as is known to be committed, kept beside log and state: whom to admit
- * and to dial before the own log says so, and what must be on their disks.
+ * The last members known to be committed, stored beside log and state. It says which peers to admit
+ * and dial before the log does, and what their disks must contain.
  */
 export interface MembershipRecord {
   /** membership.v1.Configuration, encoded. */
   readonly configuration: Uint8Array
-  /** Log index as of which it is in force. */
+  /** Log index of the configuration. */
   readonly index: Index
-  /** mesh.v1.AddressClaim each, encoded and signed: where members have said they are reached. */
+  /** Encoded and signed mesh.v1.AddressClaim messages, in which members publish their addresses. */
   readonly claims: readonly Uint8Array[]
-  /** One a member that has said anything. */
+  /** One for each member that has reported. */
   readonly marks: readonly PeerDiskRecord[]
 }
 
 /**
- * Promises of a store about itself, which outlive any crash. Never more than it had said
- * to be durable.
+ * Promises of a store about its content, which survive a crash. They never exceed what it reported
+ * as durable.
  */
 export interface DiskPromise {
   readonly term: Term
-  /** Held in `term`, acknowledged to its leader or begun by it. */
+  /** Last durable index in `term`: acknowledged to its leader, or appended as leader. */
   readonly index: Index
   /** Committed and applied. */
   readonly applied: Index
 }
 
 /**
- * Report of a member on its disk, for the next process here to hold it to; see
+ * Report of a member about its disk, which the next process here holds it to; see
  * cluster/witness.ts.
  */
 export interface PeerDiskRecord {
@@ -36,13 +36,13 @@ export interface PeerDiskRecord {
   /** Generation of the cluster: in another one, disks may be older. */
   readonly generation: number
   readonly storeId: Uint8Array
-  /** Number of the start of the store. */
+  /** Number of starts of the store. */
   readonly boot: bigint
   readonly startedAtMs: bigint
-  /** Promise of that start, heard on the streams that the peer dialled. */
+  /** Promise of that start, received on streams that the peer dialed. */
   readonly heard: DiskPromise
-  /** Promise of that start, in answer to our dialling. */
+  /** Promise of that start, in answer to our dial. */
   readonly answered: DiskPromise
-  /** Promise of the starts before. */
+  /** Promise of earlier starts. */
   readonly past: DiskPromise
 }

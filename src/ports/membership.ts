@@ -3,36 +3,35 @@ import type { Index, NodeId } from '../raft/types.ts'
 import type { Actor } from './actor.ts'
 
 /**
- * Changes that an operator may ask for. Asking for what is already so is done, and changes nothing.
+ * Membership changes for operators. A change that is already in effect succeeds and changes
+ * nothing.
  */
 export type MembershipChange =
   /** A caught-up learner becomes a voter. */
   | { readonly verb: 'promote'; readonly id: NodeId }
-  /** A voter stays as a learner. */
+  /** A voter becomes a learner. */
   | { readonly verb: 'demote'; readonly id: NodeId }
-  /** `isCompromised`: nothing that it knew is honoured any longer, so every session ends. */
+  /** `isCompromised`: all secrets that it knew become invalid, so every session ends. */
   | { readonly verb: 'remove'; readonly id: NodeId; readonly isCompromised: boolean }
   /**
-   * One joint change: `newId`, a caught-up learner, votes in place of `oldId`, which is removed.
+   * One joint change: `newId`, a caught-up learner, becomes a voter in place of `oldId`, which is
+   * removed.
    */
   | { readonly verb: 'replace'; readonly oldId: NodeId; readonly newId: NodeId }
 
-/** Consequences of a change, before it is made or after. */
+/** Consequences of a change, before or after it. */
 export interface ChangePlan {
   readonly change: MembershipChange
-  /** False: the members are like that already. */
+  /** False: no change is needed. */
   readonly isNeeded: boolean
   readonly votersBefore: readonly NodeId[]
   readonly votersAfter: readonly NodeId[]
-  /** Voters that may be lost while writes go on: floor((voters - 1) / 2). */
+  /** Number of voters that may fail while writes continue: floor((voters - 1) / 2). */
   readonly toleranceBefore: number
   readonly toleranceAfter: number
-  /** Sentences worth reading before it is done. */
+  /** Warnings to read before the change. */
   readonly warnings: readonly string[]
-  /**
-   * The text that must be typed because the tolerance falls; null when nothing needs to be
-   * confirmed.
-   */
+  /** Text to type as a confirmation because the tolerance decreases; null if none is needed. */
   readonly confirmation: string | null
 }
 
@@ -43,15 +42,15 @@ export interface Invitation {
   readonly expiresAtMs: number
 }
 
-/** A ticket as operators see it: neither its secret nor what it is known by. */
+/** A ticket as operators see it: without its secret and the hash of it. */
 export interface TicketView {
   readonly id: string
-  /** False: who joins by it stays a learner. */
+  /** False: the controller stays a learner. */
   readonly isVoter: boolean
   /** Log time, UTC ms. */
   readonly createdAtMs: number
   readonly expiresAtMs: number
-  /** The controller that joined by it; null: none yet. */
+  /** The controller that joined with it; null: none yet. */
   readonly usedBy: NodeId | null
 }
 
@@ -59,7 +58,7 @@ export interface TicketView {
 export interface JoinRequest {
   readonly ticket: string
   readonly id: NodeId
-  /** PEM, PKCS #10; signed by the key that stays on the new controller. */
+  /** PEM, PKCS #10; signed with the key, which stays on the new controller. */
   readonly certificateRequestPem: string
   /** 16 bytes. */
   readonly storeId: Uint8Array
@@ -72,8 +71,8 @@ export interface JoinRequest {
 }
 
 /**
- * All that a new controller needs; the same request gets the same answer again. Nothing in it is
- * secret.
+ * Everything that a new controller needs; the same request gets the same answer again. It contains
+ * no secret.
  */
 export interface JoinAnswer {
   readonly clusterId: string
@@ -81,44 +80,42 @@ export interface JoinAnswer {
   readonly trustDomain: string
   /** Leaf first, then the intermediates. */
   readonly certificatePem: string
-  /** Anchors that peers and clients are verified against. */
+  /** Trust anchors for peers and clients. */
   readonly caPem: string
-  /** membership.v1.Configuration in force, encoded, and its index. */
+  /** Encoded membership.v1.Configuration, and its index. */
   readonly configuration: Uint8Array
   readonly configurationIndex: Index
   readonly isVoter: boolean
-  /** UTC ms, to compare clocks with. */
+  /** UTC ms, to compare clocks. */
   readonly nowMs: number
 }
 
-/** Action on the cluster beside its records, done or about to be. */
+/** Action on the cluster that changes no record, done or about to be done. */
 export interface ClusterAction {
   /** Lower case letters and hyphens. */
   readonly action: string
-  /** A controller; null: none is named. */
+  /** A controller; null if none is named. */
   readonly target: NodeId | null
   /** Outcome; `requested`: it is about to be carried out. */
   readonly outcome: 'requested' | 'done' | ProblemCode
   readonly reason?: string
 }
 
-/** Writes down who did what to the cluster, where every controller remembers it. */
+/** Records actions on the cluster in the log. */
 export interface ActionRecorder {
   /**
-   * Resolves once it is in the log.
-   * @throws {Problem} when it is not, or the actor may not any more.
+   * Resolves once the action is in the log.
+   * @throws {Problem} when it is not, or when the actor lacks the right.
    */
   record(action: ClusterAction, by: Actor): Promise<void>
   /**
-   * Does as `record`, for what has been done already: what cannot be written is told in the log of
-   * this controller.
+   * Like `record`, for an action that has already been carried out: if it cannot be written to the
+   * log, this controller's log file records it.
    */
   note(action: ClusterAction, by: Actor): Promise<void>
 }
 
-/**
- * Members, changed through any controller: what only the leader can do is passed on to it.
- */
+/** Changes members through any controller, which forwards what only the leader can do. */
 export interface MembershipControl {
   /**
    * @throws {Problem} MEMBERSHIP_REFUSED with the reason, NOT_FOUND, CLUSTER_NO_LEADER,
@@ -126,21 +123,21 @@ export interface MembershipControl {
    */
   plan(change: MembershipChange): Promise<ChangePlan>
   /**
-   * Resolves once the change is committed and no longer joint. Safe to repeat at any point.
-   * @param by who wants it: written into the log before anything is changed, and again with what
-   * came of it.
-   * @param confirmation what {@link ChangePlan.confirmation} asks for, typed.
+   * Resolves once the change is committed and the configuration is no longer joint. Safe to repeat
+   * at any point.
+   * @param by actor, which is recorded in the log before the change, and again with its outcome.
+   * @param confirmation the typed text of {@link ChangePlan.confirmation}.
    * @throws {Problem} as `plan`; TOLERANCE_REFUSED without the right confirmation; MEMBERSHIP_BUSY.
    */
   change(change: MembershipChange, confirmation: string | null, by: Actor): Promise<ChangePlan>
   /**
-   * @returns who leads afterwards.
+   * @returns the new leader.
    * @throws {Problem} TRANSFER_LEADERSHIP_ERROR, NOT_FOUND, CLUSTER_NO_LEADER.
    */
   transferLeadership(target: NodeId | null, by: Actor): Promise<NodeId>
 }
 
-/** Letting new controllers in; any member can. */
+/** Admits new controllers; any member can. */
 export interface Admission {
   /** @param lifetimeMs of the ticket, at most 7 days. */
   invite(
@@ -148,12 +145,12 @@ export interface Admission {
     by: Actor,
   ): Promise<Invitation>
   /**
-   * Every ticket that could still be joined by or was used and has not expired, the newest first.
+   * Every ticket that has not expired, used or not, the newest first.
    * @throws {Problem} when this controller cannot know the latest ones.
    */
   tickets(): Promise<readonly TicketView[]>
   /**
-   * Nobody joins by it from then on.
+   * Revokes a ticket.
    * @throws {Problem} NOT_FOUND; MEMBERSHIP_REFUSED when it was used.
    */
   revoke(id: string, by: Actor): Promise<void>

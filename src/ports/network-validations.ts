@@ -1,12 +1,12 @@
 import type { TerminatorStanding } from './router-inspections.ts'
 
-/** A question about terminators. */
+/** Request for a validation of terminators. */
 export interface TerminatorsAsked {
   /** A filter of terminators; '': all. */
   readonly filter: string
-  /** Whether those that their router does not have are removed. */
+  /** True if terminators that their router does not have are removed. */
   readonly isFixing: boolean
-  /** A filter of identities that are counted; '': all that are no administrators. */
+  /** A filter of identities to count; '': all except administrators. */
   readonly identitiesFilter: string
   /** Terminators that each host must have of each service that it hosts; 0: any number. */
   readonly perServiceAndHost: number
@@ -26,22 +26,22 @@ export interface ValidatedTerminator {
   readonly hostId: string
   /** RFC 3339. */
   readonly createdAt: string
-  /** 'unknown': its router does not say. */
+  /** 'unknown': its router does not report it. */
   readonly state: TerminatorStanding['state'] | 'unknown'
   readonly isFixed: boolean
   readonly detail: string
 }
 
-/** A host with another number of terminators than was expected. */
+/** A host with an unexpected number of terminators. */
 export interface MiscountedHost {
   readonly kind: 'host'
   readonly identityId: string
-  /** '' where terminators of all services are counted. */
+  /** '' when terminators of all services are counted. */
   readonly serviceId: string
   readonly message: string
 }
 
-/** A finding about one router; `fault`: why it could not be validated, or not whole. */
+/** A finding about one router; `fault`: why it could not be validated, or only partly. */
 interface OfRouter {
   readonly routerId: string
   readonly routerName: string
@@ -50,9 +50,9 @@ interface OfRouter {
 
 export interface ValidatedLink {
   readonly linkId: string
-  /** Whether this controller knows it. */
+  /** True if this controller knows the link. */
   readonly isKnown: boolean
-  /** Whether the router has it. */
+  /** True if the router has the link. */
   readonly isThere: boolean
   readonly peerRouterId: string
   readonly isPeerConnected: boolean
@@ -72,7 +72,7 @@ export interface ValidatedCircuit {
   readonly isMissingInForwarder: boolean
   readonly isMissingInEdge: boolean
   readonly isMissingInClient: boolean
-  /** Address to what stands there, as the router says it. */
+  /** Address → destination, as the router reports it. */
   readonly destinations: Readonly<Record<string, string>>
 }
 
@@ -88,15 +88,18 @@ export type ValidationFinding =
   | RouterCircuitsFound
 
 export interface Validation {
-  /** Findings of what was asked for; those of hosts come on top. */
+  /** Number of findings of the request; those about hosts are additional. */
   readonly count: number
-  /** Made as they are taken. Never rejects: of fewer than `count` the rest failed. */
+  /**
+   * Computed as they are read. Never rejects: if there are fewer than `count`, the others failed.
+   */
   readonly findings: AsyncIterable<ValidationFinding>
 }
 
 /**
- * Compares what records and this controller say with what connected routers say, for one caller.
- * @throws {Problem} UNAUTHORIZED; INVALID_FILTER and its kin; SERVER_TOO_MANY_REQUESTS.
+ * Compares records and the view of this controller with the reports of connected routers, for one
+ * caller.
+ * @throws {Problem} UNAUTHORIZED; INVALID_FILTER and similar codes; SERVER_TOO_MANY_REQUESTS.
  */
 export interface NetworkValidations {
   terminators(asked: TerminatorsAsked): Promise<Validation>

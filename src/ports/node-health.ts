@@ -1,6 +1,6 @@
 import type { Index, NodeId, Role, Term } from '../raft/types.ts'
 
-/** How one controller is, and the cluster as it sees it: no quorum is asked. */
+/** Health of one controller, and of the cluster as it sees it, without a quorum. */
 export interface NodeHealth {
   readonly id: NodeId
   readonly clusterId: string
@@ -11,25 +11,25 @@ export interface NodeHealth {
   readonly role: Role | 'learner'
   readonly term: Term
   readonly leaderId: NodeId | null
-  /** Since a leader was last heard from; 0 when it leads. */
+  /** Time since it last heard from a leader, ms; 0 when it leads. */
   readonly leaderContactMs: number
   readonly commit: Index
   readonly applied: Index
   readonly persisted: Index
-  /** Committed anywhere that is known of, and not applied here. */
+  /** Known committed entries that are not applied here. */
   readonly lagEntries: number
-  /** Since apply was last caught up; 0 when it is. */
+  /** Time since apply was last caught up, ms; 0 when it is. */
   readonly lagMs: number
   /** Value of the last ten seconds. */
   readonly fsyncP99Ms: number
   readonly loopDelayP99Ms: { readonly main: number; readonly raft: number }
   readonly members: readonly MemberHealth[]
   readonly voters: number
-  /** This one included, when it has a vote. */
+  /** Including this one, if it has a vote. */
   readonly votersConnected: number
-  /** Voters that may be lost from now on while writes go on; -1: there is no quorum now. */
+  /** Number of voters that may fail while writes continue; -1: there is no quorum now. */
   readonly failureTolerance: number
-  /** One sentence: what the next loss would do. */
+  /** One sentence on the effect of the next failure. */
   readonly nextRisk: string
   readonly alarms: readonly {
     readonly code: string
@@ -45,7 +45,7 @@ export interface MemberHealth {
   readonly voter: boolean
   readonly role: string
   readonly connected: boolean
-  /** null: never heard from. */
+  /** null: never. */
   readonly lastContactMs: number | null
   readonly commit: Index
   readonly applied: Index

@@ -4,38 +4,38 @@ import type { Problem } from '../lib/problems.ts'
 import type { DialBind, JudgedCheck, PromptedService, Prompts } from './state-view.ts'
 import type { JudgedPosture } from './judged-posture.ts'
 
-/** Reports of the devices of an identity on themselves. Nothing of them is proven. */
+/** Reports of an identity's devices about themselves. They are not verified. */
 export interface Posture {
   readonly os: OsReport | null
   readonly domain: DomainReport | null
   readonly mac: MacReport | null
-  /** One a path, or one a check where no path was said; the last one reported comes last. */
+  /** One for each path, or for each check without a path; the last reported one comes last. */
   readonly processes: readonly ProcessReport[]
-  /** Factor of one API session; absent: of none, which has shown no second factor. */
+  /** Second factor of one API session; absent: the session has shown none. */
   readonly factor?: ShownFactor
-  /** A router has judged these in place of the controllers; absent: nothing. */
+  /** Kinds that a router evaluates in place of the controllers; absent: none. */
   readonly judgedByRouter?: ReadonlySet<DeviceKind>
 }
 
-/** Kinds of facts that a device alone knows. */
+/** Kinds of facts that only a device knows. */
 export type DeviceKind = 'os' | 'domain' | 'mac' | 'process'
 
-/** A router that judges posture is told all of these by its clients. */
+/** Clients report all of these to a router that evaluates posture. */
 export const deviceKinds: ReadonlySet<DeviceKind> = new Set(['os', 'domain', 'mac', 'process'])
 
-/** Second factor that an API session has shown, to be judged at a time; all UTC ms. */
+/** Second factor that an API session has shown, to be evaluated at a later time; all UTC ms. */
 export interface ShownFactor extends EndpointState {
-  /** When the last code that was right was given in it. */
+  /** Time of the last valid code in the session. */
   readonly passedAtMs: number | null
   readonly nowMs: number
-  /** Its client knows no timeouts of second factors. */
+  /** Its client does not support timeouts of second factors. */
   readonly isLegacyClient: boolean
 }
 
 interface Reported {
-  /** The posture check it answers, as the client says; '' where it said none. */
+  /** The posture check that it answers, as the client claims; '' without one. */
   readonly checkId: string
-  /** When it was reported, by the clock of the controller that it was reported to, UTC ms. */
+  /** Time of the report, by the clock of the receiving controller, UTC ms. */
   readonly atMs: number
 }
 
@@ -55,7 +55,7 @@ export interface MacReport extends Reported {
 }
 
 export interface ProcessReport extends Reported {
-  /** '' where none was said. */
+  /** '' if not reported. */
   readonly path: string
   readonly isRunning: boolean
   /** Lower-case hex digits, as are the fingerprints. */
@@ -64,15 +64,15 @@ export interface ProcessReport extends Reported {
 }
 
 /**
- * When the device of an API session last woke or was unlocked, by the clock of the controller that
- * it reported to, UTC ms.
+ * When the device of an API session last woke or was unlocked, by the clock of the receiving
+ * controller, UTC ms.
  */
 export interface EndpointState {
   readonly wokenAtMs: number | null
   readonly unlockedAtMs: number | null
 }
 
-/** One thing that a device reports. */
+/** One item of a device's report. */
 export type PostureReport =
   | ({ readonly kind: 'os' } & Omit<OsReport, 'atMs'>)
   | ({ readonly kind: 'domain' } & Omit<DomainReport, 'atMs'>)
@@ -82,12 +82,12 @@ export type PostureReport =
   | { readonly kind: 'router'; readonly routerId: string }
 
 /**
- * `same`: all of it was known. `tooLarge`: it would not fit even in place of all earlier reports.
- * `full`: this controller has no room left.
+ * `same`: nothing is new. `tooLarge`: it would not fit even in place of all earlier reports.
+ * `full`: this controller has no room.
  */
 export type ReportOutcome = 'taken' | 'same' | 'tooLarge' | 'full'
 
-/** A session that an identity was refused because of posture. */
+/** A session that was refused to an identity because of posture. */
 export interface FailedRequest {
   readonly atMs: number
   readonly apiSessionId: string
@@ -98,14 +98,14 @@ export interface FailedRequest {
   readonly policyFailures: readonly Readonly<Record<string, unknown>>[]
 }
 
-/** Grant that a policy would give. */
+/** Right that a policy would grant. */
 export interface Granted {
   readonly identityId: string
   readonly serviceId: string
   readonly type: DialBind
 }
 
-/** A policy with those of its posture checks that do not pass. */
+/** A policy with those of its posture checks that fail. */
 export interface PostureFailure {
   readonly policyId: string
   readonly policyName: string
@@ -113,70 +113,70 @@ export interface PostureFailure {
     readonly id: string
     readonly name: string
     readonly typeId: string
-    /** Values that it asked for and what it got, by its type. */
+    /** Expected and actual values, by the type of the check. */
     readonly values: JsonObject
   }[]
 }
 
 /**
  * Posture that devices reported to any controller, whether it passes the checks of policies, and
- * what follows when it does not. Reports are in memory alone: they are gone when the controller
- * that they were made to stops, and devices make them again. Of two reports on one thing the later
- * one counts, whichever controllers they were made to.
+ * the consequences if it does not. Reports are kept in memory only: they are lost when the
+ * controller that received them stops, and devices report again. Of two reports on the same item,
+ * the later one counts, even if different controllers received them.
  */
 export interface PostureService {
   of(identityId: string): Posture
   /** States of endpoints by API session. */
   endpointsOf(identityId: string): ReadonlyMap<string, EndpointState>
-  /** Second factor that was shown in an API session. */
+  /** Second factor of an API session. */
   factorOf(session: RecordOf<'apiSession'>): ShownFactor
-  /** Rests on no API session: no second factor counts. */
+  /** Posture without an API session, and so without a second factor. */
   ofIdentity(identityId: string): JudgedPosture
-  /** Posture that its identity reported, and the factor shown in the session. */
+  /** Posture that its identity reported, and the second factor of the session. */
   ofSession(session: RecordOf<'apiSession'>): JudgedPosture
   /**
-   * The same for a router that judges posture itself: what devices alone know of themselves passes,
-   * and a second factor is judged here.
+   * The same for a router that evaluates posture: facts that only devices know pass, and the second
+   * factor is evaluated here.
    */
   ofSessionAtJudge(session: RecordOf<'apiSession'>): JudgedPosture
   /**
-   * A router that judges posture itself has let the client of the session dial or host: the session
-   * is not ended for what its device has told that router alone.
+   * Notes that a router that evaluates posture has admitted the client of the session to dial or
+   * host. The session then does not end because of facts that its device reports only to that
+   * router.
    */
   notedAtJudge(session: RecordOf<'apiSession'>, routerId: string): void
   /**
-   * How often reports on an identity changed what it passes; only grows as long as the controllers
+   * Number of reports that changed the result for an identity. It only grows while the controllers
    * run.
    */
   moves(identityId: string): number
-  /**
-   * When a check of the session last stopped passing because time went by, UTC ms; 0: none did.
-   */
+  /** Time when a check of the session last began to fail because of a timeout, UTC ms; 0: never. */
   lapsedAt(session: RecordOf<'apiSession'>): number
   /**
-   * Takes all that one request reports, or nothing of it. Resolves when the sessions that it costs
-   * the caller are ended, as far as there is a leader to end them.
-   * @throws {Problem} COULD_NOT_VALIDATE for more than is kept of one identity;
-   * SERVER_TOO_MANY_REQUESTS when this controller has no room for it.
+   * Accepts all reports of a request or none. Resolves once the sessions that fail because of them
+   * have ended, if there is a leader to end them.
+   * @throws {Problem} COULD_NOT_VALIDATE above the limit of one identity; SERVER_TOO_MANY_REQUESTS
+   * when this controller has no room for it.
    */
   report(session: RecordOf<'apiSession'>, reports: readonly PostureReport[]): Promise<void>
-  /** A code was given, or MFA ended: checks that ask for a second factor may pass now, or fail. */
+  /** A code was verified, or MFA ended: checks of the second factor may now pass or fail. */
   factorMoved(identityId: string): Promise<void>
   /**
-   * The policies that grant nothing for such a posture; [] when one of them grants, or there is
-   * none.
+   * The policies that grant nothing for this posture; [] when one of them grants, or there is none.
    */
   failures(wanted: Granted, posture: JudgedPosture): readonly PostureFailure[]
-  /** The checks of the first policy whose checks all pass: what a service session is let in by. */
+  /**
+   * The checks of the first policy whose checks all pass: the reason why a service session is
+   * admitted.
+   */
   grantingChecks(wanted: Granted, posture: JudgedPosture): readonly JudgedCheck[]
   /**
-   * The services for which a code must be given again soon, as the device of the session has woken;
-   * in id order.
+   * The services that soon need a code again because the session's device has woken, in id order.
    */
   promptedServices(session: RecordOf<'apiSession'>, prompts: Prompts): readonly PromptedService[]
   /**
-   * Takes note of a session that posture checks stood against.
-   * @returns what its client is answered.
+   * Records a session that posture checks refused.
+   * @returns the answer to its client.
    */
   refused(
     wanted: Granted & { readonly apiSessionId: string },

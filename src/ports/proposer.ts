@@ -5,8 +5,8 @@ import type { TraceContext } from '../lib/trace-context.ts'
 import type { Actor } from './actor.ts'
 
 /**
- * Decision of apply: a value, part of the replicated result, equal on every controller. Never
- * holds a secret.
+ * Decision of apply: a value in the replicated result, the same on every controller. Never contains
+ * a secret.
  */
 export type Outcome =
   | { readonly ok: true; readonly id: string }
@@ -19,9 +19,9 @@ export type Outcome =
 
 export interface ProposalInput {
   readonly kind: CommandKind
-  /** The payload message of that kind, encoded. */
+  /** The encoded payload message of that kind. */
   readonly payload: Uint8Array
-  /** The feature level that the payload needs, where that is more than its kind does. */
+  /** The feature level that the payload needs, if it is higher than that of its kind. */
   readonly level?: number
   readonly actor: Actor
   /** The caller's own request id, when it sent one. */
@@ -30,7 +30,7 @@ export interface ProposalInput {
     readonly id: Uint8Array
     readonly bodyHash: Uint8Array
   }
-  /** Trace of the request behind it: told in logs, and no part of the command. */
+  /** Trace of the request behind it; it appears in logs and is no part of the command. */
   readonly trace?: TraceContext
   readonly judgedOn?: readonly {
     readonly entity: KindName
@@ -40,21 +40,21 @@ export interface ProposalInput {
 }
 
 export interface Applied {
-  /** Log index that the outcome stands at, already applied on this controller. */
+  /** Log index of the outcome, already applied on this controller. */
   readonly index: number
   readonly outcome: Outcome
 }
 
-/** The way every write takes. */
+/** Proposes every write. */
 export interface Proposer {
   /**
-   * Proposes through whichever controller leads, again when it dies, and resolves after this
-   * controller has applied it: a refusal is an outcome, not an exception.
-   * @throws {Problem} UNAUTHORIZED: the actor gives no right, whatever the state.
-   * CLUSTER_NO_LEADER: never handed to a leader, nothing changed. OUTCOME_UNKNOWN: handed over,
-   * fate not known by the deadline. SERVER_TOO_MANY_REQUESTS: this controller's window of
-   * outstanding writes is full. FEATURE_LEVEL_NOT_RAISED: the command needs a feature level that is
-   * not in force.
+   * Proposes through the current leader, retries with a new leader if that one fails, and resolves
+   * after this controller has applied the command. A refusal is an outcome, not an exception.
+   * @throws {Problem} UNAUTHORIZED: the actor gives no right in any state. CLUSTER_NO_LEADER: no
+   * leader received the command, and nothing changed. OUTCOME_UNKNOWN: a leader received it, and
+   * its outcome is unknown at the deadline. SERVER_TOO_MANY_REQUESTS: this controller has too many
+   * outstanding writes. FEATURE_LEVEL_NOT_RAISED: the command needs a higher feature level than the
+   * cluster has.
    */
   propose(input: ProposalInput): Promise<Applied>
 }

@@ -4,31 +4,36 @@ import type { PostureReport } from './posture.ts'
 export interface ClientSession {
   readonly id: string
   readonly identityId: string
-  /** Hex SHA-1 of the certificates that its client may show. */
+  /** Hex SHA-1 of the certificates that its client may present. */
   readonly fingerprints: readonly string[]
 }
 
-/** Claim of a client that wants to dial or to host, as its router shows it. */
+/** Claim of a client that wants to dial or to host, as its router sends it. */
 export interface ClientClaim {
   readonly routerId: string
-  /** The token of the service session; '' where the client names the service itself. */
+  /** Token of the service session; '' if the client names the service itself. */
   readonly sessionToken: string
-  /** The service that a client of OIDC names; absent: it shows a session for one. */
+  /** The service that an OIDC client names; absent: the client presents a service session. */
   readonly serviceId?: string
-  /** The identity that the router takes it for; absent: the router does not say. */
+  /** The identity of the client according to the router; absent: the router does not send it. */
   readonly identityId?: string
   readonly apiSessionToken: string
-  /** Hex SHA-1 of what the client showed the router; may be empty with a `serviceId` alone. */
+  /**
+   * Hex SHA-1 of the certificates that the client presented to the router; may be empty if only a
+   * `serviceId` is given.
+   */
   readonly fingerprints: readonly string[]
   readonly type: 'Dial' | 'Bind'
-  /** The router judges what clients of OIDC tell it of their devices, and has done so. */
+  /**
+   * True if the router evaluates the posture of OIDC clients itself, and has done so for this one.
+   */
   readonly isJudgedByRouter?: boolean
 }
 
-/** A client, as a router shows it. */
+/** A client, as a router describes it. */
 export type ShownClient = Pick<ClientClaim, 'routerId' | 'apiSessionToken' | 'fingerprints'>
 
-/** Whoever a claim is right for. */
+/** The client of a valid claim. */
 export interface AdmittedClient {
   readonly sessionId: string
   readonly apiSessionId: string
@@ -50,7 +55,7 @@ export type JudgedClaim =
   | { readonly ok: true; readonly client: AdmittedClient }
   | { readonly ok: false; readonly fault: ClaimFault }
 
-/** A service session that is over, and the API session that it was of. */
+/** A service session that has ended, and its API session. */
 export interface EndedSession {
   readonly id: string
   readonly apiSessionId: string
@@ -62,53 +67,53 @@ export interface GoneSession {
 }
 
 export interface ClientFollower {
-  /** API sessions that came or went, or differ in what routers know of them, or in which may. */
+  /** API sessions that were created or ended, or whose data or audience for routers changed. */
   onSessions(ids: readonly string[]): void
-  /** For whatever reason. */
+  /** Called when API sessions end for any reason. */
   onEnded(sessions: readonly EndedSession[]): void
   /**
-   * Routers for which the sessions that they may know may be other ones, and nothing that is told
-   * of a session is; null: all routers.
+   * Routers whose set of visible sessions may have changed while the sessions themselves did not;
+   * null: all routers.
    */
   onRouters(ids: readonly string[] | null): void
-  /** All of them may differ. */
+  /** All sessions may differ. */
   onReplaced(): void
 }
 
 /** Identities whose sessions a router may know. */
 export interface SessionAudience {
-  /** The same for routers that may know the same sessions. */
+  /** Equal for routers that may know the same sessions. */
   readonly key: string
   has(session: ClientSession): boolean
 }
 
-/** Knowledge of controllers about the clients of routers. */
+/** Data of controllers about the clients of routers. */
 export interface RouterClients {
   /** Ids of all API sessions. */
   sessionIds(): Iterable<string>
-  /** null where no router may know it. */
+  /** null if no router may know it. */
   session(id: string): ClientSession | null
   /** The routers that may know a session. */
   routersOf(session: ClientSession): { has(routerId: string): boolean }
   audienceOf(routerId: string): SessionAudience
   /**
-   * Tokens of an API session that are honoured now, one for each version of the key that signs
-   * them; of one that is gone, those that it had.
+   * Currently valid tokens of an API session, one for each version of the signing key; for an ended
+   * session, its former tokens.
    */
   tokensOf(sessionId: string): readonly string[]
-  /** @returns the way to end it. */
+  /** @returns a function that stops the calls. */
   follow(follower: ClientFollower): () => void
   /**
-   * Its client was seen at a router; a token that is not honoured, or that the router has no
-   * business with, is passed over.
+   * Records that a client was seen at a router. A token that is invalid, or that the router may not
+   * know, is ignored.
    */
   used(routerId: string, token: string): void
-  /** Finds a service session that is gone, by token or id: with the id where it is known. */
+  /** Finds an ended service session by token or id; the result has the id if it is known. */
   goneSession(token: string): GoneSession | null
   judge(claim: ClientClaim): Promise<JudgedClaim>
   /**
-   * Takes what the device of a client of OIDC has told its router.
-   * @returns whether there is such a client that the router may know.
+   * Processes a posture report that the device of an OIDC client sent to its router.
+   * @returns true if the client exists and the router may know it.
    * @throws {Problem} as `PostureService.report`.
    */
   report(client: ShownClient, reports: readonly PostureReport[]): Promise<boolean>

@@ -1,25 +1,25 @@
 import type { RouterTerminator } from './hosted-terminators.ts'
 
-/** Answer of a router about itself; a value is JSON, or text where it is none. */
+/** Answer of a router about itself; a value is JSON, or else text. */
 export interface RouterInspection {
   readonly values: readonly { readonly name: string; readonly value: unknown }[]
   readonly errors: readonly string[]
 }
 
-/** A terminator as its router finds it. */
+/** A terminator as its router reports it. */
 export interface TerminatorStanding {
   readonly state: 'valid' | 'unknownBinding' | 'unknownTerminator' | 'badState'
   readonly detail: string
 }
 
-/** Values that connected routers tell of themselves. */
+/** Values that connected routers report about themselves. */
 export interface RouterInspections {
   /** Never rejects: a router that does not answer in time is an error among `errors`. */
   inspect(routerId: string, names: readonly string[]): Promise<RouterInspection>
   /**
-   * Asks a router about terminators at it, and it asks their hosts. Never rejects.
-   * @param isFixing the router lets go of those whose host is gone.
-   * @returns by id, without those that it has not answered for in time; null: it is not connected.
+   * Asks a router about its terminators, and the router asks their hosts. Never rejects.
+   * @param isFixing true: the router removes those whose host has gone.
+   * @returns by id, without those that it has not answered in time; null: it is not connected.
    */
   terminators(
     routerId: string,

@@ -11,7 +11,7 @@ export interface ModelIdentity extends Disablement {
   readonly serviceHostingPrecedences: Readonly<Record<string, string>>
   readonly serviceHostingCosts: Readonly<Record<string, number>>
   readonly appDataJson: string
-  /** Service id → config type id → config id, where the identity has a config of its own. */
+  /** Service id → config type id → config id, for configs that override those of the service. */
   readonly serviceConfigs: Readonly<Record<string, Readonly<Record<string, string>>>>
 }
 
@@ -44,7 +44,7 @@ export interface ModelConfigType {
 export interface ModelRouter {
   readonly id: string
   readonly name: string
-  /** Hex SHA-1 of the certificate it connects by; '' before it has enrolled. */
+  /** Hex SHA-1 of its client certificate; '' before it has enrolled. */
   readonly fingerprint: string
   /** Configs in the order of their record. */
   readonly configs: readonly string[]
@@ -56,7 +56,7 @@ export interface ModelRevocation {
   readonly type: string
   /** UTC ms. */
   readonly expiresAt: number
-  /** UTC ms: what was signed before is refused. */
+  /** UTC ms: tokens signed earlier are refused. */
   readonly issuedBefore: number
 }
 
@@ -95,7 +95,7 @@ export interface ModelPostureCheck {
   readonly terms: ModelCheckTerms
 }
 
-/** A certificate authority of an operator whose certificates clients show. */
+/** An operator's certificate authority for client certificates. */
 export interface ModelAuthority {
   readonly id: string
   readonly certPem: string
@@ -104,8 +104,7 @@ export interface ModelAuthority {
 export type PolicyMember = 'service' | 'identity' | 'postureCheck'
 
 /**
- * One step from a model to the next one, as routers follow it. A deletion needs no more of the
- * record than its id.
+ * One change of the model, as routers receive it. A deletion contains only the id of the record.
  */
 export type ModelEvent =
   | { readonly kind: 'configType'; readonly action: ModelAction; readonly value: ModelConfigType }
@@ -122,8 +121,8 @@ export type ModelEvent =
   | { readonly kind: 'authority'; readonly action: ModelAction; readonly value: ModelAuthority }
   | { readonly kind: 'revocation'; readonly action: ModelAction; readonly value: ModelRevocation }
   /**
-   * Members that a policy means, or means no more. Whoever is deleted leaves all policies without a
-   * word.
+   * Members that a policy gains or loses. A deleted member leaves all policies without such an
+   * event.
    */
   | {
       readonly kind: 'members'
@@ -134,25 +133,27 @@ export type ModelEvent =
     }
 
 export interface ModelFollower {
-  /** Within apply, after an entry that has changed the model. Must neither throw nor write. */
+  /**
+   * Called within apply, after an entry that has changed the model. Must neither throw nor write.
+   */
   onEntry(index: Index, events: readonly ModelEvent[]): void
-  /** Another model has taken its place. */
+  /** The model was replaced. */
   onReplaced(): void
 }
 
-/** The part of the network that edge routers judge access by, with each change of it. */
+/** The part of the network with which edge routers decide on access, and its changes. */
 export interface RouterModel {
-  /** Index of the state that `all` tells of. */
+  /** Index of the state that `all` returns. */
   readonly appliedIndex: Index
   /**
-   * All of it, as creations, what others name before the others. Lazy: the state must not change
-   * before it is at its end.
+   * The whole model as creations, with referenced records first. It is a lazy iterator: the state
+   * must not change before its end.
    */
   all(): Iterable<ModelEvent>
-  /** Undefined when there is none. */
+  /** Undefined if it does not exist. */
   identity(id: string): ModelIdentity | undefined
-  /** Identities that are disabled until a time, UTC ms, which may be over. */
+  /** Identities that are disabled until a time, UTC ms, which may have passed. */
   disabledForNow(): Iterable<{ readonly id: string; readonly untilMs: number }>
-  /** @returns the way to end it. */
+  /** @returns a function that stops the calls. */
   follow(follower: ModelFollower): () => void
 }

@@ -1,8 +1,8 @@
 /** Status of a router that is connected to a controller of the cluster. */
 export interface RouterStatus {
-  /** '' until it has said. */
+  /** '' until it has reported it. */
   readonly hostname: string
-  /** Protocol to `protocol://host:port`, where clients reach it. */
+  /** Protocol → `protocol://host:port`, at which clients reach it. */
   readonly protocols: Readonly<Record<string, string>>
   readonly version: RouterVersion
   /** Bits of the mask in its hello. */
@@ -17,13 +17,13 @@ export interface RouterVersion {
   readonly arch: string
 }
 
-/** Routers as all controllers together see them. */
+/** Routers as seen by all controllers together. */
 export interface RouterStatuses {
-  /** Null for a router that is connected to none of the controllers. */
+  /** Null for a router that is not connected to any controller. */
   of(routerId: string): RouterStatus | null
   /**
-   * Whether the identity has a connection to an edge router; null where no router is connected that
-   * could tell.
+   * True if the identity has a connection to an edge router; null if no connected router can report
+   * it.
    */
   hasConnection(identityId: string): boolean | null
 }

@@ -1,14 +1,14 @@
-/** The tunnel of a router wants to dial or to host, as the identity of the router. */
+/** The tunnel of a router requests to dial or to host, as the identity of the router. */
 export interface TunnelClaim {
-  /** The router whose channel the claim came over: none speaks for another one. */
+  /** The router that sent the claim: it can claim nothing for another one. */
   readonly routerId: string
   readonly service: { readonly id: string } | { readonly name: string }
   readonly type: 'Dial' | 'Bind'
 }
 
 /**
- * `tunnel`: the router has none. `service`: there is none of which the router may know. `posture`:
- * each policy that grants it has posture checks, and a router reports nothing to pass them by.
+ * `tunnel`: the router has none. `service`: the router may know no such service. `posture`: each
+ * policy that grants it has posture checks, and a router reports no posture.
  */
 export type TunnelFault = 'tunnel' | 'service' | 'router' | 'access' | 'posture'
 
@@ -23,14 +23,14 @@ export interface TunnelTerminator {
   readonly serviceId: string
 }
 
-/** The right of the tunnels in routers to dial and to host. */
+/** Rights of the tunnels in routers to dial and to host. */
 export interface RouterTunnels {
   judge(claim: TunnelClaim): JudgedTunnel
   /** Terminators of all tunnels, in no order. */
   terminators(): Iterable<TunnelTerminator>
   /**
-   * Told of each entry by which some claim may be judged otherwise than before.
-   * @returns the way to end it.
+   * Called after each entry that may change the result of `judge` for some claim.
+   * @returns a function that stops the calls.
    */
   follow(onMoved: () => void): () => void
 }

@@ -28,20 +28,18 @@ import type {
   SoftTopicValue,
 } from './soft-state.ts'
 
-/** The newest refresh token of a session that was used. */
+/** The newest used refresh token of a session. */
 export interface RefreshUse {
-  /** Refreshes that have led to it; that of the log-in is the first. */
+  /** Number of the token in its session; the log-in issues the first. */
   readonly generation: number
-  /** UTC ms, for the first time. */
+  /** Time of its first use, UTC ms. */
   readonly usedAtMs: number
 }
 
-/** Bounds that a row gives beside its message. */
+/** Limits that a topic has besides its message. */
 type Bounds = Pick<SoftTopicDefinition<unknown>, 'ttlMs' | 'ownerBytesMax' | 'isVital'>
 
-/**
- * A topic whose values are its messages. All integers of a message that was heard are safe ones.
- */
+/** A topic whose values are messages. All integers of a received message are safe integers. */
 function messages<S extends DescMessage>(
   schema: S,
   bounds: Bounds,
@@ -49,7 +47,7 @@ function messages<S extends DescMessage>(
   return values(schema, { ...bounds, write: (message) => message, read: (message) => message })
 }
 
-/** A topic whose values say the same in less memory than a message, as there may be very many. */
+/** A topic whose values take less memory than a message, because there may be very many. */
 function values<S extends DescMessage, T>(
   schema: S,
   row: Bounds & { write(value: T): MessageInitShape<S>; read(message: MessageShape<S>): T },
@@ -62,14 +60,14 @@ function values<S extends DescMessage, T>(
   }
 }
 
-/** A topic whose values stay packed: there may be one for each identity, and few are looked at. */
+/** A topic whose values stay packed: there may be one for each identity, and few are read. */
 function packed(schema: DescMessage, bounds: Bounds): SoftTopicDefinition<Uint8Array> {
   return {
     ...bounds,
     encode: (bytes) => bytes,
     decode: (bytes) => {
       decoded(schema, bytes)
-      // A copy: the bytes are a piece of a batch, which would be kept whole.
+      // Copies the bytes: they are a slice of a batch, which would stay in memory.
       return bytes.slice()
     },
   }
@@ -82,18 +80,18 @@ function decoded<S extends DescMessage>(schema: S, bytes: Uint8Array): MessageSh
 }
 
 /**
- * Every topic of the soft state, by its name on the wire. A row is all that makes a topic: who
- * opens it, what is taken of peers and `docs/internals/limits.md` follow from here.
+ * Every topic of the soft state, by its name on the wire. A row is the whole definition of a topic:
+ * its user, the limits for peers and `docs/internals/limits.md` follow from it.
  */
 export const softTopics = {
-  /** How a controller is; the key is `self`. */
+  /** Status of a controller; the key is `self`. */
   presence: messages(PresenceSchema, { ttlMs: 5000, ownerBytesMax: 40 * 1024, isVital: true }),
-  /** Why leadership is to stay where it is; the key is the reason. */
+  /** Why leadership should not be transferred; the key is the reason. */
   leadership: messages(LeadershipHoldSchema, { ttlMs: 15_000, ownerBytesMax: 1024, isVital: true }),
   /**
-   * Last uses of API sessions, UTC ms by session id. All controllers that hear of a use keep it, so
-   * it matters little when its owner falls silent. The cap is above what `activitySessionsMax`
-   * sessions take.
+   * Last uses of API sessions, UTC ms by session id. All controllers that receive a use keep it, so
+   * little is lost when its owner fails. The cap is above the size of `activitySessionsMax`
+   * sessions.
    */
   activity: values(SessionUseSchema, {
     ttlMs: 60_000,
@@ -102,8 +100,8 @@ export const softTopics = {
     read: ({ atMs }) => integer(atMs),
   }),
   /**
-   * The refresh token of each session of OIDC that was used last, by session id. All controllers
-   * that hear of one keep it. The cap is above what `refreshSessionsMax` sessions take.
+   * The last used refresh token of each OIDC session, by session id. All controllers that receive
+   * one keep it. The cap is above the size of `refreshSessionsMax` sessions.
    */
   refreshes: values(RefreshUseSchema, {
     ttlMs: 60_000,
@@ -112,8 +110,8 @@ export const softTopics = {
     read: ({ generation, usedAtMs }) => ({ generation, usedAtMs: integer(usedAtMs) }),
   }),
   /**
-   * Reports of devices by identity id. Devices report again what a controller knew that went
-   * silent; until then its reports count. The cap is that of 30,000 identities, a quarter of a
+   * Reports of devices by identity id. When a controller fails, its reports count until they
+   * expire, and devices report again. The cap is enough for 30,000 identities with a quarter of a
    * kilobyte each.
    */
   posture: packed(PostureRecordSchema, { ttlMs: 5 * 60_000, ownerBytesMax: 8 * 1024 * 1024 }),
@@ -123,23 +121,23 @@ export const softTopics = {
     ownerBytesMax: 1024 * 1024,
   }),
   /**
-   * Routers by id, each published by every controller that it has a channel to. Those beyond the
-   * cap are connected and not shown as such; those of a controller that was silent for the TTL are
-   * not connected, as far as the others show.
+   * Routers by id. Every controller publishes the routers that have a channel to it. Routers beyond
+   * the cap are connected, but not shown as such. If a controller is silent for the TTL, the others
+   * show its routers as not connected.
    */
   routers: messages(RouterStatusSchema, { ttlMs: 10_000, ownerBytesMax: 16 * 1024 * 1024 }),
   /**
-   * Circuits by id, each published by the controller that answers for it, so that another one can
-   * when that is gone. The cap is that of some 30,000 circuits: those beyond it go on without a
-   * controller then, as long as their routers carry them.
+   * Circuits by id. The controller that owns a circuit publishes it, so that another one can take
+   * over. The cap is enough for some 30,000 circuits: those beyond it continue without a controller
+   * after a takeover, as long as their routers carry them.
    */
   circuits: packed(CircuitRecordSchema, { ttlMs: 4000, ownerBytesMax: 16 * 1024 * 1024 }),
-  /** Identities that are traced, by id. The cap is above what `tracesMax` of them take. */
+  /** Traced identities, by id. The cap is above the size of `tracesMax` traces. */
   traces: messages(IdentityTraceSchema, { ttlMs: 60_000, ownerBytesMax: 1024 * 1024 }),
   /**
-   * Log-ins by device code that wait for a person, by user code; a denied one is published by the
-   * controller that was told. They outlive the controller that the device asked. The cap is far
-   * above what a thousand of them take.
+   * Log-ins by device code that wait for a person, by user code. The controller that receives a
+   * denial publishes the denied one. They outlive the controller that started the log-in. The cap
+   * is far above the size of a thousand of them.
    */
   'device-log-ins': messages(DeviceLogInSchema, {
     ttlMs: 10 * 60_000,
@@ -153,15 +151,14 @@ export type SoftTopics = typeof softTopics
 export type OpenTopic<N extends keyof SoftTopics> = SoftTopic<SoftTopicValue<SoftTopics[N]>>
 
 /**
- * State that is live rather than kept: presence, session activity, posture, router links. It
- * travels between controllers beside the log, never through it. Each controller writes values of
- * its own only; a newer (epoch, sequence) of an owner replaces an older one. Nothing in it compares
- * the clocks of two machines.
+ * Live state that is not stored: presence, session activity, posture, router links. Controllers
+ * exchange it beside the log, never through it. Each controller writes only its values; a newer
+ * (epoch, sequence) of an owner replaces an older one. No code compares the clocks of two machines.
  */
 export interface SoftState<T extends SoftTopicTable = SoftTopics> {
   /**
-   * Each topic has one user in a controller, which opens it once. What others said before comes
-   * first.
+   * Opens a topic. Each topic has one user in a controller, which opens it once. It first receives
+   * the values that other controllers published earlier.
    */
   open<N extends keyof T & string>(name: N): SoftTopic<SoftTopicValue<T[N]>>
   readonly counts: SoftStateCounts

@@ -1,22 +1,20 @@
 import type { Index, Position } from '../raft/types.ts'
 
-/** A record of the replicated state as it lies in the store: one key, one value. */
+/** A record of the replicated state in the store: one key, one value. */
 export interface StoreRecord {
   readonly key: string
-  /** null in a batch: the key is deleted. */
+  /** null in a batch deletes the key. */
   readonly value: string | null
 }
 
-/** Everything that moves together with the records, in one atomic batch. */
+/** Data that is written with the records in one atomic batch. */
 export interface StorePosition {
   readonly position: Position
   /** Log time of the entry at `position`. */
   readonly timeMs: number
   /** membership.v1.Configuration in force at `position`, base64. */
   readonly configuration: string
-  /**
-   * Level in force at `position`: whether this version knows it is asked before any record is read.
-   */
+  /** Feature level at `position`. It is checked before any record is read. */
   readonly featureLevel: number
   /** Hex digests at `position`. */
   readonly digest: string
@@ -24,14 +22,14 @@ export interface StorePosition {
 }
 
 /**
- * Durable home of the applied state, written behind the in-memory one. A batch is atomic and
- * synced: after a crash the store holds the records and the mark of one batch, never a mix.
+ * Durable storage of the applied state, written behind the one in memory. A batch is atomic and
+ * synced: after a crash the store has the records and the mark of one batch, never a mix.
  */
 export interface StateStore {
-  /** null: nothing was ever written. */
+  /** null: the store is new. */
   mark(): StorePosition | null
   /**
-   * Whether the state is as a snapshot brought it: nothing was written past the mark of the last
+   * True if the state is exactly that of a snapshot: nothing was written past the mark of the last
    * `swap`.
    */
   cameBySnapshot(): boolean
@@ -52,7 +50,7 @@ export interface StateStore {
 export interface StoreSnapshot {
   readonly mark: StorePosition
   /**
-   * Bounded byte chunks of the whole store, mark included; the format is the store's own.
+   * Bounded chunks of the whole store, including the mark; the store defines the format.
    * @param onKey called with the key of each record, in key order.
    */
   chunks(onKey?: (key: string) => void): AsyncIterable<Uint8Array>
@@ -63,8 +61,8 @@ export interface StoreReceiver {
   /** Applies back-pressure: await each. @throws on a malformed chunk. */
   write(chunk: Uint8Array): Promise<void>
   /**
-   * Checks the whole, syncs it, and returns its mark; the live store is untouched.
-   * @throws when it does not check out.
+   * Verifies the whole content, syncs it, and returns its mark; the live store stays unchanged.
+   * @throws when the content is invalid.
    */
   finish(): Promise<StorePosition>
   /** Makes the received store the live one, durably; readers of the old one must have ended. */
@@ -73,7 +71,7 @@ export interface StoreReceiver {
 }
 
 /**
- * How far apply has got: `applied` in memory, `persisted` in the store. The log may be cut only
+ * Progress of apply: `applied` in memory, `persisted` in the store. The log may be truncated only
  * below `persisted`.
  */
 export interface ApplyProgress {

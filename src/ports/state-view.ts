@@ -4,10 +4,10 @@ import type { EntityRecord } from '../lib/entity-record.ts'
 import type { Index } from '../raft/types.ts'
 import { type JudgedPosture, unknownPosture } from './judged-posture.ts'
 
-/** Names of kinds and types of their records, for rooms that know no descriptors. */
+/** Names of kinds and types of their records, for code that knows no descriptors. */
 export type { KindName, RecordOf }
 
-/** The parameters of a list request, already of their JSON types. */
+/** Parameters of a list request, parsed to their types. */
 export interface ListQuery {
   readonly filter?: string
   /** Body of a `sort by` clause. */
@@ -20,7 +20,7 @@ export interface ListQuery {
   readonly roleSemantic?: string
   /** Type of access lists: `dial`, `bind`, or both when absent. */
   readonly policyType?: string
-  /** Leaves out what would let its reader act as an administrator. */
+  /** Leaves out everything with which a reader could act as an administrator. */
   readonly isForNonAdmin?: boolean
 }
 
@@ -29,19 +29,18 @@ export interface ListResult<R extends EntityRecord = EntityRecord> {
   /** Limit as applied after clamping; Number.MAX_SAFE_INTEGER for no limit. */
   readonly limit: number
   readonly offset: number
-  /** All that match, whatever the page. */
+  /** Number of all records that match, on any page. */
   readonly totalCount: number
 }
 
 /**
- * A list in the making: each `next` does a bounded part of the work, and the last one gives the
- * list. The records are those that stood when it was begun; what others say of them is read as it
- * is looked at.
+ * A list in steps: each `next` does a bounded part of the work, and the last one returns the list.
+ * The records are those at its beginning; referring records are read at each step.
  * @throws as `StateView.list`, from any step.
  */
 export type Listing = Generator<void, ListResult>
 
-/** Records that a list chooses from. */
+/** Source of the records of a list. */
 export type ListSource =
   | { readonly of: 'kind'; readonly entity: KindName }
   | { readonly of: 'subList'; readonly entity: KindName; readonly id: string; readonly key: string }
@@ -57,56 +56,51 @@ export type DialBind = 'Bind' | 'Dial'
 
 /** Access that policies give an identity to a service. */
 export interface AccessBetween {
-  /** Whatever the posture of clients. */
+  /** Permissions without regard to the posture of clients. */
   readonly permissions: readonly DialBind[]
   /** Service policies that link the two, in id order. */
   readonly policies: readonly { readonly id: string; readonly type: DialBind }[]
   readonly identityRouterCount: number
   readonly serviceRouterCount: number
-  /**
-   * Edge routers that the one may use to reach the other, in id order, whether they are up or not.
-   */
+  /** Edge routers through which the identity may reach the service, in id order, online or not. */
   readonly commonRouters: readonly RecordOf<'edgeRouter'>[]
 }
 
-/** Ids by membership alone, as they stand when they are asked for. */
+/** A live set of ids. */
 export interface IdMembers {
   has(id: string): boolean
 }
 
 /** The identities that policies let use an edge router. */
 export interface RouterAudience {
-  /** The same for routers that the same policies mean. */
+  /** Equal for routers of the same policies. */
   readonly key: string
   readonly identities: IdMembers
 }
 
-/**
- * A service policy and the posture checks that it asks for, which are looked up when they are asked
- * for.
- */
+/** A service policy and its posture checks, which are looked up on access. */
 export interface CheckedPolicy {
   readonly id: string
   readonly name: string
   /** Posture checks in id order. */
   checks(): readonly RecordOf<'postureCheck'>[]
-  /** The services that it is about, in no order. */
+  /** Its services, in no order. */
   serviceIds(): Iterable<string>
 }
 
-/** A posture check as it was when it was judged. */
+/** A posture check at the time of its evaluation. */
 export interface JudgedCheck {
   readonly id: string
   readonly revision: number
 }
 
-/** For whom a service is shown, beside the identity. */
+/** For which session a service is shown, in addition to the identity. */
 export interface ShownFor {
   readonly configTypes: ConfigTypesShown
   readonly posture: JudgedPosture
 }
 
-/** Ids of the config types whose data the detail of a service holds. */
+/** Ids of the config types whose data a service's detail contains. */
 export type ConfigTypesShown = ReadonlySet<string> | 'all'
 export const noConfigTypes: ConfigTypesShown = new Set()
 /** Events of a device that prompt for a code. */
@@ -115,11 +109,11 @@ export interface Prompts {
   readonly isUnlocked: boolean
 }
 
-/** A service whose checks ask for a code again. */
+/** A service whose checks require a code again. */
 export interface PromptedService {
   readonly id: string
   readonly name: string
-  /** Seconds; -1: a code that was given lasts. */
+  /** Seconds; -1: a code does not expire. */
   readonly timeout: number
   readonly timeoutRemaining: number
 }
@@ -131,16 +125,19 @@ export interface RecordSource {
   get<K extends KindName>(kind: K, id: string): RecordOf<K> | undefined
 }
 
-/** Records, with the mark of those that decide how sessions stand. */
+/** Records, with a counter for those that decide whether sessions are valid. */
 export interface StandingRecords extends RecordSource {
-  /** Moves with each write of a kind that decides how sessions stand, beside their own records. */
+  /**
+   * Changes with each write of a kind that affects the validity of sessions, other than their own
+   * records.
+   */
   readonly standingVersion: number
 }
 
 /**
- * The replicated state as this controller has applied it, for readers. Everything is synchronous
- * and consistent within one turn of the event loop, but `waitForApplied`. The name of a kind
- * ('service') gives the type of its records.
+ * The replicated state as this controller has applied it, for readers. Everything except
+ * `waitForApplied` is synchronous and consistent within one turn of the event loop. The name of a
+ * kind ('service') determines the type of its records.
  */
 export interface StateView extends RecordSource {
   readonly appliedIndex: Index
@@ -148,13 +145,13 @@ export interface StateView extends RecordSource {
   readonly logTimeMs: number
   /** '' before the forming command is applied. */
   readonly clusterId: string
-  /** The feature level in force at `appliedIndex`. */
+  /** The feature level at `appliedIndex`. */
   readonly featureLevel: number
-  /** Request ids of callers whose outcome is remembered. */
+  /** Number of request ids whose outcome is stored. */
   readonly requestIds: number
   waitForApplied(index: Index, timeoutMs: number): Promise<boolean>
 
-  /** The records themselves, for several reads within one turn: a restore replaces them. */
+  /** The records themselves, for several reads within one turn: a restore replaces the object. */
   readonly recordsNow: StandingRecords
   /** Finds a record by the value of a unique field. */
   find<K extends KindName>(kind: K, field: FieldName<K>, value: string): RecordOf<K> | undefined
@@ -166,8 +163,8 @@ export interface StateView extends RecordSource {
   count(kind: KindName): number
 
   /**
-   * Lists what `list`, `subList`, `listNaming` or `accessibleServices` give, in steps: for queries
-   * of callers, which can be long. Null where `subList` gives it.
+   * Lists the same as `list`, `subList`, `listNaming` or `accessibleServices`, in steps: queries of
+   * callers can take long. Null where `subList` returns null.
    */
   listing(source: ListSource, query: ListQuery): Listing | null
   /**
@@ -191,7 +188,7 @@ export interface StateView extends RecordSource {
   ): ListResult<RecordOf<K>>
   /** {_links, entity, id, name}; null when it is not there. */
   ref(kind: KindName, id: string): JsonObject | null
-  /** Names that a filter on the kind may use. */
+  /** Names that a filter of the kind may use. */
   filterableFields(kind: KindName): readonly string[]
 
   /**
@@ -201,32 +198,34 @@ export interface StateView extends RecordSource {
   /** The services an identity may dial or bind. @throws {Problem} as `list`. */
   accessibleServices(identityId: string, query: ListQuery): ListResult<RecordOf<'service'>>
 
-  /** Null when one of them is not there. */
+  /** Null if one of them does not exist. */
   accessBetween(identityId: string, serviceId: string): AccessBetween | null
-  /** Whether a router is connected to any controller. */
+  /** True if a router is connected to any controller. */
   isRouterOnline(routerId: string): boolean
-  /** The edge routers that policies let the identity use; none where it is not there. */
+  /** The edge routers that policies let the identity use; none if it does not exist. */
   routersOfIdentity(identityId: string): IdMembers
-  /** Nobody where it is no edge router. */
+  /** Empty if it is not an edge router. */
   audienceOfRouter(routerId: string): RouterAudience
   /** The service policies of a type that link the two, in id order. */
   policiesBetween(identityId: string, serviceId: string, type: DialBind): readonly CheckedPolicy[]
   /** The service policies that have the identity, in no order. */
   policiesOfIdentity(identityId: string): readonly CheckedPolicy[]
   /**
-   * Log time at which the services that an API session is shown changed last: they themselves, what
-   * it may do with them, their configs or posture checks; its creation when they have not. Null
-   * when it is not there.
+   * Log time of the last change of the services of an API session: of the services, its
+   * permissions, their configs or posture checks; without a change, its creation. Null if it does
+   * not exist.
    */
   lastChangeAt(apiSessionId: string): number | null
 
   /**
-   * The detail of a record as responses show it; `callerId` is the identity whose permissions and
-   * configs a service shows. Where nothing is said of `shownFor`, there is no config data, and no
-   * posture check passes.
+   * The detail of a record as responses show it. A service shows the permissions and configs of the
+   * identity `callerId`. Without `shownFor` it has no config data, and no posture check passes.
    */
   detail(kind: KindName, record: EntityRecord, callerId: string, shownFor?: ShownFor): JsonObject
-  /** Prints each record as `detail` shows it, as JSON text; times are those of its making. */
+  /**
+   * Prints each record as `detail` shows it, as JSON text; computed times are those of the call to
+   * this function.
+   */
   detailPrinter(
     kind: KindName,
     callerId: string,
@@ -236,7 +235,7 @@ export interface StateView extends RecordSource {
   /** Service sessions in id order: at most `max`, from the first one after `afterId` on. */
   serviceSessionsAfter(afterId: string, max: number): readonly RecordOf<'session'>[]
 
-  /** API sessions that are over, with their stored activity: at most `max`, in no order. */
+  /** API sessions that have expired, with their stored activity: at most `max`, in no order. */
   sessionsThat(
     isOver: (session: RecordOf<'apiSession'>) => boolean,
     max: number,

@@ -1,9 +1,9 @@
 import { type LatencyCounts, NO_LATENCIES } from '../lib/runtime/latency-histogram.ts'
 
-/** Memory of one thread: of its JavaScript heap, and outside of it in buffers. */
+/** Memory of one thread: its JavaScript heap, and buffers outside of it. */
 export interface ThreadMemory {
   readonly heapUsedBytes: number
-  /** Taken from the system for the heap, in use or not. */
+  /** Allocated from the system for the heap, in use or not. */
   readonly heapTotalBytes: number
   readonly externalBytes: number
 }
@@ -11,14 +11,15 @@ export interface ThreadMemory {
 export const NO_MEMORY: ThreadMemory = { heapUsedBytes: 0, heapTotalBytes: 0, externalBytes: 0 }
 
 /**
- * How the disk of a log has been in this process. Plain values, so that they cross between threads.
+ * Statistics of the log's disk in this process. Plain values, so that they can be sent between
+ * threads.
  */
 export interface DiskVitals {
   /** fdatasync of log and meta slots. */
   readonly fsync: LatencyCounts
-  /** Handed to the system since the start. */
+  /** Bytes written since the start. */
   readonly writtenBytes: number
-  /** Free bytes on the file system of the log; null when it can not be told. */
+  /** Free bytes on the file system of the log; null when unknown. */
   readonly freeBytes: number | null
   /** Memory of the thread that writes the log. */
   readonly memory: ThreadMemory
@@ -31,24 +32,24 @@ export const NO_DISK_VITALS: DiskVitals = {
   memory: NO_MEMORY,
 }
 
-/** How consensus has been in this process. Counts run from its start. */
+/** Statistics of consensus in this process. Counts start with the process. */
 export interface HostStats {
   readonly disk: DiskVitals
-  /** Delay of the thread that consensus and mesh live in. */
+  /** Delay of the thread of consensus and mesh. */
   readonly loopDelayP99Ms: number
   /** Memory of the same thread. */
   readonly memory: ThreadMemory
-  /** Kept in memory for members that lag behind. */
+  /** Entries in memory for members that lag behind. */
   readonly logEntries: number
   readonly logBytes: number
-  /** Times that this member asked for votes, or asked whether it may. */
+  /** Number of votes and pre-votes that this member requested. */
   readonly elections: number
   readonly leaderChanges: number
   readonly proposalsAccepted: number
   readonly proposalsRefused: number
   /** Messages dropped because the queue of a peer was full. */
   readonly droppedFrames: number
-  /** Waiting for the peers' connections now. */
+  /** Bytes that wait for the peers' connections. */
   readonly queuedBytes: number
 }
 

@@ -2,27 +2,23 @@ export interface TokenKey {
   readonly version: number
   /** 32 random bytes. */
   readonly secret: Uint8Array
-  /** Log time, UTC ms; null for the version in force, which signs. */
+  /** Log time, UTC ms; null for the current version, which signs. */
   readonly overlapEndsAtMs: number | null
-  /** A controller that could open it has been removed. */
+  /** True: a controller that knew it has been removed. */
   readonly isExposed: boolean
 }
 
 /**
- * The keys that session tokens are signed by and second factors are encrypted by, as this
- * controller holds them now.
+ * The keys that sign session tokens and encrypt second factors, as this controller has them now.
  */
 export interface TokenKeys {
   /**
-   * Versions ascending; the same array until something changes. Empty before the state has them,
-   * and without one in force when this controller can not open it.
+   * Versions in ascending order; the same array until something changes. Empty before the state has
+   * keys, and without a current version if this controller cannot decrypt it.
    */
   clusterKeys(): readonly TokenKey[]
-  /**
-   * Keys that second factors are encrypted by, as `clusterKeys`: all versions that any of
-   * them is encrypted by.
-   */
+  /** Keys that encrypt second factors, as `clusterKeys`: all versions in use. */
   factorKeys(): readonly TokenKey[]
-  /** Takes over what the applied state says by now. */
+  /** Loads the keys of the applied state. */
   refresh(): Promise<void>
 }

@@ -2,21 +2,23 @@ import type { TraceContext } from '../lib/trace-context.ts'
 import type { Actor } from './actor.ts'
 import type { ProposalInput } from './proposer.ts'
 
-/** How a repeated write is recognized as the same. */
+/** How a repeated write is recognized. */
 export type Idempotency =
-  /** A request id, and a hash of the request that it came with. */
+  /** A request id, and a hash of its request. */
   | { readonly case: 'id'; readonly id: Uint8Array; readonly bodyHash: () => Uint8Array }
   | { readonly case: 'none' }
-  /** The id is not kept: a repeated request has its effect twice. */
+  /** The id is not stored: a repeated request takes effect twice. */
   | { readonly case: 'notKept' }
 
-/** The request behind a write, whatever carries it. */
+/** The request behind a write, over any transport. */
 export interface WriteRequest {
   readonly trace: TraceContext
   readonly idempotency: Idempotency
-  /** True: its client was told that it took too long, so it must not take effect any more. */
+  /**
+   * True: the request timed out, and its client was answered so. It must not take effect any more.
+   */
   readonly isAbandoned: () => boolean
-  /** Called before the proposal, and with null once it is known to change nothing. */
+  /** Called before the proposal, and with null once the write is known to change nothing. */
   readonly onProposed: (idempotency: Idempotency | null) => void
   /** Called with the log index of the outcome, which is applied on this controller. */
   readonly onOutcome: (index: number) => void
@@ -30,11 +32,11 @@ export interface WriteOrigin extends WriteRequest {
 /** A command as the proposer takes it, without its origin. */
 export type WriteCommand = Pick<ProposalInput, 'kind' | 'payload' | 'level' | 'judgedOn'>
 
-/** Proposes writes to the cluster; refusals, which are values there, become problems. */
+/** Proposes writes to the cluster, and turns refusals, which are values there, into problems. */
 export interface CommandWriter {
   /**
-   * @returns the id the write took effect on: of the first request when this one repeats it.
-   * @throws {Problem} what apply refused it with, or why its fate is not known.
+   * @returns the id of the written record; for a repeated request, that of the first one.
+   * @throws {Problem} the refusal of apply, or the reason why the outcome is unknown.
    */
   write(origin: WriteOrigin, command: WriteCommand): Promise<string>
 }

@@ -80,7 +80,7 @@ async function lastActor(): Promise<string> {
   return (rows as { readonly actor: { readonly name: string } }[])[0]?.actor.name ?? ''
 }
 
-test('The admin socket answers as the API does, is open to its owner alone, and is removed at the end', async () => {
+test('the admin socket answers like the API, is readable by its owner only, and is removed at the end', async () => {
   expect(statSync(join(folder, 'admin.sock')).mode & 0o777).toBe(0o600)
   const status = (await askController(folder, requestOf('status'))) as ClusterStatus
   expect(status.members[0]).toMatchObject({ id: 'ctrl1', address: 'localhost:1480' })
@@ -93,7 +93,7 @@ test('The admin socket answers as the API does, is open to its owner alone, and 
   expect(existsSync(join(folder, 'admin.sock'))).toBe(false)
 })
 
-test('A refusal keeps its code and says what is wrong; a mistake is told to the log as well', async () => {
+test('a refusal at the admin socket has its code and reason, and is no error in the log', async () => {
   const { controller } = server
   controller.cluster.hasLeader = false
   const body = { name: 'wiki', encryptionRequired: true }
@@ -109,7 +109,7 @@ test('A refusal keeps its code and says what is wrong; a mistake is told to the 
   expect(controller.errors).toEqual([])
 })
 
-test('While the state is not to be answered from, the cluster can still be looked at and acted on', async () => {
+test('the admin socket serves cluster operations while the state is quarantined', async () => {
   const { controller } = server
   controller.refusal = 'NODE_QUARANTINED'
   expect(await askController(folder, requestOf('status'))).toMatchObject({ selfId: 'ctrl1' })
@@ -120,7 +120,7 @@ test('While the state is not to be answered from, the cluster can still be looke
   )
 })
 
-test('What is about the session of a caller is refused in one sentence, and done with a session', async () => {
+test("the admin socket refuses operations on the caller's session unless the request has a session", async () => {
   const path = `${management}/current-identity`
   const refused = await faultOf(askController(folder, get(path)))
   expect(refused.message).toContain('the admin socket has none')
@@ -128,14 +128,14 @@ test('What is about the session of a caller is refused in one sentence, and done
   expect(await statusWith({ 'net-session': session }, path)).toBe(200)
 })
 
-test('A session at the socket is worth what it is worth anywhere', async () => {
+test('a session at the admin socket has only its own rights', async () => {
   const session = server.controller.openSession('alice-id')
   expect(await statusWith({ 'net-session': session }, `${fabric}/cluster/status`)).toBe(401)
   expect(await statusWith({ 'net-session': 'made up' }, `${fabric}/cluster/status`)).toBe(401)
   expect(await statusWith({}, `${fabric}/cluster/status`)).toBe(200)
 })
 
-test('A controller that is not running, or does not answer, is said to be so', async () => {
+test('a client of the admin socket reports a controller that is stopped or does not answer', async () => {
   const none = join(folder, 'none')
   expect(await codeOf(askController(none, requestOf('status')))).toBe('NOT_RUNNING')
   const silent = join(folder, 'silent')
@@ -150,14 +150,14 @@ test('A controller that is not running, or does not answer, is said to be so', a
   }
 })
 
-test('A socket left by a killed process is replaced', async () => {
+test('a controller replaces the socket that a killed process left behind', async () => {
   // A second one on the same path, as after a crash: the owner of the folder's lock may take it.
   const second = await serveSocket(folder)
   expect(await askController(folder, requestOf('status'))).toMatchObject({ selfId: 'ctrl1' })
   await second.close()
 })
 
-test('A data folder too deep for the path of a socket works all the same', async () => {
+test('the admin socket works in a data folder whose path is too long for a socket', async () => {
   const deep = join(folder, ...Array.from({ length: 8 }, () => 'x'.repeat(30)))
   mkdirSync(deep, { recursive: true })
   const served = await serveSocket(deep)
@@ -169,7 +169,7 @@ test('A data folder too deep for the path of a socket works all the same', async
   await served.close()
 })
 
-test('A stream arrives whole, or fails: what was cut off never looks like all of it', async () => {
+test('a stream over the admin socket arrives complete, or fails', async () => {
   const { backups, errors } = server.controller
   const read = async (): Promise<string> => {
     let text = ''
@@ -186,7 +186,7 @@ test('A stream arrives whole, or fails: what was cut off never looks like all of
   expect(await read()).toBe('the first half, the second half')
 })
 
-test('Events are followed at the socket for as long as it is open', async () => {
+test('the admin socket streams events until it closes', async () => {
   const asked = request({
     socketPath: join(folder, 'admin.sock'),
     path: `${fabric}/events`,
@@ -206,7 +206,7 @@ test('Events are followed at the socket for as long as it is open', async () => 
   await ended
 })
 
-test('A web socket of events is opened at the socket without a session, and by a good one alone', async () => {
+test('the admin socket opens a web socket of events without a session, but not with an invalid one', async () => {
   const path = join(folder, 'admin.sock')
   const forged = new WebSocketClient({ path }, 'forged')
   await eventually(() => expect(forged.head).toContain('HTTP/1.1 401'))
@@ -221,7 +221,7 @@ test('A web socket of events is opened at the socket without a session, and by a
   await eventually(() => expect(follower.isClosed).toBe(true))
 })
 
-test('who asks at the socket is the user of the controller or root, whatever it says of itself', async () => {
+test('the actor at the admin socket is the user of the controller or root, whatever the request claims', async () => {
   const { uid, username } = userInfo()
   const { controller } = server
   const path = `${management}/services`
@@ -249,7 +249,7 @@ test('who asks at the socket is the user of the controller or root, whatever it 
   expect(controller.errors).toEqual([])
 })
 
-test('The program of an earlier release is told in its own words which version runs', async () => {
+test('the admin socket answers the program of an earlier release in its format, with the running version', async () => {
   const answer = await exchange('{"verb":"status","params":{},"caller":{"uid":0,"name":"root"}}\n')
   expect(JSON.parse(answer)).toEqual({
     ok: false,
@@ -258,7 +258,7 @@ test('The program of an earlier release is told in its own words which version r
   })
 })
 
-test('an answer that is not HTTP is reported as that of another version', async () => {
+test('a client of the admin socket reports an answer that is not HTTP as that of another version', async () => {
   const earlier = join(folder, 'earlier')
   mkdirSync(earlier)
   const listening = createServer((socket) => {

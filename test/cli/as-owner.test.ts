@@ -9,7 +9,7 @@ import { lockDataFolder } from '../../src/store/folder/folder-lock.ts'
 const NOBODY = 65_534
 const isRoot = process.geteuid?.() === 0
 
-test('what is done in a data folder is done as its owner, also by root, who is root again afterwards', async () => {
+test('root works in a data folder as the owner of the folder, and is root again afterwards', async () => {
   // The other user must reach it, which it may not within a clone in root's home.
   const folder = mkdtempSync('/tmp/flotilla-owner-')
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))

@@ -15,7 +15,7 @@ afterAll(() => person.close())
 const offered = async (...words: string[]): Promise<string[]> =>
   (await person.out('complete-words', '--', ...words)).split('\n').filter(Boolean)
 
-test('verbs, options, kinds, fields, names and contexts are offered', async () => {
+test('completion offers verbs, options, kinds, fields, names and contexts', async () => {
   expect(await offered('exp')).toEqual(['explain', 'export'])
   expect(await offered('context', '')).toEqual(['list', 'remove', 'use'])
   expect(await offered('apply', '--pr')).toEqual(['--prune'])
@@ -28,7 +28,7 @@ test('verbs, options, kinds, fields, names and contexts are offered', async () =
   expect(await offered('get', 'nothing', '')).toEqual([])
 })
 
-test('each shell is given a script that asks the program', async () => {
+test('completion prints a script for each shell', async () => {
   for (const shell of ['bash', 'zsh', 'fish']) {
     expect(await person.out('completion', shell)).toContain('complete-words')
   }

@@ -36,13 +36,13 @@ function spoil(name: string, at: number): void {
   writeFileSync(join(data, name), bytes)
 }
 
-test('nothing is said of a log that is whole, or of none', () => {
+test('controller check reports nothing for an intact or a missing log', () => {
   expect(check()).toEqual(NOTHING)
   rmSync(data, { recursive: true })
   expect(check()).toEqual(NOTHING)
 })
 
-test('a damaged log is told as what a start would repair, where there are others to repair it from', () => {
+test('controller check warns that a start repairs a damaged log if there are other voters', () => {
   spoil('wal/0000000000000001-00000001.seg', 4096 + 40)
   expect(check().faults).toEqual([expect.stringContaining('nothing was changed on disk')])
   knowVoters('ctrl1')
@@ -54,7 +54,7 @@ test('a damaged log is told as what a start would repair, where there are others
   })
 })
 
-test('a lost vote is told as what a start would enter anew for', () => {
+test('controller check warns that a start requests re-admission after a lost vote', () => {
   for (const name of ['meta.0', 'meta.1']) spoil(name, 50)
   expect(check().faults).toEqual([expect.stringContaining('are lost; nothing changed on disk')])
   knowVoters('ctrl1', 'ctrl2')
@@ -63,7 +63,7 @@ test('a lost vote is told as what a start would enter anew for', () => {
   ])
 })
 
-test('a damaged identity is a fault whoever else there is', () => {
+test('controller check reports a damaged identity as a fault even if there are other voters', () => {
   knowVoters('ctrl1', 'ctrl2')
   spoil('IDENTITY', 20)
   expect(check().faults).toEqual([expect.stringContaining('IDENTITY')])

@@ -101,13 +101,13 @@ async function onlyFault(environment: Readonly<Record<string, string>> = {}): Pr
 }
 
 describe('Preflight', () => {
-  test('lets a controller as laid out start, and leaves nothing behind', async () => {
+  test('accepts a newly formed controller, and leaves no files behind', async () => {
     const before = readdirSync(ctrl1, { recursive: true }).sort()
     expect(await faultsOf()).toEqual([])
     expect(readdirSync(ctrl1, { recursive: true }).sort()).toEqual(before)
   })
 
-  test('names a port that is taken', async () => {
+  test('names a port that is in use', async () => {
     const server = createServer()
     await new Promise<void>((done) => server.listen(plan.port, '127.0.0.1', done))
     const fault = await onlyFault()
@@ -115,7 +115,7 @@ describe('Preflight', () => {
     await new Promise((done) => server.close(done))
   })
 
-  test('names an address that is not of this host', async () => {
+  test('names an address that this host does not have', async () => {
     const fault = await onlyFault({ FLOTILLA_CLUSTER_BIND: '192.0.2.1:1480' })
     expect(fault).toContain('cluster.bind: 192.0.2.1:1480 is not an address of this host')
   })
@@ -137,12 +137,12 @@ describe('Preflight', () => {
     expect(await faultsOf(environment)).toEqual([])
   })
 
-  test('names a key of another certificate', async () => {
+  test('names a key that does not match its certificate', async () => {
     cpSync(join(plan.dir, 'ctrl2', 'controller.key'), join(ctrl1, 'controller.key'))
     expect(await onlyFault()).toContain('does not belong to the certificate')
   })
 
-  test('names an expired certificate and one of the future', async () => {
+  test('names an expired certificate and one that is not yet valid', async () => {
     const now = Date.now()
     await installLeaf({ validity: { notBeforeMs: now - 2 * DAY_MS, notAfterMs: now - DAY_MS } })
     expect(await onlyFault()).toContain('it expired at ')
@@ -168,20 +168,20 @@ describe('Preflight', () => {
     expect(await onlyFault()).toContain('is not a controller of')
   })
 
-  test('warns of a certificate that lacks the advertised host, as a running controller can mend that', async () => {
+  test('only warns of a certificate without the advertised host, because a running controller can renew it', async () => {
     await installLeaf({ hosts: ['other.example'] })
     const { faults, warnings } = await preflight(config(), Date.now())
     expect(faults).toEqual([])
     expect(warnings.join()).toContain('lacks 127.0.0.1 of web[0].advertise')
   })
 
-  test('takes a certificate for the DNS name that is advertised', async () => {
+  test('accepts a certificate for the advertised DNS name', async () => {
     const environment = { FLOTILLA_WEB_0_ADVERTISE: `localhost:${plan.port}` }
     const { faults, warnings } = await preflight(config(environment), Date.now())
     expect([faults, warnings]).toEqual([[], []])
   })
 
-  test('warns of backups that could not be taken, and starts all the same', async () => {
+  test('warns of backups that cannot be written, and allows the start', async () => {
     const recipient = join(folder, 'backup.pem')
     const environment = {
       FLOTILLA_BACKUP_FOLDER: join(folder, 'backups'),
@@ -215,14 +215,14 @@ describe('Preflight', () => {
     expect(warnings.join()).toContain('keep it offline')
   })
 
-  test('names a certificate that peers would refuse from a server, or from a client', async () => {
+  test('names a certificate that peers would refuse as a server or as a client', async () => {
     await installLeaf({ usages: ['server'] })
     expect(await onlyFault()).toMatch(/extended key usage lacks clientAuth.*; issue one with/)
     await installLeaf({ usages: ['client'] })
     expect(await onlyFault()).toContain('extended key usage lacks serverAuth')
   })
 
-  test('warns of a certificate for browsers that is no good, and starts all the same', async () => {
+  test('warns of an invalid certificate for browsers, and allows the start', async () => {
     const path = join(ctrl1, 'config.yml')
     const text = readFileSync(path, 'utf8')
     writeFileSync(path, `${text}\nserverCertificates: [{ cert: web.pem, key: web.key }]\n`)
@@ -233,18 +233,18 @@ describe('Preflight', () => {
     ])
   })
 
-  test('names a certificate of a CA that is not trusted', async () => {
+  test('names a certificate whose CA is not trusted', async () => {
     const other = await layOut(folder, 1)
     cpSync(join(other.dir, 'ca.pem'), join(ctrl1, 'ca.pem'))
     expect(await onlyFault()).toContain('its chain does not lead to any of the 1 CA certificates')
   })
 
-  test('names files that hold something else', async () => {
+  test('names files with the wrong content', async () => {
     writeFileSync(join(ctrl1, 'cert.pem'), 'hello')
     expect(await onlyFault()).toContain('no PEM certificate found')
   })
 
-  test('takes an empty data folder for a lost disk, where there are seeds to get it back from', async () => {
+  test('accepts an empty data folder as a lost disk if there are seeds', async () => {
     rmSync(join(ctrl1, 'data'), { recursive: true })
     const environment = { FLOTILLA_CLUSTER_SEEDS: '127.0.0.1:1481' }
     const { faults, warnings } = await preflight(config(environment), Date.now())
@@ -267,7 +267,7 @@ describe('Preflight', () => {
     expect(await onlyFault()).toContain('belongs to controller ctrl2, but id is ctrl1')
   })
 
-  test('names a data folder that another process works on', async () => {
+  test('names a data folder that another process uses', async () => {
     const lock = await lockDataFolder(join(ctrl1, 'data'))
     expect(await onlyFault()).toContain('is in use by another process')
     await lock.release()
@@ -279,7 +279,7 @@ describe('Preflight', () => {
     expect(fault).toContain('less than log.lowSpaceBytes')
   })
 
-  test('names everything that is wrong at once', async () => {
+  test('names all faults at once', async () => {
     rmSync(join(ctrl1, 'data'), { recursive: true })
     chmodSync(join(ctrl1, 'controller.key'), 0o666)
     await installLeaf({ commonName: 'x', hosts: [] })
@@ -311,7 +311,7 @@ describe('flotilla controller check', () => {
     expect(report.faults.length).toBeGreaterThan(5)
   })
 
-  test('exits 1 for what else stands in the way, and so does a start, without harm to the folder', async () => {
+  test('exits 1 for any other fault, as a start does, and changes no file', async () => {
     const { trustDomain } = config()
     const validity = validityFrom(Date.now(), DAY_MS)
     const hosts = ['127.0.0.1']

@@ -49,7 +49,7 @@ function get(host: string, port: number, ca: string, agent: Agent | undefined): 
   })
 }
 
-test('New connections get the renewed certificate; a standing one, and what is asked on it, goes on', async () => {
+test('new connections use the renewed certificate, while existing connections and their requests continue', async () => {
   const plan = await layOut(folder, 2)
   const [first, second] = plan.controllers
   const config = present(first, 'ctrl1')

@@ -85,7 +85,7 @@ const allRun = (): void => {
 }
 const until = (check: () => void): Promise<void> => eventually(check)
 
-test('All are started with their output in their log, and all are ended', async () => {
+test('Processes starts all programs with their output in their logs, and stops all', async () => {
   const processes = processesOf()
   processes.start()
   await until(allRun)
@@ -102,7 +102,7 @@ test('All are started with their output in their log, and all are ended', async 
   expect(events).toEqual([])
 })
 
-test('One that is killed is told, and so is one that somebody starts again', async () => {
+test('Processes reports a killed program, and one that somebody starts again', async () => {
   const processes = processesOf()
   processes.start()
   await until(allRun)
@@ -117,7 +117,7 @@ test('One that is killed is told, and so is one that somebody starts again', asy
   await until(() => expect(byHand.exitCode).toBe(0))
 })
 
-test('One that runs already is taken over, not started twice, and ended with the others', async () => {
+test('Processes adopts a running program, does not start it twice, and stops it with the others', async () => {
   const earlier = spawn(program, ['controller', 'run', 'config.yml'], {
     cwd: first().folder,
     stdio: 'ignore',
@@ -132,7 +132,7 @@ test('One that runs already is taken over, not started twice, and ended with the
   await until(() => expect(earlier.exitCode).toBe(0))
 })
 
-test('One that shows itself only by its data folder is taken over, by one that is started or before', async () => {
+test('Processes adopts a program that only its data folder shows, also after a second start', async () => {
   install(HOLDER)
   const earlier = spawn(program, ['controller', 'run', first().configPath], { stdio: 'ignore' })
   const processes = processesOf()
@@ -149,7 +149,7 @@ test('One that shows itself only by its data folder is taken over, by one that i
   await until(() => expect(earlier.signalCode).toBe('SIGTERM'))
 })
 
-test('One that does not heed SIGTERM is killed', async () => {
+test('Processes kills a program that ignores SIGTERM', async () => {
   install(STUBBORN)
   const processes = processesOf()
   processes.start()
@@ -159,7 +159,7 @@ test('One that does not heed SIGTERM is killed', async () => {
     expect(runningPid(configPath, dataFolder)).toBeNull()
 })
 
-test('A pid file that a killed process left behind names nobody, whoever has the number now', () => {
+test('a stale pid file names no process, even if its number is in use again', () => {
   writePidFile(first().configPath)
   expect(readFileSync(join(first().folder, 'pid'), 'utf8')).toBe(`${process.pid}\n`)
   // This very process: it is alive, and no controller.
@@ -170,14 +170,14 @@ test('A pid file that a killed process left behind names nobody, whoever has the
   }
 })
 
-test('A program that cannot be started is told', async () => {
+test('Processes reports a program that cannot start', async () => {
   program = join(folder, 'none')
   processesOf().start()
   await until(() => expect(events.length).toBeGreaterThanOrEqual(2))
   expect(events[0]).toMatchObject({ type: 'ended', how: expect.stringContaining('ENOENT') })
 })
 
-test('A log grown large is put aside before a start', async () => {
+test('Processes rotates a large log before a start', async () => {
   writeFileSync(first().logPath, Buffer.alloc(LOG_BYTES_MAX + 1))
   const processes = processesOf()
   processes.start()
@@ -186,7 +186,7 @@ test('A log grown large is put aside before a start', async () => {
   expect(statSync(first().logPath).size).toBeLessThan(1000)
 })
 
-test('A log that grows large under a running program is put aside, and written on', async () => {
+test('Processes rotates the log of a running program, which keeps writing', async () => {
   install(TALKATIVE)
   const processes = processesOf()
   processes.start()

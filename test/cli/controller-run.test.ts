@@ -108,7 +108,7 @@ async function versionStatus(): Promise<number | undefined> {
 const lastLine = ({ output }: Running): string => output.trimEnd().split('\n').at(-1) ?? ''
 
 test.each(['true', 'false'])(
-  'A controller serves until SIGTERM and leaves neither pid nor socket behind (threads: %s)',
+  'a controller serves until SIGTERM, and removes its pid file and socket (threads: %s)',
   async (threads) => {
     const running = start({ FLOTILLA_THREADS: threads })
     await until(leads)
@@ -123,7 +123,7 @@ test.each(['true', 'false'])(
   },
 )
 
-test('The CAs that a controller tells are those of its own certificate, and a broken file that SIGHUP has it read changes nothing', async () => {
+test('a controller publishes the CAs of its certificate, and rejects a broken certificate file at SIGHUP', async () => {
   const running = start()
   await until(leads)
   const ca = readFileSync(join(plan.dir, 'ca.pem'), 'utf8')
@@ -142,7 +142,7 @@ test('The CAs that a controller tells are those of its own certificate, and a br
   expect(await running.ended, running.output).toBe(0)
 })
 
-test('A second one on the same folder is refused, and after a kill -9 the next one starts without clean-up', async () => {
+test('a second controller on the same folder is refused, and the next one starts without clean-up after a kill -9', async () => {
   const first = start()
   await until(leads)
   const second = start()
@@ -157,7 +157,7 @@ test('A second one on the same folder is refused, and after a kill -9 the next o
   expect(await third.ended, third.output).toBe(0)
 })
 
-test('A key that the cluster of the folder does not know ends the first run and every later one', async () => {
+test('a controller never starts with a key that its member record does not have', async () => {
   const data = controller.dataFolder
   const other = await layOut(mkdtempSync(join(folder, 'other-')), 1)
   rmSync(data, { recursive: true })
@@ -172,7 +172,7 @@ test('A key that the cluster of the folder does not know ends the first run and 
   }
 })
 
-test('A controller whose certificate expired while it was away is brought back with the root key, and renews itself', async () => {
+test('a controller whose certificate expired while it was stopped starts after a renewal with the root key, and renews itself', async () => {
   const first = start()
   await until(leads)
   first.child.kill('SIGTERM')
@@ -222,7 +222,7 @@ async function expireLeaf(): Promise<void> {
   writeFileSync(path, certificatePem)
 }
 
-test('A damaged log ends the start with one sentence, and nothing on disk is changed', async () => {
+test('a damaged log ends the start with one sentence, and changes nothing on disk', async () => {
   const name = present(
     readdirSync(join(controller.dataFolder, 'wal')).find((one) => one.endsWith('.seg')),
     'a segment',
@@ -250,7 +250,7 @@ function digestOf(path: string): string {
   return createHash('sha256').update(readFileSync(path)).digest('hex')
 }
 
-test('damaged meta slots are told at the level of damage, before the peers are asked for a new place', async () => {
+test('a controller logs damaged meta slots as damage before it requests re-admission', async () => {
   const first = start()
   await eventually(() => expect(first.output).toContain('controller started'))
   first.child.kill('SIGTERM')
@@ -268,7 +268,7 @@ test('damaged meta slots are told at the level of damage, before the peers are a
   expect(JSON.parse(line ?? '{}')).toMatchObject({ level: 'error', id: controller.id })
 })
 
-test('a controller whose configuration names a file for its log writes it there and nowhere else', async () => {
+test('a controller writes its log only to the configured file', async () => {
   const path = join(folder, 'controller.log')
   const running = start({ FLOTILLA_LOG_FILE_PATH: path })
   await eventually(() => expect(readFileSync(path, 'utf8')).toContain('controller started'), {

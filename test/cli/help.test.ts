@@ -41,7 +41,7 @@ const program = buildProgram()
 const verbs = shownVerbs(program)
 
 describe('The help of', () => {
-  test.each(verbs)('%s has examples that the program takes', async (name, command) => {
+  test.each(verbs)('%s has examples that the program accepts', async (name, command) => {
     const examples = examplesIn(helpOf(command))
     expect(examples).not.toEqual([])
     expect(examples.some((line) => line.startsWith(`flotilla ${name}`))).toBe(true)
@@ -51,7 +51,7 @@ describe('The help of', () => {
     }
   })
 
-  test.each(verbs)('%s fits a terminal', (_name, command) => {
+  test.each(verbs)('%s fits into a terminal', (_name, command) => {
     for (const line of helpOf(command).split('\n'))
       expect(line.length, line).toBeLessThanOrEqual(121)
   })
@@ -66,7 +66,7 @@ describe('The help of', () => {
     }
   })
 
-  test('verbs come before options, and a verb within verbs is found', async () => {
+  test('a program lists verbs before options, and finds a nested verb', async () => {
     expect(helpOf(program)).toMatch(/Commands:[^]*Options:/)
     const help = buildProgram()
     let shown = ''
@@ -76,7 +76,7 @@ describe('The help of', () => {
     expect(shown).toContain('Usage: flotilla cluster status')
   })
 
-  test('a default is shown in the unit that is typed', () => {
+  test('an option shows its default in the unit that a user types', () => {
     for (const [name, command] of verbs) {
       for (const { defaultValue, defaultValueDescription: shown, flags } of command.options) {
         if (!flags.includes('<time>') || defaultValue === undefined) continue

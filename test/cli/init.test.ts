@@ -99,7 +99,7 @@ async function bringAuthority(): Promise<{ root: CertifiedKey; issuing: Certifie
 const etc = (name: string): string => readFileSync(join(folder, 'etc', name), 'utf8')
 
 describe('cluster init with an authority of the operator', () => {
-  test('has it sign the certificate and shares it, and makes no root of its own', async () => {
+  test('has it sign and share the certificate, and creates no root', async () => {
     const { root, issuing } = await bringAuthority()
     const done = await init('--json')
     expect(done).toMatchObject({ code: 0, stderr: '' })
@@ -119,7 +119,7 @@ describe('cluster init with an authority of the operator', () => {
     expect((await run(['controller', 'check', config])).code).toBe(0)
   })
 
-  test('keeps a certificate and key that are there', async () => {
+  test('keeps an existing certificate and key', async () => {
     const { issuing } = await bringAuthority()
     const leaf = await issueControllerCertificate({
       issuer: issuing,
@@ -137,7 +137,7 @@ describe('cluster init with an authority of the operator', () => {
     expect((await formedSecret(join(folder, 'etc'), 'a', 'clusterKey')).secret).toHaveLength(32)
   })
 
-  test('refuses one that is not under identity.ca, or a key without its certificate, and leaves nothing', async () => {
+  test('refuses an authority that is not under identity.ca, or a key without its certificate, and leaves no files', async () => {
     const { root } = await bringAuthority()
     writeFileSync(join(folder, 'etc', 'controller.key'), 'of the operator', { mode: 0o600 })
     const alone = await init()
@@ -157,7 +157,7 @@ describe('cluster init with an authority of the operator', () => {
     expect((await init()).code).toBe(0)
   })
 
-  test('what an attempt that was cut off has left is never taken for files that may be replaced', async () => {
+  test('does not overwrite files after an interrupted attempt with a supplied authority', async () => {
     const { root } = await bringAuthority()
     writeFileSync(join(folder, 'etc', '.forming'), '')
     expect((await init()).code).toBe(0)
@@ -171,7 +171,7 @@ describe('cluster init with an authority of the operator', () => {
 })
 
 describe('cluster init', () => {
-  test('makes a controller that can start, from flags alone', async () => {
+  test('creates a controller that can start, from flags alone', async () => {
     const done = await init(...binds, '--id', 'a', '--cluster-name', 'prod.example.net', '--json')
     expect(done).toMatchObject({ code: 0, stderr: '' })
     const result = JSON.parse(done.stdout) as InitResult
@@ -186,7 +186,7 @@ describe('cluster init', () => {
     expect((await run(['controller', 'check', config])).code).toBe(0)
   })
 
-  test('keeps keys and password to their owner, and names where they are', async () => {
+  test('writes keys and password for their owner only, and prints their paths', async () => {
     const { stdout } = await init(...binds)
     const rootKey = join(folder, 'etc', 'pki', 'root.key')
     const adminFile = join(folder, 'etc', 'admin.json')
@@ -202,7 +202,7 @@ describe('cluster init', () => {
     }
   })
 
-  test('takes the password from standard input, and writes it nowhere', async () => {
+  test('reads the password from standard input, and writes it nowhere', async () => {
     const words = ['cluster', 'init', config, ...binds, '--admin', 'ada', '--password-file', '-']
     expect(await inputTo(words, 'correct horse\n')).toBe(0)
     for (const name of readdirSync(join(folder, 'etc'), { recursive: true }) as string[]) {
@@ -212,7 +212,7 @@ describe('cluster init', () => {
     expect(existsSync(join(folder, 'etc', 'admin.json'))).toBe(false)
   })
 
-  test('refuses a password that is too short, or open to others, and leaves nothing', async () => {
+  test('refuses a password that is too short or in a readable file, and leaves no files', async () => {
     const secret = join(folder, 'password')
     writeFileSync(secret, '1234567\n', { mode: 0o600 })
     const { stderr } = await init(...binds, '--password-file', secret)
@@ -225,7 +225,7 @@ describe('cluster init', () => {
     expect(existsSync(join(folder, 'etc'))).toBe(false)
   })
 
-  test('leaves a formed controller as it is, with one sentence', async () => {
+  test('leaves an existing controller unchanged, with one sentence', async () => {
     await init(...binds, '--id', 'a')
     const before = readFileSync(join(folder, 'etc', 'cert.pem'), 'utf8')
     const again = await init()
@@ -235,7 +235,7 @@ describe('cluster init', () => {
     expect(readFileSync(join(folder, 'etc', 'cert.pem'), 'utf8')).toBe(before)
   })
 
-  test('a forming that was cut off before its data folder is made anew by the same command', async () => {
+  test('starts over if an earlier attempt stopped before the data folder', async () => {
     const planned = planConfig(config, { id: 'a', bindApi: binds[1] ?? '' }, 'cut.internal')
     await expect(
       formCluster({
@@ -255,7 +255,7 @@ describe('cluster init', () => {
     expect((await run(['controller', 'check', config])).stderr).toBe('')
   })
 
-  test('never writes over a key that it did not make', async () => {
+  test('never overwrites a key that it did not create', async () => {
     mkdirSync(join(folder, 'etc', 'pki'), { recursive: true })
     writeFileSync(join(folder, 'etc', 'pki', 'root.key'), 'of another cluster')
     const done = await init(...binds)
@@ -265,7 +265,7 @@ describe('cluster init', () => {
     expect(existsSync(config)).toBe(false)
   })
 
-  test('follows a configuration that is there, and refuses a flag that says otherwise', async () => {
+  test('follows an existing configuration, and refuses a flag that contradicts it', async () => {
     mkdirSync(join(folder, 'etc'))
     const text = composeConfig({
       id: 'b',
@@ -291,7 +291,7 @@ describe('cluster init', () => {
   })
 })
 
-test('a composed configuration loads, whatever its names are, and seeds change nothing else in it', () => {
+test('a composed configuration loads with any names, and seeds change nothing else in it', () => {
   const text = composeConfig({
     id: '0x1F',
     data: '/srv/a folder: with #marks',

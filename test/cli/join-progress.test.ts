@@ -53,7 +53,7 @@ function linesOf(steps: (progress: JoinProgress) => void, isVoter = true): strin
   return lines
 }
 
-test('A join is told from the door to the vote, each step once, and joined is the last word', () => {
+test('a join reports each step once, from the first contact to the vote, and ends with joined', () => {
   const self = listed('ctrl2', false)
   const lines = linesOf((progress) => {
     expect(progress.report(seen([], null), [])).toBe(false)
@@ -78,7 +78,7 @@ test('A join is told from the door to the vote, each step once, and joined is th
   ])
 })
 
-test('A learner has joined once it has caught up, and nobody has without a leader', () => {
+test('a learner has joined once it has caught up, and no controller has without a leader', () => {
   const members = [at('ctrl1', 5, 5), at('ctrl2', 5, 5)]
   const lines = linesOf((progress) => {
     const list = [listed('ctrl1', true), listed('ctrl2', false)]
@@ -88,7 +88,7 @@ test('A learner has joined once it has caught up, and nobody has without a leade
   expect(lines.at(-1)).toBe('joined: ctrl2 is a learner')
 })
 
-test('A refusal ends a controller only when it was removed, and its disk only when that is not the known one', () => {
+test('a refusal stops a controller only if it was removed, and discards its disk only if the cluster knows another one', () => {
   const from = { by: 'ctrl1', index: 9, generation: 2 }
   expect(removalActionOfRefusal('ctrl2', { ...from, reason: 'removed' })?.type).toBe('removed')
   expect(removalActionOfRefusal('ctrl2', { ...from, reason: 'rolled-back' })?.type).toBe('rebuild')

@@ -81,7 +81,7 @@ async function refused(text: string, changes: ConfigFlags = {}): Promise<string>
 }
 
 describe('A join that is admitted', () => {
-  test('lays down key, certificate, CA, configuration and an empty data folder, secrets for their owner', async () => {
+  test('writes key, certificate, CA, configuration and an empty data folder, with secrets readable by their owner only', async () => {
     const checks = await attempt(member.ticket())
     expect(checks.checks.every(({ result }) => result === 'ok')).toBe(true)
     expect(readdirSync(etc).sort()).toEqual([
@@ -109,7 +109,7 @@ describe('A join that is admitted', () => {
     expect(JSON.stringify(sent)).not.toContain('PRIVATE KEY')
   })
 
-  test('tells each check on a line, and ends with the command that starts it (--no-run)', async () => {
+  test('prints each check on a line, and ends with the start command (--no-run)', async () => {
     const ticket = join(folder, 'ticket')
     writeFileSync(ticket, member.ticket(), { mode: 0o600 })
     const words = ['cluster', 'join', config, '--ticket-file', ticket, '--no-run', '--id', 'ctrl2']
@@ -130,14 +130,14 @@ describe('A join that is admitted', () => {
     expect(done.stdout).toContain(`flotilla controller run ${config}`)
   })
 
-  test('waits through an election, and asks again what was cut off, with the same key and store', async () => {
+  test('waits for an election, and repeats an interrupted request with the same key and store', async () => {
     member.replies.push(refusal(503, 'CLUSTER_NO_LEADER', 'there is no leader'), 'cut')
     await attempt(member.ticket())
     expect(member.received).toHaveLength(3)
     expect(new Set(member.received.map(({ storeId }) => storeId)).size).toBe(1)
   })
 
-  test('keeps the seeds and the words of a configuration that is there', async () => {
+  test('keeps the seeds and the comments of an existing configuration', async () => {
     const { text } = planConfig(config, flags, member.trustDomain)
     mkdirSync(etc)
     const seeds = 'seeds: [mesh.example.net:1480]'
@@ -149,7 +149,7 @@ describe('A join that is admitted', () => {
     expect(readFileSync(config, 'utf8')).toContain('# mine')
   })
 
-  test('repeated when all is there asks nobody, and changes nothing', async () => {
+  test('sends nothing and changes nothing if it is repeated after its completion', async () => {
     const text = member.ticket()
     await attempt(text)
     const before = readFileSync(join(etc, 'cert.pem'), 'utf8')
@@ -159,8 +159,8 @@ describe('A join that is admitted', () => {
   })
 })
 
-describe('A join that was cut off', () => {
-  test('goes on with the same key and store, wherever it was', async () => {
+describe('A join that was interrupted', () => {
+  test('resumes at any step with the same key and store', async () => {
     const text = member.ticket()
     const state = beginJoinState(etc, 'ctrl2', parseTicket(text), null)
     // What an attempt leaves that is killed between any two steps of laying down.
@@ -197,7 +197,7 @@ describe('A join that was cut off', () => {
     }
   })
 
-  test('keeps its key when nobody can tell what became of the request', async () => {
+  test('keeps its key if the outcome of the request is unknown', async () => {
     const checks = new CheckList(true)
     const text = member.ticket()
     const ticket = parseTicket(text)
@@ -219,7 +219,7 @@ describe('A join that was cut off', () => {
     expect(readJoinState(etc)?.privateKeyPem).toBe(state.privateKeyPem)
   })
 
-  test('keeps its key when it is refused after an attempt that may have come through', async () => {
+  test('keeps its key if it is refused after an attempt that may have succeeded', async () => {
     member.replies.push('cut', refusal(409, 'TICKET_REFUSED', 'this ticket has expired'))
     expect(await refused(member.ticket())).toContain('this ticket has expired')
     const key = readJoinState(etc)?.privateKeyPem
@@ -230,7 +230,7 @@ describe('A join that was cut off', () => {
     expect(readFileSync(join(etc, 'controller.key'), 'utf8')).toBe(key)
   })
 
-  test('that now advertises another host is told to take a new ticket, as the old one gets the old certificate', async () => {
+  test('needs a new ticket to advertise another host, because the old one yields the old certificate', async () => {
     member.hosts = ['first.example.net']
     const sentence = await refused(member.ticket())
     expect(sentence).toContain('lacks 127.0.0.1')
@@ -240,7 +240,7 @@ describe('A join that was cut off', () => {
     await attempt(member.ticket())
   })
 
-  test("leaves an operator's own certificate as it is, also when it goes on", async () => {
+  test("leaves an operator's certificate unchanged, also when it resumes", async () => {
     await attempt(member.ticket())
     const [cert, key, ca] = ['cert.pem', 'controller.key', 'ca.pem'].map((name) => join(etc, name))
     const theirs = [cert, key, ca].map((path = '') => readFileSync(path, 'utf8'))
@@ -255,7 +255,7 @@ describe('A join that was cut off', () => {
     expect([cert, key, ca].map((path = '') => readFileSync(path, 'utf8'))).toEqual(theirs)
   })
 
-  test('is not mixed with a join to another cluster', async () => {
+  test('cannot be continued as a join to another cluster', async () => {
     const other = parseTicket(member.ticket({ clusterId: '01900000-0000-7000-8000-00000000000f' }))
     beginJoinState(etc, 'ctrl2', other, null)
     expect(await refused(member.ticket())).toContain('a join of ctrl2 to cluster 01900000')
@@ -268,14 +268,14 @@ describe('A join that is refused', () => {
     ['used', refusal(403, 'TICKET_REFUSED', 'the ticket was used by ctrl9; ask for a new one')],
     ['expired', refusal(403, 'TICKET_REFUSED', 'the ticket has expired; ask for a new one')],
     ['taken', refusal(409, 'MEMBERSHIP_REFUSED', 'ctrl2 is a member already; choose another --id')],
-  ])('by the cluster says so in its words and leaves nothing (%s)', async (_title, reply) => {
+  ])('by the cluster prints its reason and leaves no files (%s)', async (_title, reply) => {
     member.replies.push(reply)
     const sentence = await refused(member.ticket())
     expect(JSON.stringify(reply)).toContain(sentence)
     expect(readdirSync(folder)).toEqual([])
   })
 
-  test('for an edited or cut off ticket, with one sentence', async () => {
+  test('for an edited or truncated ticket prints one sentence', async () => {
     const text = member.ticket()
     for (const bad of [text.slice(0, -4), text.replace('.eyJ', '.eyK'), 'flotilla']) {
       const file = join(folder, 'ticket')
@@ -289,7 +289,7 @@ describe('A join that is refused', () => {
     }
   })
 
-  test("for another cluster's data folder, naming whose it is", async () => {
+  test("for another cluster's data folder names that cluster", async () => {
     mkdirSync(etc)
     formDataFolder(join(etc, 'data'), {
       nodeId: 'old7',
@@ -304,7 +304,7 @@ describe('A join that is refused', () => {
     expect(readdirSync(etc)).toEqual(['data'])
   })
 
-  test('for a clock that is far off, before anything is asked', async () => {
+  test('for a clock that is far off stops before any request', async () => {
     member.clockOffsetMs = -90_000
     const sentence = await refused(member.ticket())
     expect(sentence).toMatch(/clock is (89|90|91)\.\d s ahead of the cluster's; correct it/)
@@ -314,7 +314,7 @@ describe('A join that is refused', () => {
     expect(existsSync(etc)).toBe(false)
   })
 
-  test('for a port that is taken, naming it', async () => {
+  test('for a port in use names the port', async () => {
     const taken = await listener()
     const { port } = taken.address() as AddressInfo
     try {
@@ -328,14 +328,14 @@ describe('A join that is refused', () => {
     expect(existsSync(etc)).toBe(false)
   })
 
-  test('for a ticket of another trust domain than the configuration that is there', async () => {
+  test('for a ticket of another trust domain leaves the existing configuration', async () => {
     const { text } = planConfig(config, flags, 'mine.internal')
     mkdirSync(etc)
     writeFileSync(config, text)
     expect(await refused(member.ticket())).toContain('has trustDomain mine.internal')
   })
 
-  test('for a key whose certificate belongs elsewhere, which stays as it is', async () => {
+  test('for a key with another certificate leaves the key unchanged', async () => {
     mkdirSync(etc)
     writeFileSync(join(etc, 'controller.key'), 'an older key', { mode: 0o600 })
     expect(await refused(member.ticket())).toContain('move both away')
@@ -344,7 +344,7 @@ describe('A join that is refused', () => {
 })
 
 describe('The members of a ticket', () => {
-  test('are each tried, with a reason an address', async () => {
+  test('are each tried, with a reason for each failed address', async () => {
     const closed = await listener()
     const { port } = closed.address() as AddressInfo
     await new Promise((done) => closed.close(done))
@@ -360,7 +360,7 @@ describe('The members of a ticket', () => {
     expect(existsSync(etc)).toBe(false)
   })
 
-  test('must prove themselves by the CA of the ticket alone', async () => {
+  test('must present a certificate of the CA in the ticket', async () => {
     const other = await FakeMember.start()
     try {
       const sentence = await refused(member.ticket({ addresses: [other.address] }))
@@ -376,7 +376,7 @@ describe('The members of a ticket', () => {
     expect(sentence).toContain('is not a controller of this cluster')
   })
 
-  test('a small difference of clocks is a warning', async () => {
+  test('may have slightly different clocks, with a warning', async () => {
     member.clockOffsetMs = 10_000
     const checks = await attempt(member.ticket())
     const clock = checks.checks.find(({ check }) => check === 'clock')

@@ -16,7 +16,7 @@ function configuration(voters: readonly string[], learners: readonly string[] = 
   return create(ConfigurationSchema, { members })
 }
 
-test('other voters are those of the newest configuration that is known', () => {
+test('the newest known configuration decides whether there are other voters', () => {
   const three = { configuration: configuration(['a', 'b', 'c']), index: 5 }
   const alone = { configuration: configuration(['a'], ['b']), index: 9 }
   expect(hasOtherVoters('a', [three])).toBe(true)
@@ -25,13 +25,13 @@ test('other voters are those of the newest configuration that is known', () => {
   expect(hasOtherVoters('b', [alone])).toBe(true)
 })
 
-test('nobody is known where nothing is: an empty state says nothing', () => {
+test('an empty state yields no voters', () => {
   expect(hasOtherVoters('a', [null, { configuration: configuration([]), index: 0 }])).toBe(false)
   expect(membersOfRoster(null)).toBeNull()
   expect(meshesOf('a', null)).toEqual([])
 })
 
-test('a roster names the meshes of the others', () => {
+test('a roster has the cluster addresses of the other members', () => {
   const bytes = toBinary(ConfigurationSchema, configuration(['a', 'b'], ['c']))
   const known = membersOfRoster({ configuration: bytes, index: 3, claims: [], marks: [] })
   expect(known?.index).toBe(3)

@@ -85,7 +85,7 @@ function pipe(): Pipe {
   return { writer, log, audit: present(audit, 'lines are wanted'), read }
 }
 
-test('a reader that does not read costs lines of the audit, not the lines of the log, and is told how many', async () => {
+test('a stalled reader loses audit lines but no log lines, and the log has their number', async () => {
   const { writer, log, audit, read } = pipe()
   let written = 0
   while (!writer.isCrowded) {
@@ -115,7 +115,7 @@ test('a reader that does not read costs lines of the audit, not the lines of the
   expect(lines.at(-2)).toMatchObject({ msg: 'this one is kept' })
 })
 
-test('what waits is bounded for every line', () => {
+test('the buffer of a line writer is bounded for all lines', () => {
   const { writer } = pipe()
   const line = `${'x'.repeat(1023)}\n`
   const spy = vi.spyOn(writer, 'drop')
@@ -126,7 +126,7 @@ test('what waits is bounded for every line', () => {
   expect(writer.isCrowded).toBe(false)
 })
 
-test('the end of the process writes what waits, in order and whole', async () => {
+test('the end of the process writes buffered lines completely and in order', async () => {
   const path = join(folder, 'log')
   const writer = new LineWriter(open(path, 'a'))
   const { log } = logOver(writer, config)
@@ -137,7 +137,7 @@ test('the end of the process writes what waits, in order and whole', async () =>
   expect(numbers.sort((a, b) => a - b)).toEqual(Array.from({ length: 1000 }, (_, i) => i))
 })
 
-test('a disk that is full costs the lines alone', async () => {
+test('a full disk loses lines and adds no warning', async () => {
   const writer = new LineWriter(open('/dev/full', 'w'))
   const { log } = logOver(writer, config)
   const spy = vi.spyOn(log, 'warn')
@@ -150,7 +150,7 @@ test('a disk that is full costs the lines alone', async () => {
   expect(spy).toHaveBeenCalledTimes(5000)
 })
 
-test('no line of the audit is written where the configuration wants none', () => {
+test('a configuration without an audit log writes no audit line', () => {
   const writer = new LineWriter(open(join(folder, 'log'), 'a'))
   expect(logOver(writer, { ...config, audit: { log: false } }).audit).toBeNull()
 })

@@ -9,7 +9,7 @@ function sink(): { readonly lines: string[]; write(line: string): void } {
   return { lines, write: (line) => void lines.push(line) }
 }
 
-test('a program reads JSON with the name of the level', () => {
+test('a log line for a program is JSON with the name of the level', () => {
   const out = sink()
   jsonLogger(out, { level: 'info', base: { id: 'ctrl1' } }).warn({ term: 3 }, 'a leader is gone')
   expect(JSON.parse(out.lines[0] ?? '')).toEqual({
@@ -21,7 +21,7 @@ test('a program reads JSON with the name of the level', () => {
   })
 })
 
-test('a person reads time, level, controller, message and fields', () => {
+test('a log line for a person has time, level, controller, message and fields', () => {
   const out = sink()
   const log = jsonLogger(new ReadableLines(out, false), { level: 'debug', base: { id: 'ctrl1' } })
   log.info({ term: 3, web: ['a:1'], name: 'two words' }, 'new leader')
@@ -30,7 +30,7 @@ test('a person reads time, level, controller, message and fields', () => {
   )
 })
 
-test('an error has its stack below the line', () => {
+test('a log line of an error has its stack below', () => {
   const out = sink()
   const log = jsonLogger(new ReadableLines(out, false), { level: 'debug', base: {} })
   log.error({ err: new Error('broken') }, 'a component failed')
@@ -40,7 +40,7 @@ test('an error has its stack below the line', () => {
   expect(third).toMatch(/^ {4}at /)
 })
 
-test('colours mark the level, and nothing that others wrote reaches the terminal as a command', () => {
+test('a log line marks its level by color, and shows control characters of others as text', () => {
   const out = sink()
   const log = jsonLogger(new ReadableLines(out, true), { level: 'debug', base: {} })
   log.error({ name: '\u001b[2Jgone\nERROR forged' }, 'a \u001b[31mname\nWARN forged')
@@ -54,6 +54,6 @@ test.each([
   [{ NO_COLOR: '' }, true],
   [{ NO_COLOR: '1' }, false],
   [{ TERM: 'dumb' }, false],
-])('with the environment %j colours are used: %s', (env, is) => {
+])('a log line in the environment %j has colors: %s', (env, is) => {
   expect(wantsColour(env)).toBe(is)
 })

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { ControllerConfig } from '../../src/config/controller/options.ts'
 import { reenter } from '../../src/controller/start/lost-disk.ts'
 
-test('as long as nobody lets a controller in, nothing makes room for an empty data folder', async () => {
+test('a controller keeps its data folder until a member admits it with an empty one', async () => {
   const cluster = { advertise: 'a.test:1', resolvers: [] }
   const config = { id: 'a', data: '/nowhere', trustDomain: 'test', cluster }
   const said: string[] = []

@@ -45,7 +45,7 @@ beforeEach(() => {
   next = plan
 })
 
-describe('Asked through the admin socket', () => {
+describe('A cluster verb at the admin socket', () => {
   let server: ServedSocket
   const membership: MembershipControl = {
     plan: (change) => {
@@ -93,7 +93,7 @@ describe('Asked through the admin socket', () => {
     return run(['cluster', ...words, '--config', config])
   }
 
-  test('a removal shows voters and tolerance, and stops for want of a confirmation', async () => {
+  test('shows voters and tolerance of a removal, and stops without a confirmation', async () => {
     const done = await cluster('remove', 'ctrl3')
     expect(done.code).toBe(1)
     expect(done.stdout).toContain('before: 3 voters (ctrl1, ctrl2, ctrl3), failure tolerance 1')
@@ -103,7 +103,7 @@ describe('Asked through the admin socket', () => {
     expect(asked.map(([verb]) => verb)).toEqual(['plan'])
   })
 
-  test('a wrong confirmation changes nothing, the right one does it', async () => {
+  test('changes nothing after a wrong confirmation, and removes the member after the right one', async () => {
     const wrong = await cluster('remove', 'ctrl3', '--confirm', 'yes')
     expect(wrong.stderr).toContain(`does not match "${wanted}"; nothing changed`)
     expect(asked.map(([verb]) => verb)).toEqual(['plan'])
@@ -116,14 +116,14 @@ describe('Asked through the admin socket', () => {
     ])
   })
 
-  test('what needs no confirmation is done at once, also as JSON', async () => {
+  test('runs at once if it needs no confirmation, also as JSON', async () => {
     next = { ...plan, confirmation: null }
     const done = await cluster('replace', 'ctrl2', 'ctrl4', '--json')
     expect(JSON.parse(done.stdout)).toMatchObject({ isDone: true, toleranceAfter: 0 })
     expect(asked[1]).toEqual(['replace', { oldId: 'ctrl2', newId: 'ctrl4', confirmation: null }])
   })
 
-  test('what is so already is said to be, and not asked for', async () => {
+  test('says that no change is needed, without a confirmation', async () => {
     next = { ...plan, isNeeded: false, confirmation: null }
     const done = await cluster('promote', 'ctrl3')
     expect(done).toMatchObject({ code: 0 })
@@ -131,14 +131,14 @@ describe('Asked through the admin socket', () => {
     expect(asked.map(([verb]) => verb)).toEqual(['plan'])
   })
 
-  test('invite prints the ticket alone on stdout', async () => {
+  test('prints only the ticket on stdout for invite', async () => {
     const done = await cluster('invite', '--learner', '--lifetime', '30m')
     expect(done.stdout).toBe('flotilla-ticket-1.secret\n')
     expect(done.stderr).toContain('for one learner')
     expect(asked).toEqual([['invite', { isVoter: false, lifetimeMs: 1_800_000 }]])
   })
 
-  test('invite writes the ticket to a file of its owner alone, and prints it nowhere', async () => {
+  test('writes the ticket of invite to a file for its owner only, and does not print it', async () => {
     const out = join(folder, 'ticket')
     const done = await cluster('invite', '--out', out)
     expect(readFileSync(out, 'utf8')).toBe('flotilla-ticket-1.secret\n')
@@ -146,7 +146,7 @@ describe('Asked through the admin socket', () => {
     expect(done.stdout + done.stderr).not.toContain('secret')
   })
 
-  test('invite asks for no ticket that would take the place of a file', async () => {
+  test('refuses invite if the ticket would overwrite a file', async () => {
     const out = join(folder, 'earlier')
     writeFileSync(out, 'a ticket that may still be good\n')
     const done = await cluster('invite', '--out', out)
@@ -155,7 +155,7 @@ describe('Asked through the admin socket', () => {
     expect(asked).toEqual([])
   })
 
-  test('tickets list tells of each ticket its role, its times and who joined by it', async () => {
+  test('shows role, times and the joined controller of each ticket for tickets list', async () => {
     const done = await cluster('tickets', 'list')
     expect(done.stdout.split('\n')).toEqual([
       'id  role     created               expires               used by',
@@ -167,7 +167,7 @@ describe('Asked through the admin socket', () => {
     expect(json).toHaveLength(2)
   })
 
-  test('tickets revoke takes one back, and says why it does not', async () => {
+  test('revokes a ticket for tickets revoke, and says why it cannot', async () => {
     const done = await cluster('tickets', 'revoke', 't2')
     expect(done).toMatchObject({ code: 0, stderr: '' })
     expect(done.stdout).toContain('revoked ticket t2')
@@ -184,7 +184,7 @@ describe('Asked through the admin socket', () => {
   })
 })
 
-describe('Asked through the public API with a session', () => {
+describe('A cluster verb at the public API with a session', () => {
   let server: Server
   let url = ''
   const seen: { path: string; session: unknown; body: string }[] = []
@@ -238,7 +238,7 @@ describe('Asked through the public API with a session', () => {
     return run(['cluster', ...words, ...where])
   }
 
-  test('the same verb asks the same operation', async () => {
+  test('calls the same operation', async () => {
     const done = await remote('token-1', 'remove', 'ctrl3', '--confirm', wanted)
     expect(done).toMatchObject({ code: 0, stderr: '' })
     expect(seen.map(({ path }) => path)).toEqual([
@@ -252,7 +252,7 @@ describe('Asked through the public API with a session', () => {
     })
   })
 
-  test('status and the certificates of a controller are asked from elsewhere as well', async () => {
+  test('shows status and certificates of a controller from another host', async () => {
     const of = ['--url', url, '--ca', join(quickstart.dir, 'ctrl1', 'ca.pem'), '--json']
     const session = join(folder, 'session')
     writeFileSync(session, 'token-1\n', { mode: 0o600 })
@@ -269,14 +269,14 @@ describe('Asked through the public API with a session', () => {
     expect([root.code, root.stderr]).toEqual([2, expect.stringContaining('needs --config')])
   })
 
-  test('an ended session is said to be so, and its token is not shown', async () => {
+  test('reports an ended session without its token', async () => {
     const done = await remote('token-of-yesterday', 'list')
     expect(done.code).toBe(1)
     expect(done.stderr).toContain('log in again')
     expect(done.stderr).not.toContain('token-of-yesterday')
   })
 
-  test('what flotilla login has kept for a controller is enough to ask it', async () => {
+  test('uses the session that flotilla login stored for the controller', async () => {
     const caPem = readFileSync(join(quickstart.dir, 'ctrl1', 'ca.pem'), 'utf8')
     const keep = (token: string | null): void => {
       const logIn = { method: 'password', username: 'admin' }
@@ -317,7 +317,7 @@ describe('Asked through the public API with a session', () => {
   }
   const env = (): Record<string, string> => ({ XDG_CONFIG_HOME: folder })
 
-  test('another controller answers in place of one that is away, unless the verb is about that one', async () => {
+  test('uses another controller when one is away, unless the verb is about that one', async () => {
     const away = `https://127.0.0.1:${await freePort()}`
     const at = keepLogIn(away, url)
     expect(await run(['cluster', 'status', '--json', ...at], env())).toMatchObject({ code: 0 })
@@ -337,7 +337,7 @@ describe('Asked through the public API with a session', () => {
     expect(seen).toHaveLength(asked)
   })
 
-  test('a change whose answer was lost is not sent to another controller', async () => {
+  test('does not repeat a change at another controller after a lost answer', async () => {
     let received = 0
     const lossy = createServer(ownKey(), (request) => {
       received += 1
@@ -355,7 +355,7 @@ describe('Asked through the public API with a session', () => {
     expect([received, seen.length - asked]).toEqual([1, 0])
   })
 
-  test('half of what is needed to ask is a wrong usage', async () => {
+  test('refuses incomplete connection options as wrong usage', async () => {
     expect((await run(['cluster', 'list'])).stderr).toContain('--config FILE on its host')
     expect((await run(['cluster', 'list', '--url', url])).stderr).toContain('--session-file')
     const both = ['cluster', 'list', '--url', url, '--config', config]

@@ -56,7 +56,7 @@ async function written(): Promise<{ dir: string; digests: ReadonlySet<string> }>
   return { dir, digests }
 }
 
-test('a damaged state opens as one that was or, given up and kept aside, as an empty one', async () => {
+test('a damaged state opens as an earlier state, or is set aside and opens empty', async () => {
   const { dir, digests } = await written()
   const random = seededRandom(3)
   let given = 0
@@ -79,7 +79,7 @@ test('a damaged state opens as one that was or, given up and kept aside, as an e
   expect(given).toBeGreaterThan(rounds / 4)
 })
 
-test('where nobody could fill it again, a damaged state is refused and left as it is', async () => {
+test('a damaged state is refused and left unchanged if no other controller could restore it', async () => {
   const { dir } = await written()
   writeFileSync(join(dir, 'state/CURRENT'), 'X\n')
   await expect(openState(dir, 0, false)).rejects.toThrow(/names neither A nor B/)
@@ -87,7 +87,7 @@ test('where nobody could fill it again, a damaged state is refused and left as i
   expect(readdirSync(dir)).toEqual(['state'])
 })
 
-test('without space for two, the damaged state is not kept; of several, the last one is', async () => {
+test('a damaged state is not kept without space for two, and only the last of several is kept', async () => {
   const { dir } = await written()
   for (const content of ['X\n', 'Y\n']) {
     writeFileSync(join(dir, 'state/CURRENT'), content)

@@ -75,7 +75,7 @@ function faultOf(named: string): string | null {
 }
 
 describe('Commands of', () => {
-  test.each(pages)('%s in blocks are command lines that the program takes', async (page) => {
+  test.each(pages)('%s in blocks are accepted by the program', async (page) => {
     for (const line of linesIn(readFileSync(join(root, page), 'utf8'))) {
       const words = wordsOf(line)
       const ran = await ranBy(words).catch((error: unknown) => String(error))
@@ -83,7 +83,7 @@ describe('Commands of', () => {
     }
   })
 
-  test.each(pages)('%s in sentences are verbs of the program, with its options', (page) => {
+  test.each(pages)('%s in sentences are verbs of the program with its options', (page) => {
     const named = namedIn(readFileSync(join(root, page), 'utf8'))
     const faults = named.flatMap((one) => {
       const fault = faultOf(one)
@@ -92,7 +92,7 @@ describe('Commands of', () => {
     expect(faults).toEqual([])
   })
 
-  test('the pages are found: this test looks at something', () => {
+  test('the pages are found by this test', () => {
     const text = pages.map((page) => readFileSync(join(root, page), 'utf8')).join('\n')
     expect(linesIn(text).length).toBeGreaterThan(60)
     expect(namedIn(text).length).toBeGreaterThan(60)

@@ -111,7 +111,7 @@ async function onlyFault(): Promise<string> {
 }
 
 describe('pki verify', () => {
-  test('prints what it found and when it ends, and changes nothing', async () => {
+  test('prints the certificates with their expiry, and changes nothing', async () => {
     const { code, stdout, stderr } = await verify()
     expect([code, stderr]).toEqual([0, ''])
     expect(stdout).toMatch(
@@ -242,7 +242,7 @@ describe('pki verify', () => {
     expect(fault).toContain(sentence)
   })
 
-  test('asks for no signer once its key was taken away', async () => {
+  test('needs no signer once its key has been removed', async () => {
     rmSync(path('signer.key'))
     const { code, stdout } = await verify()
     expect(code).toBe(0)
@@ -257,7 +257,7 @@ describe('pki verify', () => {
     expect(stderr.trimEnd().split('\n')).toHaveLength(3)
   })
 
-  test('judges a certificate for browsers by its own key and time, and warns where the public would not trust it', async () => {
+  test('checks a certificate for browsers with its key and time, and warns if no public authority issued it', async () => {
     configure('serverCertificates: [{ cert: web.pem, key: web.key }]\n')
     const web = makeCertificate({
       name: 'console',
@@ -280,7 +280,7 @@ describe('pki csr', () => {
   const request = (...words: string[]): ReturnType<typeof run> =>
     run(['pki', 'csr', '--config', configPath, '--out', path('csr.pem'), ...words])
 
-  test('makes a key for its owner, and a request with all that the certificate needs', async () => {
+  test('creates a key for its owner, and a request with everything that the certificate needs', async () => {
     rmSync(path('controller.key'))
     const { code, stdout } = await request('--host', '192.0.2.7')
     expect(code).toBe(0)
@@ -295,7 +295,7 @@ describe('pki csr', () => {
     expect(names.ipAddresses).toHaveLength(1)
   })
 
-  test('keeps a key that is there, and refuses one that is open to others', async () => {
+  test('keeps an existing key, and refuses one that others can read', async () => {
     const before = readFileSync(path('controller.key'), 'utf8')
     expect((await request()).stdout).toContain('(kept)')
     expect(readFileSync(path('controller.key'), 'utf8')).toBe(before)

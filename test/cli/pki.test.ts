@@ -134,7 +134,7 @@ const read = (path: string): ReturnType<typeof parseCertificates> =>
 const anchors = (): ReturnType<typeof parseCertificates> => parseCertificates(root.certificatePem)
 
 describe('pki inspect', () => {
-  test('lists the leaf and what stands above it, controller running or not', async () => {
+  test('lists the leaf and its issuers, with the controller running or stopped', async () => {
     const stopped = await runProcess(['pki', 'inspect', '--config', configPath])
     expect([stopped.code, stopped.stderr]).toEqual([0, ''])
     expect(stopped.stdout).toMatch(/leaf +CN=ctrl1 +spiffe:\/\/\S+\/controller\/ctrl1, localhost/)
@@ -149,7 +149,7 @@ describe('pki inspect', () => {
     expect(running.stdout).not.toContain('PRIVATE')
   })
 
-  test('shows the authority in force beside the one that a leaf still comes from', async () => {
+  test('shows the current authority beside the earlier one that issued the leaf', async () => {
     await serve()
     const { certificatePem, privateKeyPem } = await createIssuingAuthority({
       commonName: 'issuing',
@@ -162,7 +162,7 @@ describe('pki inspect', () => {
     expect(shown.stdout).toMatch(/issuing .* 599 .* cluster$/m)
   })
 
-  test('exits with 1 for one that has expired, and for one that is not trusted', async () => {
+  test('exits with 1 for an expired certificate, and for one that is not trusted', async () => {
     const expired = await leafOf('ctrl2', {
       notBeforeMs: now - 9 * DAY_MS,
       notAfterMs: now - DAY_MS,
@@ -185,7 +185,7 @@ describe('pki inspect', () => {
     })
   })
 
-  test('judges no trust without a CA, and says in one line what it cannot read', async () => {
+  test('checks no trust without a CA, and names an unreadable file in one line', async () => {
     const alone = await run(['pki', 'inspect', own('cert.pem')])
     expect([alone.code, alone.stdout]).toEqual([
       0,
@@ -196,7 +196,7 @@ describe('pki inspect', () => {
     expect((await run(['pki', 'inspect'])).code).toBe(2)
   })
 
-  test('names what is wrong with an authority that was supplied', async () => {
+  test('names the fault of a supplied authority', async () => {
     const environment = {
       FLOTILLA_IDENTITY_SIGNER_CERT: own('cert.pem'),
       FLOTILLA_IDENTITY_SIGNER_KEY: own('controller.key'),
@@ -217,7 +217,7 @@ describe('pki inspect', () => {
 })
 
 describe('pki renew and reload', () => {
-  test('put another certificate over the same key to use at once', async () => {
+  test('put another certificate with the same key into use at once', async () => {
     await serve()
     const renewed = await run(['pki', 'renew', '--config', configPath])
     expect([renewed.code, renewed.stdout]).toEqual([0, expect.stringContaining('in use: CN=ctrl1')])
@@ -235,7 +235,7 @@ describe('pki renew and reload', () => {
     expect([taken.length, mistakes]).toEqual([2, []])
   })
 
-  test('a member whose certificate expired gets another from one that runs; nobody else does', async () => {
+  test('give a member with an expired certificate a new one from a running member, and nobody else', async () => {
     const expired = { notBeforeMs: now - 9 * DAY_MS, notAfterMs: now - DAY_MS }
     const away = await leafOf('ctrl3', expired)
     await serve([{ id: 'ctrl3', leaf: away }])
@@ -295,7 +295,7 @@ describe('pki renew-issuing', () => {
     return run(['pki', 'renew-issuing', '--config', configPath, '--root-key', key, ...words])
   }
 
-  test('gives the cluster another key under the same name, and its members certificates under it', async () => {
+  test('creates a new key with the same name, and issues new certificates to members', async () => {
     await serve()
     const before = issuing
     const done = await renewIssuing('--days', '600')
@@ -312,7 +312,7 @@ describe('pki renew-issuing', () => {
     expect(() => checkChain(parseCertificates(leaf.certificatePem), anchors(), now)).not.toThrow()
   })
 
-  test('keeps the key when told to, so that it crosses nothing', async () => {
+  test('keeps the key with --keep-key, so that no key is transferred', async () => {
     await serve()
     const before = issuing
     expect((await renewIssuing('--keep-key')).code).toBe(0)
@@ -322,7 +322,7 @@ describe('pki renew-issuing', () => {
     expect(parseCertificates(issuing.certificatePem)[0].notAfterMs).toBe(anchors()[0].notAfterMs)
   })
 
-  test('takes one that the operator has had signed elsewhere, with its key or for the key in force', async () => {
+  test('accepts an authority that the operator has had signed elsewhere, with its key or for the current key', async () => {
     await serve()
     const theirs = await createIssuingAuthority({ commonName: 'issuing', root, validity })
     writeFileSync(join(folder, 'next.pem'), theirs.certificatePem)
@@ -341,7 +341,7 @@ describe('pki renew-issuing', () => {
     expect((await renewIssuing(...cert)).code).toBe(2)
   })
 
-  test('refuses a key that is not the root, and one that others can read', async () => {
+  test('refuses a key that is not the root key, and one that others can read', async () => {
     await serve()
     const before = issuing
     writeSecretFile(join(folder, 'root.key'), issuing.privateKeyPem)
@@ -352,7 +352,7 @@ describe('pki renew-issuing', () => {
     expect(issuing).toBe(before)
   })
 
-  test('a controller takes no authority that its cluster would not trust, nor one of another name', async () => {
+  test('installs no authority that the cluster does not trust, and none with another name', async () => {
     await serve()
     const { askController } = await import('../../src/cli/client/admin-socket.ts')
     const install = async ({ certificatePem, privateKeyPem }: CertifiedKey): Promise<string> => {
@@ -384,7 +384,7 @@ describe('pki renew-issuing', () => {
 })
 
 describe('pki issue', () => {
-  test('issues for a key that is made here and stays here, without any identity of the cluster', async () => {
+  test('issues a certificate for a local key that never leaves the host, without an identity of the cluster', async () => {
     await serve()
     const out = join(folder, 'monitor.pem')
     const words = ['--name', 'monitor', '--host', 'm.example', '--host', '192.0.2.9', '--out', out]
@@ -409,7 +409,7 @@ describe('pki issue', () => {
     expect(readFileSync(`${out}.key`, 'utf8')).toBe(key)
   })
 
-  test('leaves nothing behind when it is refused', async () => {
+  test('leaves no files behind when it is refused', async () => {
     await serve()
     const out = join(folder, 'refused.pem')
     const issue = (...words: string[]): ReturnType<typeof run> =>
@@ -429,7 +429,7 @@ describe('pki issue', () => {
   })
 })
 
-test('Every verb that needs the controller says so when it does not run', async () => {
+test('every verb that needs the controller says so when it does not run', async () => {
   const asked = await run(['pki', 'renew', '--config', configPath])
   expect([asked.code, asked.stderr]).toEqual([
     1,
@@ -437,7 +437,7 @@ test('Every verb that needs the controller says so when it does not run', async 
   ])
 })
 
-test('A leaf that is no controller certificate is refused as one', async () => {
+test('a leaf that is not a controller certificate is refused as such', async () => {
   await serve()
   const plain = await issueLeaf({
     issuer: issuing,

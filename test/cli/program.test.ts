@@ -39,7 +39,7 @@ describe('The command line', () => {
     ['a port that leaves no room', ['quickstart', '--port', '65400']],
     ['a configuration that is not there', ['cluster', 'status', '--config', '/nonexistent.yml']],
     ['a configuration that is not there', ['controller', 'run', '/nonexistent.yml']],
-  ])('exits 2 with a word on stderr for %s', async (_title, words) => {
+  ])('exits 2 with a message on stderr for %s', async (_title, words) => {
     const done = await run(words)
     expect(done.stderr).not.toBe('')
     expect(done.stderr).not.toContain('    at ')
@@ -79,27 +79,30 @@ describe('The command line', () => {
     ['help cluster statsu', "did you mean 'flotilla cluster status'?"],
     ['cluster snapshot sav', "did you mean 'flotilla cluster snapshot save'?"],
     ['xyzzy', "unknown command 'xyzzy'; flotilla --help lists all"],
-  ])('suggests the command that was meant by %s', async (line, sentence) => {
+  ])('suggests the command for the typing error %s', async (line, sentence) => {
     expect((await run(line.split(' '))).stderr).toContain(sentence)
   })
 
-  test('shows the whole line where an argument is missing', async () => {
+  test('shows the whole usage line if an argument is missing', async () => {
     const { stderr } = await run(['cluster', 'promote'])
     expect(stderr).toContain("missing required argument 'id'")
     expect(stderr).toContain('usage: flotilla cluster promote [options] <id>')
   })
 
-  test.each(['ctrl1:1280', 'http://ctrl1:1280/'])('knows the address meant by %s', async (text) => {
-    const { stderr } = await run(['login', text, '--user', 'admin'])
-    expect(stderr).toContain('did you mean https://ctrl1:1280?')
-  })
+  test.each(['ctrl1:1280', 'http://ctrl1:1280/'])(
+    'recognizes the intended address in %s',
+    async (text) => {
+      const { stderr } = await run(['login', text, '--user', 'admin'])
+      expect(stderr).toContain('did you mean https://ctrl1:1280?')
+    },
+  )
 
-  test('says how to list where get names no record', async () => {
+  test('explains how to list records if get has no record', async () => {
     expect((await run(['get', 'identities'])).stderr).toContain('flotilla list identities')
   })
 
   test.each([[['--help']], [['quickstart', '--help']], [['cluster', 'status', '--help']]])(
-    'has help for %j on stdout, exit 0',
+    'prints help for %j on stdout and exits 0',
     async (words) => {
       const done = await run(words)
       expect(done.code).toBe(0)
@@ -107,7 +110,7 @@ describe('The command line', () => {
     },
   )
 
-  test('tells its version, also as JSON', async () => {
+  test('prints its version, also as JSON', async () => {
     const line = (await run(['version'])).stdout
     expect(line).toMatch(/^flotilla \d+\.\d+\.\d+ \(node v\d+/)
     expect((await run(['--version'])).stdout).toBe(line)
@@ -194,7 +197,7 @@ describe('The cluster verbs', () => {
     await server.close()
   })
 
-  test('status gives JSON with all that scripts read of each member', async () => {
+  test('print a status as JSON with all fields that scripts read of each member', async () => {
     const { code, stdout } = await run(['cluster', 'status', '--config', config, '--json'])
     expect(code).toBe(0)
     expect(JSON.parse(stdout)).toEqual({
@@ -241,7 +244,7 @@ describe('The cluster verbs', () => {
     })
   })
 
-  test('status gives a table to people', async () => {
+  test('print a status as a table for people', async () => {
     const { stdout } = await run(['cluster', 'status', '--config', config])
     expect(stdout).toContain('leader: ctrl1')
     expect(stdout).toMatch(
@@ -250,7 +253,7 @@ describe('The cluster verbs', () => {
     expect(stdout).toMatch(/^ctrl2 +unreachable +- .* never +- +127\.0\.0\.1:1480$/m)
   })
 
-  test('status tells people which feature level is in force, and who holds the next one back', () => {
+  test('print in a status which feature level is active, and which member holds the next one back', () => {
     const of = (id: string, featureLevel: number) => ({
       id,
       address: '',
@@ -287,7 +290,7 @@ describe('The cluster verbs', () => {
     )
   })
 
-  test('status gives YAML with the same members', async () => {
+  test('print a status as YAML with the same members', async () => {
     const { code, stdout } = await run(['cluster', 'status', '--config', config, '-o', 'yaml'])
     expect(code).toBe(0)
     expect(parse(stdout)).toMatchObject({
@@ -296,7 +299,7 @@ describe('The cluster verbs', () => {
     })
   })
 
-  test('the configuration is found in the environment', async () => {
+  test('find the configuration in the environment', async () => {
     const words = ['cluster', 'list', '-o', 'json']
     expect((await run(words, { FLOTILLA_CONFIG: config })).code).toBe(0)
     const named = await run([...words, '--config', config], { FLOTILLA_CONFIG: '/nonexistent.yml' })
@@ -305,7 +308,7 @@ describe('The cluster verbs', () => {
     expect(checked.stderr).toContain('/nonexistent.yml')
   })
 
-  test('log level shows the level, and sets it', async () => {
+  test('show and set the log level', async () => {
     const words = ['log', 'level', '--config', config, '-o', 'json']
     expect(JSON.parse((await run(words)).stdout)).toEqual({ level: 'info', configured: 'info' })
     const done = await run(['log', 'level', 'debug', '--config', config])
@@ -313,14 +316,14 @@ describe('The cluster verbs', () => {
     expect((await run(['log', 'level', 'loud', '--config', config])).code).toBe(2)
   })
 
-  test('list gives the members', async () => {
+  test('list the members', async () => {
     const { stdout } = await run(['cluster', 'list', '--config', config, '--json'])
     expect(JSON.parse(stdout)).toHaveLength(2)
     const table = await run(['cluster', 'list', '--config', config])
     expect(table.stdout).toMatch(/^ctrl1 +127\.0\.0\.1:1480 +yes +yes +yes +v0\.1\.0$/m)
   })
 
-  test('a transfer tells who leads, and a refused one exits 1 with the reason', async () => {
+  test('print the new leader after a transfer, and exit 1 with the reason of a refusal', async () => {
     const words = ['cluster', 'transfer-leadership', '--config', config]
     const done = await run([...words, 'ctrl1', '--json'])
     expect(JSON.parse(done.stdout)).toEqual({ leaderId: 'ctrl1' })
@@ -330,7 +333,7 @@ describe('The cluster verbs', () => {
     expect(asked).toEqual(['ctrl1', 'ctrl9'])
   })
 
-  test('one that does not run is said to be so, with the command that starts it', async () => {
+  test('report a controller that does not run with its start command', async () => {
     const other = join(folder, 'other.yml')
     const text = readFileSync(config, 'utf8')
     writeFileSync(other, text.replace('data: data', `data: ${join(folder, 'nowhere')}`))
@@ -339,7 +342,7 @@ describe('The cluster verbs', () => {
     expect(done.stderr).toContain(`start it with: flotilla controller run ${other}`)
   })
 
-  test('one that is not up to its admin socket is said to start', async () => {
+  test('report a controller without its admin socket as starting', async () => {
     const starting = join(folder, 'starting.yml')
     const data = join(folder, 'nowhere yet')
     const text = readFileSync(config, 'utf8')

@@ -66,19 +66,19 @@ const told = async (): Promise<string> => {
   return (await linesOfEnd(gone, 'ended with exit code 0', others, '/bin/flotilla')).join('\n')
 }
 
-test('a controller that was removed is said to be removed, and nobody is told to start it', async () => {
+test('quickstart reports a removed controller without a start command', async () => {
   members = ['ctrl1', 'ctrl2']
   expect(await told()).toContain('ctrl3 was removed from the cluster')
   expect(await told()).not.toContain('controller run')
 })
 
-test('a member that has ended can be started again', async () => {
+test('quickstart reports how to start a stopped member again', async () => {
   members = ['ctrl1', 'ctrl2', 'ctrl3']
   expect(await told()).toContain('ctrl3 ended with exit code 0')
   expect(await told()).toContain(`/bin/flotilla controller run ${gone.configPath}`)
 })
 
-test('so can one of which no other controller can tell', async () => {
+test('quickstart reports how to start a controller whose membership is unknown', async () => {
   await server.close()
   expect(await told()).toContain('To start it again:')
 })

@@ -49,7 +49,7 @@ function failureOf(wanted: QuickstartPlan): CommandFailure {
   throw new Error('it was accepted')
 }
 
-test('Ports follow the documented rule', () => {
+test('the ports of a quickstart follow the documented rule', () => {
   expect(
     plan.controllers.map(({ webPort, routerPort, meshPort }) => [webPort, routerPort, meshPort]),
   ).toEqual([
@@ -60,7 +60,7 @@ test('Ports follow the documented rule', () => {
   expect(() => planQuickstart(folder, 3, 65_334)).toThrow('choose 65333 or lower')
 })
 
-test('A cluster is laid out so that each controller is who its record says, and all begin with one log', async () => {
+test('each controller of a quickstart matches its member record, and all start with the same log', async () => {
   plan = await layOut(folder, 3)
   const logs: Uint8Array[][] = []
   for (const { configPath, dataFolder, id } of plan.controllers) {
@@ -90,7 +90,7 @@ test('A cluster is laid out so that each controller is who its record says, and 
   expect(logs[2]).toEqual(logs[0])
 })
 
-test('Secrets are for their owner alone, and the password is nowhere but in admin.json', async () => {
+test('only their owner can read the secrets of a quickstart, and only admin.json has the password', async () => {
   plan = await layOut(folder, 3)
   const admin = JSON.parse(readFileSync(join(plan.dir, 'admin.json'), 'utf8')) as {
     password: string
@@ -108,7 +108,7 @@ test('Secrets are for their owner alone, and the password is nowhere but in admi
   expect(open).toEqual([])
 })
 
-test('A folder resumes with the same count and port, and tells what it holds when asked for another', async () => {
+test('a folder of a quickstart resumes with the same count and port, and is described if others are requested', async () => {
   mkdirSync(plan.dir)
   expect(inspectFolder(plan)).toBe('empty')
   rmSync(plan.dir, { recursive: true })
@@ -124,7 +124,7 @@ test('A folder resumes with the same count and port, and tells what it holds whe
   }
 })
 
-test('A configuration that is lost is missed; a data folder is not, unless it was the last one', async () => {
+test('a quickstart needs every configuration and one data folder', async () => {
   plan = await layOut(folder, 3)
   const [first, second, third] = plan.controllers.map(({ dataFolder }) => dataFolder)
   rmSync(present(second, 'a second'), { recursive: true })
@@ -136,7 +136,7 @@ test('A configuration that is lost is missed; a data folder is not, unless it wa
   expect(failureOf(plan).message).toContain(join('ctrl2', 'config.yml'))
 })
 
-test('A forming that was cut off goes on with what it had', async () => {
+test('an interrupted quickstart resumes with its existing files', async () => {
   mkdirSync(plan.dir)
   writeFileSync(join(plan.dir, '.forming.4711.partial'), 'cut off')
   expect(inspectFolder(plan)).toBe('empty')
@@ -165,7 +165,7 @@ test('A forming that was cut off goes on with what it had', async () => {
   expect(existsSync(join(first.folder, 'admin.json'))).toBe(false)
 })
 
-test('What an earlier release left incomplete is never made anew', async () => {
+test('an incomplete folder of an earlier release is never overwritten', async () => {
   mkdirSync(plan.dir)
   writeFileSync(join(plan.dir, '.forming'), '{"nodes":3,"port":1280,"password":"secret"}')
   expect(inspectFolder(plan)).toBe('empty')
@@ -175,13 +175,13 @@ test('What an earlier release left incomplete is never made anew', async () => {
   expect(failureOf(plan).message).toContain('remove the folder to start over')
 })
 
-test('A folder with anything else in it is left alone', () => {
+test('a folder with any other file is left unchanged', () => {
   mkdirSync(plan.dir)
   writeFileSync(join(plan.dir, 'thesis.txt'), 'two years of work')
   expect(failureOf(plan).message).toContain('holds thesis.txt')
 })
 
-test('A cluster is never made anew for want of its admin.json', async () => {
+test('a cluster without its admin.json is never overwritten', async () => {
   plan = await layOut(folder, 3)
   rmSync(join(plan.dir, 'admin.json'))
   expect(failureOf(plan).message).toContain('holds a cluster but no admin.json')

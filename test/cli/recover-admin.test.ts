@@ -59,7 +59,7 @@ beforeEach(() => {
   root.token = controller.openSession('admin-id')
 })
 
-test('a lost password is replaced, and what was open under it has ended', async () => {
+test('recover-admin replaces a lost password, and ends the sessions under it', async () => {
   expect(await recover()).toEqual({
     identityId: 'admin-id',
     name: 'Default Admin',
@@ -71,7 +71,7 @@ test('a lost password is replaced, and what was open under it has ended', async 
   expect(await logInStatus({ username: 'admin', password })).toBe(200)
 })
 
-test('a lockout and a disabled identity are undone', async () => {
+test('recover-admin lifts a lockout and enables a disabled identity', async () => {
   const primary = { updb: { maxAttempts: 1, lockoutDurationMinutes: 0 } }
   await changed('auth-policies/default', { primary })
   expect(await logInStatus({ username: 'mallory', password: user.password })).toBe(401)
@@ -83,7 +83,7 @@ test('a lockout and a disabled identity are undone', async () => {
   expect(await logInStatus({ username: 'mallory', password })).toBe(200)
 })
 
-test('a policy that shuts the administrator out gives way to one that lets it in, and stays as it is for others', async () => {
+test('recover-admin gives the administrator an auth policy without the obstacle, and leaves the old policy to others', async () => {
   await addSpareAdmin()
   await changed('auth-policies/default', { secondary: { requireTotp: true } })
   expect(await logInStatus({ username: 'admin', password })).toBe(401)
@@ -99,14 +99,14 @@ test('a policy that shuts the administrator out gives way to one that lets it in
   expect((await recover()).authPolicyId).toBe('default')
 })
 
-test('an administrator without a password gets one, under its own name', async () => {
+test('recover-admin gives an administrator without a password one, under the same name', async () => {
   const body = { name: 'certified', type: 'User', isAdmin: true }
   await made(root, `${management}/identities`, body)
   expect(await recover({ name: 'certified', password })).toMatchObject({ username: 'certified' })
   expect(await logInStatus({ username: 'certified', password })).toBe(200)
 })
 
-test('the new password keeps the rules of the policy that its holder will log in by', async () => {
+test('recover-admin checks the new password with the auth policy of the next log-in', async () => {
   await changed('auth-policies/default', { primary: { updb: { requireNumberChar: true } } })
   const { error } = await recovering({ password: 'without any digit' })
   expect(error?.cause).toMatchObject({ field: 'password', reason: 'password should have a digit' })
@@ -115,14 +115,14 @@ test('the new password keeps the rules of the policy that its holder will log in
   await changed('auth-policies/default', { primary: { updb: { requireNumberChar: false } } })
 })
 
-test('nobody is made an administrator by it, and no short password is taken', async () => {
+test('recover-admin makes no identity an administrator, and refuses a short password', async () => {
   expect(await codeOf({ name: 'Alice', password })).toBe('NOT_FOUND')
   expect(await codeOf({ name: 'nobody', password })).toBe('NOT_FOUND')
   expect(await codeOf({ password: '1234567' })).toBe('COULD_NOT_VALIDATE')
   expect(await codeOf({})).toBe('COULD_NOT_VALIDATE')
 })
 
-test('the audit records who was recovered, from where, and nothing of the password', async () => {
+test('recover-admin records the administrator and the origin in the audit, and nothing of the password', async () => {
   await recover()
   root.token = controller.openSession('admin-id')
   const reply = await root.get(`${fabric}/audit?filter=${encodeURIComponent('sort by index desc')}`)

@@ -124,7 +124,7 @@ function restore(...words: readonly string[]) {
   return runHere([...own, ...words])
 }
 
-test('the records are as they were, after a preview and the id of the cluster', async () => {
+test('a restore into a running cluster brings the records back, after a preview and a confirmation', async () => {
   await using damaged = await Damaged.make()
   const silent = await restore()
   expect(silent.code).toBe(1)
@@ -151,7 +151,7 @@ test('the records are as they were, after a preview and the id of the cluster', 
   expect(JSON.parse(again.stdout)).toMatchObject({ changes: [], isRestored: false })
 })
 
-test('for scripts all of it is one document', async () => {
+test('a restore into a running cluster prints one document for scripts', async () => {
   await using damaged = await Damaged.make()
   const { code, stdout, stderr } = await restore('--confirm', damaged.clusterId, '--json')
   expect(code, stderr).toBe(0)
@@ -164,7 +164,7 @@ test('for scripts all of it is one document', async () => {
   })
 })
 
-test('what stands in the way is said in one sentence, and nothing is changed', async () => {
+test('a restore into a running cluster is refused in one sentence, and changes nothing', async () => {
   await using damaged = await Damaged.make()
   const refused = async (...words: readonly string[]): Promise<string> => {
     const { code, stderr } = await restore('--confirm', damaged.clusterId, ...words)
@@ -227,7 +227,7 @@ async function ofAnotherCluster(): Promise<Buffer> {
   return Buffer.concat(pieces)
 }
 
-test('a backup of another cluster has to be meant, and its second factors go on working', async () => {
+test('a restore from another cluster needs --other-cluster, and its second factors keep working', async () => {
   await using damaged = await Damaged.make()
   const { machine } = damaged.of.cluster
   writeFileSync(file, await ofAnotherCluster())
@@ -249,7 +249,7 @@ test('a backup of another cluster has to be meant, and its second factors go on 
   )
 })
 
-test('a restore that cannot be ended drops what it has staged, so that the next one can begin', async () => {
+test('a restore that fails drops its staged data, so that the next one can begin', async () => {
   await using damaged = await Damaged.make()
   const { cluster } = damaged.of
   const propose = cluster.propose.bind(cluster)
@@ -266,7 +266,7 @@ test('a restore that cannot be ended drops what it has staged, so that the next 
   expect(restored.code, restored.stderr).toBe(0)
 })
 
-test('a new leader in between is waited for', async () => {
+test('a restore waits for a new leader', async () => {
   await using damaged = await Damaged.make()
   const { cluster } = damaged.of
   const propose = cluster.propose.bind(cluster)

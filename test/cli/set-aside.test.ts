@@ -20,14 +20,14 @@ function fill(content: string): string {
   return data
 }
 
-test('a data folder is moved beside itself under the time, whole', () => {
+test('a data folder is moved completely to a name with the time', () => {
   const aside = setDataFolderAside(fill('one'), Date.UTC(2026, 10, 20, 17, 5, 9, 77))
   expect(aside).toBe(join(folder, 'data.set-aside-20261120T170509.077Z'))
   expect(readFileSync(join(aside, 'IDENTITY'), 'utf8')).toBe('one')
   expect(readdirSync(folder)).toEqual(['data.set-aside-20261120T170509.077Z'])
 })
 
-test('the two newest are kept, also when all come within one second, and nothing else is touched', () => {
+test('only the two newest set-aside folders are kept, even within one second, and no other files are removed', () => {
   mkdirSync(join(folder, 'data.backup'))
   const atMs = Date.UTC(2026, 0, 1)
   for (const content of ['one', 'two', 'three', 'four']) setDataFolderAside(fill(content), atMs)

@@ -16,7 +16,7 @@ function listing(storeId: Uint8Array): Configuration {
 }
 const nobody = create(ConfigurationSchema, {})
 
-test('A controller that was a member when it stopped is settled at once', () => {
+test('a controller that was a member when it stopped is ready at once', () => {
   const configuration = { record: nobody, index: 0, isCommitted: false }
   const parts = { selfId: 'ctrl2', storeId: own, lostIndex: 0, configuration: () => configuration }
   expect(
@@ -27,7 +27,7 @@ test('A controller that was a member when it stopped is settled at once', () => 
   ).toBe(false)
 })
 
-test('A new one is settled when it has applied the commitment of its own disk, and stays so', () => {
+test('a new controller is ready once it has applied the committed configuration with its store, and stays ready', () => {
   let configuration = { record: nobody, index: 0, isCommitted: true }
   let applied = 0
   const settled = new StartupReadiness({
@@ -53,7 +53,7 @@ test('A new one is settled when it has applied the commitment of its own disk, a
   expect(settled.is).toBe(true)
 })
 
-test('One that gave up a damaged state is settled when it is where that had been', () => {
+test('a controller that discarded a damaged state is ready once it has applied as much as before', () => {
   let applied = 9
   const settled = new StartupReadiness({
     selfId: 'ctrl2',

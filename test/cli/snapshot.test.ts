@@ -100,7 +100,7 @@ async function serving(from = source): Promise<Served> {
   return { unexpected, actions, [Symbol.asyncDispose]: () => server.close() }
 }
 
-test('save writes what the controller hands out, and never over a file', async () => {
+test('save writes the backup of the controller, and never overwrites a file', async () => {
   await using served = await serving()
   const target = join(dir, 'b.backup')
   const words = ['save', target, '--data', dir, '--recipient', join(dir, 'backup.pem')]
@@ -120,7 +120,7 @@ test('save writes what the controller hands out, and never over a file', async (
   expect(served.unexpected).toEqual([])
 })
 
-test('secrets are in the clear only where that is said', async () => {
+test('save writes secrets in plain text only with the option', async () => {
   await using _served = await serving()
   const target = join(dir, 'b.backup')
   const silent = await snapshot('save', target, '--data', dir)
@@ -142,7 +142,7 @@ test('secrets are in the clear only where that is said', async () => {
   })
 })
 
-test('a state that is found wrong in between leaves no file, and the next backup is not kept waiting', async () => {
+test('save leaves no file if the state is found inconsistent meanwhile, and does not delay the next backup', async () => {
   await using served = await serving()
   const target = join(dir, 'b.backup')
   const words = ['save', target, '--data', dir, '--plaintext']
@@ -162,7 +162,7 @@ test('a state that is found wrong in between leaves no file, and the next backup
   )
 })
 
-test('nothing is handed out where the log cannot say to whom', async () => {
+test('save fails if the log cannot record the recipient, unless --stale is given', async () => {
   await using served = await serving()
   const target = join(dir, 'b.backup')
   served.actions.refusal = new Problem('CLUSTER_NO_LEADER')
@@ -173,7 +173,7 @@ test('nothing is handed out where the log cannot say to whom', async () => {
   expect((await snapshot('save', target, '--data', dir, '--plaintext', '--stale')).code).toBe(0)
 })
 
-test('save names the controller to ask, and says when it does not run', async () => {
+test('save names the controller to use, and says if it does not run', async () => {
   const target = join(dir, 'b.backup')
   expect((await snapshot('save', target, '--plaintext')).code).toBe(2)
   const away = await snapshot('save', target, '--data', dir, '--plaintext')
@@ -183,7 +183,7 @@ test('save names the controller to ask, and says when it does not run', async ()
   expect(existsSync(target)).toBe(false)
 })
 
-test('verify tells what it could look at, and refuses what was changed or is not what was noted', async () => {
+test('verify reports what it could check, and refuses a changed file or another checksum', async () => {
   const without = await snapshot('verify', file)
   expect(without).toMatchObject({ code: 0 })
   expect(without.stdout).toMatch(/is intact; its encrypted content was not checked.*pass --key/)
@@ -204,7 +204,7 @@ test('verify tells what it could look at, and refuses what was changed or is not
   )
 })
 
-test('a file that is not there is called so, and nothing is told of making it', async () => {
+test('a missing file is reported as missing', async () => {
   const words = ['--config', configFor(false), '--key', keyFile]
   for (const verb of [['verify', '--key', keyFile], ['list'], ['diff', ...words]]) {
     const [name = '', ...more] = verb
@@ -214,7 +214,7 @@ test('a file that is not there is called so, and nothing is told of making it', 
   }
 })
 
-test('the backups of the schedule are listed by the controller, or why there are none', async () => {
+test('cluster backups lists the scheduled backups of the controller, or the reason why there are none', async () => {
   const words = ['cluster', 'backups', '--config', configFor(false)]
   const listing = async (found: ScheduledBackups): Promise<string> => {
     const backups = { take: () => Promise.reject(new Error('not asked')), list: async () => found }
@@ -235,7 +235,7 @@ test('the backups of the schedule are listed by the controller, or why there are
   expect(await listing({ isScheduled: false, backups: [] })).toContain('set backup.folder')
 })
 
-test('list tells of every backup in a folder, whole or not, and of nothing else', async () => {
+test('list shows every backup in a folder, complete or not, and no other file', async () => {
   writeFileSync(join(dir, 'cut.backup'), bytes.subarray(0, 10_000))
   writeFileSync(join(dir, 'notes.txt'), 'no backup')
   const told = await snapshot('list', dir)
@@ -250,7 +250,7 @@ test('list tells of every backup in a folder, whole or not, and of nothing else'
   expect((await snapshot('list', join(dir, 'empty'))).stdout).toMatch(/^no backups in/)
 })
 
-test('diff tells what a restore would bring back, change and remove', async () => {
+test('diff shows what a restore would bring back, change and remove', async () => {
   const own = await BackedUp.make(2)
   writeFileSync(file, await own.save({ publicPem: key.publicPem }))
   await using served = await serving(own)
@@ -276,7 +276,7 @@ test('diff tells what a restore would bring back, change and remove', async () =
   expect(served.unexpected).toEqual([])
 })
 
-test('restore makes a controller with a key of its own, where there is none yet', async () => {
+test('restore creates a controller with a new key if it has none yet', async () => {
   const config = configFor(false)
   const restored = await snapshot('restore', file, config, '--key', keyFile)
   expect(restored.code, restored.stderr).toBe(0)
@@ -298,7 +298,7 @@ test('restore makes a controller with a key of its own, where there is none yet'
   expect(again.stderr).toMatch(/data is not empty; move it away/)
 })
 
-test('a restore that was cut off before the data folder is done again', async () => {
+test('restore starts over if an earlier attempt stopped before the data folder', async () => {
   const config = configFor(false)
   const etc = join(dir, 'etc')
   const words = ['restore', file, config, '--key', keyFile, '--json']
@@ -322,7 +322,7 @@ test('a restore that was cut off before the data folder is done again', async ()
   expect(existsSync(join(etc, '.forming'))).toBe(false)
 })
 
-test('restore uses the certificate and key of the old controller again, and leaves them as they are', async () => {
+test('restore reuses the certificate and key of the old controller unchanged', async () => {
   const config = configFor(true)
   const etc = join(dir, 'etc')
   const before = ['cert.pem', 'controller.key', 'ca.pem'].map((name) =>
@@ -337,7 +337,7 @@ test('restore uses the certificate and key of the old controller again, and leav
   expect(after).toEqual(before)
 })
 
-test('restore takes no certificate of another network, and none without its key', async () => {
+test('restore refuses a certificate of another network, and one without its key', async () => {
   const config = configFor(true)
   const etc = join(dir, 'etc')
   const other = await BackedUp.make(0)
@@ -358,7 +358,7 @@ test('restore takes no certificate of another network, and none without its key'
   expect(existsSync(join(etc, 'data'))).toBe(false)
 })
 
-test('restore refuses another trust domain, another file than was noted, and a key that others can read', async () => {
+test('restore refuses another trust domain, another checksum, and a key that others can read', async () => {
   const config = configFor(false)
   const noted = await snapshot(
     'restore',

@@ -11,7 +11,7 @@ function terminal() {
   return { input, output, modes, shown: () => String(output.read() ?? '') }
 }
 
-test('a password is taken with its corrections and never shown', async () => {
+test('a password prompt accepts corrections and shows nothing', async () => {
   const { shown, modes, ...at } = terminal()
   const asked = askHidden('Password: ', at)
   for (const typed of ['secreX', '\x7f', 't', '\r']) at.input.write(typed)
@@ -20,7 +20,7 @@ test('a password is taken with its corrections and never shown', async () => {
   expect(modes).toEqual([true, false])
 })
 
-test('^C gives up and puts the terminal back', async () => {
+test('a password prompt ends at ^C and restores the terminal', async () => {
   const { modes, ...at } = terminal()
   const asked = askHidden('Password: ', at)
   at.input.write('half\x03')
@@ -28,7 +28,7 @@ test('^C gives up and puts the terminal back', async () => {
   expect(modes).toEqual([true, false])
 })
 
-test('a line is taken without the white space around it, and the end of the input is an empty one', async () => {
+test('a line prompt trims white space, and returns an empty line at the end of the input', async () => {
   const { shown, ...at } = terminal()
   const asked = askLine('Trust it? ', at)
   at.input.write(' yes \n')

@@ -15,7 +15,7 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true }))
 
 describe('a file that a verb reads', () => {
-  test('is read whole up to its maximum, and refused with one byte more', () => {
+  test('is read up to its maximum size, and refused with one byte more', () => {
     const path = join(folder, 'text')
     const text = 'ä'.repeat(100_000)
     writeFileSync(path, text)
@@ -27,7 +27,7 @@ describe('a file that a verb reads', () => {
     expect(() => readTextFile('/dev/zero')).toThrow(/^it is larger than 4194304 bytes$/)
   })
 
-  test('can be a pipe, as a shell gives one in place of a file', async () => {
+  test('can be a pipe from a shell', async () => {
     const path = join(folder, 'pipe')
     execFileSync('mkfifo', [path])
     const script = 'printf "through a pipe" > "$1"'
@@ -44,7 +44,7 @@ describe('a file that a verb reads', () => {
     ['create', 'service', '-f', '/dev/zero'],
     ['create', 'service', 'name@/dev/zero'],
     ['login', 'https://127.0.0.1:9', '--user', 'a', '--ca', '/dev/zero'],
-  ])('that has no end ends `%s %s %s` with a sentence', async (...words) => {
+  ])('that has no end makes `%s %s %s` fail with one sentence', async (...words) => {
     const done = await runHere(words, { XDG_CONFIG_HOME: folder })
     expect([done.code, done.stderr]).toEqual([
       2,

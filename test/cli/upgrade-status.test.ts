@@ -30,7 +30,7 @@ function statusOf(inForce: number, ...members: readonly Told[]): UpgradeStatus {
   return upgradeStatusOf(cluster)
 }
 
-test('a voter of the former release holds the next level back, and is to be upgraded', () => {
+test('a voter of the former release holds the next level back, and must be upgraded', () => {
   const status = statusOf(1, present, present, old)
   expect(status).toMatchObject({ featureLevel: 1, nextFeatureLevel: 2, state: 'mixed' })
   expect(status.members.map(({ holdsBack }) => holdsBack)).toEqual([false, false, true])
@@ -39,7 +39,7 @@ test('a voter of the former release holds the next level back, and is to be upgr
   expect(upgradeText(status)).toMatch(/^ctrl1 .* -$/m)
 })
 
-test('a voter that is away holds it back whatever it knew', () => {
+test('a disconnected voter holds the next level back, even if it supports it', () => {
   const status = statusOf(1, present, present, { ...present, connected: false })
   expect(status.members[2]).toMatchObject({
     holdsBack: true,
@@ -50,14 +50,14 @@ test('a voter that is away holds it back whatever it knew', () => {
   expect(never.advice).toBe('the versions of ctrl3 are unknown; every other member runs v0.2.0')
 })
 
-test('a learner holds nothing back, but stops when the level is raised without it', () => {
+test('a learner of the former release does not hold the next level back, but stops when it is activated', () => {
   const status = statusOf(1, present, { ...old, voter: false })
   expect(status.members[1]).toMatchObject({ holdsBack: false })
   expect(status.members[1]?.action).toContain('it stops when the level is activated')
   expect(status.advice).toContain('is about to be activated')
 })
 
-test('it is complete when every member runs one version and its level is in force', () => {
+test('an upgrade is complete when every member runs the same version and its level is active', () => {
   expect(statusOf(2, present, present)).toMatchObject({
     state: 'complete',
     nextFeatureLevel: null,
@@ -68,7 +68,7 @@ test('it is complete when every member runs one version and its level is in forc
   expect(statusOf(2, present, patched)).toMatchObject({ state: 'mixed', nextFeatureLevel: null })
 })
 
-test('no controller is to be stopped while a voter is away, does not serve or is far behind', () => {
+test('no controller may be stopped while a voter is disconnected, does not serve or is far behind', () => {
   const behind = { commit: 900, applied: 100 } as MemberView['progress']
   const failing = { isFailing: true } as MemberView['vitals']
   const cases: readonly (readonly [Told, string])[] = [

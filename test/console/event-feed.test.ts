@@ -77,7 +77,7 @@ function anIdentity(): void {
 
 const ids = (feed: EventFeed): string[] => feed.events.value.map(({ id }) => id)
 
-test('one tab reads, and all show the same', async () => {
+test('one tab reads the stream, and all tabs show the same events', async () => {
   anIdentity()
   const first = started()
   await eventually(() => {
@@ -102,7 +102,7 @@ test('one tab reads, and all show the same', async () => {
   expect(streams).toHaveLength(1)
 })
 
-test('the next tab goes on after the last event when the one that read is closed', async () => {
+test('another tab continues after the last event when the reading tab is closed', async () => {
   anIdentity()
   const first = started()
   await eventually(() => {
@@ -125,7 +125,7 @@ test('the next tab goes on after the last event when the one that read is closed
   expect(ids(first)).toEqual(['1:7:1'])
 })
 
-test('a gap is one for each tab that had seen what was before it', async () => {
+test('a gap counts once in each tab that had seen earlier events', async () => {
   anIdentity()
   const first = started()
   await eventually(() => {
@@ -146,7 +146,7 @@ test('a gap is one for each tab that had seen what was before it', async () => {
   })
 })
 
-test('a tab whose session has ended leaves the stream to the next one', async () => {
+test('a tab whose session has ended leaves the stream to another tab', async () => {
   anIdentity()
   status = 401
   const first = started()
@@ -168,7 +168,7 @@ test('a tab whose session has ended leaves the stream to the next one', async ()
   expect(streams).toHaveLength(1)
 })
 
-test('another identity has a stream of its own, and sees nothing of what was shown before', async () => {
+test('another identity has a separate stream, and sees no earlier events', async () => {
   anIdentity()
   const first = started()
   await eventually(() => {

@@ -68,7 +68,7 @@ const refusing = (): never => {
 
 const noLeader = { error: { code: 'CLUSTER_NO_LEADER', message: 'no leader' } }
 
-test('a controller that is away is passed over, and the one that answers is kept', async () => {
+test('the client skips an unreachable controller, and stays with the one that answers', async () => {
   const { client, members, sent } = clientOf(({ origin }) =>
     origin === one ? refusing() : json(200, { data: [] }),
   )
@@ -79,7 +79,7 @@ test('a controller that is away is passed over, and the one that answers is kept
   expect(members.failed.value).toEqual([one])
 })
 
-test('a change that found no leader goes to the next controller under the same id', async () => {
+test('the client repeats a change without a leader at the next controller under the same ID', async () => {
   const { client, sent } = clientOf(({ origin }) =>
     origin === one ? json(503, noLeader) : json(201, { data: {} }),
   )
@@ -89,14 +89,14 @@ test('a change that found no leader goes to the next controller under the same i
   expect(ids[0]).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
 })
 
-test('without a leader anywhere the refusal is that there is none', async () => {
+test('the client reports a missing leader if no controller has one', async () => {
   const { client } = clientOf(() => json(503, noLeader))
   const refusal = await client.ask({ method: 'POST', path: '/x' }).catch((error: unknown) => error)
   expect(refusal).toBeInstanceOf(ApiProblem)
   expect((refusal as ApiProblem).code).toBe('CLUSTER_NO_LEADER')
 })
 
-test('what is not kept by its id is never sent twice', async () => {
+test('the client never repeats a request without a request ID', async () => {
   const { client, sent } = clientOf(refusing)
   const asked = client.ask({ method: 'POST', path: '/x', isOnceOnly: true })
   await expect(asked).rejects.toBeInstanceOf(OutcomeUnknown)
@@ -104,7 +104,7 @@ test('what is not kept by its id is never sent twice', async () => {
   expect(sent[0]?.headers.get('net-request-id')).toBeNull()
 })
 
-test('what changes nothing is asked of the next controller, without an id', async () => {
+test('the client repeats a read at the next controller, without an ID', async () => {
   const { client, sent } = clientOf(({ origin }) =>
     origin === one ? refusing() : json(200, { data: {} }),
   )
@@ -113,12 +113,12 @@ test('what changes nothing is asked of the next controller, without an id', asyn
   expect(sent.map(({ headers }) => headers.get('net-request-id'))).toEqual([null, null])
 })
 
-test('when no controller answers it says so', async () => {
+test('the client reports that no controller answers', async () => {
   const { client } = clientOf(refusing)
   await expect(client.ask({ path: '/x' })).rejects.toBeInstanceOf(Unreachable)
 })
 
-test('a read asks for a state that has all that was seen before', async () => {
+test('a read requests a state that contains everything seen before', async () => {
   let index = 7
   const { client, sent } = clientOf(() => json(200, {}, { 'net-index': `1:${index}` }))
   await client.ask({ path: '/x' })
@@ -128,7 +128,7 @@ test('a read asks for a state that has all that was seen before', async () => {
   expect(sent.map(({ headers }) => headers.get('net-min-index'))).toEqual([null, '1:7', '1:7'])
 })
 
-test('a refused session is renewed once, and the request goes on', async () => {
+test('the client renews a refused session once, and repeats the request', async () => {
   let token = 'old'
   const source: SessionTokenSource = {
     token: () => token,
@@ -145,7 +145,7 @@ test('a refused session is renewed once, and the request goes on', async () => {
   expect(sent).toHaveLength(2)
 })
 
-test('a refusal is shown with the field that is at fault', async () => {
+test('a refusal names the faulty field', async () => {
   const cause = { field: 'name', reason: 'duplicate value' }
   const { client } = clientOf(() =>
     json(400, { error: { code: 'COULD_NOT_VALIDATE', message: 'The request is invalid', cause } }),
@@ -154,7 +154,7 @@ test('a refusal is shown with the field that is at fault', async () => {
   expect((refusal as ApiProblem).fault).toEqual(cause)
 })
 
-test('the token goes to no address but those that the cluster names, and to none without TLS', () => {
+test('the client sends the token only to addresses that the cluster lists, and only over TLS', () => {
   const members = new Members(one)
   members.learn([
     row('plain', 'http://plain.test'),

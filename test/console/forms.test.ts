@@ -58,7 +58,7 @@ test('the form of each kind is as recorded (FLOTILLA_RECORD=1 records it, make f
   expect(now).toEqual(JSON.parse(readFileSync(path, 'utf8')))
 })
 
-test('every kind of records that can be created has a page', () => {
+test('every kind of record that can be created has a page', () => {
   const created = served.paths.filter(
     (path) =>
       /^\/[a-z-]+$/.test(path) &&
@@ -69,7 +69,7 @@ test('every kind of records that can be created has a page', () => {
   expect(created.length).toBeGreaterThan(12)
 })
 
-test('columns and hints name fields that are there', () => {
+test('columns and hints name existing fields', () => {
   const broken = kinds.flatMap((kind) => {
     const list = served.operation('get', `/${kind.path}`)
     const shownFields = Object.keys(list?.row?.properties ?? {})
@@ -89,12 +89,12 @@ if (service === null) throw new Error('services are a kind')
 const creation = served.operation('post', '/services')
 const fields = fieldsOf(creation?.body ?? {}, service)
 
-test('a new record begins with what it needs', () => {
+test('a new record begins with its required fields', () => {
   expect(emptyDraft(fields)).toEqual({ encryptionRequired: false })
   expect(creation?.permission).toBe('service.create')
 })
 
-test('a draft has references by their ids, and its patch what was changed alone', () => {
+test('a draft has references by ID, and its patch contains only the changes', () => {
   const record = {
     id: 'a',
     name: 'wiki',
@@ -125,13 +125,13 @@ test('a draft has references by their ids, and its patch what was changed alone'
   expect(draftOf(shownRecord, ofTerminator)).toEqual({ service: 's1', address: 'tcp:a:1' })
 })
 
-test('what is the same is not unsaved', () => {
+test('an unchanged draft is not unsaved', () => {
   expect(isSame({ a: null }, {})).toBe(true)
   expect(isSame([1, 2], [2, 1])).toBe(false)
   expect(isSame('', null)).toBe(false)
 })
 
-test('a draft that is kept has no password', () => {
+test('a stored draft has no password', () => {
   const authenticator = kindAt('authenticators')
   const schema = served.operation('post', '/authenticators')?.body
   const ofAuthenticator = fieldsOf(schema ?? {}, authenticator ?? service)
@@ -148,13 +148,13 @@ test('a refusal is shown at the field that it names', () => {
   expect(faultIn({ field: 'nothing', reason: 'x' }, fields)).toBeNull()
 })
 
-test('a name is written as people read it', () => {
+test('a name is displayed as people read it', () => {
   expect(
     ['isTunnelerEnabled', 'authPolicyId', 'jwksEndpoint', 'maxIdleTimeMillis'].map(labelOf),
   ).toEqual(['Tunneler enabled', 'Auth policy ID', 'JWKS endpoint', 'Max idle time millis'])
 })
 
-test('what is typed is a filter that a quote does not leave', () => {
+test('typed text becomes a filter that a quote cannot escape', () => {
   expect(filterOf('a" or true', ['name'])).toBe(
     'name icontains "a\\" or true" or id = "a\\" or true"',
   )
@@ -162,13 +162,13 @@ test('what is typed is a filter that a quote does not leave', () => {
   expect(filterOf('  ', ['name'])).toBe('')
 })
 
-test('a line is broken where nothing was measured', () => {
+test('a chart line is interrupted where there is no measurement', () => {
   expect(lineOf([0, 2, null, 1], 30, 12)).toBe('M0.0 11.0L10.0 1.0M30.0 6.0')
   expect(lineOf([null], 30, 12)).toBe('')
   expect(summaryOf([null, 3, 1, null])).toEqual({ last: 1, most: 3 })
 })
 
-test('the state of a list stands in its address', () => {
+test('the address contains the state of a list', () => {
   const state = { typed: 'a&b', sort: 'name', isDescending: true, offset: 60 }
   expect(listStateOf(new URLSearchParams(searchOf(state)))).toEqual(state)
   expect(searchOf(listStateOf(new URLSearchParams()))).toBe('')

@@ -47,8 +47,8 @@ async function begun(backTo = '/console/services?x=1') {
 const back = (state: string, pathname = '/console/') =>
   returnedCode(storage, { pathname, search: `?iss=x&state=${state}&code=c1` })
 
-describe('The way to the sign-in page and back', () => {
-  test('shows the digest of what only this tab knows, and comes back to the page that was asked for', async () => {
+describe('A sign-in', () => {
+  test('sends the digest of a secret of this tab, and returns to the requested page', async () => {
     const { path, query } = await begun()
     expect(path).toBe('/oidc/authorize')
     expect(Object.fromEntries(query)).toMatchObject({
@@ -65,7 +65,7 @@ describe('The way to the sign-in page and back', () => {
     expect(query.get('code_challenge')).toBe(digest)
   })
 
-  test('ends once, and in the tab that began it', async () => {
+  test('ends once, in the tab that began it', async () => {
     const { query } = await begun()
     const state = query.get('state') ?? ''
     expect(back('of another')).toBeNull()
@@ -77,7 +77,7 @@ describe('The way to the sign-in page and back', () => {
     expect(back(again)).toBeNull()
   })
 
-  test('is no other page, and leads to no other site', async () => {
+  test('accepts no other callback page, and returns to no other site', async () => {
     const { query } = await begun('//elsewhere.example/')
     const state = query.get('state') ?? ''
     expect(back(state, '/console/services')).toBeNull()
@@ -131,7 +131,7 @@ describe('An access token', () => {
   const code = { code: 'c1', verifier: 'v1', backTo: '/console/' }
   const pass = (seconds: number) => vi.advanceTimersByTimeAsync(seconds * 1000)
 
-  test('is given for the code and shown as such; a reload keeps it', async () => {
+  test('is issued for the code, works, and survives a reload', async () => {
     const session = tab()
     await session.signIn(code, origin)
     expect(Object.fromEntries(asked[0]?.form ?? [])).toMatchObject({
@@ -151,7 +151,7 @@ describe('An access token', () => {
     expect(reloaded.token()).toBe(token)
   })
 
-  test('is exchanged before its end, again and again', async () => {
+  test('is renewed before its end, repeatedly', async () => {
     const session = tab()
     await session.signIn(code, origin)
     const first = session.token()
@@ -166,7 +166,7 @@ describe('An access token', () => {
     expect(session.current.value?.name).toBe('Ann ü')
   })
 
-  test('that is not exchanged is tried again until its end, and then no more', async () => {
+  test('is renewed again after a failure until its end, and not afterwards', async () => {
     const session = tab()
     await session.signIn(code, origin)
     const first = session.token()
@@ -180,7 +180,7 @@ describe('An access token', () => {
     expect(asked).toHaveLength(tries)
   })
 
-  test('ends where nobody looks at the tab, and lives on for whoever comes back before', async () => {
+  test('expires in a tab that nobody watches, and is renewed for a user who returns earlier', async () => {
     const session = tab()
     await session.signIn(code, origin)
     const first = session.token()
@@ -195,7 +195,7 @@ describe('An access token', () => {
     expect(asked).toHaveLength(2)
   })
 
-  test('is not given for a code that is none', async () => {
+  test('is not issued for an invalid code', async () => {
     const session = tab()
     status = 400
     await expect(session.signIn(code, origin)).rejects.toThrow('it has ended')

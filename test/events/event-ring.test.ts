@@ -45,7 +45,7 @@ function filterOf(...names: readonly EventNamespace[]): EventFilter {
 const at = (text: string) => parsePosition(text) ?? { generation: 0, index: 0, sequence: 0 }
 
 describe('The ring', () => {
-  test('keeps so many events, and tells which are gone', () => {
+  test('keeps a limited number of events, and reports which are gone', () => {
     const full = busOf({ eventsKeptMax: 3, eventBytesKeptMax: 100 })
     emitEntry(full, 6, [event(), event(), event(), event(), event()])
     expect([full.ring.first, full.ring.end]).toEqual([2, 5])
@@ -55,13 +55,13 @@ describe('The ring', () => {
     expect(full.ring.after(at('2:9:0'))).toEqual({ number: 5, isGap: false })
   })
 
-  test('keeps so much, and the newest event however large it is', () => {
+  test('keeps a limited size, and the newest event of any size', () => {
     const bus = busOf({ eventsKeptMax: 10, eventBytesKeptMax: 100 })
     emitEntry(bus, 6, [event(60), event(60), event(500)])
     expect([bus.ring.first, bus.ring.end, bus.ring.weight]).toEqual([2, 3, 500])
   })
 
-  test('after a state that came from elsewhere, everybody has a gap', () => {
+  test('has a gap for every reader after the state was replaced', () => {
     const bus = busOf({ eventsKeptMax: 10, eventBytesKeptMax: 100 })
     emitEntry(bus, 6, [event()])
     bus.noteGap()
@@ -73,7 +73,7 @@ describe('The ring', () => {
 describe('An entry in one slot of the ring', () => {
   const large = { eventsKeptMax: 1000, eventBytesKeptMax: 1_000_000 }
 
-  test('has a number and a place for each of its events', () => {
+  test('has a number and a position for each of its events', () => {
     const bus = busOf(large)
     bus.emitLive(event())
     created(bus, 6, 2)
@@ -85,7 +85,7 @@ describe('An entry in one slot of the ring', () => {
     expect(bus.ring.at(6)).toBeUndefined()
   })
 
-  test('is gone on with after the event that was read last', () => {
+  test('is resumed after the last event that was read', () => {
     const bus = busOf(large)
     for (const index of [6, 7, 8]) created(bus, index, 2)
     const after = (text: string): string | undefined =>
@@ -99,7 +99,7 @@ describe('An entry in one slot of the ring', () => {
     expect(after('2:8:4')).toBeUndefined()
   })
 
-  test('is passed over whole by whoever wants none of it, and its events are told apart by the others', () => {
+  test('is skipped as a whole by a filter that wants none of it, and filtered by event otherwise', () => {
     const bus = busOf(large)
     created(bus, 6, 2)
     bus.emitLive(event())
@@ -112,7 +112,7 @@ describe('An entry in one slot of the ring', () => {
     expect(bus.ring.find(0, services)).toBe(7)
   })
 
-  test('is found by whoever reads one of its namespaces alone', () => {
+  test('is found by a filter for only one of its namespaces', () => {
     const bus = busOf(large)
     const changes = (['session', 'apiSession'] as const).map((kind) => {
       const after: EntityRecord = { id: kind, createdAt: 1, updatedAt: 1, revision: 1 }
@@ -135,7 +135,7 @@ describe('An entry in one slot of the ring', () => {
     }
   })
 
-  test('goes whole when there are too many, and what is gone is not found', () => {
+  test('is dropped as a whole when there are too many, and not found afterwards', () => {
     const bus = busOf({ eventsKeptMax: 5, eventBytesKeptMax: 1_000_000 })
     for (const index of [6, 7, 8]) created(bus, index, 2)
     expect([bus.ring.first, bus.ring.end]).toEqual([8, 12])
@@ -145,7 +145,7 @@ describe('An entry in one slot of the ring', () => {
     expect(bus.ring.after(at('2:7:3')).isGap).toBe(true)
   })
 
-  test('is divided where it is large, so that the limits hold to the event', () => {
+  test('is divided if it is large, so that the limits apply to single events', () => {
     const bus = busOf({ eventsKeptMax: 1000, eventBytesKeptMax: 100_000 })
     created(bus, 6, 600)
     expect(bus.ring.end).toBe(1200)
@@ -154,7 +154,7 @@ describe('An entry in one slot of the ring', () => {
     expect(bus.ring.at(1199)?.id).toBe('2:6:1200')
   })
 
-  test('weighs what the records weigh that it holds on to', () => {
+  test('counts the size of the records that it references', () => {
     const bus = busOf(large)
     created(bus, 6, 1)
     const one = bus.ring.weight
@@ -165,7 +165,7 @@ describe('An entry in one slot of the ring', () => {
 })
 
 describe('An event', () => {
-  test('that follows from the log has the same id everywhere, and another the name of its controller', () => {
+  test('from the log has the same ID everywhere, and another one has the name of its controller', () => {
     const bus = busOf({ eventsKeptMax: 10, eventBytesKeptMax: 100 })
     emitEntry(bus, 6, [event(), event()])
     bus.emitLive(event())
@@ -173,7 +173,7 @@ describe('An event', () => {
     expect(ids).toEqual(['2:6:1', '2:6:2', '2:5:1000001@ctrl1'])
   })
 
-  test('has a text that is read as JSON, made once', () => {
+  test('has a JSON text that is created once', () => {
     const bus = busOf({ eventsKeptMax: 10, eventBytesKeptMax: 100 })
     let times = 0
     bus.emitLive({ ...event(), fields: () => ({ router_id: `r${(times += 1)}` }) })
@@ -188,7 +188,7 @@ describe('An event', () => {
   })
 })
 
-test('positions are read as they are written, and nothing else is one', () => {
+test('a position is parsed as it is printed, and no other text is one', () => {
   expect(positionText(at('1:2:3'))).toBe('1:2:3')
   expect(at('1:2:3@ctrl1')).toEqual(at('1:2:3'))
   for (const text of ['', '1:2', '1:2:x', '1:2:3:4', '1:2:3@', `1:2:${'9'.repeat(17)}`]) {

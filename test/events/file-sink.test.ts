@@ -69,7 +69,7 @@ async function linesOf(path: string): Promise<Readonly<Record<string, unknown>>[
 }
 
 describe('A file of events', () => {
-  test('holds a line each, and is for its owner alone', async () => {
+  test('holds one line for each event, and only its owner can read it', async () => {
     const bus = busAt(4)
     const { sink, path } = sinkOf(bus, 'plain.log')
     applyEntry(bus, 5, [event('a'), event('b')])
@@ -78,7 +78,7 @@ describe('A file of events', () => {
     expect((await stat(path)).mode & 0o777).toBe(0o600)
   })
 
-  test('is rotated by size, and so many earlier ones are kept', async () => {
+  test('is rotated by size, with a limited number of earlier files', async () => {
     const bus = busAt(4)
     const { sink, path } = sinkOf(bus, 'rotated.log', { bytesMax: 300, keep: 2 })
     for (let index = 5; index < 25; index += 1) {
@@ -93,7 +93,7 @@ describe('A file of events', () => {
     expect(all.flat().at(-2)?.['router_id']).toBe('r24')
   })
 
-  test('goes on after what an earlier process wrote: nothing twice, and a mark where it ended badly', async () => {
+  test('continues after an earlier process without duplicates, and marks an unclean end', async () => {
     const first = busAt(4)
     const one = sinkOf(first, 'again.log')
     applyEntry(first, 5, [event('a')])
@@ -121,7 +121,7 @@ describe('A file of events', () => {
     })
   })
 
-  test('that cannot be written holds up nobody, and tells what was lost once it can be', async () => {
+  test('delays no other reader while it cannot be written, and then shows how many events were lost', async () => {
     const faults: unknown[] = []
     const bus = busAt(4, 1, { eventsKeptMax: 4, eventBytesKeptMax: 1e6 })
     // Its folder is not there.
@@ -137,7 +137,7 @@ describe('A file of events', () => {
 })
 
 describe('A standard output', () => {
-  test('that is crowded is given nothing, and all of it later', async () => {
+  test('gets nothing while it is crowded, and everything later', async () => {
     const bus = busAt(4)
     let text = ''
     const lines = { isCrowded: true, write: (more: string) => void (text += more) }
@@ -151,7 +151,7 @@ describe('A standard output', () => {
     expect(sink.lost).toBe(0)
   })
 
-  test('that is not read at all costs the events that have left memory, and they are counted', async () => {
+  test('loses and counts the events that have left memory if nobody reads it', async () => {
     const bus = busAt(4, 1, { eventsKeptMax: 2, eventBytesKeptMax: 1e6 })
     let text = ''
     const lines = { isCrowded: true, write: (more: string) => void (text += more) }

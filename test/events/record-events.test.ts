@@ -22,7 +22,7 @@ function replicated({ bus }: Events): readonly string[] {
   return texts
 }
 
-test('a published kind says of every stored field whether events show it', () => {
+test('a published kind declares for every stored field whether events show it', () => {
   const undecided = entities
     .filter(({ isPublished }) => isPublished)
     .flatMap(({ name, fields }) =>
@@ -62,7 +62,7 @@ test('one log gives the same events, in the same order, on every controller', as
   await other.close()
 })
 
-test('a log-in is an API session and an authentication, under ids of their own', async () => {
+test('a log-in emits an API session event and an authentication event, with separate IDs', async () => {
   const before = controller.events.bus.ring.end
   await root.call('POST', `${management}/authenticate?method=password`, {
     username: 'alice',
@@ -89,7 +89,7 @@ test('a log-in is an API session and an authentication, under ids of their own',
   expect(new Set(made.map((one) => one['event_id'])).size).toBe(made.length)
 })
 
-test('an event says the same whenever it is first read, whatever became of its records since', async () => {
+test('an event has the same content whenever it is first read, even if its records have changed', async () => {
   const clock = new ManualClock()
   const machine = await StateMachine.open({ store: new MemoryStateStore(), clock })
   const cluster = clusterSeenBy('ctrl3', controller.cluster)

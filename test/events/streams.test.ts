@@ -34,7 +34,7 @@ async function createService(name: string): Promise<string> {
   return (reply.body.data as { id: string }).id
 }
 
-test('a stream begins with its place, and tells of a record that is written', async () => {
+test('a stream begins with its position, and sends an event for a written record', async () => {
   const stream = await tap('?namespaces=entityChange')
   expect(stream.status).toBe(200)
   expect(stream.headers['content-type']).toBe('text/event-stream')
@@ -54,7 +54,7 @@ test('a stream begins with its place, and tells of a record that is written', as
   expect(committed).toMatchObject({ eventType: 'committed', eventId: created?.['eventId'] })
 })
 
-test('a client that comes back is told what it has missed, once', async () => {
+test('a client that reconnects receives the missed events once', async () => {
   const first = await tap('?namespaces=entityChange')
   await eventually(() => expect(first.of('ready')).toHaveLength(1))
   await createService('before')
@@ -71,7 +71,7 @@ test('a client that comes back is told what it has missed, once', async () => {
   expect(again.of('gap')).toEqual([])
 })
 
-test('what is no longer known is told as a gap', async () => {
+test('a stream sends a gap for events that are no longer kept', async () => {
   const stream = await tap('?namespaces=entityChange', { 'last-event-id': '3:0:1' })
   await eventually(() => expect(stream.of('gap')).toHaveLength(1))
   const other = await tap('?namespaces=entityChange', { 'last-event-id': '2:100000:1' })
@@ -88,7 +88,7 @@ test('a stream ends with its session, and says so', async () => {
   expect(stream.events).toEqual([])
 })
 
-test('events of records are for administrators, and others are by permission', async () => {
+test('events of records need an administrator, and others need a permission', async () => {
   const reply = await root.call('POST', `${management}/identities`, {
     name: 'watcher',
     type: 'Default',
@@ -110,7 +110,7 @@ test('events of records are for administrators, and others are by permission', a
   expect(seen('entityChange')).toEqual([])
 })
 
-test('a caller has so many streams and no more', async () => {
+test('a caller can open a limited number of streams', async () => {
   const caller = sessionOf('admin-id')
   const statuses: number[] = []
   for (let count = 0; count < 12; count += 1) {
@@ -119,7 +119,7 @@ test('a caller has so many streams and no more', async () => {
   expect(statuses).toContain(429)
 })
 
-test('an answer that is never sent gives its place back', async () => {
+test('an answer that is never sent releases its stream', async () => {
   const { streams } = controller.events
   const filter = { namespaces: new Set(['router'] as const), metrics: null, sources: null }
   const reader = {
@@ -136,7 +136,7 @@ test('an answer that is never sent gives its place back', async () => {
   for (const one of opened) await one.chunks[Symbol.asyncIterator]().return?.()
 })
 
-test('what is asked for must be known', async () => {
+test('a stream refuses unknown names in its query', async () => {
   expect((await tap('?namespaces=nonsense')).status).toBe(400)
   expect((await tap('?entityTypes=nonsense')).status).toBe(400)
   expect((await tap('?metricFilter=(a%2B)%2B')).status).toBe(400)

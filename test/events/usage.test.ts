@@ -65,7 +65,7 @@ async function told(
   })
 }
 
-test('A router tells what clients and hosts sent and were sent in an interval, with the tags of the circuit', async () => {
+test('usage events have the bytes of clients and hosts in an interval, with the tags of the circuit', async () => {
   const tags = { clientId: 'ann', hostId: 'web', serviceId: 's1' }
   const bucket = { values: { 'ingress.rx': 26n, 'fabric.tx': 30n, nonsense: 1n }, tags }
   const counter = { intervalStartUtc: 1_737_145_920n, intervalLength: 60n, buckets: { c1: bucket } }
@@ -85,7 +85,7 @@ test('A router tells what clients and hosts sent and were sent in an interval, w
   ])
 })
 
-test('An older router tells the same without tags', async () => {
+test('usage events of an older router have no tags', async () => {
   const buckets = [{ intervalStartUtc: 60n, values: { c1: 5n, c2: 6n } }]
   const intervalCounters = { 'usage.egress.tx': { intervalLength: 60n, buckets } }
   const events = await told({ intervalCounters })
@@ -96,7 +96,7 @@ test('An older router tells the same without tags', async () => {
   ])
 })
 
-test('A router tells all circuits of a minute in one counter, as those of the family do', async () => {
+test('usage events are created for all circuits of a minute in one counter, as OpenZiti routers send them', async () => {
   const ids = Array.from({ length: 500 }, (_, at) => `circuit ${at}`)
   const tags = { clientId: 'ann', hostId: 'web', serviceId: 's1' }
   const values = { 'ingress.rx': 1n, 'ingress.tx': 1n, 'fabric.rx': 1n, 'fabric.tx': 1n }
@@ -106,7 +106,7 @@ test('A router tells all circuits of a minute in one counter, as those of the fa
   expect(events).toHaveLength(4 * ids.length)
 })
 
-test('A report with more of them than events may tell of is told in part', () => {
+test('usage events are created for part of a report that exceeds the limit', () => {
   const values = { 'ingress.rx': 1n, 'ingress.tx': 1n, 'egress.rx': 1n, 'egress.tx': 1n }
   const ids = Array.from({ length: routerLimits.routerUsagesMax }, (_, at) => `c${at}`)
   const buckets = Object.fromEntries(ids.map((id) => [id, { values }]))
@@ -117,7 +117,7 @@ test('A report with more of them than events may tell of is told in part', () =>
   expect(usages.at(-1)).toMatchObject({ circuitId: `c${last}`, kind: 'egress.tx', lengthS: 60 })
 })
 
-test('Nothing is told of what another controller passes on', async () => {
+test('usage events are not created for a report that another controller forwards', async () => {
   const counter = { intervalLength: 60n, buckets: { c1: { values: { 'ingress.rx': 1n } } } }
   expect(await told({ doNotPropagate: true, usageCounters: [counter] })).toEqual([])
 })

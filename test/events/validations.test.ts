@@ -146,7 +146,7 @@ describe('terminators', async () => {
   const [one, two] = [await hosted('tcp:one:80'), await hosted('tcp:two:80')]
   const both = `id in ["${one}","${two}"]`
 
-  test('are told as their router finds them, and stay', async () => {
+  test('are reported as their router finds them, and not removed', async () => {
     standings = {
       [one]: { state: 'valid', detail: 'well' },
       [two]: { state: 'unknownBinding', detail: '' },
@@ -171,7 +171,7 @@ describe('terminators', async () => {
     expect(await isThere(two)).toBe(true)
   })
 
-  test('are unknown where the router is not connected, or does not say', async () => {
+  test('are unknown if the router is disconnected or does not answer', async () => {
     const said = await terminatorsBy({ terminatorsFilter: both, fixInvalid: true })
     const unknown = { state: Standing.UNKNOWN, fixed: false }
     const inTime = { ...unknown, detail: 'the router did not say in time' }
@@ -183,7 +183,7 @@ describe('terminators', async () => {
     expect([await isThere(one), await isThere(two)]).toEqual([true, true])
   })
 
-  test('are counted by host, where a number is expected', async () => {
+  test('are counted by host if a number is expected', async () => {
     const host = await newIdentity(root, 'host of nothing')
     const byHost = await terminatorsBy(
       { terminatorsFilter: both, identitiesFilter: `id="${host}"`, expectedPerHost: 1 },
@@ -201,7 +201,7 @@ describe('terminators', async () => {
     expect(right.hosts).toEqual([])
   })
 
-  test('of more than one question are all asked for', async () => {
+  test('are all validated if they need more than one request', async () => {
     const many = await newRouter('hosting many')
     const address = 'tcp:many:80'
     const body = { service, router: many, binding: 'transport', address }
@@ -211,7 +211,7 @@ describe('terminators', async () => {
     expect(questions.map(({ length }) => length)).toEqual([50, 1])
   })
 
-  test('that are not there are removed when it is asked for, in the name of who asked', async () => {
+  test('that their router lacks are removed on request, in the name of the caller', async () => {
     standings = {
       [one]: { state: 'valid', detail: '' },
       [two]: { state: 'unknownTerminator', detail: 'gone' },
@@ -227,7 +227,7 @@ describe('terminators', async () => {
     expect([await isThere(one), await isThere(two)]).toEqual([true, false])
   })
 
-  test('are for administrators', async () => {
+  test('need an administrator', async () => {
     const id = await newIdentity(root, 'reader of terminators', {
       permissions: ['ops.read', 'terminator.read'],
     })
@@ -251,7 +251,7 @@ describe('links and circuits', async () => {
     connections: [{ type: 'link', sourceAddress: socket, destAddress: 'there:2' }],
   })
 
-  test('are compared with what the routers have', async () => {
+  test('are compared with those of the routers', async () => {
     for (const [id, to] of [
       ['same', er2],
       ['lost', er2],
@@ -289,7 +289,7 @@ describe('links and circuits', async () => {
     expect(of.get(er3)).toMatchObject(away)
   })
 
-  test('of which a router has other sockets are told with both', async () => {
+  test('with other sockets at a router are reported with both', async () => {
     const socket = { Type: 'link', Source: 'here:9', Dest: 'there:2' }
     values[er1] = {
       links: { links: [{ id: 'same', dest: er2, dialed: true, connections: [socket] }] },
@@ -302,7 +302,7 @@ describe('links and circuits', async () => {
     expect(same?.messages[0]).toContain('here:1')
   })
 
-  test('of circuits, each is sought in the forwarder, the listener and the client', async () => {
+  test('include circuits, each searched in the forwarder, the listener and the client', async () => {
     for (const id of ['whole', 'unrouted', 'half']) {
       laid.push({
         id,
@@ -348,7 +348,7 @@ describe('links and circuits', async () => {
     expect(found['left']).toMatchObject({ ...nothing, isMissingInController: true })
   })
 
-  test('a router that does not show all of its circuits is not said to miss the others', async () => {
+  test('are not reported as missing if the router lists only some of its circuits', async () => {
     values[er1] = { 'router-circuits': { circuits: { whole: { ctrlId: 'ctrl1' } }, omitted: 7 } }
     const { routers } = await circuitsBy(`id="${er1}"`)
     expect(Object.keys(routers[0]?.circuits ?? {})).toEqual(['whole'])
@@ -356,7 +356,7 @@ describe('links and circuits', async () => {
     expect(routers[0]?.message).toContain('shows 1 circuits and has 8')
   })
 
-  test('are for whoever reads events; filters, which tell of records, for administrators', async () => {
+  test('need the permission to read events, and filters on records need an administrator', async () => {
     const watcher = sessionOf(await newIdentity(root, 'watcher', { permissions: ['ops.read'] }))
     expect((await linksBy('', watcher)).success).toBe(true)
     expect((await circuitsBy('', watcher)).success).toBe(true)
@@ -367,7 +367,7 @@ describe('links and circuits', async () => {
     }
   })
 
-  test('a wrong filter or a broken question is answered with what is wrong', async () => {
+  test('an invalid filter or message is answered with its fault', async () => {
     const wrong = await linksBy('nonsense = 1')
     expect(wrong.success).toBe(false)
     expect(wrong.message).toContain('nonsense')
@@ -378,7 +378,7 @@ describe('links and circuits', async () => {
     expect((await answered(one, 10_103, ofRouters(three))).success).toBe(true)
   })
 
-  test('one validation at a time is under way on a connection', async () => {
+  test('a connection runs one validation at a time', async () => {
     const one = opened(root)
     one.ask(ofRouters(three), 10_103)
     one.ask(ofRouters(three), 10_118)

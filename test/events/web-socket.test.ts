@@ -21,7 +21,7 @@ function opened(token: string | null, path?: string): WebSocketClient {
   return one
 }
 
-test('a client of the family names what it wants, under old names too, and is told of it', async () => {
+test('an OpenZiti client subscribes to events, under old names too, and receives them', async () => {
   const one = opened(root.token ?? '')
   await eventually(() => expect(one.head).toContain('s3pPLMBiTxaQ9kYGzzhZRbK+xOo='))
   const subscriptions = [
@@ -45,7 +45,7 @@ test('a client of the family names what it wants, under old names too, and is to
   await eventually(() => expect(one.isClosed).toBe(true))
 })
 
-test('what is no request is answered, or ends the socket', async () => {
+test('an invalid request is answered, or closes the web socket', async () => {
   for (const body of ['nonsense', '[]', { format: 'xml' }, { format: 'json', subscriptions: 1 }]) {
     const one = opened(root.token ?? '')
     one.ask(body)
@@ -62,7 +62,7 @@ test('what is no request is answered, or ends the socket', async () => {
   }
 })
 
-test('a validation that is not offered is refused in the form that the CLI of the family waits for', async () => {
+test("an unsupported validation is refused in the format that OpenZiti's CLI expects", async () => {
   for (const kind of [10_106, 10_109, 10_112, 10_115, 10_122]) {
     const one = opened(root.token ?? '')
     one.ask('', kind)
@@ -76,7 +76,7 @@ test('a validation that is not offered is refused in the form that the CLI of th
   }
 })
 
-test('whoever has no session, or not the permission, gets no socket; and nobody gets one elsewhere', async () => {
+test('a web socket needs a session with the permission, and the right path', async () => {
   const nobody = opened('forged')
   await eventually(() => expect(nobody.head).toContain('HTTP/1.1 401'))
   const bare = opened(null)
@@ -88,7 +88,7 @@ test('whoever has no session, or not the permission, gets no socket; and nobody 
   expect(elsewhere.head).not.toContain('101')
 })
 
-test('a watcher is refused what is for administrators, and the socket ends with its session', async () => {
+test('a watcher cannot subscribe to events for administrators, and its web socket closes with its session', async () => {
   const id = await newIdentity(root, 'socket-watcher', { permissions: ['ops.read'] })
   const watcher = sessionOf(id)
   const refused = opened(watcher.token ?? '')

@@ -83,7 +83,7 @@ const keyOf = (k: number): string => {
   return Buffer.from(leaf.publicKeySha256).toString('hex')
 }
 
-test('A router writes down the pinned keys of all controllers', async () => {
+test('a router stores the pinned keys of all controllers', async () => {
   const admin = await fleet.loggedIn(1)
   const made = await admin.request('POST', '/edge/management/v1/edge-routers', {
     body: { name: 'gate' },
@@ -118,7 +118,7 @@ edge: {}
   await stopRouter()
 })
 
-test('A stolen controller that a router reaches before all others removes none of them', async () => {
+test('a stolen controller that a router reaches first cannot remove the others', async () => {
   const stolen = join(fleet.dir, 'stolen')
   await fleet.stop(3)
   cpSync(fleet.folder(3), stolen, { recursive: true })
@@ -143,7 +143,7 @@ test('A stolen controller that a router reaches before all others removes none o
   expect(membersOnDisk()).toBe('ctrl1 ctrl2 ctrl3')
 })
 
-test('The others are followed as soon as they are back, and the stolen one is disconnected', async () => {
+test('a router follows the other controllers once they are back, and disconnects the stolen one', async () => {
   await Promise.all([1, 2].map((k) => fleet.start(k)))
   for (const k of [1, 2]) await expectOnline(k)
   await eventually('ctrl3 is gone', () => membersOnDisk() === 'ctrl1 ctrl2')
@@ -151,7 +151,7 @@ test('The others are followed as soon as they are back, and the stolen one is di
   expect(known()?.removed).toEqual([{ id: 'ctrl3', keySha256: keyOf(3) }])
 })
 
-test('After a restart the stolen key is refused, though nobody else is reached', async () => {
+test('a router refuses the stolen key after a restart, even if it reaches no other controller', async () => {
   await stopRouter()
   await Promise.all([1, 2].map((k) => fleet.stop(k)))
   startRouter()
@@ -164,7 +164,7 @@ test('After a restart the stolen key is refused, though nobody else is reached',
   expect(membersOnDisk()).toBe('ctrl1 ctrl2')
 })
 
-test('A cluster of two that becomes one is followed by its router', async () => {
+test('a router follows a cluster of two that shrinks to one', async () => {
   await fleet.stop(3)
   await fleet.change(1, 'remove', 'ctrl2')
   expect(await fleet.ended(2)).toBe(0)

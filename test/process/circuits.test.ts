@@ -30,14 +30,14 @@ async function expectWhole(count: number): Promise<void> {
   streams.forgetSilence()
 }
 
-test('the leader that answers for circuits is killed: they go on, and another controller answers for them', async () => {
+test('circuits continue when the leader that owns them is killed, and another controller takes over', async () => {
   const leader = await network.leadByOwner()
   await network.killController(leader)
   await network.answeredFor(FAR + NEAR)
   await expectWhole(FAR + NEAR)
 })
 
-test('the link that carries them is cut: they take another way', async () => {
+test('circuits are rerouted when their link is cut', async () => {
   const { cable } = network
   const moved = await network.moved(() => {
     cable.isOut = true
@@ -47,7 +47,7 @@ test('the link that carries them is cut: they take another way', async () => {
   await expectWhole(FAR + NEAR)
 })
 
-test('a router is killed: the circuits that end there end at both sides, and the others go on', async () => {
+test('circuits of a killed router end on both sides, and others continue', async () => {
   const { streams, server } = network
   await network.killRouter('host')
   await until('the streams end at both sides', () =>

@@ -146,7 +146,7 @@ async function untilWhole(): Promise<void> {
   }
 }
 
-test('containers form a cluster, join it by tickets and enroll a router, and go on when they are started again', async () => {
+test('containers form a cluster, join it with tickets, enroll a router, and continue after a restart', async () => {
   startAll()
   await untilWhole()
   const [{ id: first = '' } = {}] = await members(1)
@@ -191,7 +191,7 @@ test('containers form a cluster, join it by tickets and enroll a router, and go 
   expect(await stop('ctrl4')).toBe(143)
 })
 
-test('the first pod forms only when every other one says that it has no data, and joins by a ticket where one has', async () => {
+test('the first pod forms a cluster only if all other pods report that they have no data, and else joins with a ticket', async () => {
   const base = await freePortBlock(2)
   const meshOfSecond = base + 201
   const tickets = volume('pod-tickets')
@@ -234,7 +234,7 @@ test('the first pod forms only when every other one says that it has no data, an
   expect(await stop('pod-0')).toBe(143)
 })
 
-test('what was formed is found by the configuration, wherever that has key and data', async () => {
+test('a formed controller is found through its configuration, wherever its key and data are', async () => {
   const [folder, data] = [volume('elsewhere'), volume('elsewhere-data')]
   const config = join(folder, 'config.yml')
   const isFormed = async (): Promise<boolean> =>

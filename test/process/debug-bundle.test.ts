@@ -105,7 +105,7 @@ function unservedIn(file: string, metrics: string): string[] {
   return named.filter((name) => !served.has(name.replace(/_(bucket|count|sum)$/, '')))
 }
 
-test('of a running controller it holds state, limits, metrics, log and configuration, and no secret', async () => {
+test('a bundle of a running controller has state, limits, metrics, log and configuration, and no secret', async () => {
   expect(secrets.length).toBeGreaterThan(8)
   const made = await bundle('running')
   expect(made.missing).toEqual(['disk.json: read only while the controller is stopped'])
@@ -125,7 +125,7 @@ test('of a running controller it holds state, limits, metrics, log and configura
   expect(made.parts.get('data-folder.txt')).toMatch(/^- 600 +\d+ \S+ IDENTITY$/m)
 })
 
-test('of a controller that is down it holds what is on its disk, and names what is not to be had', async () => {
+test('a bundle of a stopped controller has the content of its disk, and names the missing items', async () => {
   const pid = cluster.pid(1)
   await cluster.interrupt()
   await until('it has ended', () => Promise.resolve(!isRunning(pid)))

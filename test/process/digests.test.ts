@@ -17,7 +17,7 @@ function member(id: string, digestIndex: number, digest: string): MemberStatus {
 }
 const all = (): boolean => true
 
-test('controllers that hold different states at one index are told apart, those at different ones are asked again', async () => {
+test('compareDigests rejects different states at one index, and asks again at different indexes', async () => {
   const same = [member('a', 5, 'x'), member('b', 5, 'x')]
   await compareDigests(() => Promise.resolve(same), all)
   const answers = [
@@ -29,7 +29,7 @@ test('controllers that hold different states at one index are told apart, those 
   expect(answers).toEqual([])
 })
 
-test('a controller that is down or answers for nothing is left out', async () => {
+test('compareDigests leaves out a controller that is stopped or does not serve', async () => {
   const members = [
     member('a', 5, 'x'),
     { ...member('b', 5, 'y'), isFailing: true },

@@ -66,7 +66,7 @@ async function logIn(k: number, token: string): Promise<Answer> {
   })
 }
 
-test('each line of docs/administer/external-jwt.md works when it is typed as it stands there, from top to bottom', async () => {
+test('the commands of docs/administer/external-jwt.md work when pasted in order', async () => {
   symlinkSync(cluster.folder, join(cluster.dir, '.flotilla'))
   const { code, output } = await run(
     linesOf('administer/external-jwt.md', cluster.port),
@@ -79,7 +79,7 @@ test('each line of docs/administer/external-jwt.md works when it is typed as it 
   expect(output).toMatch(/"name":"bob@example.net"/)
 })
 
-test('a key that is published on HTTPS logs in on each controller, and so does the one that follows it', async () => {
+test('a key published over HTTPS works on each controller, and so does its successor', async () => {
   const { issuer, audience } = provider
   await made('external-jwt-signers', {
     name: 'published',
@@ -114,7 +114,7 @@ test('a key that is published on HTTPS logs in on each controller, and so does t
   }
 })
 
-test('a signer that is disabled through one controller ends its sessions on the others', async () => {
+test('disabling a signer on one controller ends its sessions on the others', async () => {
   const id = await made('identities', { name: 'dave', type: 'User', isAdmin: false })
   const opened = await logIn(2, await provider.token(id))
   expect(opened.status, opened.text).toBe(200)
@@ -138,7 +138,7 @@ test('a signer that is disabled through one controller ends its sessions on the 
   expect((await logIn(1, await provider.token(id))).status).toBe(401)
 })
 
-test('whoever logs in at a provider of somebody else, in a browser, is let in by the token that comes of it', async () => {
+test('a user who logs in at an external provider in a browser is admitted with its token', async () => {
   const issuer = `https://localhost:${idp.port}`
   const redirectUri = 'https://client.test/back'
   const key = ecKey('of-the-provider')
@@ -266,7 +266,7 @@ class Killer {
 /** The one that it has killed last stays dead from test to test. */
 const killer = new Killer()
 
-test('a certified client that is not ours logs in, one controller killed between each two steps', async () => {
+test('a certified OIDC client logs in, with a controller killed after each step', async () => {
   const { username, password, ca } = cluster.admin
   const browser = new Browser(readFileSync(ca, 'utf8'))
   const issuer = `https://${front.address}/oidc`
@@ -335,7 +335,7 @@ async function withSecondFactor(username: string, password: string): Promise<str
   return shown.recoveryCodes
 }
 
-test('a controller that is killed amid any step of a log-in costs one restart of it at most', async () => {
+test('a controller killed during any step of a log-in costs at most one restart of the log-in', async () => {
   const [username, password] = ['heidi', 'a password of its own']
   const codes = await withSecondFactor(username, password)
   const browser = new Browser(readFileSync(cluster.admin.ca, 'utf8'))

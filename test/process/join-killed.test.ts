@@ -3,7 +3,7 @@ import { JoinCampaign } from '../chaos/joins.ts'
 
 // Goal: whoever dies in the middle of a join, repeating the join ends it. Method: one round of the campaign for each.
 
-test('a join whose joiner, admitting controller or leader is killed is finished by repeating it', async () => {
+test('repeating a join completes it after its joiner, admitting controller or leader was killed', async () => {
   await using campaign = await JoinCampaign.start(20_260)
   for (const victim of ['joiner', 'admitter', 'leader'] as const) {
     expect(await campaign.round(victim)).toContain(victim)

@@ -38,7 +38,7 @@ async function freeNumbers(): Promise<number[]> {
   return free
 }
 
-test('1 → 3 → 5 → 3 under writing clients, then one joins, one dies and is replaced', async () => {
+test('a cluster grows 1 → 3 → 5 and shrinks to 3 under writes, then one joins, one dies and is replaced', async () => {
   const load = new Load([await fleet.loggedIn(1)])
   await load.more(40)
   for (const k of [2, 3, 4, 5]) {
@@ -92,7 +92,7 @@ test('1 → 3 → 5 → 3 under writing clients, then one joins, one dies and is
   }
 })
 
-test('a ticket lets one controller in, and no other', async () => {
+test('a ticket admits one controller only', async () => {
   const [asked = 0] = await memberNumbers()
   const [first = 0, second = 0] = await freeNumbers()
   const ticket = await fleet.invite(asked, '--learner')

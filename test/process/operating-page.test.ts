@@ -287,7 +287,7 @@ test('members change, the majority is lost, and the remaining controller recover
   await type(1, invite.replace('ctrl2.ticket', 'ctrl2.again.ticket'))
 })
 
-test('every block of the pages is typed', () => {
+test('every block of the pages is executed', () => {
   const names = Object.keys(typedBlocks)
   const left = [...blocks].filter(
     (one) => !typed.has(one) && !names.some((name) => one.startsWith(name)),

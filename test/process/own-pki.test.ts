@@ -26,7 +26,7 @@ afterEach(() => {
 
 const file = (name: string): string => readFileSync(join(dir, name), 'utf8')
 
-test('each line of docs/operate/own-pki.md works when it is typed as it stands there, from top to bottom', async () => {
+test('the commands of docs/operate/own-pki.md work when pasted in order', async () => {
   const lines = linesOf('operate/own-pki.md', await freePortBlock(2))
   const { code, output } = await run(`PATH='${dirname(flotilla)}':$PATH\n${lines}`, dir)
   expect(code, `the page needs curl and openssl 3.\n${output}`).toBe(0)

@@ -196,7 +196,7 @@ async function liveThrough(create: ServedOperation): Promise<void> {
   }
 }
 
-test('a record of every kind lives through its operations, and is the same on all controllers', async () => {
+test('a record of every kind passes through its operations, and is the same on all controllers', async () => {
   const creations = operations.filter(
     ({ api, method, path }) =>
       api === 'management' && method === 'POST' && served('GET', `${path}/{id}`) !== null,
@@ -238,7 +238,7 @@ async function newUser(api: ApiName): Promise<{
   return { client, username, password, authenticatorId: id, sessionId }
 }
 
-test('who has a session changes its own password and logs out, by either API; an administrator ends the session of another', async () => {
+test('a user changes their password and logs out through either API, and an administrator ends another session', async () => {
   for (const api of ['client', 'management'] as const) {
     const { client, username, password, authenticatorId } = await newUser(api)
     const own = `${bases[api]}/current-identity/authenticators/${authenticatorId}`
@@ -272,7 +272,7 @@ function nowhere(operation: ServedOperation): Record<string, string> {
   return Object.fromEntries(pathParameters(operation).map((name) => [name, NOWHERE]))
 }
 
-test('every operation that is served has been called, and done', async () => {
+test('every served operation has been called with success', async () => {
   const left = operations.filter(({ api, method, path }) => {
     const statuses = [...(seen.get(keyOf(api, method, path)) ?? [])]
     return !statuses.some((status) => status < 300)

@@ -182,7 +182,7 @@ async function allVoteUnlessJoining(text: string): Promise<void> {
   if (text.includes('systemctl restart')) await allVote()
 }
 
-test('each line of docs/start/production.md works when it is typed on three hosts', async () => {
+test('the commands of docs/start/production.md work when pasted on three hosts', async () => {
   const shown: string[] = []
   for (const { at, text } of blocks()) {
     if (text.includes('flotilla login')) carryToOwnMachine()
@@ -200,7 +200,7 @@ test('each line of docs/start/production.md works when it is typed on three host
   await allVote()
 })
 
-test('the lines of docs/start/install.md install a program that says its version', async () => {
+test('the commands of docs/start/install.md install a program that prints its version', async () => {
   const lines = [...installPage.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, text = '']) => text)
   const [build, install = '', ...others] = lines
   expect(others).toEqual([])

@@ -44,7 +44,7 @@ async function tunnelOfFirst(value?: boolean): Promise<unknown> {
   return value
 }
 
-test('a page is fetched through both routers, and the demo leaves nothing behind', async () => {
+test('the demo fetches a page through both routers, and leaves no records behind', async () => {
   await expectOnline()
   const hadTunnel = await tunnelOfFirst(false)
   const { stdout } = await promisify(execFile)(flotilla, ['demo', '--dir', cluster.folder])
@@ -59,13 +59,13 @@ test('a page is fetched through both routers, and the demo leaves nothing behind
   expect(await tunnelOfFirst()).toBe(hadTunnel)
 })
 
-test('the demo leaves the tunnel of a router on that a user has enabled', async () => {
+test('the demo keeps the tunnel of a router enabled if a user enabled it', async () => {
   await tunnelOfFirst(true)
   await promisify(execFile)(flotilla, ['demo', '--dir', cluster.folder])
   expect(await tunnelOfFirst()).toBe(true)
 })
 
-test('the demo leaves a service of a user with its name as it is', async () => {
+test("the demo leaves a user's service with its name unchanged", async () => {
   const client = await cluster.loggedIn(1)
   const body = { name: 'demo', encryptionRequired: false }
   const made = await client.request('POST', '/edge/management/v1/services', { body })
@@ -78,7 +78,7 @@ test('the demo leaves a service of a user with its name as it is', async () => {
   expect(found.status).toBe(200)
 })
 
-test('when a router is killed, the quickstart tells how to start it again', async () => {
+test('the quickstart prints the start command of a killed router', async () => {
   process.kill(pid(), 'SIGKILL')
   await until('the notice', () =>
     Promise.resolve(
@@ -87,7 +87,7 @@ test('when a router is killed, the quickstart tells how to start it again', asyn
   )
 })
 
-test('a quickstart that is run again starts its router by the identity that it has, and ^C ends both', async () => {
+test('a second quickstart starts its router with the existing identity, and ^C ends both', async () => {
   const before = read('router1.cert')
   await cluster.interrupt()
   await cluster.quickstart()

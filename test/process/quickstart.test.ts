@@ -113,7 +113,7 @@ test.skipIf(browserMissing !== null)(
   },
 )
 
-test('what is done at the admin socket is in the audit of every controller, with the user who did it', async () => {
+test('an action at the admin socket is in the audit of every controller, with the user who did it', async () => {
   const config = join(cluster.folder, 'ctrl1', 'config.yml')
   const run = (...verb: string[]) =>
     promisify(execFile)(flotilla, ['cluster', ...verb, '--config', config], { env: cluster.env })

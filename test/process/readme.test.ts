@@ -151,7 +151,7 @@ test('the README shows the first two blocks of docs/start/evaluate.md', () => {
   expect(shown.slice(0, 2)).toEqual([quickstart, demo])
 })
 
-test('each line of docs/start/evaluate.md works when it is typed as it stands there, from top to bottom', async () => {
+test('the commands of docs/start/evaluate.md work when pasted in order', async () => {
   const [quickstart, ...others] = steps()
   expect(quickstart?.lines).toBe('make quickstart')
   expect(others.length).toBeGreaterThanOrEqual(3)

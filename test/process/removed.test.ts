@@ -111,7 +111,7 @@ async function enter(folder: string): Promise<string> {
   return answer.outcome
 }
 
-test('with its certificate, key and data a removed controller gets nowhere', async () => {
+test('a removed controller gets no access with its certificate, key and data', async () => {
   const owner = await fleet.loggedIn(1)
   const stolen = await stolenFrom(5, owner)
   await fleet.change(1, 'remove', 'ctrl5')
@@ -146,7 +146,7 @@ test('with its certificate, key and data a removed controller gets nowhere', asy
   expect((await owner.request('GET', '/edge/client/v1/current-identity')).status).toBe(200)
 })
 
-test('nothing that a compromised controller knew is honoured any more, from anywhere', async () => {
+test('every secret of a compromised controller is invalid, from any address', async () => {
   const owner = await fleet.loggedIn(1)
   const stolen = await stolenFrom(4, owner)
   await fleet.change(1, 'remove', 'ctrl4', '--compromised')

@@ -44,7 +44,7 @@ test('a rolling upgrade under load refuses no write and raises the feature level
   await upgradeLast(drill)
 })
 
-test('a field of the next release is ignored by all until every voter runs it, and kept after that', async () => {
+test('a field of the next release is ignored until every voter runs it, and kept afterwards', async () => {
   const [first, second, third] = drill.clients as [Client, Client, Client]
   drill.publish(thisRelease, {
     program: flotillaOfSources,
@@ -73,6 +73,6 @@ test('a field of the next release is ignored by all until every voter runs it, a
   await drill.quiet()
 })
 
-test('the former release does not start once the level is raised, and says what to install', async () => {
+test('the former release does not start once the level is raised, and names the release to install', async () => {
   await downgradeIsRefused(drill, FEATURE_LEVEL + 1)
 })

@@ -128,7 +128,7 @@ async function connectedTo(k: number): Promise<void> {
   )
 }
 
-test('enrolls by its token, into files that are nobody else’s, and not twice', async () => {
+test('a router enrolls with its token once, into files that only its owner can read', async () => {
   const admin = await fleet.loggedIn(1)
   const made = await admin.request('POST', '/edge/management/v1/edge-routers', {
     body: { name: 'gate' },
@@ -161,7 +161,7 @@ test.each([
   ['health checks', () => healthPort],
   ['links', () => linkPort],
   ['clients', () => edgePort],
-])('ends with exit code 1 when its port for %s is in use', async (_what, portOf) => {
+])('a router ends with exit code 1 when its port for %s is in use', async (_what, portOf) => {
   const port = portOf()
   const other = createServer().listen(port, '127.0.0.1')
   await once(other, 'listening')
@@ -180,7 +180,7 @@ test.each([
   }
 })
 
-test('is online on every controller, and writes down exactly the members', async () => {
+test('a router is online on every controller, and stores exactly the members', async () => {
   startRouter()
   // A controller shows a router as online while any other has it, so the router's own word for each of them counts, too.
   await Promise.all([expectOnline([1, 2, 3]), ...[1, 2, 3].map((k) => connectedTo(k))])
@@ -191,7 +191,7 @@ test('is online on every controller, and writes down exactly the members', async
   expect(second.stderr).toMatch(/a router with the configuration .*router\.yml is already running/)
 })
 
-test('answers the health-checks API', async () => {
+test('a router answers the health-checks API', async () => {
   const client = new Client(`https://127.0.0.1:${healthPort}`, path('router.ca'))
   await until('all checks have run', async () => {
     const { status, body } = await client.request('GET', '/health-checks')
@@ -200,7 +200,7 @@ test('answers the health-checks API', async () => {
   client.close()
 })
 
-test('has one link to another router of ours, which every controller shows and tells of', async () => {
+test('a router has one link to another Flotilla router, and every controller shows and publishes it', async () => {
   const name = 'gate 2'
   const admin = await fleet.loggedIn(2)
   const made = await admin.request('POST', '/edge/management/v1/edge-routers', { body: { name } })
@@ -256,7 +256,7 @@ link: ${linksAt(await freePort())}
   admin.close()
 })
 
-test('stays online on the others while the leader is killed, and comes back to it', async () => {
+test('a router stays online on the others while the leader is killed, and reconnects to it', async () => {
   const leader = await fleet.leader(1)
   await fleet.stop(leader, 'SIGKILL')
   const others = [1, 2, 3].filter((k) => k !== leader)
@@ -268,7 +268,7 @@ test('stays online on the others while the leader is killed, and comes back to i
   await expectEndpoints([1, 2, 3])
 })
 
-test('has its certificates extended, and is known by the new ones', async () => {
+test('a router renews its certificates, and is accepted with the new ones', async () => {
   const before = parseCertificates(readFileSync(path('router.cert'), 'utf8'))[0].sha1
   expect(await stopRouter()).toBe(0)
   startRouter('--extend')
@@ -295,7 +295,7 @@ async function expectOffline(ks: readonly number[]): Promise<void> {
   }
 }
 
-test('is disconnected everywhere when it is to enroll again, and online again once it has', async () => {
+test('a router is disconnected everywhere when it must enroll again, and online again afterwards', async () => {
   const before = parseCertificates(readFileSync(path('router.cert'), 'utf8'))[0].sha1
   const admin = await fleet.loggedIn(2)
   output = ''
@@ -318,7 +318,7 @@ test('is disconnected everywhere when it is to enroll again, and online again on
   await expectOnline([1, 2, 3])
 })
 
-test('forgets a controller that is removed, and is let in by none once it is deleted', async () => {
+test('a router forgets a removed controller, and is refused by all once it is deleted', async () => {
   const leader = await fleet.leader(1)
   const removed = leader === 3 ? 2 : 3
   const left = [1, 2, 3].filter((k) => k !== removed)

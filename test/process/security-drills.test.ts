@@ -17,7 +17,7 @@ afterAll(async () => {
   await cluster[Symbol.asyncDispose]()
 })
 
-test('each drill of docs/internals/security.md does what it says when it is typed as it stands there, from top to bottom', async () => {
+test('the drills of docs/internals/security.md give their documented results when pasted in order', async () => {
   const path = `PATH='${dirname(flotilla)}':$PATH\n`
   const { code, output } = await run(
     path + linesOf('internals/security.md', cluster.port),

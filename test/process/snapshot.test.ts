@@ -56,7 +56,7 @@ test(`a follower stopped through ${writes} writes and a compaction catches up wi
   expect(cluster.logs()).toMatch(/snapshot/i)
 })
 
-test('a snapshot that any controller is asked for holds the state as it stood, and can be read back', async () => {
+test('a snapshot on request of any controller contains the current state, and can be read back', async () => {
   const admins = await Promise.all([1, 2, 3].map((k) => cluster.loggedIn(k)))
   const [first] = admins
   const body = { name: 'the last one', encryptionRequired: true }

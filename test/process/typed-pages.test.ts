@@ -20,7 +20,7 @@ afterAll(async () => {
   await cluster[Symbol.asyncDispose]()
 })
 
-test('each line of docs/administer/log-in.md works when it is typed as it stands there, from top to bottom', async () => {
+test('the commands of docs/administer/log-in.md work when pasted in order', async () => {
   const output = await typed('administer/log-in.md')
   expect(output).toMatch(/"isMfaEnabled":true/)
   expect(output).toMatch(/"authQueries":\[\{[^\]]*"isTotpEnrolled":true/)
@@ -36,19 +36,19 @@ async function typed(page: string): Promise<string> {
   return output
 }
 
-test('each line of docs/administer/terminal.md works when it is typed as it stands there, from top to bottom', async () => {
+test('the commands of docs/administer/terminal.md work when pasted in order', async () => {
   const output = await typed('administer/terminal.md')
   expect(output).toContain('deleted service policy dial-web\n')
   expect(output).toContain('logged out of net\n')
 })
 
-test('each line of docs/administer/network-as-a-file.md works when it is typed as it stands there, from top to bottom', async () => {
+test('the commands of docs/administer/network-as-a-file.md work when pasted in order', async () => {
   const output = await typed('administer/network-as-a-file.md')
   expect(output.match(/^done: 0 created, \d+ updated, 0 deleted$/gm)).toHaveLength(2)
   expect(output).toContain('logged out of file\n')
 })
 
-test('each line of docs/administer/external-providers.md works when it is typed as it stands there, from top to bottom', async () => {
+test('the commands of docs/administer/external-providers.md work when pasted in order', async () => {
   const output = await typed('administer/external-providers.md')
   for (const name of ['google', 'entra', 'keycloak']) {
     expect(output).toContain(`created external jwt signer ${name}, id `)
@@ -57,7 +57,7 @@ test('each line of docs/administer/external-providers.md works when it is typed 
   expect(output).toContain('logged out of providers\n')
 })
 
-test('each line of docs/administer/services-and-policies.md works when it is typed as it stands there, from top to bottom', async () => {
+test('the commands of docs/administer/services-and-policies.md work when pasted in order', async () => {
   const output = await typed('administer/services-and-policies.md')
   // Through the edge router, to the controller that the service leads to.
   expect(output).toContain('"healthy":true')
@@ -65,7 +65,7 @@ test('each line of docs/administer/services-and-policies.md works when it is typ
   expect(output).toMatch(/^ops-laptop -> health\ndial: no$/m)
 })
 
-test('each line of docs/administer/enrollment.md works when it is typed as it stands there, from top to bottom', async () => {
+test('the commands of docs/administer/enrollment.md work when pasted in order', async () => {
   const { dir } = cluster
   const told = `\ncat gate-client.pem gate-server.pem > gate.pem\n`
   const { code, output } = await run(linesOf('administer/enrollment.md', cluster.port) + told, dir)
@@ -92,7 +92,7 @@ test('each line of docs/administer/enrollment.md works when it is typed as it st
   )
 })
 
-test('an interrupted enrollment is taken up again at real controllers, and a used token is refused', async () => {
+test('an interrupted enrollment resumes at real controllers, and a used token is refused', async () => {
   const client = await cluster.loggedIn(1)
   const body = { name: 'notebook', type: 'Device', isAdmin: false, enrollment: { ott: true } }
   const made = await client.request('POST', '/edge/management/v1/identities', { body })

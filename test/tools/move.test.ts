@@ -158,7 +158,7 @@ const movedMutations = {
 }
 
 describe('A move', () => {
-  test('of folders carries all that names them', () => {
+  test('of folders updates every reference to them', () => {
     const done = move('src/gates', 'src/entrances', 'test/gates', 'test/deep/entrances')
     expect({ status: done.status, err: done.err }).toEqual({ status: 0, err: '' })
     expect(tree()).toEqual(projectWith({ ...movedFolder, ...movedMutations }))
@@ -172,7 +172,7 @@ describe('A move', () => {
     expect(renamed.match(/^R\d+/gm)).toHaveLength(3)
   })
 
-  test('of one file gives it the new name in prose, and leaves its folder', () => {
+  test('of one file updates its name in prose, and keeps its folder', () => {
     expect(move('src/gates/bolts/bolt.ts', 'src/gates/draw.ts').status).toBe(0)
     const page = (project['docs/rooms.md'] ?? '').replace('`bolt.ts`', '`draw.ts`')
     expect(tree()).toMatchObject({
@@ -185,12 +185,12 @@ describe('A move', () => {
     expect(readdirSync(join(folder, 'src/gates')).sort()).toEqual(['draw.ts', 'open.ts'])
   })
 
-  test('into a folder ends in a slash', () => {
+  test('into a folder needs a trailing slash', () => {
     expect(move('src/yard/hour.ts', 'src/gates/').status).toBe(0)
     expect(tree()['src/gates/hour.ts']).toBe(project['src/yard/hour.ts'])
   })
 
-  test('of an attack takes its mutations along, and renames their markers', () => {
+  test('of an attack also moves its mutations, and renames their markers', () => {
     expect(move('test/attacks/force.test.ts', 'test/attacks/theft.test.ts').status).toBe(0)
     expect(readdirSync(join(folder, 'test/attacks')).sort()).toEqual([
       'theft--key.mutation',
@@ -203,7 +203,7 @@ describe('A move', () => {
   })
 })
 
-describe('Nothing is moved', () => {
+describe('The move tool changes nothing', () => {
   test.for([
     [['src/none', 'src/some'], 'src/none does not exist'],
     [['src/gates', 'src/yard'], 'src/yard exists'],
@@ -217,7 +217,7 @@ describe('Nothing is moved', () => {
     expect(tree()).toEqual(project)
   })
 
-  test('over changes that are not committed, unless that is asked for', () => {
+  test('over uncommitted changes without the option for it', () => {
     appendFileSync(join(folder, 'Makefile'), '# more\n')
     const words = ['src/yard', 'src/square']
     expect(move(...words)).toMatchObject({ status: 2, err: expect.stringContaining('--dirty') })
@@ -226,7 +226,7 @@ describe('Nothing is moved', () => {
     expect(Object.keys(tree())).toContain('src/square/hour.ts')
   })
 
-  test('by a dry run, which prints the same', () => {
+  test('in a dry run, which prints the same', () => {
     const words = ['src/gates', 'src/entrances']
     const dry = move('--dry-run', ...words)
     expect(tree()).toEqual(project)

@@ -8,7 +8,7 @@ import { freePort, freePortBlock } from '../support/ports.ts'
 const portsOf = (base: number): number[] =>
   [0, 100, 200, 300, 400].flatMap((row) => [0, 1, 2].map((at) => base + row + at))
 
-test('single ports and blocks are given without end, in turns', async () => {
+test('single ports and blocks are handed out repeatedly without an end', async () => {
   for (let turn = 0; turn < 80; turn += 1) {
     const [block, ...singles] = [await freePortBlock(), await freePort(), await freePort()]
     expect(portsOf(block)).not.toContain(singles[0])
@@ -16,7 +16,7 @@ test('single ports and blocks are given without end, in turns', async () => {
   }
 })
 
-test('no port is given twice among the last of its kind', async () => {
+test('a port is not reused among the last of its kind', async () => {
   const singles: number[] = []
   for (let drawn = 0; drawn < 250; drawn += 1) singles.push(await freePort())
   expect(new Set(singles).size).toBe(singles.length)
@@ -25,7 +25,7 @@ test('no port is given twice among the last of its kind', async () => {
   expect(new Set(blocks).size).toBe(blocks.length)
 })
 
-test('a place where somebody listens is passed over', async () => {
+test('a port in use is skipped', async () => {
   const before = await freePortBlock(1)
   const taken = createServer().listen(before + 1, '127.0.0.1')
   await new Promise((listening) => taken.once('listening', listening))

@@ -4,7 +4,7 @@ import { allCommands } from '../../src/cli/conventions.ts'
 import { fullNameOf } from '../../src/cli/command-names.ts'
 import { buildProgram } from '../../src/cli/program.ts'
 
-/** Columns of the help, whatever the terminal of the build. */
+/** Columns of the help, independent of the terminal of the build. */
 const WIDTH = 100
 
 /** The help of every command, below a heading each; groups of commands are headings above theirs. */

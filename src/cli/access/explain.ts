@@ -15,7 +15,10 @@ export interface ExplainOptions extends ContextOptions {
 
 const PAGE = 100
 
-/** Prints why an identity reaches a service; with one of them alone, a line for each pair. */
+/**
+ * Prints why an identity can reach a service. With only one of them given, prints one line for each
+ * pair.
+ */
 export async function explainPairs(
   identity: string | undefined,
   service: string | undefined,

@@ -7,7 +7,7 @@ import type {
   NamedRecord,
 } from './pair.ts'
 
-/** One pair, with all that leads from the one to the other. */
+/** One pair, with every policy between the two. */
 export function pairText(pair: ExplainedPair): string {
   const lines = [
     `${pair.identity.name} -> ${pair.service.name}`,
@@ -19,7 +19,7 @@ export function pairText(pair: ExplainedPair): string {
   return lines.join('\n')
 }
 
-/** A line for each pair; `listed` is the side that differs. */
+/** One line for each pair. `listed` is the side that differs between the lines. */
 export function pairsText(pairs: readonly ExplainedPair[], listed: 'identity' | 'service'): string {
   if (pairs.length === 0) return 'no pair'
   const rows = pairs.map((pair) => [
@@ -36,7 +36,7 @@ function stateText({ isGranted, isReachable }: RightOfPair): string {
   return isGranted ? 'granted, unreachable' : 'no'
 }
 
-/** Prefers a right that is granted and does not work to a dial that nothing grants. */
+/** Prefers a granted right that does not work to a dial right that no policy grants. */
 function firstMissing({ dial, bind }: ExplainedPair): string {
   const broken = [dial, bind].find(({ isGranted, isReachable }) => isGranted && !isReachable)
   const shown = broken ?? (dial.isGranted || bind.isGranted ? null : dial)
@@ -59,7 +59,7 @@ function rightLines(word: string, right: RightOfPair, pair: ExplainedPair): stri
   ]
 }
 
-/** Records that are not the pair itself. */
+/** Records other than the pair itself. */
 function namesText(records: readonly NamedRecord[], { identity, service }: ExplainedPair): string {
   const others = records.filter(({ id }) => id !== identity.id && id !== service.id)
   return others.length === 0 ? '' : `: ${others.map(({ name, id }) => name || id).join(', ')}`
@@ -72,7 +72,7 @@ function checkText({ name, typeId, state, passing, failing }: ExplainedCheck): s
   return `    posture check ${name} (${typeId}): ${text}`
 }
 
-/** `#staff -> @crm`: the roles of each side by which the policy means it. */
+/** `#staff -> @crm`: the role of each side that the policy matches. */
 function linkText(link: ExplainedLink, pair: ExplainedPair): string {
   const lists = [link.identityRoles, link.serviceRoles, link.edgeRouterRoles]
   const sides = lists.flatMap((roles) =>

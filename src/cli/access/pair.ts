@@ -9,7 +9,10 @@ import {
   textShape,
 } from '../client/answer-shape.ts'
 
-/** A row of `GET /access/explain`, as far as it is printed; null: the caller may not see it. */
+/**
+ * A row of `GET /access/explain`, with the fields that are printed; null: the caller may not see
+ * it.
+ */
 
 export interface NamedRecord {
   readonly id: string
@@ -80,7 +83,7 @@ const check = objectShape<ExplainedCheck>({
   id: textShape,
   name: textShape,
   typeId: textShape,
-  // A later state is shown as it is called.
+  // A state that this version does not know is shown by its name.
   state: textShape as Shape<ExplainedCheck['state']>,
   passing: numberShape,
   failing: numberShape,

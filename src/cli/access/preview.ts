@@ -19,7 +19,7 @@ export interface PreviewOptions extends ContextOptions {
 
 const PAIRS = 100
 
-/** Prints what the changes in a file would give and take. */
+/** Prints which access the changes of a file would grant and revoke. */
 export async function previewFile(options: PreviewOptions): Promise<void> {
   const wanted = wantedIn(options.file)
   const client = connect(options)
@@ -33,7 +33,7 @@ export async function previewFile(options: PreviewOptions): Promise<void> {
 interface WantedChange {
   readonly verb: (typeof verbs)[number]
   readonly kind: Kind
-  /** Name or id of what is updated or deleted. */
+  /** Name or id of the record to update or delete. */
   readonly record: string
   readonly fields: JsonObject
 }
@@ -80,7 +80,7 @@ function wantedChange(path: string, number: number, change: Json): WantedChange 
   return { verb, kind, record: String(record), fields: Object.fromEntries(fields) as JsonObject }
 }
 
-/** Names become ids; a record that a change makes can be named by those that follow. */
+/** Replaces names with ids. Later changes can name a record that an earlier change creates. */
 async function resolvedChanges(
   names: Names,
   wanted: readonly WantedChange[],

@@ -10,7 +10,7 @@ import {
 } from '../client/answer-shape.ts'
 import type { ApiClient } from '../client/api-client.ts'
 
-/** One change as `POST /access/preview` takes it. */
+/** One change in the format of `POST /access/preview`. */
 export interface PreviewChange {
   readonly action: 'create' | 'replace' | 'patch' | 'delete'
   readonly kind: string
@@ -18,7 +18,7 @@ export interface PreviewChange {
   readonly data?: JsonObject
 }
 
-/** Changes of one preview: what the API takes. */
+/** Maximum number of changes in one preview, as in the API. */
 export const CHANGES_MAX = 64
 
 interface Counts {
@@ -31,7 +31,7 @@ export interface PreviewedRef {
   readonly name: string
 }
 
-/** The answer, as far as it is printed; null: the caller may not see it. */
+/** The fields of the answer that are printed; null: the caller may not see it. */
 export interface Previewed {
   readonly counts: {
     readonly dial: Counts
@@ -85,7 +85,7 @@ const previewedShape = objectShape<Previewed>({
   pagination: objectShape<Previewed['pagination']>({ totalCount: numberShape }),
 })
 
-/** Asks what changes would come to; nothing is written. */
+/** Asks the controller for the effect of the changes; nothing is written. */
 export async function askPreview(
   client: ApiClient,
   changes: readonly PreviewChange[],

@@ -5,7 +5,7 @@ import type { ExplainOptions } from './explain.ts'
 import type { PreviewOptions } from './preview.ts'
 import { integerBetween } from '../terminal/typed-number.ts'
 
-/** `flotilla access …`. What its verbs do is loaded when needed. */
+/** `flotilla access …`. The code of each verb is loaded when it runs. */
 export function addAccess(program: Command): void {
   const access = program
     .command('access')

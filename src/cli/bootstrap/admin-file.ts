@@ -1,6 +1,6 @@
 /**
- * How scripts log in as the first administrator: `DIR/admin.json` of quickstart, and what
- * `cluster init` may write.
+ * Credentials with which scripts log in as the first administrator: `DIR/admin.json` of quickstart,
+ * and an optional file of `cluster init`.
  */
 export const ADMIN_FILE_NAME = 'admin.json'
 
@@ -9,6 +9,6 @@ export interface AdminFile {
   readonly password: string
   /** Base URLs, in the order of the ids. */
   readonly controllers: readonly string[]
-  /** Path of the CA certificate that the URLs are verified against. */
+  /** Path of the CA certificate that verifies the controllers at the URLs. */
   readonly ca: string
 }

@@ -9,7 +9,7 @@ import type { ControllerConfig } from '../../config/controller/options.ts'
 import { formatHostPort, isControllerId, parseHostPort } from '../../lib/text/names.ts'
 import { type CommandFailure, usageFailure } from '../../controller/failure.ts'
 
-/** Flags of `cluster init` and `cluster join` for a configuration that is not there yet. */
+/** Flags of `cluster init` and `cluster join` from which a new configuration is composed. */
 export interface ConfigFlags {
   readonly id?: string
   readonly data?: string
@@ -26,7 +26,7 @@ export interface PlannedConfig {
   readonly folder: string
   readonly config: ControllerConfig
   readonly text: string
-  /** False: it has been composed from flags and must yet be written. */
+  /** False: it has been composed from flags and is not written yet. */
   readonly isThere: boolean
 }
 
@@ -34,11 +34,11 @@ const DEFAULT_BINDS = { api: '0.0.0.0:1280', router: '0.0.0.0:1380', cluster: '0
 const EVERY_HOST = new Set(['0.0.0.0', '::'])
 
 /**
- * The configuration at `path` when there is one, else one composed from flags; nothing is written
+ * Loads the configuration at `path` if it exists, else composes one from flags; nothing is written
  * yet.
- * @param trustDomain of one that is composed, or null when the file must say it.
- * @throws {CommandFailure} exit 2: a faulty file, a faulty flag, or a flag that the file
- * contradicts.
+ * @param trustDomain for a composed configuration; null if the file must contain it.
+ * @throws {CommandFailure} exit 2: a faulty file, a faulty flag, or a flag that contradicts the
+ * file.
  */
 export function planConfig(path: string, flags: ConfigFlags, trustDomain: string): PlannedConfig {
   const file = resolve(path)
@@ -59,8 +59,8 @@ export function planConfig(path: string, flags: ConfigFlags, trustDomain: string
 const LOOPBACK_HOSTS = ['localhost', '127.0.0.1', '::1']
 
 /**
- * DNS names and IP addresses that peers and clients use for this controller: what its certificate
- * must name.
+ * DNS names and IP addresses that peers and clients use for this controller. Its certificate must
+ * contain all of them.
  */
 export function advertisedHosts(config: ControllerConfig): string[] {
   const addresses = [config.cluster.advertise, ...config.web.map(({ advertise }) => advertise)]
@@ -93,8 +93,8 @@ function settingsOf(
 }
 
 /**
- * The host given, else the one bound, else this host's name: an address that means "every one"
- * tells a peer nothing.
+ * The given host, else the bound host. A wildcard address is replaced with this host's name,
+ * because a peer cannot dial a wildcard.
  */
 function advertiseOf(
   bind: { readonly host: string; readonly port: number },
@@ -117,7 +117,7 @@ function bindOf(flag: string, text: string): { readonly host: string; readonly p
   return address
 }
 
-/** A flag that the file does not follow would be passed over without a word. */
+/** A flag that differs from the file would otherwise be ignored silently. */
 function refuseContradictions(path: string, config: ControllerConfig, flags: ConfigFlags): void {
   const [web] = config.web
   const pairs: readonly (readonly [string, string | undefined, string | null | undefined])[] = [

@@ -8,19 +8,20 @@ import { SecretFileError } from '../../pki/key-file.ts'
 import { readSigner } from '../../pki/authority/signer.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 
-/** Authorities that an operator brings to a cluster, in place of what forming makes. */
+/** Authorities that an operator supplies, in place of generated ones. */
 export interface Supplied {
   readonly issuing: CertifiedKey
   readonly caPem: string
-  /** Certificate and key of the controller; null when they are to be made. */
+  /** Certificate and key of the controller; null when they must be created. */
   readonly leaf: CertifiedKey | null
 }
 
 /**
- * Reads what the configuration names, and checks that all of it belongs together, before anything
- * is written.
- * @param isHalfFormed a key without a certificate is what an attempt that was cut off has left.
- * @returns null when it names no authority.
+ * Reads the files that the configuration names, and checks that they match each other, before
+ * anything is written.
+ * @param isHalfFormed true after an interrupted attempt, which may have left a key without a
+ * certificate.
+ * @returns null when the configuration names no authority.
  * @throws {CommandFailure} exit 1, one sentence.
  */
 export function readSupplied(

@@ -37,8 +37,8 @@ import { advertisedHosts, type PlannedConfig } from './config-from-flags.ts'
 import type { Supplied } from './form-supplied.ts'
 
 /**
- * Beside a configuration while its controller is being formed: what stands there without data is
- * ours to make anew.
+ * Marker file beside a configuration while its controller is being formed. As long as it exists,
+ * files there without a data folder are ours and may be overwritten.
  */
 export const FORMING_MARK = '.forming'
 const MARK_SUPPLIED = 'with an authority that was supplied\n'
@@ -49,9 +49,12 @@ export interface FormInput {
   readonly adminName: string
   readonly password: string
   readonly nowMs: number
-  /** Instead of authorities made here; for a single controller. */
+  /** Used instead of generated authorities; for a single controller. */
   readonly supplied?: Supplied | null
-  /** Called after everything but the data folders is there, which make a controller of it. */
+  /**
+   * Called after everything is written except the data folders, without which no controller can
+   * start.
+   */
   readonly beforeData?: () => void
 }
 
@@ -65,7 +68,7 @@ export interface FormedCluster {
 interface Authorities {
   readonly issuing: CertifiedKey
   readonly caPem: string
-  /** Null when it is not ours to keep. */
+  /** Null when the operator keeps it. */
   readonly rootKeyPem: string | null
 }
 
@@ -81,10 +84,10 @@ export function rootKeyPathOf(folder: string): string {
 }
 
 /**
- * Makes all that a new cluster begins with: authorities, keys, certificates, the default admin, and
- * a data folder for each of its first controllers. The data folders come last and whole, and
- * nothing can run without one: after a crash at any point the same call begins anew. The caller has
- * made sure that nothing of value is overwritten.
+ * Creates everything a new cluster starts with: authorities, keys, certificates, the default admin,
+ * and a data folder for each of its first controllers. The data folders are created last and
+ * complete, and no controller can run without one, so the same call can be repeated after a crash
+ * at any point. The caller has checked that nothing of value is overwritten.
  */
 export async function formCluster(input: FormInput): Promise<FormedCluster> {
   const { controllers, nowMs } = input
@@ -121,17 +124,16 @@ export async function formCluster(input: FormInput): Promise<FormedCluster> {
     const { id: nodeId, storeId } = member
     formDataFolder(planned.config.data, { nodeId, storeId, clusterId, generation: 1, entries })
     rmSync(join(planned.folder, FORMING_MARK), { force: true })
-    // A mark that a power cut brought back would let a later forming replace the keys of this
-    // cluster.
+    // If a power cut restored the marker, a later attempt could replace the keys of this cluster.
     syncFolder(planned.folder)
   }
   return { clusterId, rootKeyPath, caPem: authorities.caPem }
 }
 
 /**
- * Whether a forming that did not end has left its traces beside this configuration.
- * @param isSupplied by an authority of the operator: only then may files beside the traces be the
- * operator's.
+ * True when an interrupted forming left its marker beside this configuration.
+ * @param isSupplied true when the operator supplies the authority: only then may files beside the
+ * marker be the operator's.
  */
 export function isHalfFormed(folder: string, isSupplied: boolean): boolean {
   const path = join(folder, FORMING_MARK)
@@ -142,7 +144,7 @@ function markOf(supplied: Supplied | null): string {
   return supplied === null ? '' : MARK_SUPPLIED
 }
 
-/** @returns null when there is none of ours. */
+/** @returns null when we did not create it. */
 function writeRootKey(folder: string, { rootKeyPem }: Authorities): string | null {
   if (rootKeyPem === null) return null
   const path = rootKeyPathOf(folder)
@@ -151,7 +153,7 @@ function writeRootKey(folder: string, { rootKeyPem }: Authorities): string | nul
   return path
 }
 
-/** Writes credentials; those that were supplied are left as they are. */
+/** Writes credentials; supplied ones stay unchanged. */
 function writeCredentials(
   config: ControllerConfig,
   leaf: CertifiedKey,
@@ -202,7 +204,7 @@ async function makeMember(
       trustDomain: config.trustDomain,
       id: config.id,
       hosts: advertisedHosts(config),
-      // An authority that was supplied may end sooner.
+      // A supplied authority may expire sooner.
       validity: validityWithin(issuer, nowMs, LEAF_LIFETIME_MS),
     }))
   const [certificate] = parseCertificates(leaf.certificatePem)
@@ -248,7 +250,7 @@ function formingCommand(clusterId: string, records: SeedRecord[]): Uint8Array {
   )
 }
 
-/** The log that all members begin with, byte for byte the same. */
+/** The initial log, identical on all members byte for byte. */
 function firstEntries(members: readonly Member[], command: Uint8Array, timeMs: number): Entry[] {
   const sorted = [...members].sort((a, b) => (a.id < b.id ? -1 : 1))
   const configuration = toBinary(

@@ -46,9 +46,9 @@ export interface InitResult {
 }
 
 /**
- * `cluster init CONFIG`: the first controller of a new cluster, ready to run.
- * Safe to repeat: one that was cut off is made anew, one that ended is left as it is and refused.
- * @throws {CommandFailure} exit 2 for flags and configuration, 1 for what stands in the way.
+ * `cluster init CONFIG` creates the first controller of a new cluster, ready to run. It is safe to
+ * repeat: it starts over after an interrupted attempt, and refuses to change a completed one.
+ * @throws {CommandFailure} exit 2 for flags and configuration, 1 for files that are in the way.
  */
 export async function initCluster(path: string, options: InitOptions): Promise<void> {
   const planned = planConfig(path, options, trustDomainOf(options))
@@ -63,7 +63,7 @@ export async function initCluster(path: string, options: InitOptions): Promise<v
 }
 
 /**
- * @param password null: one is drawn and written to a file of its own.
+ * @param password null to generate one and write it to a separate file.
  * @throws {CommandFailure} exit 1.
  */
 export async function initController(
@@ -71,7 +71,7 @@ export async function initController(
   adminName: string,
   password: string | null,
 ): Promise<InitResult> {
-  // Whatever is made here is for its owner alone, unless it is written to be read by all.
+  // Only the owner can read files created here, unless they are written to be public.
   process.umask(0o077)
   const { config, folder } = planned
   refuseFormed(config)
@@ -141,7 +141,7 @@ function refuseFormed({ data, id }: ControllerConfig): void {
     whose = `belongs to controller ${identity.nodeId} of cluster ${identity.clusterId} already`
     if (identity.nodeId === id) whose += ` and is ready; start it with 'flotilla controller run'`
   } catch {
-    // No data folder of ours: that it is not empty is all that can be said.
+    // The folder contains none of our data: all we know is that it is not empty.
   }
   throw new CommandFailure(
     EXIT_FAILED,
@@ -150,8 +150,8 @@ function refuseFormed({ data, id }: ControllerConfig): void {
 }
 
 /**
- * Nobody can tell what a key was for: an old root key that is gone can never renew its cluster
- * again.
+ * Any existing key may be the root key of another cluster, which could never renew its certificates
+ * without it.
  */
 function refuseOverwriting({ config, folder }: PlannedConfig, isSupplied: boolean): void {
   const { cert, key, ca } = config.identity

@@ -22,12 +22,12 @@ import { isoTime } from '../../lib/text/shown-time.ts'
 
 const CLOCK_WARNING_MS = 2_000
 const CLOCK_REFUSAL_MS = 60_000
-/** The time that members tell is cut to seconds, and its way here takes a moment. */
+/** A member reports its time in whole seconds, and the answer takes a moment to arrive. */
 const CLOCK_DOUBT_MS = 600
 
 /**
- * Each function here tells its line, and ends the join when it fails: nothing has been changed
- * then.
+ * Each function here prints the line of its check, and ends the join if the check fails. At that
+ * point nothing has been changed.
  */
 
 export function checkTicket(text: string, checks: CheckList, nowMs: number): Ticket {
@@ -63,7 +63,7 @@ export function checkConfig(planned: PlannedConfig, ticket: Ticket, checks: Chec
   checks.ok('names', `certificate for ${hosts.join(', ')}`)
 }
 
-/** @returns `own`: everything up to the data folder is there already. */
+/** @returns `own`: everything except the data folder has been written already. */
 export function checkJoinFolder(
   { data, id }: ControllerConfig,
   ticket: Ticket,
@@ -95,8 +95,8 @@ export function checkJoinFolder(
 }
 
 /**
- * Under way: the key of the first attempt counts. Else an operator's own certificate and key, when
- * both are there.
+ * An interrupted join continues with the key of its first attempt. Otherwise the operator's
+ * certificate and key are used, if both exist.
  */
 export function checkIdentity(
   { identity, id, trustDomain }: ControllerConfig,
@@ -154,7 +154,7 @@ export async function checkPorts(config: ControllerConfig, checks: CheckList): P
   checks.ok('ports', `${binds.join(', ')} available`)
 }
 
-/** @returns the members that answered, never none. */
+/** @returns the members that answered, at least one. */
 export async function checkMembers(
   ticket: Ticket,
   checks: CheckList,
@@ -171,7 +171,7 @@ export async function checkMembers(
   return reached
 }
 
-/** The middle one of what the members say, so that one wrong clock among them says nothing. */
+/** The median of the members' clocks, so that one wrong clock has no influence. */
 function checkClock(reached: readonly ReachedMember[], checks: CheckList): void {
   const offsets = reached.flatMap(({ clockOffsetMs }) => clockOffsetMs ?? []).sort((a, b) => a - b)
   const offset = offsets[Math.floor(offsets.length / 2)]

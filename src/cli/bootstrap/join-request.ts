@@ -8,27 +8,27 @@ import { isCount } from '../../lib/text/json-value.ts'
 
 const REACH_MS = 5_000
 /**
- * Signing, wrapping secrets and a write through the log; longer than a controller tries a write.
+ * Signing, wrapping secrets and a write to the log take longer than a controller retries a write.
  */
 const ANSWER_MS = 15_000
-/** A leader may be elected meanwhile, or the member that was asked may die. */
+/** Time for the election of a leader, or for the failure of the member. */
 const PATIENCE_MS = 45_000
 const PAUSE_MS = 500
 
-/** A member of the ticket that answered, and what its clock said. */
+/** A member of the ticket that answered, and its time. */
 export interface ReachedMember {
   readonly address: string
   readonly id: string
-  /** This host's clock less the member's, ms; null when the member told no time. */
+  /** Clock of this host minus the clock of the member, ms; null when the member sent no time. */
   readonly clockOffsetMs: number | null
 }
 
 /**
- * Verifies against the ticket's CA alone, and that a controller of its trust domain answers,
- * whatever its host name.
+ * Trusts only the CA of the ticket, and requires that a controller of its trust domain answers; the
+ * host name may be any.
  */
 class MemberAdmission {
-  /** Id of the controller that proved itself last. */
+  /** Id of the last controller that presented a valid certificate. */
   memberId = ''
   readonly #ticket: Ticket
 
@@ -61,7 +61,7 @@ class MemberAdmission {
 
 /**
  * Tries every address of the ticket at once.
- * @returns those that answered as a controller of its cluster.
+ * @returns the members that answered as a controller of the cluster.
  */
 export async function reachMembers(
   ticket: Ticket,
@@ -74,7 +74,7 @@ export async function reachMembers(
       try {
         const { dateMs } = await door.ask(address, undefined, REACH_MS)
         const middle = (before + Date.now()) / 2
-        // The header is cut to whole seconds: half of one is the best guess of what was cut off.
+        // The header contains whole seconds, so half a second is the best estimate of the rest.
         const clockOffsetMs = dateMs === null ? null : middle - (dateMs + 500)
         return [{ address, id: door.memberId, clockOffsetMs }]
       } catch (error) {
@@ -90,15 +90,16 @@ export async function reachMembers(
 export type JoinOutcome =
   | { readonly type: 'admitted'; readonly answer: JoinAnswer }
   /**
-   * Judged by the cluster: asking again would be answered the same. `isOpen`: an attempt before
-   * that may have come through all the same, so that the cluster knows the key.
+   * The cluster refused the request, and would refuse it again. `isOpen`: an earlier attempt may
+   * have succeeded, so the cluster may know the key.
    */
   | { readonly type: 'refused'; readonly sentence: string; readonly isOpen: boolean }
-  /** Nobody could say, for as long as is worth waiting. */
+  /** No member gave a final answer before the deadline. */
   | { readonly type: 'unknown'; readonly sentence: string; readonly isSent: boolean }
 
 /**
- * Asks one member after the other until one answers for good; the same request is safe to repeat.
+ * Sends the request to one member after the other until one gives a final answer. The same request
+ * is safe to repeat.
  */
 export async function requestJoin(
   ticket: Ticket,

@@ -9,19 +9,19 @@ import { makeFolder } from '../terminal/make-folder.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 
 /**
- * State that makes the next attempt the same join: the cluster lets a ticket be used again by the
- * same key and store alone. Kept beside CONFIG, 0600, from before the first request until
+ * State that makes the next attempt the same join: the cluster accepts a used ticket only from the
+ * same key and store. Stored beside CONFIG with mode 0600, from before the first request until
  * everything is written.
  */
 export interface JoinState {
   readonly id: string
   readonly clusterId: string
-  /** 16 bytes, of the data folder that will be. */
+  /** 16 bytes, for the data folder that the join will create. */
   readonly storeId: Uint8Array
   readonly privateKeyPem: string
-  /** Key and certificate are the operator's, and stay as they are. */
+  /** The operator supplied key and certificate, which stay unchanged. */
   readonly keepsCertificate: boolean
-  /** Made by this attempt: nobody has been told of it yet. */
+  /** Created by this attempt and not yet sent to any member. */
   readonly isNew: boolean
 }
 
@@ -40,7 +40,7 @@ export function readJoinState(folder: string): JoinState | null {
   throw new CommandFailure(EXIT_FAILED, `${path} is damaged; remove it and join with a new ticket`)
 }
 
-/** @param privateKeyPem the operator's own; null: a key is made. */
+/** @param privateKeyPem the operator's key; null: a key is generated. */
 export function beginJoinState(
   folder: string,
   id: string,

@@ -29,15 +29,15 @@ import { programVersion } from '../../controller/version.ts'
 
 export interface JoinOptions extends ConfigFlags {
   readonly ticketFile: string
-  /** False: everything is laid down, and nothing is started. */
+  /** False: all files are written, and no controller is started. */
   readonly run: boolean
   readonly json?: boolean
 }
 
 /**
- * `cluster join CONFIG`: everything a new controller needs, by one ticket, then the controller
- * itself. Repeating it goes on where it was cut off; a refused one leaves nothing behind.
- * @throws {CommandFailure} exit 2 for flags and configuration, 1 for what stands in the way.
+ * `cluster join CONFIG` uses one ticket to create everything a new controller needs, then runs the
+ * controller. Repeating it resumes an interrupted join; a refused join leaves no files behind.
+ * @throws {CommandFailure} exit 2 for flags and configuration, 1 for files that are in the way.
  */
 export async function joinCluster(path: string, options: JoinOptions): Promise<void> {
   const checks = new CheckList(options.json === true)
@@ -64,7 +64,10 @@ export async function joinCluster(path: string, options: JoinOptions): Promise<v
   }
 }
 
-/** Checks, asks, and lays down, or finds that this was done before. @throws {CommandFailure} */
+/**
+ * Checks, sends the request and writes the files, unless an earlier run has done so.
+ * @throws {CommandFailure}
+ */
 export async function layDownJoin(
   planned: PlannedConfig,
   ticket: Ticket,
@@ -77,7 +80,7 @@ export async function layDownJoin(
   checkConfig(planned, ticket, checks)
   const data = checkJoinFolder(config, ticket, checks)
   const earlier = readJoinState(folder)
-  // A mark that is gone shows that the steps after the data folder were done as well.
+  // A missing marker shows that the steps after the data folder were completed as well.
   if (data === 'own' && earlier === null) return
   const identity = checkIdentity(config, earlier, ticket, checks, nowMs)
   await checkPorts(config, checks)
@@ -146,8 +149,8 @@ async function askAndLayDown(
 }
 
 /**
- * A join that was refused leaves nothing; one that others may know of already keeps its key and
- * store.
+ * A refused join leaves no files, unless an earlier attempt may have succeeded: then the key and
+ * store id are kept.
  */
 function forget({ state, planned: { folder }, isFolderOurs }: Asking): void {
   if (!state.isNew) return

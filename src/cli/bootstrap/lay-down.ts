@@ -24,16 +24,16 @@ import { advertisedHosts, type PlannedConfig } from './config-from-flags.ts'
 import { endJoinState, type JoinState } from './join-state.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
-/** Seeds that the configuration takes. */
+/** Maximum number of seeds in a configuration. */
 const SEEDS_MAX = 32
 
-/** Mesh addresses of the members that were there, for a controller that has nothing yet. */
+/** Mesh addresses of the members, for a controller that has no roster yet. */
 export function seedsOf(answer: JoinAnswer, selfId: string): string[] {
   const { members } = fromBinary(ConfigurationSchema, answer.configuration)
   return members.flatMap(({ id, address }) => (id === selfId ? [] : [address]))
 }
 
-/** Checks that the answer is to what was asked for; else nothing is written. */
+/** Verifies that the answer matches the request; otherwise nothing is written. */
 export function checkAnswer(
   { config }: PlannedConfig,
   state: JoinState,
@@ -44,7 +44,8 @@ export function checkAnswer(
   const leaf = judgedLeaf(config, state, answer, checks, nowMs)
   const lacking = missingHosts(leaf, advertisedHosts(config))
   if (lacking.length > 0) {
-    // The same ticket gets the same certificate again, whatever is asked for by then.
+    // A ticket always yields the certificate of its first request, even if a later attempt requests
+    // other hosts.
     checks.fail(
       'certificate',
       `the certificate lacks ${lacking.join(', ')}, which the first attempt with this ticket did not request; rerun the join with a new ticket ('flotilla cluster invite'), or with the addresses of the first attempt`,
@@ -83,8 +84,8 @@ function judgedLeaf(
 }
 
 /**
- * Lays down everything in an order in which each step can be repeated; the mark that a join is
- * under way goes last.
+ * Writes all files in an order in which each step can be repeated. The marker of the join is
+ * removed last.
  */
 export function layDown(
   planned: PlannedConfig,
@@ -100,7 +101,7 @@ export function layDown(
     writePublicFile(cert, answer.certificatePem)
   }
   if (!keepsCertificate || !existsSync(ca)) writePublicFile(ca, answer.caPem)
-  // Names that the operator has given come first: names outlive addresses.
+  // Host names from the operator come first, because names outlive addresses.
   const seeds = [...new Set([...config.cluster.seeds, ...seedsOf(answer, config.id)])]
   writePublicFile(path, withSeeds(text, seeds.slice(0, SEEDS_MAX)))
   if (!existsSync(config.data) || readdirSync(config.data).length === 0) {

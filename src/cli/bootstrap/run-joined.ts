@@ -5,7 +5,7 @@ import { runController } from '../controller/run.ts'
 import { printLine } from '../terminal/output.ts'
 
 const POLL_MS = 300
-/** Progress worth a line of its own. */
+/** Change of progress that is printed on a new line. */
 const BEHIND_STEP = 0.25
 
 export interface JoinedGoal {
@@ -14,8 +14,8 @@ export interface JoinedGoal {
 }
 
 /**
- * Runs the controller as `controller run` does, and tells how far its join has come until it is
- * what its ticket says.
+ * Runs the controller as `controller run` does, and prints the progress of its join until it has
+ * the role that its ticket grants.
  */
 export async function runJoined(path: string, goal: JoinedGoal): Promise<void> {
   const { data, id } = loadConfigOrFail(path)
@@ -39,12 +39,12 @@ async function look(dataFolder: string, progress: JoinProgress): Promise<boolean
     const members = listed as readonly ListedMember[]
     return progress.report(status, members)
   } catch {
-    // It does not answer yet, or is stopping: the next look tells.
+    // It does not answer yet, or is stopping: the next poll will show which.
     return false
   }
 }
 
-/** Lines for what has changed since the last look. */
+/** Prints lines for changes since the last poll. */
 export class JoinProgress {
   readonly #id: string
   readonly #goal: JoinedGoal
@@ -89,7 +89,9 @@ export class JoinProgress {
     return true
   }
 
-  /** A controller under load is always a little behind; so few entries are no lag. */
+  /**
+   * A controller under load is always slightly behind; this many entries are not reported as lag.
+   */
   #reportBehind(entries: number): boolean {
     if (entries <= 1000) {
       this.#once('caught up', `${this.#id} has caught up`)

@@ -10,7 +10,7 @@ const REFUSAL_BYTES_MAX = 64 * 1024
 const TIMEOUT_MS = 15_000
 
 /**
- * The controller refused, or cannot be asked. `code` is the controller's, or NOT_RUNNING,
+ * The controller refused, or could not be reached. `code` is the controller's, or NOT_RUNNING,
  * NO_PERMISSION, NO_ANSWER, OTHER_VERSION.
  */
 export class AdminError extends Error {
@@ -29,12 +29,12 @@ export interface AdminRequest {
   readonly path: string
   readonly body?: unknown
   readonly timeoutMs?: number
-  /** Whether each controller of the cluster can answer it in place of the one that is named. */
+  /** True when any controller of the cluster can answer in place of the named one. */
   readonly isOfAny?: boolean
 }
 
 /**
- * Asks the controller whose data folder this is, at its admin socket.
+ * Sends a request to the admin socket of the controller with this data folder.
  * @returns the data of its answer.
  * @throws {AdminError}
  */
@@ -51,9 +51,9 @@ export async function askController(
 }
 
 /**
- * Asks for an answer that is handed over as it is made.
- * @param silenceMsMax between two pieces of it.
- * @throws {AdminError} also when the controller ends the answer before it is whole.
+ * Requests an answer and yields it while the controller produces it.
+ * @param silenceMsMax maximum time between two pieces.
+ * @throws {AdminError} also when the controller ends the answer early.
  */
 export async function* askForBytes(
   dataFolder: string,

@@ -1,13 +1,16 @@
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { isJsonObject } from '../../lib/text/json-value.ts'
 
-// Shapes of answers. A server may be of another version, or hostile: a shape names the members that
-// a verb relies on, other members pass, and so does an absent one that the verb can do without.
+// Shapes of answers. A server may have another version, or be hostile. A shape names the members
+// that a verb needs; additional members are allowed, and so are absent optional ones.
 
-/** @returns the path of what is not as expected, '' for the value itself; null: nothing. */
+/**
+ * @returns the path of the first unexpected value, '' for the value itself; null: the value
+ * matches.
+ */
 export interface Shape<T> {
   (value: unknown): string | null
-  /** Carries the type. */
+  /** Exists only in the type. */
   readonly type?: T
 }
 
@@ -29,7 +32,7 @@ export function nullableShape<T>(shape: Shape<T>): Shape<T | null> {
   return (value) => (value === null ? null : shape(value))
 }
 
-/** Absent in answers of some versions. */
+/** Some versions do not send it. */
 export function optionalShape<T>(shape: Shape<T>): Shape<T> {
   return (value) => (value === undefined ? null : shape(value))
 }
@@ -64,8 +67,8 @@ function joined(name: string, inner: string): string {
 }
 
 /**
- * The answer, when it has the shape that the verb relies on.
- * @throws {CommandFailure} one sentence with the place of what is wrong.
+ * Checks that the answer has the required shape.
+ * @throws {CommandFailure} one sentence with the path of the fault.
  */
 export function checkedAnswer<T>(controller: string, shape: Shape<T>, value: unknown): T {
   const fault = shape(value)

@@ -29,31 +29,31 @@ import { ask } from './https.ts'
 import { ApiRefusal, refusalFrom } from './refusal.ts'
 import type { RenewedSession } from './session-tokens.ts'
 
-/** A page of a list, each of whose records may be as large as a request. */
+/** A page of a list; each of its records may be as large as a request. */
 export const clientLimits = { answerBytesMax: 64 * 1024 * 1024 } as const
 
 export interface ApiClientOptions {
-  /** Base URLs; the first is asked first. */
+  /** Base URLs, in the order in which they are tried. */
   readonly controllers: readonly string[]
   readonly caPem: string | null
   readonly token: string | null | (() => string | null)
-  /** The session, in place of `token`, where its token is for a while. */
+  /** Replaces `token` for a session whose token expires and is renewed. */
   readonly session?: RenewedSession | undefined
   readonly client?: Peer['client']
-  /** Completes "…: " when the session is no more. */
+  /** Completes "…: " when the session has ended. */
   readonly logInAgain: string
-  /** Called when another controller answers, for the next command to begin there. */
+  /** Called when another controller answers, so that the next command tries it first. */
   readonly onMoved?: (controller: string) => void
   /**
-   * Takes controllers as they are: waits neither for a leader, nor for one that has applied less
-   * than another that answered before.
+   * True: the client does not wait for a leader, nor skip a controller that has applied less than
+   * an earlier one.
    */
   readonly isImpatient?: boolean
 }
 
 export interface ApiRequest extends ClusterRequest {
   readonly method: NonNullable<ClusterRequest['method']>
-  /** Below `api`, which is the management API by default. */
+  /** Path below `api`, which is the management API by default. */
   readonly path: string
   readonly api?: string
   readonly body?: unknown
@@ -71,14 +71,14 @@ export interface ApiAnswer<T = unknown> {
   readonly data: T
   readonly meta: {
     readonly ignoredFields?: readonly string[]
-    /** Records that named what was deleted, and stay without it. */
+    /** Records that referred to the deleted record and no longer do. */
     readonly detachedFrom?: readonly ShownDetachment[]
     readonly pagination?: { readonly totalCount: number }
   }
   readonly header: ClusterAnswer['header']
 }
 
-/** The API client of commands: over HTTPS, with sentences for people in place of errors. */
+/** API client of commands: it uses HTTPS, and reports errors as sentences for people. */
 export class ApiClient {
   readonly #options: ApiClientOptions
   readonly #connections: Connections
@@ -103,18 +103,18 @@ export class ApiClient {
     })
   }
 
-  /** The controller that answered or refused last. */
+  /** The controller that answered or refused the last request. */
   get controller(): string {
     return this.#controller
   }
 
-  /** Replaces the controllers; the one that answers now stays the first that is asked. */
+  /** Replaces the list of controllers; the one that answers now stays first. */
   follow(controllers: readonly string[]): void {
     this.#members.follow(controllers)
   }
 
   /**
-   * @param shape of the data that the caller relies on.
+   * @param shape of the data that the caller needs.
    * @throws {CommandFailure} exit 1 with one sentence; {@link ApiRefusal} when a controller
    * answered.
    */
@@ -146,7 +146,7 @@ export class ApiClient {
         ...(method === 'GET' ? {} : { body, text }),
         caPem,
         client,
-        // A connection that the controller closes meanwhile would leave the outcome unknown.
+        // If the controller closed the connection meanwhile, the outcome would be unknown.
         connections: isOnceOnly ? undefined : this.#connections,
       },
       clientLimits.answerBytesMax,
@@ -187,7 +187,7 @@ function clientSession({ token, session }: ApiClientOptions): SessionTokenSource
   }
 }
 
-/** Only where another session would help does a controller ask for one. */
+/** A controller sends a challenge only when another session would help. */
 function isSessionOver({ status, code, hasChallenge }: ApiProblem): boolean {
   return status === 401 && code === 'UNAUTHORIZED' && hasChallenge
 }

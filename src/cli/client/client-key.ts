@@ -7,7 +7,7 @@ import type { Context } from './context-file.ts'
 
 export type ConnectionKey = NonNullable<Peer['client']>
 
-/** @throws {CommandFailure} exit 1 with the file that cannot be used. */
+/** @throws {CommandFailure} exit 1 with the name of the faulty file. */
 export function clientKey(cert: string, key: string): ConnectionKey {
   try {
     return { certificatePem: readTextFile(cert), privateKeyPem: readSecretFile(key).text }
@@ -19,8 +19,8 @@ export function clientKey(cert: string, key: string): ConnectionKey {
 }
 
 /**
- * The key that each connection of a context shows: tokens of OIDC that came of a log-in by
- * certificate are worth nothing without it.
+ * The key that each connection of a context presents. OIDC tokens from a log-in by certificate are
+ * valid only with it.
  * @throws {CommandFailure} exit 1.
  */
 export function keyOfContext({ logIn, renewal }: Context): { readonly client?: ConnectionKey } {

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 
-/** The options that name the controller to ask. */
+/** Options that name the controller. */
 export function withConnection(command: Command): Command {
   return command
     .option('--config <file>', 'configuration of a controller on this host; uses its admin socket')
@@ -12,7 +12,7 @@ export function withConnection(command: Command): Command {
     )
 }
 
-/** For every verb that works in a context. */
+/** For every verb that uses a context. */
 export function withContextOption(command: Command): Command {
   return command
     .option('--context <name>', 'context to use (default: the current one)')

@@ -27,8 +27,8 @@ import { ApiRefusal } from './refusal.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
 /**
- * Options that name the controller a cluster verb asks: one on this host, or any that is reached
- * with a session.
+ * Options that name the controller for a cluster verb: the one on this host, or any that a session
+ * reaches.
  */
 export interface ConnectionOptions {
   readonly config?: string
@@ -58,7 +58,7 @@ export type ClusterVerb =
   | 'set-log-level'
 
 /**
- * Asks a controller.
+ * Sends a request to a controller.
  * @throws {CommandFailure} exit 1 with the controller's sentence, exit 2 for the options.
  */
 export type AskCluster = (
@@ -67,7 +67,7 @@ export type AskCluster = (
   timeoutMs?: number,
 ) => Promise<unknown>
 
-/** The operations of the fabric API that verbs ask for, with their parameters as the body. */
+/** Operations of the fabric API that verbs use, with their parameters as the body. */
 const operations: Readonly<Record<ClusterVerb, readonly ['GET' | 'POST' | 'PUT', string]>> = {
   status: ['GET', 'status'],
   list: ['GET', 'list-members'],
@@ -89,7 +89,7 @@ const operations: Readonly<Record<ClusterVerb, readonly ['GET' | 'POST' | 'PUT',
   'set-log-level': ['PUT', '/fabric/v1/log-level'],
 }
 
-/** Shapes of the answers. A change of the members is answered with nothing, or with a plan. */
+/** Shapes of the answers. The answer to a change of members is empty or a plan. */
 const shapes: Readonly<Record<ClusterVerb, Shape<unknown>>> = {
   status: clusterStatusShape,
   list: listedMembersShape,
@@ -111,7 +111,7 @@ const shapes: Readonly<Record<ClusterVerb, Shape<unknown>>> = {
   'set-log-level': logLevelShape,
 }
 
-/** Another controller would answer for itself, or be changed in place of the named one. */
+/** The request is about the named controller, so no other one may answer it. */
 const ofOneController: ReadonlySet<ClusterVerb> = new Set([
   'debug',
   'backups',
@@ -145,7 +145,7 @@ export function connectTo(options: ConnectionOptions): AskCluster {
 }
 
 /**
- * Asks a controller for an operation.
+ * Calls an operation of a controller.
  * @throws {CommandFailure} exit 1 with the controller's sentence.
  */
 export type AskOperation = (request: AdminRequest) => Promise<unknown>
@@ -159,7 +159,7 @@ export function askAt({ config, url, ca, sessionFile }: ConnectionOptions): AskO
   return askThrough(baseUrl(url, '--url: '), ca, sessionFile)
 }
 
-/** @throws {CommandFailure} exit 2, every fault on a line. */
+/** @throws {CommandFailure} exit 2, one line for each fault. */
 export function loadConfigOrFail(path: string): ControllerConfig {
   const loaded = loadControllerConfig(path, process.env)
   if (loaded.ok) return loaded.config
@@ -180,7 +180,9 @@ function askAtSocket(path: string): AskOperation {
   }
 }
 
-/** A controller takes its data folder, votes and may lead before its admin socket is there. */
+/**
+ * A starting controller locks its data folder, votes and may lead before its admin socket is open.
+ */
 function notAnswering(path: string, { data }: ControllerConfig): string {
   const pid = runningPid(path, data)
   if (pid !== null) return `the controller (process ${pid}) is starting; ask again in a moment`
@@ -189,8 +191,8 @@ function notAnswering(path: string, { data }: ControllerConfig): string {
 }
 
 /**
- * Opens a session by the files that are named, or else takes the one that `flotilla login` has kept
- * for that controller; what is not about one controller may then be answered by each of its
+ * Opens a session from the named files, or uses the one that `flotilla login` stored for that
+ * controller. A request that is not about one controller may be answered by any controller of its
  * context.
  */
 function askThrough(
@@ -213,7 +215,7 @@ function askThrough(
   return askWith(clientIn(name, { ...context, controllers }, { isImpatient: true }), base)
 }
 
-/** @throws {CommandFailure} exit 1 when nobody is logged in there. */
+/** @throws {CommandFailure} exit 1 when there is no session for it. */
 function contextFor(base: string): { readonly name: string; readonly context: Context } | null {
   const known = contextsOf(readContexts(), base)
   const found = known.find(({ context }) => context.token !== null) ?? known[0]
@@ -223,9 +225,8 @@ function contextFor(base: string): { readonly name: string; readonly context: Co
 }
 
 /**
- * Asks one controller with the session of a file.
- * @throws {CommandFailure} exit 2 for an address that is none, exit 1 for a session that cannot be
- * read.
+ * Sends a request to one controller with the session of a file.
+ * @throws {CommandFailure} exit 2 for an invalid address, exit 1 for an unreadable session.
  */
 export function clientWithFiles({ url, ca, sessionFile }: SessionFiles): ApiClient {
   const controller = baseUrl(url, '--url: ')
@@ -244,10 +245,10 @@ export interface SessionFiles {
   readonly sessionFile: string
 }
 
-/** @param origin of the controller that is named, where no other one can answer. */
+/** @param origin of the named controller, if no other one may answer. */
 function askWith(client: ApiClient, origin: string): AskOperation {
   return async ({ method, path, body, timeoutMs, isOfAny }) => {
-    // The operations of clusters do not recognise a request that is repeated.
+    // Cluster operations do not recognize a repeated request.
     const isOnceOnly = method !== 'GET'
     const request = {
       api: '',

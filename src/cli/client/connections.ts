@@ -11,15 +11,15 @@ import {
   parseCertificate,
 } from '../../pki/certificate.ts'
 
-/** The server that a connection is opened to, and what it must prove. */
+/** The server of a connection, and how it is verified. */
 export interface Peer {
-  /** A unix socket, without TLS, whatever host the URL names. */
+  /** Path of a unix socket to use without TLS. The host of the URL is ignored then. */
   readonly socketPath?: string
-  /** PEM: the only CA certificates to verify the server with; null: those that this host trusts. */
+  /** PEM of the only trusted CA certificates; null: those of this host. */
   readonly caPem?: string | null | undefined
   /**
-   * `chain`: the name in the certificate is left to `judge`. `nothing`: so is the chain. By default
-   * both are verified.
+   * `chain`: `judge` verifies the name in the certificate. `nothing`: `judge` verifies the chain as
+   * well. By default both are verified here.
    */
   readonly verified?: 'chain and name' | 'chain' | 'nothing'
   /** Throws to refuse the server, before a byte of a request is sent. */
@@ -28,12 +28,12 @@ export interface Peer {
   readonly client?: { readonly certificatePem: string; readonly privateKeyPem: string } | undefined
 }
 
-/** Opens connections to controllers alone: each is judged before a request is sent. */
+/** Opens connections to controllers only: each server is verified before a request is sent. */
 export class Connections extends Agent {
   readonly #peer: Peer
   readonly #timeoutMs: number
 
-  /** @param isKept whether a connection serves several requests. */
+  /** @param isKept true if a connection serves several requests. */
   constructor(peer: Peer, timeoutMs: number, isKept = false) {
     super({ keepAlive: isKept, maxSockets: 8 })
     this.#peer = peer
@@ -57,7 +57,7 @@ export class Connections extends Agent {
     const socket = isPlain
       ? connectPlain(socketPath)
       : connectTls(host ?? '', Number(port), this.#peer)
-    // An error may also come while the server is judged: the socket is destroyed then.
+    // An error may also occur while the server is verified: the socket is destroyed then.
     socket.on('error', () => undefined)
     const timer = setTimeout(() => socket.destroy(timedOut()), this.#timeoutMs)
     try {

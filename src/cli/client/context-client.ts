@@ -26,7 +26,7 @@ export function connect(options: Pick<ContextOptions, 'context'>): ApiClient {
   return clientIn(name, context)
 }
 
-/** Asks the controllers of a context, with its session if it has one. */
+/** Sends requests to the controllers of a context, with its session if it has one. */
 export function clientIn(
   name: string,
   context: Context,
@@ -44,13 +44,13 @@ export function clientIn(
   })
 }
 
-/** The session of a context whose token is for a while; nothing for another. */
+/** The session of a context whose token expires; undefined for another one. */
 export function sessionOf(name: string, context: Context): { readonly session?: RenewedSession } {
   if (context.token === null || !context.renewal) return {}
   return { session: new SessionTokens(name, context, logInCommand(name, context)) }
 }
 
-/** The controller that is away is not waited for by the next command. */
+/** The next command then does not wait for an unreachable controller. */
 function askFirst(name: string, controller: string): void {
   changeContexts((file) => {
     const context = file.contexts[name]

@@ -12,12 +12,12 @@ export const contextLimits = {
   contextsMax: 64,
   controllersMax: 16,
   fileBytesMax: 4 * 1024 * 1024,
-  /** How long a change of the file waits for that of another command. */
+  /** How long a change of the file waits for another command. */
   lockWaitMs: 5000,
   lockStaleMs: 10_000,
 } as const
 
-/** How its session was opened, for the command that opens the next one. */
+/** How its session was opened; the next log-in uses the same way. */
 export type LogInMethod =
   | { readonly method: 'password'; readonly username: string }
   | { readonly method: 'cert'; readonly cert: string; readonly key: string }
@@ -31,27 +31,24 @@ export interface Context {
   /** Base URLs of its controllers, also those that the cluster listed; the first is asked first. */
   readonly controllers: readonly string[]
   /**
-   * Controllers that the user named when logging in. Only these lead to the context and its CA: the
-   * others were chosen by a server, which would otherwise decide whom this host trusts elsewhere.
+   * Controllers that the user named when logging in. Only these select the context and its CA: a
+   * server listed the others, and must not decide which CA this host trusts for other addresses.
    */
   readonly named: readonly string[]
-  /**
-   * The only CA certificates that they are verified against, PEM; null: those that this host
-   * trusts.
-   */
+  /** PEM of the only CA certificates that verify them; null: those of this host. */
   readonly caPem: string | null
   readonly logIn: LogInMethod
   /** Token of the session; null after a log-out. A secret. */
   readonly token: string | null
-  /** The renewal of a session of OIDC, whose token is for a while; another one has none. */
+  /** Data to renew an OIDC session, whose token expires; absent for other sessions. */
   readonly renewal?: Renewal | null
 }
 
-/** How the next token is got, in place of one that ends. */
+/** Data to get the next token. */
 export interface Renewal {
   /** A secret. */
   readonly refreshToken: string
-  /** End of the present token, UTC ms by the clock of this host. */
+  /** Expiry of the current token, UTC ms by the clock of this host. */
   readonly expiresAtMs: number
 }
 
@@ -66,12 +63,12 @@ const nothing: ContextFile = { current: null, contexts: {} }
 /** `$XDG_CONFIG_HOME/flotilla/contexts.json`. */
 export function contextPath(env: NodeJS.ProcessEnv = process.env): string {
   const base = env['XDG_CONFIG_HOME']
-  // The specification of base directories has a relative path ignored.
+  // The XDG specification says to ignore a relative path.
   const folder = base?.startsWith('/') === true ? base : join(homedir(), '.config')
   return join(folder, 'flotilla', 'contexts.json')
 }
 
-/** @throws {CommandFailure} exit 2 unless it can be the name of a context. */
+/** @throws {CommandFailure} exit 2 unless it is a valid name of a context. */
 export function checkContextName(name: string): string {
   if (NAME.test(name)) return name
   throw new CommandFailure(
@@ -80,7 +77,7 @@ export function checkContextName(name: string): string {
   )
 }
 
-/** @throws {CommandFailure} exit 1 when it is there and cannot be used. */
+/** @throws {CommandFailure} exit 1 when the file exists and cannot be used. */
 export function readContexts(path = contextPath()): ContextFile {
   if (statSync(path, { throwIfNoEntry: false }) === undefined) return nothing
   try {
@@ -92,7 +89,7 @@ export function readContexts(path = contextPath()): ContextFile {
 }
 
 /**
- * Changes the file as one step, also beside another command that does the same.
+ * Changes the file atomically, even if another command changes it at the same time.
  * @throws {CommandFailure} and the file system's error.
  */
 export function changeContexts(
@@ -116,12 +113,12 @@ export function changeContexts(
   }
 }
 
-/** The file with this context in it, replaced or new. */
+/** Adds or replaces this context. */
 export function withContext(file: ContextFile, name: string, context: Context): ContextFile {
   return { ...file, contexts: { ...file.contexts, [name]: context } }
 }
 
-/** @throws {CommandFailure} exit 1 when there is none of that name, or none at all. */
+/** @throws {CommandFailure} exit 1 when there is no context of that name, or none at all. */
 export function contextNamed(
   file: ContextFile,
   asked: string | undefined,
@@ -153,7 +150,7 @@ export function contextsOf(
     .map(([name, context]) => ({ name, context }))
 }
 
-/** The command that opens a session in this context again. */
+/** The command that logs in again in this context. */
 export function logInCommand(name: string, { controllers, named, logIn }: Context): string {
   const by = flagsOf(logIn)
   // @guard network-that-lists-another--command
@@ -184,7 +181,7 @@ function parsedFile(path: string, text: string): ContextFile {
     const isFile = typeof contexts === 'object' && Object.values(contexts).every(isContext)
     if (isFile) return { current, contexts: withNamed(contexts) }
   } catch {
-    // The parser's message could repeat a token.
+    // The parser's message could contain a token.
   }
   throw new CommandFailure(
     EXIT_FAILED,
@@ -195,8 +192,8 @@ function parsedFile(path: string, text: string): ContextFile {
 type StoredContext = Omit<Context, 'named'> & Partial<Pick<Context, 'named'>>
 
 /**
- * A file of 0.1.0 does not say which controllers the user named. It calls a context by the address
- * of the first of them, unless the user chose another name.
+ * A file of 0.1.0 does not say which controllers the user named. Its contexts are named after the
+ * address of the first controller, unless the user chose another name.
  */
 function withNamed(
   contexts: Readonly<Record<string, StoredContext>>,

@@ -4,9 +4,9 @@ import { hostname } from 'node:os'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 
 interface LockTimes {
-  /** How long another command is waited for. */
+  /** How long to wait for another command. */
   readonly waitMs: number
-  /** A lock that is older was left behind. */
+  /** An older lock is stale. */
   readonly staleMs: number
 }
 
@@ -14,9 +14,9 @@ const PAUSE_MS = 20
 const pause = new Int32Array(new SharedArrayBuffer(4))
 
 /**
- * A file that only one process can make, held for an instant. One that a killed process left behind
- * is passed over.
- * @returns what gives it back.
+ * A lock file that only one process can create, for short critical sections. A lock of a killed
+ * process is ignored.
+ * @returns the function that releases the lock.
  * @throws {CommandFailure} exit 1 when another command holds it for too long.
  */
 export function lockNow(name: string, times: LockTimes): () => void {
@@ -28,7 +28,7 @@ export function lockNow(name: string, times: LockTimes): () => void {
   }
 }
 
-/** The same for what takes a request or two: the process goes on with other work meanwhile. */
+/** Like the lock above, for work of one or two requests: waits without blocking the process. */
 export async function lockSoon(name: string, times: LockTimes): Promise<() => void> {
   const endMs = performance.now() + times.waitMs
   for (;;) {
@@ -62,7 +62,7 @@ function isLeftBehind(name: string, staleMs: number): boolean {
   return Date.now() - made > staleMs || isOfDeadProcess(name)
 }
 
-/** A home may be shared by hosts: the ids of processes say something on their own host alone. */
+/** Several hosts may share a home folder, and process ids are valid only on their host. */
 function isOfDeadProcess(name: string): boolean {
   try {
     const [host, pid] = readFileSync(name, 'utf8').trim().split(' ')
@@ -74,7 +74,7 @@ function isOfDeadProcess(name: string): boolean {
   }
 }
 
-/** Between the look at it and its removal another process may have done the same. */
+/** Another process may have removed it between the check and the removal. */
 function removeStale(name: string, staleMs: number): void {
   const aside = `${name}.${process.pid}`
   try {

@@ -9,39 +9,42 @@ import { errorCode, errorMessage } from '../../lib/error-code.ts'
 const ANSWER_BYTES_MAX = 8 * 1024 * 1024
 
 export interface HttpsRequest extends Peer {
-  /** `https://host:port`, perhaps with path and query. */
+  /** `https://host:port`, with an optional path and query. */
   readonly url: string
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   readonly headers?: Readonly<Record<string, string>>
   /** Sent as JSON. */
   readonly body?: unknown
-  /** Sent in place of `body`, as text/plain unless the headers say another type. */
+  /** Sent in place of `body`, as text/plain unless the headers set another type. */
   readonly text?: string | undefined
-  /** Connections that several requests share, by which the server is judged; or one of its own. */
+  /**
+   * Connections shared by several requests, which also verify the server; undefined: the request
+   * opens one for itself.
+   */
   readonly connections?: Connections | undefined
-  /** Time from the first packet to the last byte; for a stream, of silence. */
+  /** Maximum time of the whole request, ms; for a stream, maximum time without data. */
   readonly timeoutMs: number
 }
 
 export interface HttpsAnswer {
   readonly status: number
-  /** Time of the `date` header, UTC ms, cut to whole seconds; null when there is none. */
+  /** Time of the `date` header, UTC ms, in whole seconds; null when absent. */
   readonly dateMs: number | null
   readonly headers: IncomingHttpHeaders
   readonly text: string
-  /** The parsed text; null when it is no JSON. */
+  /** The parsed text; null when it is not JSON. */
   readonly body: unknown
 }
 
-/** Why a server could not be asked, with the remedy when there is one. */
+/** Why a request failed, with the remedy if there is one. */
 export class HttpsFault extends NoAnswer {
   override readonly name = 'HttpsFault'
 }
 
 /**
- * One request with a bounded answer. Redirects are not followed: the server that they lead to has
- * not been judged.
- * @param answerBytesMax beyond: the answer is given up.
+ * Sends one request and reads a bounded answer. Redirects are not followed, because their target
+ * has not been verified.
+ * @param answerBytesMax the request is aborted beyond it.
  * @throws {HttpsFault}
  */
 export async function ask(
@@ -63,9 +66,9 @@ export async function ask(
 }
 
 /**
- * One request whose answer is read as it comes.
- * @param signal gives up the request, or the answer.
- * @returns once its head is there. What reads it bounds it.
+ * Sends one request and returns a stream of its answer. The reader of the stream limits its size.
+ * @param signal aborts the request or the answer.
+ * @returns once the head of the answer has arrived.
  * @throws {HttpsFault}
  */
 export function askForStream(
@@ -75,7 +78,7 @@ export function askForStream(
   return send(request, true, signal)
 }
 
-/** @throws when it is cut off, or longer than that. */
+/** @throws when the stream is interrupted or too long. */
 export async function textOf(answer: IncomingMessage, bytesMax: number): Promise<string> {
   const chunks: Buffer[] = []
   let bytes = 0
@@ -121,8 +124,7 @@ function send(
     const abort = (): void => giveUp(new Error('aborted'))
     if (signal?.aborted === true) abort()
     else signal?.addEventListener('abort', abort)
-    // The server has been judged: the request is on its way, and only an answer says what became
-    // of it.
+    // The server has been verified, so the request has been sent: only an answer shows its outcome.
     asked.on('socket', () => (isSent = true))
     asked.on('response', (found) => {
       answer = found
@@ -143,7 +145,10 @@ export function faultOf(error: unknown, isSent: boolean, timeoutMs: number): Htt
   return new HttpsFault(reasonOf(error, timeoutMs), isActedOn, error)
 }
 
-/** TLS 1.3 tells a client without a certificate only after its first request, which is not read. */
+/**
+ * With TLS 1.3 a client without a certificate sees the error only after it has sent its first
+ * request, which the server does not read.
+ */
 function wantsCertificate(error: unknown): boolean {
   return errorCode(error) === 'ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED'
 }

@@ -6,16 +6,16 @@ import type { Peer } from './connections.ts'
 import { ask, HttpsFault, type HttpsAnswer } from './https.ts'
 import { isToken } from './token-text.ts'
 
-/** The public client of the API family that a tool is. */
+/** OpenZiti's public OIDC client for tools. */
 const CLIENT_ID = 'native'
 const SCOPE = 'openid offline_access'
 const ANSWER_BYTES_MAX = 256 * 1024
 const TIMEOUT_MS = 15_000
 /** Clocks of two hosts differ, and the `date` of an answer is cut to whole seconds. */
 const CLOCK_TOLERANCE_SECONDS = 30
-/** No controller waits longer for a person, or is asked more often, whatever it says. */
-/** A token is renewed after so long, whatever its controller says. */
+/** Upper limit for the lifetime of a token, even if the controller grants a longer one. */
 const TOKEN_MS_MAX = 24 * 60 * 60_000
+/** Limits for the wait for a person and for the interval of polls. */
 const DEVICE_MS_MAX = 60 * 60_000
 const DEVICE_POLL_MS_MIN = 1000
 
@@ -25,13 +25,13 @@ export interface GrantedTokens {
   readonly refreshToken: string
   /** End of the access token, UTC ms by the clock of this host. */
   readonly expiresAtMs: number
-  /** The name of the identity; '' where the grant does not tell. */
+  /** Name of the identity; '' if the grant does not contain it. */
   readonly name: string
 }
 
 /** A log-in by the code flow, from its first request to its code. */
 export interface BegunLogIn {
-  /** The address that begins it, for a browser. Nothing in it is a secret. */
+  /** The address to open in a browser. It contains no secret. */
   readonly url: string
   readonly redirectUri: string
   readonly state: string
@@ -46,7 +46,7 @@ export interface DeviceLogIn {
   readonly deviceCode: string
   readonly userCode: string
   readonly verificationUri: string
-  /** The same with the user code in it; null: the controller gives none. */
+  /** The same address with the user code in it; null: the controller sends none. */
   readonly verificationUriComplete: string | null
   readonly expiresInMs: number
   readonly intervalMs: number
@@ -55,7 +55,7 @@ export interface DeviceLogIn {
 /** A controller refused as an OpenID provider; the code is one of RFC 6749 or RFC 8628. */
 export class ProviderRefusal extends CommandFailure {
   readonly code: string
-  /** Another controller, or the same one a moment later, may do it. */
+  /** True if another controller may accept it, or the same one later. */
   readonly isPassing: boolean
 
   constructor(code: string, message: string, isPassing: boolean, cause?: unknown) {
@@ -66,10 +66,10 @@ export class ProviderRefusal extends CommandFailure {
 }
 
 /**
- * One controller as an OpenID provider. Each has issuers of its own, by the address that it is
- * asked at, so that a flow stays with the controller that it was begun at; a refresh token is taken
- * by each of them. The rules of OAuth are those of a certified library (`oauth4webapi`), which
- * speaks through the HTTPS client of all other verbs.
+ * One controller as an OpenID provider. Each address of a controller is a separate issuer, so that
+ * a flow stays with the controller where it started; every issuer accepts a refresh token. A
+ * certified library (`oauth4webapi`) implements the rules of OAuth; it uses the HTTPS client of all
+ * other verbs.
  */
 export class Provider {
   readonly controller: string
@@ -96,8 +96,8 @@ export class Provider {
 
   /**
    * @param controller its origin.
-   * @throws {HttpsFault} when it cannot be asked; {@link ProviderRefusal} when it is no provider
-   * under that address.
+   * @throws {HttpsFault} when it cannot be reached; {@link ProviderRefusal} when it is not a
+   * provider under that address.
    */
   static async discover(controller: string, peer: Peer): Promise<Provider> {
     const issuer = new URL(`${controller}/oidc`)
@@ -124,7 +124,7 @@ export class Provider {
     return this.#server.device_authorization_endpoint !== undefined
   }
 
-  /** @param redirectUri where the browser is sent with the code. */
+  /** @param redirectUri where the controller sends the browser with the code. */
   async begin(redirectUri: string): Promise<BegunLogIn> {
     const verifier = oauth.generateRandomCodeVerifier()
     const [state, nonce] = [oauth.generateRandomState(), oauth.generateRandomNonce()]
@@ -143,7 +143,8 @@ export class Provider {
   }
 
   /**
-   * @param answer the parameters that came to the redirect URI. State, issuer and nonce are judged.
+   * @param answer the parameters that arrived at the redirect URI. State, issuer and nonce are
+   * verified.
    * @throws {ProviderRefusal}
    */
   async redeem(begun: BegunLogIn, answer: URLSearchParams): Promise<GrantedTokens> {
@@ -183,7 +184,7 @@ export class Provider {
     })
   }
 
-  /** Ends the session of a token, wherever it was opened. */
+  /** Ends the session of a token, even if another controller opened it. */
   async revoke(refreshToken: string): Promise<void> {
     await refusalsOf(this.controller, async () => {
       const response = await oauth.revocationRequest(
@@ -227,7 +228,9 @@ export class Provider {
     })
   }
 
-  /** @throws {ProviderRefusal} `authorization_pending`, `slow_down` while nobody has allowed it. */
+  /**
+   * @throws {ProviderRefusal} `authorization_pending` or `slow_down` until the person allows it.
+   */
   async pollDevice({ deviceCode }: DeviceLogIn): Promise<GrantedTokens> {
     return await refusalsOf(this.controller, async () => {
       const response = await oauth.deviceCodeGrantRequest(
@@ -241,7 +244,7 @@ export class Provider {
     })
   }
 
-  /** A step of the log-in itself, as JSON and without following where it leads. */
+  /** A step of the log-in, as JSON and without following redirects. */
   step(
     url: string,
     body?: Readonly<Record<string, unknown>>,
@@ -257,7 +260,7 @@ export class Provider {
   }
 }
 
-/** Addresses that a controller names for the steps of a log-in. */
+/** Addresses that a controller publishes for the steps of a log-in. */
 const endpoints = [
   'authorization_endpoint',
   'token_endpoint',
@@ -266,9 +269,9 @@ const endpoints = [
 ] as const
 
 /**
- * Requires that an address which a controller names is its own, whose origin is https: a browser is
- * started with it, or a secret is sent there. Another scheme would start another program, and
- * another host would be trusted in the place of the one that the user named.
+ * Requires that a published address has the controller's origin with https: a browser opens it, or
+ * it receives a secret. Another scheme would start another program, and another host would be
+ * trusted in place of the one that the user named.
  * @throws {ProviderRefusal}
  */
 function ofController<T extends string | undefined>(controller: string, name: string, url: T): T {
@@ -295,7 +298,7 @@ function granted(found: oauth.TokenEndpointResponse, refreshToken?: string): Gra
 
 type FetchOptions = oauth.CustomFetchOptions<string, URLSearchParams | string | null | undefined>
 
-/** The library asks through the client that judges controllers before it sends a byte. */
+/** The library uses the client that verifies controllers before it sends a byte. */
 function fetchOf(
   peer: Peer,
   onAnswer: (answer: HttpsAnswer) => void = () => undefined,
@@ -322,13 +325,13 @@ function fetchOf(
   }
 }
 
-/** The code of a refusal by what is no OpenID provider, as no code of OAuth says so. */
+/** Code of a refusal by a server that is not an OpenID provider. OAuth has no code for it. */
 export const NOT_A_PROVIDER = 'not_a_provider'
 
 const NO_PROVIDER =
   'it is no OpenID provider under this address; use one of its advertised addresses'
 
-/** @throws {ProviderRefusal} in place of the errors of the library; {@link HttpsFault} stays. */
+/** @throws {ProviderRefusal} in place of the library's errors; {@link HttpsFault} stays. */
 async function refusalsOf<T>(controller: string, run: () => Promise<T>): Promise<T> {
   try {
     return await run()
@@ -343,7 +346,7 @@ async function refusalsOf<T>(controller: string, run: () => Promise<T>): Promise
       const { error: code, error_description: description } = error
       throw new ProviderRefusal(code, `${controller}: ${described(code, description)}`, false)
     }
-    // The message of the library names what is wrong; its cause could hold a token.
+    // The library's message names the fault; its cause could contain a token.
     const { cause, message } = error as Error
     const isStatus = cause instanceof Response && cause.status >= 500
     if (cause instanceof Response && cause.status === 404) {

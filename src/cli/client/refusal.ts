@@ -8,7 +8,7 @@ const SENTENCE_CHARACTERS_MAX = 600
 export class ApiRefusal extends CommandFailure {
   readonly status: number
   readonly code: string
-  /** Name that the body has for the field at fault; null when the refusal is about none. */
+  /** Name of the faulty field in the body; null when the refusal is not about a field. */
   readonly field: string | null
 
   constructor(status: number, code: string, message: string, field: string | null = null) {
@@ -19,7 +19,10 @@ export class ApiRefusal extends CommandFailure {
   }
 }
 
-/** Remedies where the sentence of the API is for programs, which ask again by an id. */
+/**
+ * Remedies for sentences of the API that are written for programs, which repeat a request by its
+ * id.
+ */
 const remedies: Readonly<Record<string, string>> = {
   CLUSTER_NO_LEADER:
     "the cluster has no leader; nothing was changed; 'flotilla cluster status' names the controllers to start",
@@ -28,7 +31,7 @@ const remedies: Readonly<Record<string, string>> = {
   UNAUTHORIZED: 'permission denied; ask an administrator for the permission',
 }
 
-/** The refusal of an answer that is no success; its code is '' when no controller wrote it. */
+/** The refusal of an unsuccessful answer; its code is '' when no controller wrote it. */
 export function refusalIn(status: number, body: unknown): ApiRefusal {
   return refusalFrom(new ApiProblem(status, body))
 }
@@ -42,7 +45,7 @@ export function refusalFrom({ status, code, message, detail, fault }: ApiProblem
   return new ApiRefusal(status, code, sentence, fault?.field ?? null)
 }
 
-/** Reasons of the API family often begin with the field that they are about. */
+/** OpenZiti's reasons often begin with the name of the field. */
 function withField(field: string, reason: string): string {
   return reason.startsWith(`${field} `) ? reason : `${field}: ${reason}`
 }

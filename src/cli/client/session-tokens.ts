@@ -14,18 +14,21 @@ import { HttpsFault } from './https.ts'
 export const renewalLimits = {
   /** A token that ends within this time is renewed before it is used. */
   earlyMs: 60_000,
-  /** How long a command waits for another one that renews the same tokens. */
+  /** How long a command waits while another one renews the same tokens. */
   renewalWaitMs: 60_000,
   renewalStaleMs: 55_000,
-  /** One renewal, at all controllers. */
+  /** Maximum time of one renewal, at all controllers. */
   renewalMs: 40_000,
 } as const
 
-/** A session whose token is for a while. */
+/** A session whose token expires and can be renewed. */
 export interface RenewedSession {
-  /** The token to show now. @throws {CommandFailure} */
+  /**
+   * Returns the current token.
+   * @throws {CommandFailure}
+   */
   token(): Promise<string>
-  /** Another one than that, which a controller refused; null: the session has ended. */
+  /** Returns another token after a controller refused this one; null: the session has ended. */
   renewed(refused: string): Promise<string | null>
 }
 
@@ -34,8 +37,8 @@ interface Held extends Renewal {
 }
 
 /**
- * The tokens of a context. Of several commands at once only one renews them, which matters as a
- * refresh token may be taken once; the others find the new ones in the file.
+ * The tokens of a context. If several commands run at once, only one renews the tokens, because a
+ * refresh token may be accepted only once. The others read the new tokens from the file.
  */
 export class SessionTokens implements RenewedSession {
   readonly #name: string
@@ -62,7 +65,7 @@ export class SessionTokens implements RenewedSession {
       const renewed = await this.renewed(token)
       if (renewed !== null) return renewed
     } catch (error) {
-      // It still counts for a moment, and a controller may be back by the next command.
+      // The token is still valid for a moment, and a controller may be back at the next command.
       if (!(error instanceof CommandFailure) || leftMs <= 0) throw error
       return token
     }
@@ -120,7 +123,7 @@ export class SessionTokens implements RenewedSession {
     throw new CommandFailure(EXIT_FAILED, `the session cannot be renewed: ${faults.join('; ')}`)
   }
 
-  /** Tokens that another log-in or command has written since are not overwritten. */
+  /** Tokens that another log-in or command has written meanwhile are not overwritten. */
   #kept({ token, refreshToken, expiresAtMs }: Held, used: string): Held | null {
     changeContexts((file) => {
       const context = file.contexts[this.#name]
@@ -132,7 +135,7 @@ export class SessionTokens implements RenewedSession {
     return context === undefined ? null : heldIn(context)
   }
 
-  /** Tokens in place of those that were refused: another command may have been first. */
+  /** Replaces refused tokens; another command may already have done so. */
   #since(refused: string): Held | null {
     const context = this.#context()
     const held = context === undefined ? null : heldIn(context)

@@ -14,7 +14,7 @@ export interface ClusterOptions extends ConnectionOptions {
   readonly json?: boolean
 }
 
-/** Prints what the controller of this configuration sees of the cluster; works without a quorum. */
+/** Prints the status of the cluster as this controller sees it; works without a quorum. */
 export async function showStatus(
   options: ClusterOptions & { readonly watch?: boolean },
 ): Promise<void> {
@@ -32,9 +32,9 @@ export async function showStatus(
 
 async function watch(options: ClusterOptions): Promise<void> {
   const onTerminal = process.stdout.isTTY ? 'screen' : 'lines'
-  // A mistake in the options ends the command here instead of being waited for.
+  // An invalid option ends the command here, before it waits for a controller.
   const ask = connectTo(options)
-  // Whoever read the lines has gone: nothing is left to do.
+  // The reader of the lines has closed the pipe.
   process.stdout.once('error', () => process.exit(EXIT_DONE))
   await watchStatus({
     ask: async () => (await ask('status', {}, WATCH_TIMEOUT_MS)) as ClusterStatus,
@@ -45,7 +45,7 @@ async function watch(options: ClusterOptions): Promise<void> {
   })
 }
 
-/** Prints the members: who they are and where they are reached. */
+/** Prints the members with their ids and addresses. */
 export async function listMembers(options: ClusterOptions): Promise<void> {
   const listed = (await connectTo(options)('list', {})) as readonly ListedMember[]
   const members = listed.map(({ ctrlAddress, ...member }) => ({
@@ -68,7 +68,7 @@ export async function listMembers(options: ClusterOptions): Promise<void> {
   printLine(formatTable(['id', 'address', 'voter', 'leader', 'connected', 'version'], rows))
 }
 
-/** Hands leadership to that member, or to the most caught-up one, without a failed write. */
+/** Transfers leadership to that member, or to the most up-to-date one, without a failed write. */
 export async function transferLeadership(
   to: string | undefined,
   options: ClusterOptions,
@@ -81,13 +81,13 @@ export async function transferLeadership(
   else printLine(`leader: ${printableLine(leaderId)}`)
 }
 
-/** The operation answers that it is done, not who leads now. */
+/** The operation confirms the transfer, but does not name the new leader. */
 async function leaderOf(ask: AskCluster): Promise<string | null> {
   const members = (await ask('list', {})) as readonly ListedMember[]
   return members.find(({ leader }) => leader)?.id ?? null
 }
 
-/** Brings log time back to the clocks of a majority; on the host of a controller alone. */
+/** Resets log time to the clocks of a majority; works only on the host of a controller. */
 export async function resetLogTimeAt(options: ClusterOptions): Promise<void> {
   const reset = (await connectTo(options)('reset-log-time', {})) as {
     readonly aheadMs: number

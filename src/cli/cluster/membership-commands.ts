@@ -9,7 +9,10 @@ import { printJson, printLine, printNote, shellWord } from '../terminal/output.t
 import { typedText } from '../terminal/typed-text.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
-/** A change is answered once it is committed; the leader may first have to hand over. */
+/**
+ * The controller answers a change once it is committed; the leader may first have to transfer
+ * leadership.
+ */
 const CHANGE_TIMEOUT_MS = 90_000
 
 export interface ChangeOptions extends ConnectionOptions {
@@ -18,7 +21,7 @@ export interface ChangeOptions extends ConnectionOptions {
 }
 
 /**
- * Shows what a change of the members would do, asks for what must be confirmed, and does it.
+ * Prints the effect of a membership change, asks for the required confirmation, and carries it out.
  * @throws {CommandFailure} exit 1 when it is refused or not confirmed.
  */
 export async function changeMembers(
@@ -71,7 +74,10 @@ function doneLine(change: MembershipChange): string {
   }
 }
 
-/** Typed on a terminal, or given word for word by a script; a wrong word changes nothing. */
+/**
+ * A person types the confirmation on a terminal, or a script passes it. A wrong one changes
+ * nothing.
+ */
 async function confirmationFor(plan: ChangePlan, options: ChangeOptions): Promise<string | null> {
   const wanted = plan.confirmation
   if (wanted === null) return null
@@ -98,11 +104,11 @@ export interface InviteOptions extends ConnectionOptions {
 }
 
 /**
- * Prints the ticket alone on stdout, or writes it to a 0600 file; words for people go to stderr.
+ * Prints only the ticket on stdout, or writes it to a 0600 file; messages for people go to stderr.
  */
 export async function inviteController(options: InviteOptions): Promise<void> {
   const ask = connectTo(options)
-  // Before there is a ticket that nobody would have.
+  // Checked before the ticket is created, because an unwritten ticket would be lost.
   if (options.out !== undefined) refuseToOverwrite(options.out)
   const invitation = await invite(ask, options.learner !== true, options.lifetime)
   const { ticket, ...rest } = invitation

@@ -20,7 +20,7 @@ import { addUpgrade } from './upgrade.ts'
 
 const HOUR_MS = 60 * 60 * 1000
 
-/** `flotilla cluster …`. What is heavy is loaded when its verb is used. */
+/** `flotilla cluster …`. Code with large imports is loaded when its verb runs. */
 export function addCluster(program: Command): void {
   const cluster = program
     .command('cluster')
@@ -310,7 +310,9 @@ function withLayout(command: Command, config = '<config>'): Command {
     )
 }
 
-/** @param example words after `flotilla cluster`; none: the verb has examples of its own. */
+/**
+ * @param example words after `flotilla cluster`; undefined when the verb adds its examples itself.
+ */
 function withAsked(command: Command, example?: string): Command {
   withConnection(command).option('--json')
   if (example === undefined) return command

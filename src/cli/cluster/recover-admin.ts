@@ -10,7 +10,7 @@ export interface RecoverAdminOptions {
   readonly json?: boolean
 }
 
-/** Asks the controller on this host to let an administrator in by a new password. */
+/** Asks the controller on this host to admit an administrator with a new password. */
 export async function recoverAdminAccess(options: RecoverAdminOptions): Promise<void> {
   const { config, name, passwordFile, json } = options
   const ask = connectTo({ config })

@@ -36,13 +36,14 @@ export interface RecoverOptions {
 const FILE_BYTES_MAX = 1024 * 1024
 
 /**
- * Lets a cluster whose majority is lost go on from the data folder on this host; with `inspect`,
- * tells what is in it.
+ * Recovers a cluster that has lost its majority, from the data folder on this host. With `inspect`
+ * it only prints the contents of the folder.
  * @throws {CommandFailure} with nothing changed.
  */
 export async function recoverCluster(path: string, options: RecoverOptions): Promise<void> {
   const config = loadConfigOrFail(path)
-  // The files may be root's own; what is written to the data folder must stay its owner's.
+  // Root may own the configuration files, but files in the data folder must belong to the owner of
+  // the folder.
   const others = (options.survivor ?? []).map(readSurvivorFile)
   await asOwnerOf(config.data, () => recoverFrom(path, config, others, options))
 }
@@ -98,7 +99,7 @@ async function recover(path: string, found: Found, options: RecoverOptions): Pro
   printLine(`then invite the others again: flotilla cluster invite --config ${shellWord(path)}`)
 }
 
-/** A member that runs is part of a majority, or has been recovered by somebody else. */
+/** A running member is part of a majority, or has been recovered by another operator. */
 async function refuseIfAnyRuns(config: ControllerConfig, { id, members }: Survivor): Promise<void> {
   const { identity, trustDomain, cluster } = config
   const credentials = readOwn(() => ({

@@ -35,7 +35,7 @@ function levelLines({ featureLevel, nextFeatureLevel, members }: ClusterStatus):
   return [`${inForce}; ${level} waits for ${waiting.join(', ')}`]
 }
 
-/** The same in one line, for where lines add up. */
+/** The same on one line, for output that accumulates. */
 export function statusLine(status: ClusterStatus): string {
   const { selfId, leaderId, members, failureTolerance, alarms } = printableValue(status)
   const self = members.find(({ id }) => id === selfId)
@@ -79,9 +79,7 @@ function memberTable({ members }: ClusterStatus): string {
   )
 }
 
-/**
- * Nothing is known of a member that is not in contact: zeros would be read as its term and index.
- */
+/** A disconnected member has no known values: zeros would look like its term and index. */
 function isUnknown({ role }: MemberStatus): boolean {
   return role === 'unknown'
 }

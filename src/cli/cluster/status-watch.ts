@@ -6,8 +6,8 @@ import { statusLine, statusText } from './status-screen.ts'
 
 const LOOK_MS = 1000
 /**
- * Home, then each line to its end, then all below: nothing flickers as it would after clearing
- * first.
+ * Moves the cursor home, clears each line to its end, then everything below. Clearing first would
+ * flicker.
  */
 const HOME = '\u001b[H'
 const TO_LINE_END = '\u001b[K'
@@ -15,17 +15,19 @@ const BELOW = '\u001b[J'
 const CLEAR = '\u001b[2J'
 
 export interface WatchDeps {
-  /** @throws {CommandFailure} when the controller can not be asked. */
+  /** @throws {CommandFailure} when the controller does not answer. */
   readonly ask: () => Promise<ClusterStatus>
   readonly write: (text: string) => void
-  /** screen: drawn again and again; lines: one a look; json: the same, for programs. */
+  /** screen: redrawn at each poll; lines: one line for each poll; json: the same, for programs. */
   readonly form: 'screen' | 'lines' | 'json'
   readonly now: () => Date
-  /** @returns false: it is over. */
+  /** @returns false to stop. */
   readonly wait: (ms: number) => Promise<boolean>
 }
 
-/** Looks once a second until it is ended; a controller that goes away is waited for. */
+/**
+ * Polls once a second until it is stopped, and keeps polling while the controller is unreachable.
+ */
 export async function watchStatus(deps: WatchDeps): Promise<void> {
   if (deps.form === 'screen') deps.write(CLEAR)
   do {

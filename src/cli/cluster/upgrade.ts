@@ -29,7 +29,7 @@ interface UpgradeOptions extends ClusterOptions {
   readonly wait?: number
 }
 
-/** Prints what is left to do of an upgrade; works without a quorum. */
+/** Prints the remaining steps of an upgrade; works without a quorum. */
 async function showUpgrade(options: UpgradeOptions): Promise<void> {
   const status = await statusWithin(connectTo(options), options.wait ?? 0)
   if (options.json === true) printJson(status)
@@ -38,10 +38,7 @@ async function showUpgrade(options: UpgradeOptions): Promise<void> {
   throw new CommandFailure(EXIT_FAILED, `do not stop another controller yet: ${status.notNow}`)
 }
 
-/**
- * A controller that was just started does not answer at once: until the time is over, that is
- * waited for, too.
- */
+/** A restarted controller does not answer at once, so failures are retried until the deadline. */
 async function statusWithin(ask: AskCluster, waitMs: number): Promise<UpgradeStatus> {
   const deadline = performance.now() + waitMs
   for (;;) {

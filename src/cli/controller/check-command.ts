@@ -13,8 +13,8 @@ import { hasNoData } from '../../controller/start/set-aside.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
 /**
- * `controller check CONFIG`: what a start would stumble over, and nothing else is done.
- * @throws {CommandFailure} exit 2 for the configuration, 1 for everything around it.
+ * `controller check CONFIG` reports everything that would prevent a start, and changes nothing.
+ * @throws {CommandFailure} exit 2 for the configuration, 1 for other faults.
  */
 export async function checkController(
   path: string,
@@ -27,7 +27,8 @@ export async function checkController(
     throw new CommandFailure(EXIT_USAGE, lines.join('\n'))
   }
   const { config } = loaded
-  // Root would leave files that the controller cannot read, and can open what it cannot.
+  // Root would create files that the controller cannot read, and can read files that the controller
+  // cannot.
   const { found, log } = await asOwnerOf(config.data, async () => {
     const found = await preflight(config, systemClock.nowMs())
     return { found, log: found.faults.length > 0 ? NOTHING : checkLog(config) }
@@ -54,8 +55,8 @@ interface Findings {
 export const NOTHING: Findings = { faults: [], warnings: [] }
 
 /**
- * Whether a start would find the log damaged, and what it would do about it. No controller may be
- * running on it.
+ * Reports whether a start would find the log damaged, and what it would do about it. No controller
+ * may be running on this data folder.
  */
 export function checkLog({ id, data, cluster }: Checked): Findings {
   if (hasNoData(data)) return NOTHING

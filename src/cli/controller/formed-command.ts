@@ -6,14 +6,14 @@ import { IDENTITY_NAME } from '../../store/log/identity.ts'
 import { loadConfigOrFail } from '../client/connection.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 
-/** Beside a configuration while `cluster init`, or `cluster join`, has not ended. */
+/** Markers beside a configuration while `cluster init` or `cluster join` is incomplete. */
 const UNFINISHED = ['.forming', '.joining']
 
 /**
- * `controller formed CONFIG`: for scripts that form or join once. A controller with its key and
- * without its data has lost its disk: it is formed, as forming it again would make a second
- * cluster.
- * @throws {CommandFailure} exit 1 when it is not, 2 when the configuration is wrong.
+ * `controller formed CONFIG`, for scripts that form or join once. A controller with a key but
+ * without data has lost its disk: it counts as formed, because forming it again would create a
+ * second cluster.
+ * @throws {CommandFailure} exit 1 when it is not formed, 2 when the configuration is invalid.
  */
 export function requireFormed(path: string, isJson: boolean): void {
   const reason = unformedReason(path)

@@ -9,10 +9,10 @@ import { forStdout, jsonLogger, type LineSink } from '../terminal/log-lines.ts'
 import { RotatingFile, type RotatingFileOptions } from '../../lib/runtime/rotating-file.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
-/** The log of a controller and its audit lines, all to one output and in their order. */
+/** The log of a controller and its audit lines, in order in one output. */
 export interface ControllerLog {
   readonly log: Logger
-  /** null: the configuration wants none. */
+  /** null: the configuration disables it. */
   readonly audit: AuditTrail | null
   /** The standard output, for events. */
   readonly lines: LineWriter
@@ -21,14 +21,14 @@ export interface ControllerLog {
 type LogConfig = Pick<ControllerConfig, 'id' | 'logLevel' | 'audit'>
 
 /**
- * JSON lines to stdout or to the file of the configuration; readable ones where stdout is a
- * terminal. What waits when the process ends is written then. Once in a process.
+ * Writes JSON lines to stdout or to the file of the configuration, and readable lines if stdout is
+ * a terminal. Buffered lines are written when the process ends. May be called once in a process.
  * @throws {CommandFailure} when that file cannot be written.
  */
 export function createLog(config: LogConfig & Pick<ControllerConfig, 'logFile'>): ControllerLog {
   const { path, ...bounds } = config.logFile
   const writer = new LineWriter(path === null ? openOutput() : openLogFile({ path, ...bounds }))
-  // One writer to an output: two of them would break the lines of each other.
+  // One writer for each output: two writers would interleave parts of lines.
   const lines = path === null ? writer : new LineWriter(openOutput())
   process.on('exit', () => {
     writer.flushSync()
@@ -61,15 +61,15 @@ export function logOver(
   return { log, audit: new AuditLines(lines, writer, () => log.isLevelEnabled('debug')) }
 }
 
-/** A line a write. Costs the making of one short text, and under pressure not even that. */
+/** One line for each write. It costs the creation of a short text, and nothing under load. */
 class AuditLines implements AuditTrail {
   readonly #log: Logger
   readonly #writer: LineWriter
   readonly #isVerbose: () => boolean
 
   /**
-   * @param isVerbose a line for each request, traced or not; asked each time, as the log level
-   * changes.
+   * @param isVerbose true: writes a line for each request, traced or not. Called each time, because
+   * the log level can change.
    */
   constructor(log: Logger, writer: LineWriter, isVerbose: () => boolean) {
     this.#log = log
@@ -112,7 +112,7 @@ class AuditLines implements AuditTrail {
   }
 }
 
-/** Text as long as what is remembered. */
+/** Limits the text to the length that the audit stores. */
 function bounded(text: string): string {
   return text.slice(0, auditLimits.textCharactersMax)
 }

@@ -33,25 +33,28 @@ import { hasNoData, setDataFolderAside } from '../../controller/start/set-aside.
 import { programVersion } from '../../controller/version.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
-/** A stop that takes longer is cut short: whoever sent SIGTERM will not wait for ever. */
+/**
+ * A stop that takes longer is cut short, because a service manager kills the process some time
+ * after SIGTERM.
+ */
 const STOP_MS_MAX = 9_500
 
-/** Bytes that large bodies may leave behind before they are collected. */
+/** Bytes of garbage from large bodies before they are collected. */
 const YOUNG_BUFFERS_BYTES_MAX = 8 * 1024 * 1024
 
 /**
- * `controller run CONFIG`: a controller in the foreground, until SIGTERM or ^C. A disk that was
- * lost or rolled back is given up and filled again by the peers, in this same process; a controller
- * that was removed ends in peace.
- * @param options.isJoining asked when it turns out to be removed: one that has not joined yet has
- * failed to.
- * @throws {CommandFailure} exit 2 for the configuration, 1 for what else keeps it from starting.
+ * `controller run CONFIG` runs a controller in the foreground until SIGTERM or ^C. In the same
+ * process, it discards a lost or rolled-back disk and gets the data from its peers. A removed
+ * controller ends without an error.
+ * @param options.isJoining called when the controller turns out to be removed: if it has not joined
+ * yet, its join has failed.
+ * @throws {CommandFailure} exit 2 for the configuration, 1 for other faults that prevent the start.
  */
 export async function runController(
   path: string,
   { isJoining = () => false }: { readonly isJoining?: () => boolean } = {},
 ): Promise<void> {
-  // LevelDB makes its files by itself, and what is in them is for this user alone.
+  // LevelDB creates its files itself, and only this user may read them.
   process.umask(0o077)
   collectBuffers('minor', YOUNG_BUFFERS_BYTES_MAX)
   const config = loadConfigOrFail(path)
@@ -59,7 +62,7 @@ export async function runController(
   process.exit(await run.untilEnd())
 }
 
-/** How one life of a controller on one data folder ended. */
+/** Result of one run of a controller on one data folder. */
 type LifeEnd =
   | { readonly type: 'stopped' }
   | (RemovalAction & { readonly addresses: readonly string[] })
@@ -73,9 +76,9 @@ class ControllerRun {
   #log: Logger | null = null
   #audit: ControllerLog['audit'] = null
   #lines: ControllerLog['lines'] | null = null
-  /** Why the data folder is not to be run on again; null: it may be. */
+  /** Why the data folder must not be used again; null: it may be. */
   #doubt: string | null = null
-  /** Meshes of the members that were known last. */
+  /** Mesh addresses of the last known members. */
   #addresses: readonly string[]
 
   constructor(path: string, config: ControllerConfig, isJoining: () => boolean) {
@@ -108,7 +111,7 @@ class ControllerRun {
     return code
   }
 
-  /** Runs from an idle data folder, or none, to its release. */
+  /** Runs from an unused or missing data folder until the folder is released. */
   async #liveOnce(): Promise<LifeEnd> {
     const config = this.#config
     const { faults, warnings, credentials } = await preflight(config, systemClock.nowMs())
@@ -144,7 +147,7 @@ class ControllerRun {
     }
     writePidFile(this.#path)
     this.#reportUp(log)
-    // Now, as a process may be killed: the next start then needs no compiler.
+    // Written now, because a process may be killed: the next start then needs no compilation.
     flushCompileCache()
     limitHeapGrowth()
     this.#stop.onHangUp = () => void controller.reloadCertificates()
@@ -156,7 +159,7 @@ class ControllerRun {
     return end
   }
 
-  /** A folder that has lost its vote is as good as a lost disk, where there is somebody to ask. */
+  /** A folder without its vote is treated like a lost disk if there are other members to ask. */
   #endOfLostVote(error: unknown): LifeEnd | null {
     if (!(error instanceof StoreError) || error.code !== 'VOTE_LOST') return null
     const { id, data } = this.#config
@@ -192,8 +195,8 @@ class ControllerRun {
   }
 
   /**
-   * Not before the cluster has taken this controller in with an empty one: without a quorum it may
-   * be all that is left.
+   * Only after the cluster has re-admitted this controller with an empty folder: without a quorum,
+   * the old folder may be the only copy left.
    */
   #setAside(): void {
     if (this.#doubt === null) return
@@ -222,20 +225,17 @@ class ControllerRun {
     )
   }
 
-  /**
-   * Opened with the first life, so that a configuration that can not work writes nothing to the
-   * log.
-   */
+  /** Opened in the first run, so that an invalid configuration writes nothing to the log. */
   #openLog(): Logger {
     if (this.#log !== null) return this.#log
     const { log, audit, lines } = createLog(this.#config)
     this.#log = log
     this.#lines = lines
     this.#audit = audit
-    // A mistake anywhere must end the process with a word, not leave half of it running.
+    // An unhandled error must end the process with a message, not leave it half running.
     process.on('uncaughtException', this.#die)
     process.on('unhandledRejection', this.#die)
-    // Counts from the signal on, also when that comes during the start.
+    // Counts from the signal, even if it arrives during the start.
     void this.#stop.requested.then((signal) => {
       log.info({ signal }, 'controller stopping')
       setTimeout(() => this.#die(new Error('shutdown timed out')), STOP_MS_MAX).unref()
@@ -244,7 +244,7 @@ class ControllerRun {
   }
 
   readonly #die = (error: unknown): never => {
-    // A failure that an operator can act on is a sentence; a mistake of ours keeps its stack.
+    // A failure that an operator can correct is one sentence; a bug keeps its stack.
     const known = operatorFailure(error)
     const fields = known instanceof CommandFailure ? {} : { err: error }
     this.#log?.fatal(fields, `controller exits: ${errorMessage(known)}`)
@@ -254,7 +254,7 @@ class ControllerRun {
   }
 }
 
-/** A roster that cannot be read says as little as one that is not there. */
+/** A roster that cannot be read is treated like a missing one. */
 function knownMembers(dataFolder: string): KnownVoters | null {
   try {
     return membersOfRoster(readRosterFile(dataFolder))
@@ -263,11 +263,12 @@ function knownMembers(dataFolder: string): KnownVoters | null {
   }
 }
 
-/** SIGTERM or ^C, also when it comes during the start. */
+/** SIGTERM or ^C, also during the start. */
 class StopRequest {
   readonly requested: Promise<NodeJS.Signals>
   /**
-   * Called on SIGHUP. On a terminal that one means that the terminal has gone, and stops as well.
+   * Called on SIGHUP. On a terminal, SIGHUP means that the terminal has closed, and stops the
+   * controller as well.
    */
   onHangUp: () => void = () => undefined
 

@@ -23,20 +23,22 @@ export interface BundleOptions {
   readonly json?: boolean
 }
 
-/** Bytes of one file in it; what is longer is cut off, and the manifest says so. */
+/**
+ * Maximum bytes of one file in the bundle; a longer file is truncated, and the manifest says so.
+ */
 const PART_BYTES_MAX = 4 * 1024 * 1024
 const ASK_MS = 10_000
 
 interface Part {
   readonly name: string
-  /** @throws whatever keeps it from being had: that is said in its place. */
+  /** @throws any error; the bundle contains its message instead. */
   readonly read: () => unknown
 }
 
 /**
- * Writes what somebody who helps needs to know of this controller, and no secret. What cannot be
- * had is left out, with the reason in the manifest: a bundle of a controller that is down is still
- * worth having.
+ * Writes the information that support needs about this controller, without secrets. An item that
+ * cannot be read is left out, and the manifest gives the reason: a bundle of a stopped controller
+ * is still useful.
  * @throws {CommandFailure}
  */
 export async function writeBundle(options: BundleOptions): Promise<void> {
@@ -114,7 +116,7 @@ function partsOf(config: ControllerConfig): Part[] {
 
 type Facts = () => Promise<Readonly<Record<string, unknown>>>
 
-/** Seven parts come of one answer. */
+/** Seven parts come from one answer. */
 function askOnce(ask: () => Promise<unknown>): Facts {
   let asked: ReturnType<Facts> | null = null
   return () => (asked ??= ask() as ReturnType<Facts>)
@@ -125,7 +127,7 @@ function logOf({ logFile }: ControllerConfig): Buffer {
   throw new Error('logs go to standard output; collect them from the service manager (journalctl)')
 }
 
-/** Contents of log and state of a controller that is down: nobody else may read them meanwhile. */
+/** Content of log and state of a stopped controller; no other process may read them meanwhile. */
 async function diskOf({ data }: ControllerConfig, facts: Facts): Promise<unknown> {
   const isDown = await facts().then(
     () => false,

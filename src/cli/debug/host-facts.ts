@@ -6,7 +6,7 @@ import type { ControllerConfig } from '../../config/controller/options.ts'
 import { programRevision, programVersion } from '../../controller/version.ts'
 
 const LISTED_MAX = 10_000
-/** Bytes of the end of the log file. */
+/** Bytes from the end of the log file. */
 export const LOG_TAIL_BYTES = 2 * 1024 * 1024
 
 /** This program and the machine that it runs on. */
@@ -19,7 +19,7 @@ export function hostFacts({ data }: ControllerConfig): unknown {
     uptimeSeconds: Math.round(uptime()),
     memory: { totalBytes: totalmem(), freeBytes: freemem() },
     dataFolder: { freeBytes: bavail * bsize, totalBytes: blocks * bsize },
-    // Their values may be anything; which of them are set explains what differs from the file.
+    // The values may be secret; the names explain differences from the file.
     variables: Object.keys(process.env)
       .filter((name) => name.startsWith('FLOTILLA_'))
       .sort(),
@@ -27,7 +27,7 @@ export function hostFacts({ data }: ControllerConfig): unknown {
 }
 
 /**
- * Names, sizes, modes and times of what is below a folder, a line each; never what is in a file.
+ * Names, sizes, modes and times of everything below a folder, one line each, without file contents.
  */
 export function listingOf(folder: string): string {
   const lines: string[] = []

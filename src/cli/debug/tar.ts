@@ -1,4 +1,4 @@
-/** Plain files in the tar format of POSIX (ustar), as every tar reads it. */
+/** Plain files in the tar format of POSIX (ustar), which every tar can read. */
 export interface TarFile {
   /** Up to 100 bytes. */
   readonly name: string
@@ -8,7 +8,7 @@ export interface TarFile {
 const BLOCK_BYTES = 512
 const NAME_BYTES_MAX = 100
 
-/** One archive; what it is compressed with is the caller's. */
+/** One archive; the caller compresses it. */
 export function tarOf(files: readonly TarFile[], mtimeMs: number): Buffer {
   const blocks = files.flatMap(({ name, bytes }) => [
     headerOf(name, bytes.length, mtimeMs),
@@ -31,7 +31,7 @@ function headerOf(name: string, size: number, mtimeMs: number): Buffer {
   header.write('0000000\0', 116)
   header.write(octal(size), 124)
   header.write(octal(Math.floor(mtimeMs / 1000)), 136)
-  // The sum is taken over a header whose sum is blanks.
+  // The checksum is computed with its own field set to blanks.
   header.write('        ', 148)
   header.write('0', 156)
   header.write('ustar\x0000', 257, 'latin1')

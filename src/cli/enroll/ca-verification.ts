@@ -18,7 +18,7 @@ import { printJson, printLine } from '../terminal/output.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
-/** Long enough to be carried from an offline machine to a controller. */
+/** Long enough to carry the certificate from an offline machine to a controller. */
 const PROOF_LIFETIME_MS = 60 * 60 * 1000
 const COMMON_NAME_CHARACTERS_MAX = 64
 
@@ -35,7 +35,7 @@ export interface CaVerifyOptions extends CaKeyOptions {
 }
 
 /**
- * Proves to the cluster that the key of a registered CA is at hand; the key stays here. Safe to
+ * Proves to the cluster possession of the key of a registered CA; the key stays here. Safe to
  * repeat.
  */
 export async function proveCaPossession(id: string, options: CaVerifyOptions): Promise<void> {
@@ -82,7 +82,7 @@ async function verified(
   return { name, isVerified }
 }
 
-/** The same proof as a file, for a key on a machine that reaches no controller. */
+/** The same proof as a file, for a key on an offline machine. */
 export async function signVerification(
   options: CaKeyOptions & { readonly token: string; readonly out: string },
 ): Promise<void> {
@@ -127,7 +127,10 @@ async function proofOf({ certificate, privateKeyPem }: Authority, token: string)
   return parseCertificates(certificatePem)[0].pem
 }
 
-/** Files and certificates that are not good are the operator's to mend: one line, no stack. */
+/**
+ * The operator must correct invalid files and certificates, so the failure is one line without a
+ * stack.
+ */
 async function explained(step: () => Promise<void>): Promise<void> {
   try {
     await step()

@@ -25,8 +25,8 @@ import { readTokenFile } from './token-file.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
 /**
- * An identity's certificate begins a minute before it was made: a clock further behind takes it for
- * one of the future.
+ * The certificate of an identity is valid from a minute before its creation; a clock further behind
+ * rejects it.
  */
 const SKEW_MS_MAX = 60_000
 
@@ -44,18 +44,18 @@ export interface EnrollOptions {
   readonly json?: boolean
 }
 
-/** Result of an enrollment, for those who read JSON. */
+/** Result of an enrollment, for JSON output. */
 interface Enrolled {
   readonly method: string
-  /** Id of the identity; null for one that its CA's certificate has just made. */
+  /** Id of the identity; null for one that the CA certificate has just created. */
   readonly identityId: string | null
   readonly controller: string
-  /** UTC; null where no certificate was issued or taken. */
+  /** UTC; null if no certificate was issued or accepted. */
   readonly notAfter: string | null
 }
 
 /**
- * Enrolls an identity by a token, and writes what it logs in by.
+ * Enrolls an identity with a token, and writes its credentials.
  * @param source file of the token, or `-`.
  * @throws {CommandFailure} one sentence.
  */
@@ -86,7 +86,7 @@ class EnrollmentRun {
     const password = passwordFile === undefined ? '' : readSecretInput(passwordFile, 'the password')
     const client = clientKeyOf(this.#options)
     this.#judgeTargets()
-    // Told only once they are known to be the controller's own words.
+    // The check is printed only after the controller has proved that it signed the token.
     const server = await EnrollmentServer.meet(token)
     this.#checks.ok('token', tokenLine(token))
     this.#checks.ok('controller', `${token.origin} signed it; ${server.caCount} CA certificates`)
@@ -109,13 +109,13 @@ class EnrollmentRun {
     const key = this.#keyOf(token)
     let chain: [Certificate, ...Certificate[]]
     try {
-      // One that was used in time is answered for its key later, too.
+      // A token that was used in time is accepted again later with the same key.
       if (!key.isFound) checkTime(token, server.dateMs ?? systemClock.nowMs())
       this.#checks.ok('key', key.isFound ? `reused ${key.path}` : 'created on this host')
       chain = await server.ott(key.privateKeyPem)
     } catch (error) {
-      // A key that nothing was issued for is of no use; one of an unknown outcome is the way back
-      // in.
+      // A key without a certificate is useless, but after an unknown outcome it is needed for the
+      // retry.
       if (error instanceof EnrollmentRefused) key.forget()
       throw error
     }
@@ -141,8 +141,8 @@ class EnrollmentRun {
   }
 
   /**
-   * Asked again after a run that was interrupted, the cluster says that it knows the certificate:
-   * that is what was wanted.
+   * After an interrupted run, the cluster may answer that it knows the certificate: that is a
+   * success.
    */
   async #ca(server: EnrollmentServer, client: ClientKey): Promise<void> {
     try {
@@ -161,7 +161,7 @@ class EnrollmentRun {
     return out === undefined ? keyInFile(key, keyAlg) : keyBeside(out, token.secret, keyAlg)
   }
 
-  /** Before the token is used up for files that cannot be written. */
+  /** Checked before the token is used, in case the files cannot be written. */
   #judgeTargets(): void {
     const { out, cert, key, ca, force } = this.#options
     for (const path of [out, cert, key, ca]) {
@@ -184,7 +184,10 @@ class EnrollmentRun {
     )
   }
 
-  /** They are known to be the cluster's from here on. An earlier run may have written the same. */
+  /**
+   * From here on the certificates are known to be the cluster's. An earlier run may have written
+   * the same ones.
+   */
   #writeAuthorities({ caPem }: EnrollmentServer): void {
     const { ca, force } = this.#options
     if (ca === undefined) return
@@ -218,8 +221,8 @@ class EnrollmentRun {
 }
 
 /**
- * Judges what each method needs, and what it has no use for.
- * @throws {CommandFailure} exit 2, or 1 for a token of something else.
+ * Checks the options that each method needs or cannot use.
+ * @throws {CommandFailure} exit 2, or 1 for a token of another kind.
  */
 function judgeOptions({ method, subject }: EnrollmentToken, options: EnrollOptions): void {
   const { out, cert, key, clientCert, clientKey, name, passwordFile } = options

@@ -3,7 +3,7 @@ import { type Command, Option } from 'commander'
 import type { CaKeyOptions, CaVerifyOptions } from './ca-verification.ts'
 import type { EnrollOptions } from './enroll-identity.ts'
 
-/** The `identity` and `ca` verbs. What they do is loaded when needed. */
+/** The `identity` and `ca` verbs. Their code is loaded when one of them runs. */
 export function addEnrollment(program: Command): void {
   addIdentity(program.command('identity').description('enroll an identity'))
   addCa(program.command('ca').description('verify a third-party CA'))

@@ -5,7 +5,7 @@ import { EnrollmentFault } from './enrollment-fault.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
 /**
- * Tells what is wrong with token, certificate or key file in one sentence.
+ * Reports a problem with the token, certificate or key file in one sentence.
  * @throws {CommandFailure}
  */
 export async function inOneSentence(enroll: () => Promise<void>): Promise<void> {

@@ -1,11 +1,13 @@
-/** Why an enrollment cannot go on: one sentence for a person, with what to do about it. */
+/**
+ * Reason why an enrollment cannot continue: one sentence for a person, with what to do about it.
+ */
 export class EnrollmentFault extends Error {
   override readonly name = 'EnrollmentFault'
 }
 
-/** The enrollment was refused for good, and nothing was changed by this run. */
+/** The controller refused the enrollment permanently, and this run changed nothing. */
 export class EnrollmentRefused extends EnrollmentFault {
-  /** Code, as the API names it. */
+  /** Error code of the API. */
   readonly code: string
 
   constructor(code: string, message: string) {

@@ -6,25 +6,25 @@ import { generatePrivateKeyPem, type KeyKind } from '../../pki/authority/certifi
 import { readSecretFile, writeNewFile } from '../../pki/key-file.ts'
 import { EnrollmentFault } from './enrollment-fault.ts'
 
-/** Beside the identity file, until that is written. */
+/** Stored beside the identity file until that is written. */
 const ENROLLING_SUFFIX = '.enrolling'
 
 /**
- * The key of an enrollment, on the disk before the token is used: the controller gives who asks
- * again with the same token and key the same certificate, so a crash after it loses nothing.
+ * The key of an enrollment. It is written to disk before the token is used: the controller issues
+ * the same certificate again for the same token and key, so a crash afterwards loses nothing.
  */
 export interface EnrollmentKey {
   readonly privateKeyPem: string
   readonly path: string
-  /** It was there already. */
+  /** True if the key existed before this run. */
   readonly isFound: boolean
-  /** Removes it when this run has made it, as the token was refused. */
+  /** Removes the key if this run created it, because the token was refused. */
   readonly forget: () => void
 }
 
 /**
- * Key in its own file, which stays. A key that is there is used: it is of an earlier run, or the
- * caller's own.
+ * Key in a separate file, which stays. An existing key is used: it comes from an earlier run, or
+ * from the caller.
  */
 export function keyInFile(path: string, kind: KeyKind): EnrollmentKey {
   if (existsSync(path)) {
@@ -38,8 +38,9 @@ export function keyInFile(path: string, kind: KeyKind): EnrollmentKey {
 }
 
 /**
- * Beside the identity file that is to be; the caller removes it once that is written.
- * @throws {EnrollmentFault} when there is one of another token: both files would claim one name.
+ * Key file beside the future identity file; the caller removes it once the identity file is
+ * written.
+ * @throws {EnrollmentFault} when it belongs to another token: both files would have the same name.
  */
 export function keyBeside(
   out: string,

@@ -20,20 +20,20 @@ const ANSWER_BYTES_MAX = 2 * 1024 * 1024
 /** Leaf first. */
 export type CertificateChain = readonly [Certificate, ...Certificate[]]
 
-/** A certificate with its key that a CA of somebody else has issued. */
+/** A certificate with its key that an external CA has issued. */
 export interface ClientKey {
   readonly certificatePem: string
   readonly privateKeyPem: string
 }
 
-/** The controller that a token names, once it is known to be the one that signed it. */
+/** The controller of a token, after it has proved that it signed the token. */
 export class EnrollmentServer {
   readonly #token: EnrollmentToken
   readonly #publicKeySha256: Uint8Array
   /** The CA certificates of the cluster, PEM. */
   readonly caPem: string
   readonly caCount: number
-  /** How the controller tells the time, UTC ms; null when it does not. */
+  /** Time that the controller reports, UTC ms; null when it reports none. */
   readonly dateMs: number | null
   /** Trust domain of the SPIFFE id in its certificate; null when it has none. */
   readonly trustDomain: string | null
@@ -51,8 +51,8 @@ export class EnrollmentServer {
   }
 
   /**
-   * Asks whoever answers at the address of the token for the CA certificates, once its certificate
-   * is known to be the one that signed the token: until then nothing is sent.
+   * Requests the CA certificates from the address in the token. The request is sent only after the
+   * server's certificate has been verified as the one that signed the token.
    * @throws {EnrollmentFault}
    */
   static async meet(token: EnrollmentToken): Promise<EnrollmentServer> {
@@ -85,7 +85,7 @@ export class EnrollmentServer {
   }
 
   /**
-   * A certificate for this key; the same again for the same token and key.
+   * Requests a certificate for this key; the same token and key get the same certificate again.
    * @returns PEM, leaf first.
    */
   async ott(privateKeyPem: string): Promise<[Certificate, ...Certificate[]]> {
@@ -98,7 +98,8 @@ export class EnrollmentServer {
   }
 
   /**
-   * Both certificates of a router; the same again for the same token and keys.
+   * Requests both certificates of a router; the same token and keys get the same certificates
+   * again.
    * @returns PEM, leaf first, each.
    */
   async router(
@@ -126,7 +127,7 @@ export class EnrollmentServer {
 
   /**
    * Verifies with the CA certificates that the controller sent, as an SDK will, and requires the
-   * same controller still.
+   * same controller key.
    */
   async #enroll(
     rest: Pick<HttpsRequest, 'body' | 'text' | 'headers' | 'client'>,
@@ -199,14 +200,14 @@ export class EnrollmentServer {
   }
 }
 
-/** Remedy where nobody can say whether the token was used. */
+/** Remedy when it is unknown whether the token was used. */
 function remedyOf({ method }: EnrollmentToken): string {
   return method === 'updb'
     ? 'try to log in with the password, and rerun the same command if that fails'
     : 'rerun the same command to resume'
 }
 
-/** @param remedy for an answer that was lost after the request may have been carried out. */
+/** @param remedy for a lost answer after the request may have been carried out. */
 async function asked(
   origin: string,
   request: Omit<HttpsRequest, 'timeoutMs'>,

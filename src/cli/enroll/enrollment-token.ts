@@ -6,28 +6,28 @@ import { EnrollmentFault, EnrollmentRefused } from './enrollment-fault.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
 const CLAIM_CHARACTERS_MAX = 256
-/** Claims are shown to a person: nothing in them moves the cursor of a terminal. */
+/** Claims are shown to a person, so control characters are not allowed. */
 const PRINTABLE = /^[\x21-\x7e]+$/
 const COMPACT = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/
 
-/** Contents of an enrollment token. Nothing of it counts before `checkSignature`. */
+/** Contents of an enrollment token. None of it is trusted before `checkSignature`. */
 export interface EnrollmentToken {
   readonly jwt: string
-  /** `https://host:port` of the controller that made it. */
+  /** `https://host:port` of the controller that created it. */
   readonly origin: string
   /** Id of the identity, or of the CA. */
   readonly subject: string
-  /** `ott`, `ottca`, `updb`, `ca`, or one that is not for identities. */
+  /** `ott`, `ottca`, `updb`, `ca`, or a method that is not for identities. */
   readonly method: string
   /** The one-time token itself. */
   readonly secret: string
-  /** UTC ms; null for the token of a CA, which has no end. */
+  /** UTC ms; null for the token of a CA, which does not expire. */
   readonly expiresAtMs: number | null
-  /** SHA-1 of the certificate that signed it, as the token says: a hint for messages alone. */
+  /** SHA-1 of the certificate that signed it, as the token claims: only a hint for messages. */
   readonly keyId: string | null
 }
 
-/** @throws {EnrollmentFault} when it is no JWT, or lacks what an enrollment needs. */
+/** @throws {EnrollmentFault} when it is not a JWT, or lacks a claim that an enrollment needs. */
 export function readEnrollmentToken(text: string): EnrollmentToken {
   const jwt = text.trim()
   if (jwt.length > JWT_CHARACTERS_MAX || !COMPACT.test(jwt)) {
@@ -81,9 +81,8 @@ function originIn(issuer: unknown): string {
 }
 
 /**
- * Only the controller that signed the token can be told from somebody who stands between: it is the
- * one that shows the certificate with the token's key. The algorithm is that of the key, whatever
- * the token says.
+ * Verifies that the server's certificate has the key that signed the token; an attacker in the
+ * middle does not have that key. The key determines the algorithm, not the header of the token.
  * @throws {EnrollmentFault}
  */
 export async function checkSignature(
@@ -106,7 +105,10 @@ export async function checkSignature(
   }
 }
 
-/** @param nowMs UTC, as the controller tells the time. @throws {EnrollmentRefused} */
+/**
+ * @param nowMs UTC, by the clock of the controller.
+ * @throws {EnrollmentRefused}
+ */
 export function checkTime({ expiresAtMs }: EnrollmentToken, nowMs: number): void {
   if (expiresAtMs === null || nowMs < expiresAtMs) return
   throw new EnrollmentRefused(

@@ -1,17 +1,17 @@
-/** Identity that an SDK logs in with by certificate. */
+/** Credentials with which an SDK logs in by certificate. */
 export interface EnrolledIdentity {
   /** `https://host:port` of the controller. */
   readonly origin: string
   readonly privateKeyPem: string
   /** Leaf first. */
   readonly certificatePem: string
-  /** Anchors that the controllers are verified against. */
+  /** Trust anchors to verify the controllers with. */
   readonly caPem: string
 }
 
 /**
- * The file that stock SDKs read. It names one address alone: with a list of them (`ztAPIs`), SDKs
- * log in by another protocol, which this cluster does not serve.
+ * The file that OpenZiti SDKs read. It names one address only: with a list of addresses (`ztAPIs`),
+ * SDKs log in by another protocol, which this cluster does not serve.
  */
 export function identityFileText(identity: EnrolledIdentity): string {
   const { origin, privateKeyPem, certificatePem, caPem } = identity

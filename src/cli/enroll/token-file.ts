@@ -6,8 +6,8 @@ import { readStandardInput } from '../terminal/secret-input.ts'
 import { EnrollmentFault } from './enrollment-fault.ts'
 
 /**
- * An enrollment token out of a file, or of standard input for `-`. Anybody may be able to read the
- * file: a token is mailed about, and is worth nothing once it is used.
+ * Reads an enrollment token from a file, or from standard input for `-`. The file may be readable
+ * by anybody: a token is often sent by mail, and is worthless after its use.
  * @throws {CommandFailure} exit 2 for a token in place of its file.
  * @throws {EnrollmentFault}
  */

@@ -3,7 +3,7 @@ import { printableLine } from '../../lib/text/terminal-text.ts'
 
 type EventJson = Readonly<Record<string, unknown>>
 
-/** One line for a person: when, what, and whom it is about. */
+/** One line for a person: time, event, and subject. */
 export function eventLine(event: EventJson): string {
   const { timestamp, namespace, event_src_id: controller } = event
   const type = textOf(event['event_type'] ?? event['eventType'])
@@ -11,7 +11,7 @@ export function eventLine(event: EventJson): string {
   return `${head.map(textOf).join('  ')}  ${shown(event)}`.trimEnd()
 }
 
-/** Said already, or of no use to a person. */
+/** Fields that are shown already or are of no use to a person. */
 const said = new Set([
   'namespace',
   'event_src_id',
@@ -47,7 +47,7 @@ function objectIn(event: EventJson, name: string): EventJson | undefined {
   return isJsonObject(value) ? value : undefined
 }
 
-/** Text on one line and without control characters: what it holds was written by others. */
+/** Text on one line without control characters, because others wrote it. */
 function textOf(value: unknown): string {
   if (value === undefined || value === null) return ''
   const text = typeof value === 'string' ? value : JSON.stringify(value)

@@ -4,10 +4,10 @@ import { ApiRefusal, refusalIn } from '../client/refusal.ts'
 import type { ConnectionKey } from '../client/client-key.ts'
 import { sessionHeader } from '../../client/cluster-client.ts'
 
-/** A controller is heard at least each 15 s. */
+/** A controller sends something at least every 15 s. */
 const SILENCE_MS = 45_000
 const REFUSAL_BYTES_MAX = 64 * 1024
-/** An event holds a record twice at most. */
+/** An event contains a record at most twice. */
 const EVENT_CHARACTERS_MAX = 16 * 1024 * 1024
 
 export interface SourceOptions {
@@ -15,24 +15,25 @@ export interface SourceOptions {
   readonly url: string
   readonly caPem: string | null
   readonly token: string
-  /** Shown in the handshake. */
+  /** Presented in the handshake. */
   readonly client?: ConnectionKey | undefined
-  /** '' at the beginning. */
+  /** '' at the start. */
   readonly lastId: string
   readonly onEvent: (event: ServerEvent) => void
   readonly signal: AbortSignal
 }
 
 export interface ServerEvent {
-  /** `message` where it has no name. */
+  /** `message` if it has no name. */
   readonly name: string
   readonly id: string
   readonly data: string
 }
 
 /**
- * Server-sent events of one controller, until they end.
- * @throws {HttpsFault} when it cannot be asked or is lost; {@link ApiRefusal} when it refuses.
+ * Server-sent events of one controller, until the stream ends.
+ * @throws {HttpsFault} when it cannot be reached or the connection is lost; {@link ApiRefusal} when
+ * it refuses.
  */
 export async function readEvents(options: SourceOptions): Promise<void> {
   const { url, token, client, lastId, caPem, signal, onEvent } = options

@@ -14,7 +14,10 @@ import { eventLine } from './event-lines.ts'
 import { readEvents, type ServerEvent } from './event-source.ts'
 
 const EVENTS = '/fabric/v1/events'
-/** A stream is no use of its session, which the verb keeps for as long as it runs. */
+/**
+ * A stream does not count as activity of its session, so the verb keeps the session alive at this
+ * interval.
+ */
 const KEEP_SESSION_MS = 20_000
 
 export interface EventVerbOptions {
@@ -29,7 +32,8 @@ export interface EventVerbOptions {
 }
 
 /**
- * @throws {CommandFailure} exit 1 when the session has ended, or no controller answers for long.
+ * @throws {CommandFailure} exit 1 when the session has ended, or no controller answers for a long
+ * time.
  */
 export async function followEvents(options: EventVerbOptions): Promise<void> {
   const client = connect(options)
@@ -50,11 +54,11 @@ class EventFollower {
   readonly #stop = new AbortController()
   /** The token of the last stream. */
   #token = ''
-  /** Whether the token was renewed since an event was heard. */
+  /** True when the token has been renewed since the last event arrived. */
   #isRenewed = false
   #lastId: string
   #left: number
-  /** Why the last stream was closed by its controller; '' for none. */
+  /** Reason that the last controller gave for closing the stream; '' for none. */
   #closed = ''
   #hasHeard = false
 
@@ -81,8 +85,8 @@ class EventFollower {
   }
 
   /**
-   * @returns why it ended, to be told when nobody else goes on.
-   * @throws what no other controller would answer otherwise.
+   * @returns why the stream ended; it is reported if no other controller continues the stream.
+   * @throws an error that every other controller would answer with as well.
    */
   async #follow(controller: string): Promise<Error> {
     const { context } = this.#context
@@ -142,20 +146,20 @@ class EventFollower {
   }
 
   #print(event: Readonly<Record<string, unknown>>, text: string): void {
-    // Figures come by the dozen each minute: who wants them asks for them.
+    // Metrics are frequent, so they are sent only on request.
     if (this.#options.namespace === undefined && event['namespace'] === METRICS) return
     printLine(this.#options.output === 'json' ? escapeUnprintable(text) : eventLine(event))
     this.#left -= 1
     if (this.#left <= 0) this.#stop.abort()
   }
 
-  /** @throws {CommandFailure} when the session, and not the controller, has come to its end. */
+  /** @throws {CommandFailure} when the session itself has ended. */
   async #judgeEnd(): Promise<void> {
     if (this.#closed.includes('session')) await this.#renew()
     this.#closed = ''
   }
 
-  /** A stream of a session of OIDC ends with the token that it was opened by. */
+  /** A stream of an OIDC session ends with the token that opened it. */
   async #renew(): Promise<void> {
     if (this.#isRenewed) throw this.#notAllowed()
     this.#isRenewed = true

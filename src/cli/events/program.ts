@@ -3,7 +3,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander'
 import { EVENT_NAMESPACES } from '../../lib/event-namespaces.ts'
 import type { EventVerbOptions } from './follow.ts'
 
-/** The verb `events`. What it does is loaded when needed. */
+/** The verb `events`. Its code is loaded when it runs. */
 export function addEvents(program: Command): void {
   program
     .command('events')

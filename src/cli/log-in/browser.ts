@@ -7,7 +7,7 @@ import { errorMessage } from '../../lib/error-code.ts'
 import { RedirectListener } from './redirect-listener.ts'
 
 /**
- * Logs in on the pages of a controller, in a browser of this host.
+ * Logs in on the pages of a controller, in a browser on this host.
  * @param open shows an address to the person.
  * @throws {CommandFailure}
  */
@@ -35,18 +35,18 @@ export async function logInByBrowser(
   }
 }
 
-/** The person would have to log in again: that is theirs to decide. */
+/** The person would have to log in again, so the person decides. */
 function withoutRetry(error: CommandFailure): CommandFailure {
   return new CommandFailure(error.exitCode, `${error.message}; log in again`, error)
 }
 
-/** The address is printed in any case: there may be no browser, or it may be another one. */
+/** The address is always printed: the host may have no browser, or the wrong one. */
 function showInBrowser(url: string): void {
   printNote(`log in with a browser on this host; if none opens, open this address:\n${url}`)
   const command = browserCommand()
   if (command === null) return
   const [program = '', ...words] = command
-  // It gets no shell, and outlives this command.
+  // The browser gets no shell, and outlives this command.
   const browser = spawn(program, [...words, url], { stdio: 'ignore', detached: true })
   browser.on('error', () => undefined)
   browser.unref()

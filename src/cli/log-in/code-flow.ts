@@ -16,22 +16,22 @@ import {
   logInRefused,
 } from './credential.ts'
 
-/** Nothing listens there: the code is read from the answer that would lead to it. */
+/** Nothing listens at this address: the code is read from the redirect to it. */
 const REDIRECT_URI = 'http://127.0.0.1/auth/callback'
-/** The page of the controller asks for each factor that a browser can give. */
+/** The page of the controller supports every factor that a browser can give. */
 const ON_PAGE = 'log in with --browser or --device, or update flotilla'
 
 export interface FlowLogIn {
   readonly method: LogInMethod
   readonly credential: Credential
-  /** Asks for the code of a second factor. */
+  /** Prompts for the code of a second factor. */
   readonly code: () => Promise<string>
 }
 
 /**
- * Logs in by the code flow without a browser: the steps of the log-in page are taken as JSON, at
- * one controller.
- * @throws {HttpsFault} when it is lost on the way; {@link CommandFailure}.
+ * Logs in by the code flow without a browser: sends the steps of the log-in page as JSON to one
+ * controller.
+ * @throws {HttpsFault} when the connection is lost; {@link CommandFailure}.
  */
 export async function logInByCodeFlow(
   provider: Provider,
@@ -66,7 +66,7 @@ function pageOf({ method }: LogInMethod): 'password' | 'cert' | 'ext-jwt' {
   return method === 'cert' || method === 'ext-jwt' ? method : 'password'
 }
 
-/** A log-in may lack a code alone, and one that the identity has an app for. */
+/** A log-in may lack only a code, and only if the identity has an authenticator app. */
 function requireCodeAlone(provider: Provider, step: HttpsAnswer): void {
   const queries = queriesIn(step)
   if (queries.length === 0) throw refusalOf(provider, step)
@@ -84,7 +84,7 @@ function queriesIn({ body }: HttpsAnswer): readonly (AuthQuery | null)[] {
 }
 
 /**
- * The place that an answer leads to, at the controller that gave it: no credential goes elsewhere.
+ * The target of a redirect, which must be at the same controller: no credential is sent elsewhere.
  * @throws {CommandFailure}
  */
 function locationOf(provider: Provider, answer: HttpsAnswer): string {
@@ -99,7 +99,7 @@ function locationOf(provider: Provider, answer: HttpsAnswer): string {
   )
 }
 
-/** The parameters that a browser would bring to the redirect URI. */
+/** The parameters that a browser would send to the redirect URI. */
 function answerIn(
   provider: Provider,
   { redirectUri }: BegunLogIn,

@@ -27,7 +27,7 @@ export async function logOut(options: ContextOptions): Promise<void> {
   }
 }
 
-/** @returns why it could not be ended; null when it is no more. */
+/** @returns why the session could not be ended; null when it has ended. */
 async function endSession(name: string, context: Context): Promise<string | null> {
   if (context.token === null) return null
   try {
@@ -41,8 +41,8 @@ async function endSession(name: string, context: Context): Promise<string | null
 }
 
 /**
- * Ends a session of OIDC, also where its access token has ended.
- * @returns why no controller could be told; null when the session is no more.
+ * Ends an OIDC session, even if its access token has expired.
+ * @returns why no controller could be reached; null when the session has ended.
  */
 async function revoke(context: Context, refreshToken: string): Promise<string | null> {
   const { Provider, ProviderRefusal } = await import('../client/provider.ts')
@@ -110,14 +110,14 @@ function userOf(logIn: LogInMethod): string {
   }
 }
 
-/** Makes a context the one that verbs work in. */
+/** Selects the context for later verbs. */
 export function useContext(asked: string, options: ContextOptions): void {
   changeContexts((file) => ({ ...file, current: contextNamed(file, asked).name }))
   if (options.json === true) printJson({ context: asked })
   else printLine(`current context: ${asked}`)
 }
 
-/** Forgets a context, after ending its session where that can be done. */
+/** Removes a context, after ending its session if possible. */
 export async function removeContext(asked: string, options: ContextOptions): Promise<void> {
   const { name, context } = contextNamed(readContexts(), asked)
   const fault = await endSession(name, context)

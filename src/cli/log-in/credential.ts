@@ -19,15 +19,17 @@ export interface CredentialOptions {
   readonly codeFile?: string
 }
 
-/** The secrets that a log-in shows. */
+/** The secrets of a log-in. */
 export interface Credential {
   readonly password?: string
   readonly client?: ConnectionKey
-  /** A token of an identity provider: the credential, or a second factor beside another one. */
+  /**
+   * A token of an identity provider: the credential, or a second factor besides another credential.
+   */
   readonly jwt?: string
 }
 
-/** @param before the context as it is, whose way is used again where none is named. */
+/** @param before the present context, whose method is used again if none is given. */
 export async function logInMethodOf(
   options: CredentialOptions,
   before: Context | undefined,
@@ -117,12 +119,12 @@ export function logInRefused(method: LogInMethod, error: unknown): CommandFailur
   return new CommandFailure(EXIT_FAILED, `log-in refused: ${reasons[method.method]}`, error)
 }
 
-/** How a controller asks for a second factor of a log-in. */
+/** How a controller requests a second factor of a log-in. */
 export type AuthQuery = Readonly<Record<string, unknown>>
 
 /**
  * Types of the queries for each second factor, by OpenID Connect and by the REST API. Total, so
- * that one more kind does not compile until the terminal can give it, or says that it cannot.
+ * that a new kind does not compile until the terminal supports it, or reports that it does not.
  */
 const queryTypes: Readonly<Record<PendingFactor['kind'], readonly string[]>> = {
   totp: ['TOTP', 'MFA'],
@@ -135,7 +137,7 @@ export function asksForCode(query: AuthQuery | null): boolean {
 
 /**
  * The refusal of a log-in that lacks more than a code.
- * @param elsewhere where the person can give a factor that this version does not know.
+ * @param elsewhere where the person can provide a factor that this version does not support.
  */
 export function factorLacking(
   queries: readonly (AuthQuery | null)[],

@@ -13,8 +13,8 @@ import {
 const SLOWER_MS = 5000
 
 /**
- * Logs in where there is no browser: a person allows it in one elsewhere, by a code (RFC 8628).
- * @param next another controller that may be asked, when the one before is away.
+ * Logs in without a browser: a person allows it in a browser elsewhere, with a code (RFC 8628).
+ * @param next another controller to try when the previous one is unreachable.
  * @throws {CommandFailure}
  */
 export async function logInByDevice(
@@ -39,16 +39,19 @@ export async function logInByDevice(
       return await asked.pollDevice(begun)
     } catch (error) {
       intervalMs += slowerBy(error)
-      // All controllers know the code.
+      // All controllers know the device code.
       if (error instanceof HttpsFault) asked = await next().catch(() => asked)
     }
   }
   throw tookTooLong()
 }
 
-/** @returns by how much the next question comes later. @throws what ends the log-in. */
+/**
+ * @returns the increase of the poll interval.
+ * @throws the error that ends the log-in.
+ */
 function slowerBy(error: unknown): number {
-  // RFC 8628, 3.5: one that cannot be reached is asked less often.
+  // RFC 8628, 3.5: increase the interval for an unreachable server.
   if (error instanceof HttpsFault) return SLOWER_MS
   if (!(error instanceof ProviderRefusal)) throw error
   if (error.code === 'authorization_pending') return 0

@@ -29,7 +29,7 @@ export interface LogInOptions extends CredentialOptions {
   readonly json?: boolean
 }
 
-/** Opens a session and makes its context the one in use. */
+/** Opens a session and selects its context. */
 export async function logIn(urls: readonly string[], options: LogInOptions): Promise<void> {
   const given = [...new Set(urls.map((url) => baseUrl(url)))]
   const [first = ''] = given
@@ -64,14 +64,14 @@ export async function logIn(urls: readonly string[], options: LogInOptions): Pro
   }
 }
 
-/** The context in which the user named this controller, or one that is called by its address. */
+/** The context for which the user named this controller, or one that has its address as a name. */
 function nameFor(file: ContextFile, controller: string): string {
   return contextsOf(file, controller)[0]?.name ?? new URL(controller).host
 }
 
 /**
- * Trust that is kept for this controller; for another network it counts for nothing, and for a
- * controller that only a server named neither.
+ * Trust that is stored for this controller. Trust of another network does not apply, nor does trust
+ * for a controller that only a server listed.
  */
 function knownTrust(before: Context | undefined, controller: string): { known?: string | null } {
   // @guard network-that-lists-another--trust
@@ -83,8 +83,8 @@ interface ListedController {
 }
 
 /**
- * Controllers that were given, then the others that the cluster has: what a later command asks when
- * the first one is away.
+ * Given controllers, then the other ones of the cluster: later commands try them when the first one
+ * is unreachable.
  */
 async function everyController(
   { controllers: given, caPem, credential }: Opening,
@@ -102,7 +102,7 @@ async function everyController(
     .ask({ method: 'GET', path: '/controllers?limit=500' })
     .then(({ data }) => data)
     .catch((error: unknown) => {
-      // An identity without that permission has the controllers that it was given.
+      // An identity without that permission uses the given controllers.
       if (error instanceof ApiRefusal) return []
       throw error
     })
@@ -110,7 +110,9 @@ async function everyController(
   return [...new Set([...given, ...reported])].slice(0, contextLimits.controllersMax)
 }
 
-/** Origins of what is listed, whatever it is: an entry that is no controller counts for nothing. */
+/**
+ * Origins of the controllers in a list of any shape; entries that are not controllers are ignored.
+ */
 export function managementOrigins(listed: unknown): string[] {
   if (!Array.isArray(listed)) return []
   return (listed as readonly (ListedController | null)[]).flatMap((one) => {

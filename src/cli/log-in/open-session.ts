@@ -6,7 +6,7 @@ import { openRestSession } from './rest-session.ts'
 import { clientFor, type Opening, type OpenedLogIn } from './opening.ts'
 
 /**
- * Logs in: by OpenID Connect where the cluster announces it, else by a session of the REST API.
+ * Logs in: by OpenID Connect if the cluster announces it, else with a session of the REST API.
  * @throws {CommandFailure}
  */
 export async function openSession(opening: Opening): Promise<OpenedLogIn> {
@@ -27,9 +27,10 @@ async function isOidcAnnounced(opening: Opening): Promise<boolean> {
 }
 
 /**
- * Logs in at each controller in turn, and again while there is no leader. A flow that was cut off
- * begins again elsewhere: until its code is redeemed no controller keeps anything of it.
- * @returns null where the controllers are no providers under these addresses.
+ * Logs in at each controller in turn, and retries while there is no leader. An interrupted flow
+ * starts over at another controller, because no controller stores anything of it until its code is
+ * redeemed.
+ * @returns null if the controllers are not providers under these addresses.
  */
 async function openByProvider(opening: Opening): Promise<OpenedLogIn | null> {
   const {
@@ -80,7 +81,7 @@ async function flowOf(opening: Opening, provider: Provider): Promise<GrantedToke
   }
 }
 
-/** The given controllers in turn, after the one that was asked first. */
+/** The given controllers in turn, after the first one. */
 function nextOf({ controllers, caPem }: Opening, first: Provider): () => Promise<Provider> {
   let at = controllers.indexOf(first.controller)
   return async () => {

@@ -3,12 +3,12 @@ import type { LogInMethod, Renewal } from '../client/context-file.ts'
 import type { Credential } from './credential.ts'
 
 export interface Opening {
-  /** Origins; the first is asked first. */
+  /** Origins, in the order in which they are tried. */
   readonly controllers: readonly string[]
   readonly caPem: string | null
   readonly method: LogInMethod
   readonly credential: Credential
-  /** Asks for the code of a second factor. */
+  /** Prompts for the code of a second factor. */
   readonly code: () => Promise<string>
 }
 

@@ -8,9 +8,9 @@ import { listenAt, portOf } from '../../lib/runtime/listening.ts'
 import { htmlText } from '../../lib/text/html-text.ts'
 
 export const redirectLimits = {
-  /** A controller waits for a person as long. */
+  /** A controller waits as long for a person. */
   logInMs: 10 * 60_000,
-  /** Requests of other programs of this host, which ask for something else. */
+  /** Limit for unrelated requests of other programs on this host. */
   strayRequestsMax: 100,
   redirectConnectionsMax: 16,
   redirectRequestMs: 10_000,
@@ -18,17 +18,17 @@ export const redirectLimits = {
 
 const PATH = '/auth/callback'
 
-/** The answer that came to the redirect URI of a log-in. */
+/** The answer that arrived at the redirect URI of a log-in. */
 export interface RedirectAnswer {
   readonly parameters: URLSearchParams
-  /** Shows the person how the log-in has ended. */
+  /** Shows the person the result of the log-in. */
   show(outcome: { readonly isLoggedIn: boolean; readonly text: string }): void
 }
 
 /**
- * Takes the answer of one log-in in a browser of this host, once (RFC 8252, 7.3). Its port is held
- * before the log-in begins, so that no other program gets the answer; a request with another state
- * than that of the log-in ends nothing.
+ * Accepts the answer of one log-in in a browser of this host, once (RFC 8252, 7.3). It binds its
+ * port before the log-in begins, so that no other program receives the answer. A request with
+ * another state does not end the log-in.
  */
 export class RedirectListener {
   readonly #server = createServer({ keepAlive: false })
@@ -51,7 +51,7 @@ export class RedirectListener {
     return `127.0.0.1:${portOf(this.#server)}`
   }
 
-  /** @throws {CommandFailure} when nothing came in time. */
+  /** @throws {CommandFailure} when no answer arrived in time. */
   wait(state: string, timeoutMs: number = redirectLimits.logInMs): Promise<RedirectAnswer> {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
@@ -75,7 +75,7 @@ export class RedirectListener {
     })
   }
 
-  /** Waits for the page that was sent last. */
+  /** Waits until the last page has been sent. */
   async close(): Promise<void> {
     const closed = once(this.#server, 'close')
     this.#server.close()
@@ -84,9 +84,9 @@ export class RedirectListener {
     clearTimeout(timer)
   }
 
-  /** Null: the request is no answer to the log-in. */
+  /** Null: the request is not the answer of the log-in. */
   #parametersOf({ method, url, headers }: IncomingMessage, state: string): URLSearchParams | null {
-    // Another name that leads here is that of a page which tries ports of this host.
+    // A request with another host name may come from a page that scans ports of this host.
     // @guard log-in-at-the-terminal--host
     if (method !== 'GET' || headers.host !== this.#host) return null
     const asked = URL.parse(url ?? '', this.uri)
@@ -125,7 +125,7 @@ const style =
   'color:light-dark(#1b2733,#e6ebf1)}main{width:min(26rem,86vw);padding:2rem;border-radius:.75rem;' +
   'background:light-dark(#fff,#19222c)}h1{font-size:1.25rem;margin:0 0 .75rem}p{margin:0;line-height:1.5}'
 
-/** The page at the end of a log-in in the browser; the terminal goes on. */
+/** Page that the browser shows at the end of a log-in; the command continues in the terminal. */
 function redirectPage({
   isLoggedIn,
   text,

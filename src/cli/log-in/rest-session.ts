@@ -11,7 +11,7 @@ interface SessionDetail {
   readonly authQueries: readonly AuthQuery[]
 }
 
-/** Opens a session of the REST API, as clusters have it that do not offer OpenID Connect. */
+/** Opens a session of the REST API, for clusters that do not offer OpenID Connect. */
 export async function openRestSession(opening: Opening): Promise<OpenedLogIn> {
   const { data, header } = await authenticate(clientFor(opening, null), opening)
   const session = sessionIn(data)
@@ -21,7 +21,10 @@ export async function openRestSession(opening: Opening): Promise<OpenedLogIn> {
   return { token, renewal: null, identity: session.identity.name }
 }
 
-/** @throws {CommandFailure} when a success says nothing of a session: something else answered. */
+/**
+ * @throws {CommandFailure} when a successful answer contains no session: it is not from a
+ * controller.
+ */
 export function sessionIn(data: unknown): SessionDetail {
   const { token, identity, authQueries } = (data ?? {}) as Readonly<Record<string, unknown>>
   const name = ((identity ?? {}) as Readonly<Record<string, unknown>>)['name']
@@ -58,14 +61,14 @@ async function authenticate(
   }
 }
 
-/** A session that lacks a second factor may do nothing that an administrator does. */
+/** A session without its second factor cannot use any administrator operation. */
 async function completeFactors(
   client: ApiClient,
   { authQueries }: SessionDetail,
   { code }: Opening,
 ): Promise<void> {
   if (authQueries.length === 0) return
-  // A token of an identity provider would have to be shown with each request of this session.
+  // Each request of this session would have to carry the token of the identity provider.
   if (!authQueries.every(asksForCode)) throw factorLacking(authQueries, 'update flotilla')
   const body = { code: await code() }
   await client.ask({ method: 'POST', path: '/authenticate/mfa', body, isOnceOnly: true })

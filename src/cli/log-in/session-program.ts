@@ -4,7 +4,7 @@ import type { ContextOptions } from '../client/context-client.ts'
 import { withContextOption } from '../client/connection-options.ts'
 import type { LogInOptions } from './login.ts'
 
-/** The verbs `login`, `logout` and `context`. What they do is loaded when needed. */
+/** The verbs `login`, `logout` and `context`. Their code is loaded when one of them runs. */
 export function addSession(program: Command): void {
   addLogIn(program)
   withContextOption(program.command('logout'))

@@ -24,9 +24,9 @@ export interface TrustOptions {
 }
 
 /**
- * The CA certificates that a controller is verified against from now on, PEM; null: those that this
- * host trusts. One that is neither given, nor known, nor trusted by the host is shown by its
- * fingerprint, and nothing secret is sent before somebody has said yes to it.
+ * The CA certificates to verify a controller with, PEM; null: those of this host. The fingerprint
+ * of a CA that is not given, known or trusted by the host is shown, and nothing secret is sent
+ * before the user accepts it.
  * @throws {CommandFailure}
  */
 export async function trustedCa(controller: string, options: TrustOptions): Promise<string | null> {
@@ -85,7 +85,7 @@ async function isTrustedByHost(controller: string): Promise<boolean> {
   }
 }
 
-/** Command for a controller's host, where `identity.ca` names the file. */
+/** Command for a host of a controller, where `identity.ca` names the file. */
 const FINGERPRINT_COMMAND = 'openssl x509 -noout -fingerprint -sha256 -in ca.pem'
 
 async function confirmedCa(controller: string): Promise<string> {
@@ -108,8 +108,8 @@ async function confirmedCa(controller: string): Promise<string> {
 }
 
 /**
- * Whoever answers must hold a certificate of that CA; what it tells of others is believed from then
- * on.
+ * Verifies that the server has a certificate of that CA, and then trusts the authorities that the
+ * server publishes.
  */
 async function verifiedCa(controller: string, root: Certificate): Promise<string> {
   try {
@@ -126,7 +126,7 @@ async function verifiedCa(controller: string, root: Certificate): Promise<string
   return authorities.map(({ pem }) => `${pem.trim()}\n`).join('')
 }
 
-/** Roots of the network, as the controller tells them to everybody. */
+/** Root certificates of the network, which a controller publishes to all clients. */
 async function shownAuthorities(controller: string, caPem?: string): Promise<Certificate[]> {
   let found: Certificate[] = []
   try {

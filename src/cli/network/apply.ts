@@ -22,16 +22,16 @@ export interface ApplyOptions extends ContextOptions {
 
 const PAIRS_SHOWN = 100
 
-/** Brings the network to what a file says. */
+/** Changes the network to match a file. */
 export async function applyFile(options: ApplyOptions): Promise<void> {
   await applyNetwork(options.file, parseNetwork(readNetworkText(options.file)), options)
 }
 
 /**
  * @param path of the file, for its faults.
- * @param over makes what is wanted of what the file says and the network has; without it the file
- * says all.
- * @throws {CommandFailure} exit 2 for faults, and nothing was changed.
+ * @param over completes the objects of the file with those of the network; without it, the file is
+ * complete.
+ * @throws {CommandFailure} exit 2 for faults, with nothing changed.
  */
 export async function applyNetwork(
   path: string,
@@ -60,7 +60,9 @@ export async function applyNetwork(
   else if (access !== null) printLine(access.text)
 }
 
-/** Previews what the steps would give and take, as far as a preview takes them. */
+/**
+ * Previews the access that the steps would grant and revoke, for the steps that a preview supports.
+ */
 async function accessOf(
   client: ApiClient,
   steps: readonly Step[],
@@ -89,7 +91,7 @@ function printPlan(steps: readonly Step[], isDry: boolean): void {
   if (isDry) printLine(`dry run, nothing was changed: ${countText(steps)}`)
 }
 
-/** Whoever prunes the network does not take away what they do it with. */
+/** Pruning never deletes the identity that runs it. */
 async function withoutOwn(client: ApiClient, steps: readonly Step[]): Promise<readonly Step[]> {
   const { data } = await client.ask({ method: 'GET', path: '/current-identity' }, madeShape)
   const { id } = data

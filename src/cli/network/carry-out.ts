@@ -11,7 +11,7 @@ import type { Step } from './plan.ts'
 import { bodyOf, portableFields, portableOf, translated } from './portable.ts'
 import type { NetworkObject } from './sections.ts'
 
-/** Carries steps out, one after the other: ids of what it makes are known to those that follow. */
+/** Carries out steps one after the other. Later steps know the ids of created records. */
 export class StepRunner {
   readonly #client: ApiClient
   readonly #live: LiveNetwork
@@ -64,7 +64,7 @@ export class StepRunner {
     await this.#setDisabled(id, {}, wanted.fields)
   }
 
-  /** The identity of a router has the id of the router. */
+  /** The identity of a router has the same id as the router. */
   async #adopt(wanted: FileObject): Promise<void> {
     const { kind } = wanted.section
     const name = String(wanted.fields['name'])
@@ -82,7 +82,10 @@ export class StepRunner {
     await this.#client.ask({ method: 'PUT', path, body: changeable(kind, this.#bodyOf(wanted)) })
   }
 
-  /** An identity is disabled beside its fields: for good, or for a number of minutes. */
+  /**
+   * An identity is disabled separately from its other fields: permanently, or for a number of
+   * minutes.
+   */
   async #setDisabled(id: string, before: JsonObject, after: JsonObject): Promise<void> {
     const isSame = disabledFields.every((name) => before[name] === after[name])
     if (isSame || isSameEnd(before['disabledUntil'] ?? null, after['disabledUntil'] ?? null)) return
@@ -95,7 +98,7 @@ export class StepRunner {
     }
   }
 
-  /** The time of the controller, which counts the minutes from there. */
+  /** Time of the controller, which counts the minutes. */
   async #nowMs(path: string): Promise<number> {
     const { header } = await this.#client.ask({ method: 'GET', path })
     const ms = Date.parse(header('date') ?? '')
@@ -120,13 +123,13 @@ export class StepRunner {
 
   #idOf(kind: string, name: string): string {
     const id = this.#made.get(`${tableOf(kind)} ${name}`) ?? this.#live.idOf(kind, name)
-    // Planning has seen it; it was deleted meanwhile.
+    // The record existed during planning, and was deleted meanwhile.
     if (id === undefined) throw new ApiRefusal(404, 'NOT_FOUND', `${name} does not exist any more`)
     return id
   }
 }
 
-/** Fields that a record takes after it was made. */
+/** Fields that are set after a record has been created. */
 export function changeable(kind: Kind, body: JsonObject): JsonObject {
   const fixed = portableFields(kind).filter(({ settable }) => settable === 'create')
   const names = new Set(fixed.map(({ name }) => name))

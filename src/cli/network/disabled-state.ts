@@ -3,8 +3,8 @@ import { systemClock } from '../../lib/clock.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 
 /**
- * Fields by which a file says that an identity is disabled: for good, or until a time. No field of
- * a body: an operation of their own sets it.
+ * Fields by which a file disables an identity: permanently, or until a time. They are not fields of
+ * a request body: a separate operation sets them.
  */
 export const disabledFields = ['disabled', 'disabledUntil'] as const
 
@@ -13,7 +13,7 @@ const MINUTE_MS = 60_000
 const TOLERANCE_MS = 2 * MINUTE_MS
 const RFC_3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/
 
-/** The fault of a value of one of these fields; null: it has none. */
+/** The fault of a value of one of these fields; null if it has none. */
 export function disabledFault(field: (typeof disabledFields)[number], value: Json): string | null {
   if (field === 'disabled') {
     return typeof value === 'boolean' ? null : 'disabled: expected true or false'
@@ -24,17 +24,17 @@ export function disabledFault(field: (typeof disabledFields)[number], value: Jso
   return isTooFar ? 'disabledUntil: more than 100 years from now; use disabled: true' : null
 }
 
-/** The fields of an identity as the API, or the export of another controller, shows it. */
+/** The fields of an identity as the API, or another controller's export, shows them. */
 export function disabledOf(shown: JsonObject): JsonObject {
   const { disabled, disabledAt = null, disabledUntil = null } = shown
-  // Some exports leave out what follows from the times.
+  // Some exports omit fields that follow from the times.
   const isDisabled = disabled === undefined ? disabledAt !== null : disabled === true
   if (!isDisabled) return {}
   // @guard import-that-loses-rights--until
   return disabledUntil === null ? { disabled: true } : normalDisabled({ disabledUntil })
 }
 
-/** The same in one form: nothing for an identity that is enabled, or is so again by now. */
+/** Normalized form: empty for an identity that is enabled, or whose time is over. */
 export function normalDisabled({ disabled, disabledUntil = null }: JsonObject): JsonObject {
   if (disabledUntil === null) return disabled === true ? { disabled: true } : {}
   const ms = timeOf(disabledUntil)
@@ -42,15 +42,15 @@ export function normalDisabled({ disabled, disabledUntil = null }: JsonObject): 
   return { disabledUntil: new Date(ms).toISOString() }
 }
 
-/** Whether two times mean the same end. */
+/** True if two values name the same time. */
 export function isSameEnd(a: Json, b: Json): boolean {
   const [first, second] = [timeOf(a), timeOf(b)]
   return first !== null && second !== null && Math.abs(first - second) <= TOLERANCE_MS
 }
 
 /**
- * Minutes for which an identity is to be disabled: 0 for good; null: it is enabled.
- * @param nowMs by the clock of the controller that is asked.
+ * Minutes for which to disable an identity: 0 means permanently; null means that it is enabled.
+ * @param nowMs by the clock of the controller that receives the request.
  */
 export function minutesDisabled(fields: JsonObject, nowMs: number): number | null {
   if (fields['disabled'] === true) return 0

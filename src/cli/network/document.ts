@@ -38,7 +38,7 @@ export interface FileFault {
   readonly problem: string
 }
 
-/** Contents of a file, with everything that is wrong with it by itself. */
+/** Contents of a file, with all faults that do not depend on the network. */
 export interface NetworkFile {
   readonly objects: readonly FileObject[]
   readonly faults: readonly FileFault[]
@@ -54,7 +54,7 @@ export function readNetworkText(path: string): string {
   }
 }
 
-/** The tree of a YAML text, JSON among them. */
+/** Parses a YAML text, which may be JSON. */
 export function treeOf(text: string): {
   readonly tree: YamlTree | null
   readonly faults: readonly FileFault[]
@@ -65,7 +65,7 @@ export function treeOf(text: string): {
   return { tree: null, faults }
 }
 
-/** Never throws: what cannot be used is a fault. */
+/** Never throws: unusable content becomes a fault. */
 export function parseNetwork(text: string): NetworkFile {
   const { tree, faults } = treeOf(text)
   if (tree === null) return { objects: [], faults }
@@ -125,7 +125,7 @@ export class NetworkFileReader {
       return
     }
     if (tree.kind !== 'list') {
-      // A section that is there and holds nothing.
+      // An empty section.
       if (tree.kind === 'scalar' && tree.value === null) return
       this.fault(line, `${name}: expected a list of ${spoken(section.kind.plural)}`)
       return
@@ -141,7 +141,7 @@ export class NetworkFileReader {
     }
     const before = this.#faults.length
     for (const entry of tree.entries) this.#judgeEntry(section, entry)
-    // Whatever else is wrong could follow of that.
+    // Further faults could be consequences of these.
     if (this.#faults.length > before) return
     const fields = Object.fromEntries(
       tree.entries.map(({ key, value }) => [this.#named(section, key), jsonOfTree(value)]),
@@ -150,7 +150,7 @@ export class NetworkFileReader {
     this.take(section, fields, tree.line, lines)
   }
 
-  /** Judges an object as far as it can be judged alone. */
+  /** Checks an object without looking at other objects. */
   take(
     section: NetworkSection,
     fields: JsonObject,
@@ -228,7 +228,7 @@ export class NetworkFileReader {
   }
 }
 
-/** The fault of a field that is no part of a body; null: it has none. */
+/** Fault of a field that is not part of a request body; null if it has none. */
 export function extraFault(name: (typeof identityExtras)[number], value: Json): string | null {
   if (name !== 'isDefaultAdmin') return disabledFault(name, value)
   return typeof value === 'boolean' ? null : `${name}: expected true or false`
@@ -243,7 +243,7 @@ function portable(
   return usable.find(isCalled) ?? (all.some(isCalled) ? 'read-only' : null)
 }
 
-/** Objects of one name: which one was meant cannot be known. */
+/** Objects with the same name are ambiguous. */
 function doubles(objects: readonly FileObject[]): FileFault[] {
   const first = new Map<string, FileObject>()
   const faults: FileFault[] = []
@@ -259,7 +259,7 @@ function doubles(objects: readonly FileObject[]): FileFault[] {
   return faults
 }
 
-/** @throws {CommandFailure} exit 2, a line a fault. */
+/** @throws {CommandFailure} exit 2, one line for each fault. */
 export function mustBeFaultless(path: string, faults: readonly FileFault[]): void {
   if (faults.length === 0) return
   const shown = faults.slice(0, networkLimits.faultsMax)

@@ -33,7 +33,7 @@ function networkDocument({ objects }: LiveNetwork): Readonly<Record<string, unkn
   return document
 }
 
-/** Members that tell an object apart stand at its head. */
+/** Puts the members of the key of an object first. */
 function keyFirst({ key }: NetworkSection, fields: JsonObject): JsonObject {
   const own = key.filter((name) => Object.hasOwn(fields, name))
   return { ...Object.fromEntries(own.map((name) => [name, fields[name] ?? null])), ...fields }

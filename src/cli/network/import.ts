@@ -9,7 +9,8 @@ export interface ImportOptions extends Omit<ApplyOptions, 'file' | 'prune'> {
 }
 
 /**
- * Makes what the export of a stock command line says; what it does not tell stays as it is here.
+ * Applies the export of OpenZiti's command line. Fields that it does not contain keep their values
+ * here.
  */
 export async function importFile(path: string, options: ImportOptions): Promise<void> {
   const { tree, faults } = treeOf(readNetworkText(path))

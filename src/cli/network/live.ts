@@ -10,13 +10,13 @@ import { allSections, keyOf, labelOf, type NetworkObject, type NetworkSection } 
 /** An object that the network has. */
 export interface LiveObject extends NetworkObject {
   readonly id: string
-  /** Nothing may take it away: it came with the network, or is part of another one. */
+  /** It cannot be deleted: it came with the network, or is part of another object. */
   readonly isKept: boolean
-  /** It is as every network has it, and no file need say so. */
+  /** Every network has it in this form, so a file need not contain it. */
   readonly isUsual: boolean
 }
 
-/** All that a file can say of a network, as it is now. */
+/** The current content of a network, as far as a file can express it. */
 export interface LiveNetwork {
   readonly objects: readonly LiveObject[]
   /** The id of the record of a kind that has this name; undefined when there is none. */
@@ -39,7 +39,7 @@ export function tableOf(kind: string): string {
   return entitiesByName.get(kind)?.table ?? kind
 }
 
-/** Reads the whole network, a page at a time. */
+/** Reads the whole network, one page at a time. */
 export async function readNetwork(client: ApiClient): Promise<LiveNetwork> {
   const reader = new NetworkReader(client)
   for (const section of allSections()) await reader.read(section)
@@ -51,7 +51,7 @@ interface Found {
   readonly id: string
   readonly isKept: boolean
   readonly isUsual: boolean
-  /** Ids still in them. */
+  /** References are still ids. */
   readonly fields: JsonObject
 }
 
@@ -92,10 +92,10 @@ class NetworkReader {
     }
   }
 
-  /** Pages by id, so that records which come and go meanwhile move no others. */
+  /** Pages by id, so that created and deleted records do not shift the others. */
   async *#pages({ kind }: NetworkSection): AsyncGenerator<readonly Row[]> {
     for (let last = ''; ;) {
-      // The default auth policy came with the network, and may be changed like others.
+      // The default auth policy came with the network, but can be changed.
       const conditions = [
         ...(kind.id === 'authPolicy' ? [] : ['isSystem != true']),
         ...(last === '' ? [] : [`id > ${filterText(last)}`]),
@@ -117,7 +117,7 @@ class NetworkReader {
       const isKnown = this.#nameOf.has(`${table} ${row.id}`)
       this.#nameOf.set(`${table} ${row.id}`, String(row['name']))
       this.#idOf.set(`${table} ${String(row['name'])}`, row.id)
-      // An edge router is listed among the others as well.
+      // An edge router is also in the list of all routers.
       if (isKnown) return
     }
     const fields = portableOf(kind, row)
@@ -145,7 +145,7 @@ class NetworkReader {
     }
   }
 
-  /** One question an identity, and none where there is nothing that it could have been given. */
+  /** One request for each identity, and none if there can be no result. */
   async #readServiceConfigs(section: NetworkSection): Promise<void> {
     const has = (id: string): boolean => this.#found.some(({ section: { kind } }) => kind.id === id)
     if (!has('config') || !has('service')) return
@@ -179,7 +179,7 @@ class NetworkReader {
   }
 }
 
-/** Table or kind, and what stands behind it, which may hold blanks. */
+/** Table or kind, and the name behind it, which may contain spaces. */
 function split(key: string): [string, string] {
   const at = key.indexOf(' ')
   return [key.slice(0, at), key.slice(at + 1)]
@@ -187,10 +187,7 @@ function split(key: string): [string, string] {
 
 const seeds = new Map(seededConfigTypes.map((one) => [one.name, one]))
 
-/**
- * Fields of a config type of this name in a network that nobody has changed; null: none begins with
- * one.
- */
+/** Fields of a built-in config type of this name; null if there is none. */
 export function networkSeedOf({ kind }: NetworkSection, fields: JsonObject): JsonObject | null {
   const seed = kind.id === 'configType' ? seeds.get(String(fields['name'])) : undefined
   if (seed === undefined) return null
@@ -198,15 +195,12 @@ export function networkSeedOf({ kind }: NetworkSection, fields: JsonObject): Jso
   return canonical(kind, { name, target, schema })
 }
 
-/**
- * Whether an identity is one that a router makes of itself, which says nothing that its router does
- * not.
- */
+/** True for an identity that a router creates for itself: it contains nothing beyond its router. */
 export function isPlainRouter(fields: JsonObject): boolean {
   return fields['type'] === 'Router' && Object.keys(fields).length === 2
 }
 
-/** Objects in the order of their keys; those that nothing tells apart are counted. */
+/** Sorts objects by key. Terminators with the same key get a number. */
 export function numbered<T extends NetworkObject>(objects: readonly T[]): T[] {
   const counts = new Map<string, number>()
   const ordered = objects

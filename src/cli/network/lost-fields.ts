@@ -5,8 +5,8 @@ import type { NetworkSection } from './sections.ts'
 import { disabledFields } from './disabled-state.ts'
 
 /**
- * Fields that a network works out by itself, or hears from devices and routers: they are there
- * again without being carried over. Every other field that cannot be carried over is a loss.
+ * Fields that a network derives, or receives from devices and routers: they need not be carried
+ * over. Every other field that cannot be carried over is a loss.
  */
 const regained: Readonly<Record<string, readonly string[]>> = {
   externalJwtSigner: ['commonName', 'fingerprint', 'notBefore', 'notAfter'],
@@ -47,7 +47,7 @@ const regained: Readonly<Record<string, readonly string[]>> = {
 }
 
 const enrollRouters = 'enroll these routers again'
-/** Remedies of losses; others have none but a look at the objects. */
+/** Remedies for losses; for others, the operator has to look at the objects. */
 const remedies: Readonly<Record<string, string>> = {
   'ca isVerified': 'verify them with: flotilla ca verify',
   'edgeRouter isVerified': enrollRouters,
@@ -62,15 +62,15 @@ const NAMES_MAX = 5
 
 type Kinded = Pick<NetworkSection, 'kind'>
 
-/** Counts what an export says and an import cannot carry over. */
+/** Counts the fields of an export that an import cannot carry over. */
 export class LostFields {
   /** Names of objects by section and field. */
   readonly #lost = new Map<string, { readonly names: string[]; readonly remedy: string }>()
   readonly #unknown = new Map<string, number>()
 
   /**
-   * Takes note of a field that is no part of a network file.
-   * @param sectionName as the export calls it.
+   * Records a field that a network file does not have.
+   * @param sectionName as the export names it.
    */
   add({ kind }: Kinded, sectionName: string, item: JsonObject, key: string): void {
     const value = item[key] ?? null
@@ -89,7 +89,7 @@ export class LostFields {
     this.#lost.set(at, found)
   }
 
-  /** A sentence for each field. */
+  /** One sentence for each field. */
   notes(): string[] {
     const lost = [...this.#lost].map(([at, { names, remedy }]) => {
       const more = names.length > NAMES_MAX ? ` and ${names.length - NAMES_MAX} more` : ''
@@ -101,7 +101,7 @@ export class LostFields {
   }
 }
 
-/** Says nothing, whatever the field is. */
+/** True for a value that carries no information in any field. */
 function isEmpty(value: Json): boolean {
   if (value === null || value === '' || value === false) return true
   if (Array.isArray(value)) return value.length === 0

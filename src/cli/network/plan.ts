@@ -10,14 +10,14 @@ import type { NetworkObject } from './sections.ts'
 /** One field that differs. */
 export interface FieldChange {
   readonly field: string
-  /** null: it is not set. */
+  /** null: not set. */
   readonly from: Json
   readonly to: Json
 }
 
 export type Step =
   | { readonly verb: 'create'; readonly wanted: FileObject }
-  /** Its router makes it; what it differs in is seen when it is there. */
+  /** Its router creates it; differences are known only afterwards. */
   | { readonly verb: 'adopt'; readonly wanted: FileObject }
   | {
       readonly verb: 'update'
@@ -30,14 +30,14 @@ export type Step =
 type Writing = Exclude<Step, { readonly verb: 'delete' }>
 
 export interface Plan {
-  /** Steps in the order in which they are carried out. */
+  /** Steps in the order of their execution. */
   readonly steps: readonly Step[]
   readonly faults: readonly FileFault[]
 }
 
 /**
- * Plan that brings a network to what a file says.
- * @param isPruned what the file does not name is deleted.
+ * Plans the steps that make a network match a file.
+ * @param isPruned true: deletes objects that the file does not contain.
  */
 export function planOf(objects: readonly FileObject[], live: LiveNetwork, isPruned: boolean): Plan {
   const all = isPruned ? [...objects, ...unsaid(objects, live)] : objects
@@ -45,8 +45,8 @@ export function planOf(objects: readonly FileObject[], live: LiveNetwork, isPrun
 }
 
 /**
- * Objects that a network begins with and a file does not name: it says that nobody has changed
- * them.
+ * Built-in objects that a file does not contain, with their original fields: leaving one out means
+ * that it is unchanged.
  */
 function unsaid(objects: readonly FileObject[], live: LiveNetwork): FileObject[] {
   const named = new Set(objects.map(keyIn))
@@ -116,13 +116,13 @@ class Planner {
     return isPlainRouter(wanted.fields) ? [] : [{ verb: 'adopt', wanted }]
   }
 
-  /** The router of the file that makes this identity. */
+  /** The router in the file that creates this identity. */
   #tunneler({ fields }: FileObject): FileObject | undefined {
     const router = this.#fileByName.get(nameKey('edgeRouter', String(fields['name'])))
     return router?.fields['isTunnelerEnabled'] === true ? router : undefined
   }
 
-  /** Refuses to change what is set when a record is made. */
+  /** Refuses to change a field that can only be set at creation. */
   #judgeFixed(wanted: FileObject, changes: readonly FieldChange[]): void {
     for (const field of portableFields(wanted.section.kind)) {
       const change = changes.find((one) => one.field === fileName(field))
@@ -164,7 +164,7 @@ class Planner {
   }
 
   /**
-   * One config of a type for each service of an identity: a second one would take the place of the
+   * An identity has at most one config of a type for each service: a second one would replace the
    * first.
    */
   #judgeServiceConfigs(): void {
@@ -189,7 +189,7 @@ class Planner {
     return String((inFile ?? live)?.fields['configType'])
   }
 
-  /** Steps with those first that are named; what stays in a circle is a fault. */
+  /** Orders referenced objects first; a remaining cycle is a fault. */
   #ordered(steps: readonly Writing[]): readonly Step[] {
     const made = new Map<string, Writing>()
     const routers = new Map<string, Writing>()
@@ -221,7 +221,7 @@ class Planner {
     }
   }
 
-  /** Deletions, those that name others first. */
+  /** Orders deletions so that referring objects come first. */
   #pruned(): readonly Step[] {
     const wanted = new Set(this.#objects.map(keyIn))
     const steps = this.#live.objects
@@ -234,7 +234,7 @@ class Planner {
     }
     const needed = ({ live }: (typeof steps)[number]): (typeof steps)[number][] =>
       holders.get(nameKey(live.section.kind.id, String(live.fields['name']))) ?? []
-    // The API says which one is held where they name each other in a circle.
+    // In a cycle, the API reports which object is still referenced.
     return inOrder(steps, needed, () => undefined)
   }
 
@@ -244,7 +244,10 @@ class Planner {
   }
 }
 
-/** Each after those that it needs; those that need each other are told as a circle. */
+/**
+ * Orders each step after the steps that it depends on, and reports steps that depend on each other
+ * as a cycle.
+ */
 function inOrder<T>(
   steps: readonly T[],
   needed: (step: T) => readonly T[],
@@ -268,7 +271,7 @@ function inOrder<T>(
   return ordered
 }
 
-/** Keys of the records that an object names. */
+/** Keys of the objects that an object refers to. */
 function namesIn({ section, fields }: NetworkObject): readonly string[] {
   const named: string[] = []
   translated(section.kind, fields, (to, word) => {

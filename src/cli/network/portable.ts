@@ -11,25 +11,24 @@ import { entityOf, type Kind } from '../records/kinds.ts'
 import { memberAt, type Row, withMember } from '../records/names.ts'
 import { disabledOf, normalDisabled } from './disabled-state.ts'
 
-/** Name that a file has for a field. */
+/** Name of a field in the file. */
 export function fileName({ name, alias }: KindField): string {
   return alias ?? name
 }
 
-/** The fields that make up a record: those that can be set, and are shown again. */
+/** The fields of a record in the file: those that can be both set and read. */
 export function portableFields(kind: Kind): readonly KindField[] {
   return kind.fields.filter(({ settable, isSecret, isShown, field, name }) => {
     if (settable === 'never' || isSecret) return false
     if (name === kind.idFrom) return true
-    // A wish that is said once, when a record is made: its detail has something else under the
-    // name.
+    // Only set at creation: the detail has another value under this name.
     const isWish =
       field?.computed !== null && field?.computed !== undefined && settable === 'create'
     return isShown && (!isWish || field.computed?.from === 'field')
   })
 }
 
-/** Fields that a row has of its record, ids still in them. */
+/** Fields of the record from an API row; references are still ids. */
 export function portableOf(kind: Kind, row: Row): JsonObject {
   const fields: Record<string, Json> = {}
   for (const field of portableFields(kind)) {
@@ -44,13 +43,13 @@ export function portableOf(kind: Kind, row: Row): JsonObject {
   }
 }
 
-/** A record that is shown in place of its id. */
+/** Replaces an embedded record with its id or name. */
 function plainValue({ reference }: KindField, value: Json | undefined): Json | undefined {
   if (!isObject(value) || !('entity' in value && 'id' in value)) return value
   return reference === null ? value['name'] : value['id']
 }
 
-/** Whether a value goes without saying. */
+/** True for a default value, which the file leaves out. */
 function isUsual(
   kind: Kind,
   { name, field, isRequired }: KindField,
@@ -65,7 +64,7 @@ function isUsual(
   return (Array.isArray(value) || isObject(value)) && Object.keys(value).length === 0
 }
 
-/** Members in one order at every depth, so that equal networks give equal files. */
+/** Sorts members at every depth, so that equal networks yield equal files. */
 function sorted(value: Json): Json {
   if (Array.isArray(value)) return (value as readonly Json[]).map(sorted)
   if (!isObject(value)) return value
@@ -73,10 +72,7 @@ function sorted(value: Json): Json {
   return Object.fromEntries(names.map((name) => [name, sorted(value[name] ?? null)]))
 }
 
-/**
- * The body of a record, as the API takes it, of its fields in the file. References are not looked
- * at.
- */
+/** Request body of a record, from its fields in the file. References are not resolved. */
 export function bodyOf(kind: Kind, fields: JsonObject): JsonObject {
   const body: Record<string, Json> = {}
   for (const field of portableFields(kind)) {
@@ -87,10 +83,9 @@ export function bodyOf(kind: Kind, fields: JsonObject): JsonObject {
 }
 
 /**
- * The same object in the form that the API would give it: sorted, completed, without what goes
- * without saying.
- * @throws {Problem} COULD_NOT_VALIDATE for what the API would refuse without looking at other
- * records.
+ * Normalizes an object to the form of the API: sorted, completed, without default values.
+ * @throws {Problem} COULD_NOT_VALIDATE for content that the API would refuse without looking at
+ * other records.
  */
 export function canonical(kind: Kind, fields: JsonObject): JsonObject {
   const entity = entityOf(kind)
@@ -104,7 +99,7 @@ export function canonical(kind: Kind, fields: JsonObject): JsonObject {
   for (const field of portableFields(kind)) {
     const { name } = field
     const isStored = Object.hasOwn(normal, name) && entity.fields[name]?.computed === null
-    // The policy that every network begins with goes without saying, by its name as by its id.
+    // The initial policy of every network is a default value, by name and by id.
     if (field.reference?.to === 'authPolicy' && body[name] === 'Default') continue
     const value = ownForm(kind, name, (isStored ? normal[name] : body[name]) ?? null)
     if (!isUsual(kind, field, value)) result[fileName(field)] = sorted(value)
@@ -114,7 +109,7 @@ export function canonical(kind: Kind, fields: JsonObject): JsonObject {
   return { ...result, ...normalDisabled(fields) }
 }
 
-/** Forms that descriptors do not know of. */
+/** Fields that descriptors do not describe. */
 function ownForm(kind: Kind, name: string, value: Json): Json {
   if (value === null) return null
   if (name === 'certPem') return onlyCertificate(String(value))
@@ -128,16 +123,16 @@ function onlyCertificate(pem: string): string {
     const [block] = pemBlocks(pem, 1)
     return block === undefined ? pem : parseCertificate(block.der).pem
   } catch (error) {
-    // The API says what is wrong with it.
+    // The API reports the fault.
     if (error instanceof CertificateError || error instanceof RangeError) return pem
     throw error
   }
 }
 
-/** Translates a word that names a record of the kind `to`. */
+/** Translates the name or id of a record of the kind `to`. */
 export type Translate = (to: string, word: string, path: string) => string
 
-/** The object with every reference translated: names to ids, or ids to names. */
+/** Translates every reference of an object: names to ids, or ids to names. */
 export function translated(kind: Kind, fields: JsonObject, translate: Translate): JsonObject {
   let result: JsonObject = { ...fields }
   for (const field of portableFields(kind)) {

@@ -7,7 +7,7 @@ import { type LiveNetwork, tableOf } from './live.ts'
 import type { Step } from './plan.ts'
 import { bodyOf, translated } from './portable.ts'
 
-/** Kinds whose steps a preview takes; an edge router is not created by one. */
+/** Kinds that a preview supports; it cannot create an edge router. */
 const previewed: ReadonlySet<string> = new Set([
   'identity',
   'service',
@@ -18,17 +18,17 @@ const previewed: ReadonlySet<string> = new Set([
   'edgeRouter',
 ])
 
-/** Stands for a record that a preview does not have, until it is taken out. */
+/** Placeholder for a record that a preview does not have, until it is removed. */
 const ABSENT = '\u0000'
 
-/** The changes of a plan as a preview takes them. */
+/** The changes of a plan in the format of a preview. */
 export interface PreviewOfSteps {
   readonly changes: readonly PreviewChange[]
-  /** Steps that are no part of it. */
+  /** Number of steps that the preview leaves out. */
   readonly leftOut: number
 }
 
-/** Steps that decide on access; what they name that is made by other steps is left out of them. */
+/** Steps that affect access. References to records that other steps create are left out. */
 export function previewOfSteps(steps: readonly Step[], live: LiveNetwork): PreviewOfSteps {
   const made = new Map<string, string>()
   const changes: PreviewChange[] = []
@@ -56,12 +56,12 @@ export function previewOfSteps(steps: readonly Step[], live: LiveNetwork): Previ
   return { changes, leftOut: steps.length - changes.length }
 }
 
-/** An identity of a router is made by its router alone. */
+/** Only a router creates its identity. */
 function createdAs({ id }: Kind, body: JsonObject): JsonObject {
   return id === 'identity' && body['type'] === undefined ? { ...body, type: 'Device' } : body
 }
 
-/** The object without what names an absent record. */
+/** The object without references to absent records. */
 function present(fields: JsonObject): JsonObject {
   const isAbsent = (value: Json): boolean => value === ABSENT || value === `@${ABSENT}`
   const kept: [string, Json][] = []

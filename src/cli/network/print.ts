@@ -8,7 +8,7 @@ const VALUE_CHARACTERS_MAX = 100
 const signs = { create: '+', adopt: '~', update: '~', delete: '-' } as const
 const done = { create: 'created', adopt: 'updated', update: 'updated', delete: 'deleted' } as const
 
-/** A difference, a step a line, with the fields of those that change. */
+/** A difference: one line for each step, and the fields of changed objects. */
 export function differenceText(steps: readonly Step[]): string {
   return steps.map(stepText).join('\n')
 }
@@ -44,7 +44,7 @@ export function printDone(step: Step): void {
   printLine(`${done[step.verb]} ${labelOf(step)}`)
 }
 
-/** @param isDone false: it would be done. */
+/** @param isDone false for a dry run. */
 export function printSteps(steps: readonly Step[], isDone: boolean, access?: unknown): void {
   printJson({
     isDone,

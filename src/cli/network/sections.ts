@@ -11,7 +11,7 @@ export const networkLimits = {
   faultsMax: 100,
 } as const
 
-/** The form of the file that this program writes. */
+/** The version of the format that this program writes. */
 export const FORM_VERSION = 1
 
 /** The records of one kind in a file that describes a network. */
@@ -19,7 +19,7 @@ export interface NetworkSection {
   /** Its key in the file: `servicePolicies`. */
   readonly name: string
   readonly kind: Kind
-  /** The fields that tell its objects apart, as the file calls them. */
+  /** Fields that identify an object of the section, as the file names them. */
   readonly key: readonly string[]
 }
 
@@ -30,7 +30,7 @@ function section(id: string, key: readonly string[] = byName): NetworkSection {
 }
 
 /**
- * Configs that an identity gets of services in place of their own: no kind of the API by itself.
+ * Configs that an identity uses in place of a service's configs: not a separate kind of the API.
  */
 const serviceConfigs: Kind = {
   id: 'serviceConfig',
@@ -47,9 +47,8 @@ const serviceConfigs: Kind = {
 let made: readonly NetworkSection[] | null = null
 
 /**
- * Sections of a network file, in their order: what others name comes first. Credentials,
- * enrollments, sessions and revocations are no part of it, as they are secrets or pass by
- * themselves.
+ * Sections of a network file, in order: referenced objects come first. Credentials, enrollments,
+ * sessions and revocations are left out, because they are secret or temporary.
  */
 export function allSections(): readonly NetworkSection[] {
   made ??= [
@@ -73,10 +72,10 @@ export function allSections(): readonly NetworkSection[] {
   return made
 }
 
-/** Fields of identities that are read elsewhere than they are written. */
+/** Fields of identities that are read in another place than they are written. */
 export const identityExtras = ['isDefaultAdmin', ...disabledFields] as const
 
-/** One object of a network: its fields as the file has them, records by their names. */
+/** One object of a network: its fields as in the file, with names as references. */
 export interface NetworkObject {
   readonly section: NetworkSection
   /** Unique in its section. */
@@ -86,10 +85,10 @@ export interface NetworkObject {
   readonly fields: JsonObject
 }
 
-/** The default administrator is the same one in every network, whatever it is called. */
+/** Key of the default administrator, which may have another name in each network. */
 const DEFAULT_ADMIN = '(default administrator)'
 
-/** Key that tells an object apart from the others of its section. */
+/** Key that identifies an object within its section. */
 export function keyOf({ key, kind }: NetworkSection, fields: JsonObject): string {
   if (kind.id === 'identity' && fields['isDefaultAdmin'] === true) return DEFAULT_ADMIN
   return key.map((name) => String(fields[name] ?? '')).join(' ')

@@ -11,15 +11,18 @@ import { type LiveNetwork, networkSeedOf } from './live.ts'
 import { fileName, portableFields } from './portable.ts'
 import { allSections, identityExtras, type NetworkSection } from './sections.ts'
 
-/** Contents of another network's export, and what of it has no place in a network of ours. */
+/** Contents of an OpenZiti export, and the fields that Flotilla does not have. */
 export interface StockExport extends NetworkFile {
-  /** Sentences for whoever imports it. */
+  /** Notes for the person who imports the file. */
   readonly notes: readonly string[]
-  /** Service policies that may have had posture checks, which that export does not tell. */
+  /**
+   * Number of service policies that may have had posture checks, which that export does not
+   * contain.
+   */
   readonly policiesInDoubt: number
 }
 
-/** Sections that are called differently there; all others have our names. */
+/** Sections with another name in the export; all others have the same name. */
 const otherNames: Readonly<Record<string, string>> = { certificateAuthorities: 'cas' }
 
 function nameInExport({ name }: NetworkSection): string {
@@ -41,7 +44,7 @@ const sectionNames = [
   'postureChecks',
 ]
 
-/** Reads an export of the stock command line (`ziti ops export`), JSON or YAML. Never throws. */
+/** Reads an export of OpenZiti's command line (`ziti ops export`), JSON or YAML. Never throws. */
 export function readStockExport(tree: YamlTree): StockExport {
   const reader = new StockReader()
   reader.readTop(tree)
@@ -102,7 +105,7 @@ class StockReader {
     const lines = new Map(tree.entries.map(({ key, line }) => [fileKey(section, key), line]))
     const before = this.#faults
     for (const { key, line } of tree.entries) this.#judgeExtra(section, item, key, line)
-    // It would be taken for one that is enabled.
+    // An item with a fault could be read as enabled.
     if (this.#faults > before) return
     this.#reader.take(section, this.#fieldsOf(section, item), tree.line, lines)
   }
@@ -151,7 +154,7 @@ class StockReader {
   }
 }
 
-/** References are names behind an `@` there. */
+/** In the export, references are names with a leading `@`. */
 function withoutSign(value: Json): Json {
   if (Array.isArray(value)) return (value as readonly Json[]).map(withoutSign)
   return typeof value === 'string' && value.startsWith('@') ? value.slice(1) : value
@@ -171,7 +174,7 @@ function fileKey({ kind }: NetworkSection, key: string): string {
   return field === undefined ? key : fileName(field)
 }
 
-/** Why an object has no place here, as what it is one of; null: it has one. */
+/** Reason why an object is left out, as the kind of object; null if it is not. */
 function leftOut(section: NetworkSection, item: JsonObject): string | null {
   const { name, isDefaultAdmin, semantic, identityRoles, edgeRouterRoles } = item
   switch (section.kind.id) {
@@ -192,8 +195,9 @@ function leftOut(section: NetworkSection, item: JsonObject): string | null {
 }
 
 /**
- * Completes objects of that export: what it does not tell of one stays as it is here.
- * @returns the objects with the fields that the network has of them already.
+ * Completes objects of that export: fields that it does not contain keep the values of this
+ * network.
+ * @returns the objects with the fields that the network already has.
  */
 export function overLive(objects: readonly FileObject[], live: LiveNetwork): FileObject[] {
   const byKey = new Map(live.objects.map((one) => [`${one.section.name} ${one.key}`, one]))

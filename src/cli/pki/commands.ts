@@ -37,13 +37,13 @@ import { printJson, printLine, printNote } from '../terminal/output.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
-/** The cluster has to agree on another issuing authority. */
+/** The cluster has to commit the new issuing authority. */
 const INSTALL_TIMEOUT_MS = 30_000
 
-/** Days of a certificate that only has to last until its controller runs again. */
+/** Days of a certificate that is needed only until its controller runs again. */
 const ROOT_SIGNED_DAYS = 7
 
-/** Options of verbs that any controller may be asked for. */
+/** Options of verbs that can use any controller. */
 type AskedOptions = ConnectionOptions & { readonly json?: boolean }
 
 interface PkiOptions {
@@ -52,8 +52,8 @@ interface PkiOptions {
 }
 
 /**
- * Renews the certificate of a controller, of the one on this host also when it is not running, or
- * signs one of another member anew.
+ * Renews the certificate of a controller, or signs a new one for another member. The controller on
+ * this host need not be running.
  */
 export async function renew(
   options: AskedOptions & {
@@ -97,10 +97,10 @@ export async function renew(
 }
 
 /**
- * For a controller that cannot start because its certificate has expired, when no other member runs
- * either. The leaf comes from an authority that is made for it and forgotten, under the name of the
- * cluster's: so the controller knows it for one of its own, and exchanges it for one of the
- * authority in force as soon as it runs.
+ * For a controller that cannot start because its certificate has expired, while no other member
+ * runs. The leaf is signed by a temporary authority that has the name of the cluster's authority,
+ * so the controller accepts the leaf as a certificate of its cluster. It replaces the leaf with one
+ * from the current authority as soon as it runs.
  */
 async function renewByRoot(options: PkiOptions, rootKey: string): Promise<void> {
   const config = loadConfigOrFail(options.config)
@@ -144,7 +144,7 @@ async function renewByRoot(options: PkiOptions, rootKey: string): Promise<void> 
   printLine(`remove ${rootKey} from this host again`)
 }
 
-/** Has a controller read its files again. */
+/** Makes a controller reload its certificate files. */
 export async function reload(options: AskedOptions): Promise<void> {
   printLeaf(options, (await ask(options, 'reload')) as CertificatesInForce)
 }
@@ -165,7 +165,7 @@ function printLeaf({ json }: AskedOptions, view: CertificatesInForce): void {
 }
 
 /**
- * Hands another issuing authority to the cluster: one made here under the root, or one that its
+ * Gives the cluster a new issuing authority: one created here under the root, or one that the
  * operator has had signed.
  */
 export async function renewIssuing(
@@ -263,12 +263,11 @@ function readSecret(path: string): string {
   return text
 }
 
-/** @throws {CertificateError} when the key is of none of them. */
+/** @throws {CertificateError} when the key belongs to none of the roots. */
 function rootOf(caPath: string, keyPath: string, keyPem: string): Certificate {
   const key = parsePrivateKey(keyPem)
   const anchors = readCertificates(caPath, BUNDLE_CERTIFICATES_MAX)
-  // The certificate of a root that lasts longest, where it has several, lets the new authority last
-  // longest.
+  // The new authority lasts longest under the root certificate that lasts longest.
   const [root] = anchors
     .filter(({ isAuthority, native }) => isAuthority && native.checkPrivateKey(key))
     .sort((a, b) => b.notAfterMs - a.notAfterMs)
@@ -291,7 +290,7 @@ export async function issue(
   },
 ): Promise<void> {
   const keyPath = options.key ?? `${options.out}.key`
-  // Judged before a key is written for nothing.
+  // Checked before a key is written in vain.
   const privateKeyPem = await explained(() =>
     existsSync(keyPath) ? readSecretFile(keyPath).text : generatePrivateKeyPem(),
   )
@@ -317,7 +316,10 @@ export async function issue(
   printLine('it is not renewed automatically; issue a new one in time')
 }
 
-/** Files and certificates that are not good are the operator's to mend: one line, no stack. */
+/**
+ * The operator must correct invalid files and certificates, so the failure is one line without a
+ * stack.
+ */
 export async function explained<T>(step: () => T | Promise<T>): Promise<T> {
   try {
     return await step()
@@ -330,7 +332,7 @@ export async function explained<T>(step: () => T | Promise<T>): Promise<T> {
   }
 }
 
-/** The operations of the fabric API that these verbs ask for. */
+/** Operations of the fabric API that these verbs use. */
 const operations = {
   certificates: ['GET', 'certificates'],
   renew: ['POST', 'renew'],

@@ -30,8 +30,8 @@ interface InspectOptions {
 }
 
 /**
- * A certificate, and where it was found: a file's path, or `cluster` for what a running controller
- * tells.
+ * A certificate and its source: the path of a file, or `cluster` for one that a running controller
+ * reports.
  */
 interface Found extends InspectedCertificate {
   readonly file: string
@@ -84,7 +84,7 @@ function inspectFiles(
       if (cert !== null) found.push(...inLeafOrder(cert, read(cert), own, nowMs))
       if (cert !== null && key !== null && existsSync(key)) readSigner({ cert, key }, own, nowMs)
       for (const { cert: path } of config.serverCertificates) {
-        // Not there yet, or half written: the running controller tells that it is not in use.
+        // Missing or partly written: the running controller reports that it is not in use.
         if (existsSync(path)) found.push(...inLeafOrder(path, read(path), [], nowMs))
       }
     }
@@ -104,7 +104,7 @@ function isSelfSigned({ isAuthority, native }: Certificate): boolean {
   return isAuthority && native.checkIssued(native)
 }
 
-/** A bundle of authorities is a list, anything else a leaf with what stands above it. */
+/** A bundle of authorities is a list; another file contains a leaf with its issuers. */
 function inLeafOrder(
   file: string,
   chain: readonly [Certificate, ...Certificate[]],
@@ -114,7 +114,7 @@ function inLeafOrder(
   return inspectChain(chain, anchors, nowMs).map((one) => ({ ...one, file }))
 }
 
-/** Anchors that no chain shown before has led to. */
+/** Anchors that no chain above led to. */
 function others(
   file: string,
   certificates: readonly Certificate[],
@@ -129,7 +129,7 @@ function others(
 
 const IN_FORCE = { method: 'GET', path: '/fabric/v1/pki/certificates' } as const
 
-/** @returns null when it does not run: the files tell what there is. */
+/** @returns null when the controller does not run: then only the files are shown. */
 async function askRunning(config: ControllerConfig): Promise<CertificatesInForce | null> {
   try {
     return (await askController(config.data, IN_FORCE)) as CertificatesInForce
@@ -141,8 +141,8 @@ async function askRunning(config: ControllerConfig): Promise<CertificatesInForce
 }
 
 /**
- * The authority that the cluster signs with, where no file has it: the leaf may come from
- * elsewhere, or from a former one.
+ * The authority that the cluster signs with, if no file contains it: the leaf may come from another
+ * or an earlier authority.
  */
 function inspectRunning(
   { issuingPem }: CertificatesInForce,

@@ -7,7 +7,7 @@ import { integerBetween } from '../terminal/typed-number.ts'
 
 const CONFIG_HELP = 'configuration of a running controller on this host'
 
-/** The `pki` verbs. What they do is loaded when needed. */
+/** The `pki` verbs. Their code is loaded when one of them runs. */
 export function addPki(program: Command): void {
   const pki = program
     .command('pki')

@@ -17,7 +17,8 @@ import { printJson, printLine } from '../terminal/output.ts'
 import { explained } from './commands.ts'
 
 /**
- * Makes the key of a controller, unless it is there, and what its operator's authority is to sign.
+ * Creates the key of a controller, unless it exists, and the signing request for the operator's
+ * authority.
  */
 export async function request(options: {
   readonly config: string
@@ -48,7 +49,10 @@ export async function request(options: {
   printLine(`have it signed, then put the certificate with its intermediates into ${identity.cert}`)
 }
 
-/** Whether the configuration takes it: no wildcard, as members and clients dial hosts. */
+/**
+ * True if the configuration accepts the host. A wildcard is refused, because members and clients
+ * dial hosts.
+ */
 function isDialable(host: string): boolean {
   return parseHostPort(formatHostPort({ host, port: 1 })) !== null
 }

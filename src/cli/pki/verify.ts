@@ -35,8 +35,8 @@ import { isoTime } from '../../lib/text/shown-time.ts'
 const PROBE_MS = 60 * 60 * 1000
 
 /**
- * `pki verify`: what a controller will prove itself with, judged as its peers, routers and clients
- * will; nothing is changed.
+ * `pki verify` checks the credentials of a controller as its peers, routers and clients will;
+ * nothing is changed.
  * @throws {CommandFailure} exit 2 for the configuration, 1 with a sentence for each fault.
  */
 export async function verify(options: {
@@ -113,7 +113,7 @@ class Verification {
     return `by the controller itself where the cluster issued it, else by its issuer, from ${from} on`
   }
 
-  /** The key is given for the bootstrap alone, and is to be taken away afterwards. */
+  /** The key is needed only for the bootstrap; the operator should remove it afterwards. */
   async #verifySigner(): Promise<void> {
     const { ca, signer } = this.#config.identity
     const { cert, key } = signer
@@ -136,9 +136,7 @@ class Verification {
     }
   }
 
-  /**
-   * One is signed for nobody, and judged as that of a router would be: by its names, and by TLS.
-   */
+  /** Signs a test certificate, and checks it like that of a router: by its names, and by TLS. */
   async #issueByWay(
     authority: { readonly certificatePem: string; readonly privateKeyPem: string },
     anchors: readonly [Certificate, ...Certificate[]],
@@ -193,7 +191,7 @@ function nameOf({ commonName, native }: Certificate): string {
   return commonName ?? native.serialNumber
 }
 
-/** Whether the public authorities that come with Node vouch for it. */
+/** True if the chain leads to one of the public authorities that come with Node. */
 function isOfPublicAuthority(
   chain: readonly [Certificate, ...Certificate[]],
   nowMs: number,

@@ -16,7 +16,7 @@ const ONLINE_MS_MAX = 30_000
 const ANSWER_MS_MAX = 5_000
 const POLL_MS = 250
 const PAGE_BYTES_MAX = 64 * 1024
-/** Tells records of the demo from those of a user with the same name, which stay. */
+/** Marks records of the demo. Records of a user with the same name stay. */
 const MADE_BY = 'flotilla demo'
 /** Names, at the service of the demo, the router whose `isTunnelerEnabled` it has set. */
 const TUNNEL_TAG = 'enabledTunnelOf'
@@ -24,9 +24,9 @@ const TUNNEL_TAG = 'enabledTunnelOf'
 type Row = Readonly<Record<string, unknown>>
 
 /**
- * `demo`: a page on a port that no policy opens, fetched through the routers of a quickstart. It
- * makes a service, a terminator at the last router and the policies, fetches the page at the first
- * router, prints the way it took, and removes what it made.
+ * `demo` fetches a page on a port that no policy opens through the routers of a quickstart. It
+ * creates a service, a terminator at the last router and the policies, fetches the page at the
+ * first router, prints its path, and removes everything it created.
  * @throws {CommandFailure}
  */
 export async function demo(options: {
@@ -70,7 +70,7 @@ interface OnlineRouter {
   readonly plan: RouterPlan
 }
 
-/** The first router and the last one, which are one when there is one. */
+/** The first and the last router, which may be the same. */
 async function bothOnline(
   admin: DemoRecords,
   plans: readonly RouterPlan[],
@@ -95,7 +95,7 @@ async function bothOnline(
   }
 }
 
-/** Everything the demo keeps at the controllers: one service and what names it. */
+/** Records of the demo at the controllers: one service and the records that refer to it. */
 class DemoRecords {
   readonly #options: ApiClientOptions
   readonly #client: ApiClient
@@ -113,12 +113,12 @@ class DemoRecords {
   async make(entryId: string, hostId: string, address: string): Promise<void> {
     await this.remove()
     const hadTunnel = await this.#hasTunnel(entryId)
-    // The service remembers it, so that the next run puts back what one that was killed has set.
+    // Stored at the service, so that the next run can undo the change of a killed one.
     const tags = hadTunnel ? {} : { [TUNNEL_TAG]: entryId }
     const named = { name: DEMO_SERVICE, encryptionRequired: false }
     const service = await this.#create('services', named, tags)
     const only = { semantic: 'AnyOf', serviceRoles: [`@${service}`] }
-    // The router that is entered dials as its own identity.
+    // The first router dials as its own identity.
     if (!hadTunnel) await this.#setTunnel(entryId, true)
     await this.#create('service-policies', {
       ...only,
@@ -139,7 +139,7 @@ class DemoRecords {
     })
   }
 
-  /** Terminators go with their service, and a router is as it was before. */
+  /** Deleting the service deletes its terminators, and the router gets its earlier setting. */
   async remove(): Promise<void> {
     const kinds = ['service-policies', 'service-edge-router-policies', 'services']
     for (const kind of kinds) {
@@ -153,7 +153,7 @@ class DemoRecords {
     }
   }
 
-  /** A table of the open circuits. Each controller lists those that it has created. */
+  /** A table of the open circuits. Each controller lists those that it created. */
   async circuits(): Promise<string> {
     const lists = this.#options.controllers.map(async (controller) => {
       const client = new ApiClient({ ...this.#options, controllers: [controller] })
@@ -173,7 +173,7 @@ class DemoRecords {
     return (data as Row)['isTunnelerEnabled'] === true
   }
 
-  /** A router that is gone meanwhile has nothing to be put back. */
+  /** A deleted router has no setting to restore. */
   async #setTunnel(routerId: string, isTunnelerEnabled: boolean): Promise<void> {
     const rows = await this.#list('edge-routers', `id = "${routerId}"`)
     if (rows.length === 0) return
@@ -204,7 +204,7 @@ async function servePage(): Promise<Server> {
   return server
 }
 
-/** Routers learn of the terminator, and of the link between them, a moment later. */
+/** Routers learn about the terminator and the link between them a moment later. */
 async function fetched(url: string, agent: Agent): Promise<string> {
   const endMs = performance.now() + ONLINE_MS_MAX
   for (;;) {

@@ -7,8 +7,8 @@ import type { ControllerPlan, ProcessPlan } from './plan.ts'
 const ANSWER_MS_MAX = 5000
 
 /**
- * The notice of a controller or router that has ended. A start brings one back that was stopped or
- * has failed; one that was removed ends as often as it is started.
+ * Message for a controller or router that has exited. A stopped or failed one can be started again;
+ * a removed one would exit again.
  */
 export async function linesOfEnd(
   { id, program: kind, dataFolder, logPath, configPath }: ProcessPlan,
@@ -25,7 +25,7 @@ export async function linesOfEnd(
   return [`${id} ${how}; its log is ${logPath}. To start it again:`, `  ${command}`]
 }
 
-/** One of the others that run knows of no such member; those that lag behind may still do. */
+/** A running member does not list it; members that lag behind may still do. */
 async function wasRemoved(id: string, others: readonly ControllerPlan[]): Promise<boolean> {
   const listing = requestOf('list', {}, ANSWER_MS_MAX)
   for (const { dataFolder } of others) {
@@ -33,7 +33,7 @@ async function wasRemoved(id: string, others: readonly ControllerPlan[]): Promis
       const members = await askController(dataFolder, listing)
       if (!(members as readonly ListedMember[]).some((member) => member.id === id)) return true
     } catch {
-      // It does not run, or is about to end as well: the next one is asked.
+      // This one does not run, or is about to exit as well: try the next one.
     }
   }
   return false

@@ -18,7 +18,8 @@ const ADMIN_NAME = 'admin'
 const TICKET_LIFETIME_MS = 10 * 60 * 1000
 
 /**
- * Forms as `cluster init` does, which is safe to repeat; its admin.json stays until all is there.
+ * Forms like `cluster init`, which is safe to repeat; its admin.json stays until everything is
+ * written.
  */
 export async function formFirst(controller: ControllerPlan): Promise<void> {
   const trustDomain = `quickstart-${randomBytes(4).toString('hex')}.flotilla.internal`
@@ -26,7 +27,7 @@ export async function formFirst(controller: ControllerPlan): Promise<void> {
 }
 
 /**
- * Joins as `cluster join` does, which is safe to repeat, by a ticket of the first controller, which
+ * Joins like `cluster join`, which is safe to repeat, with a ticket of the first controller, which
  * leads.
  * @throws {CommandFailure}
  */
@@ -38,14 +39,17 @@ export async function joinNext(controller: ControllerPlan, first: ControllerPlan
   await layDownJoin(planned, ticket, text, new CheckList(true))
 }
 
-/** The first one was there before all others: this is how it finds them should its disk be lost. */
+/**
+ * Adds the other controllers as seeds of the first one, which started without any: it needs them if
+ * its disk is lost.
+ */
 export function nameSeeds({ controllers: [first, ...others] }: QuickstartPlan): void {
   if (first === undefined || others.length === 0) return
   const seeds = others.map(({ meshPort }) => `${LOOPBACK}:${meshPort}`)
   writePublicFile(first.configPath, withSeeds(readFileSync(first.configPath, 'utf8'), seeds))
 }
 
-/** The admin.json of DIR is the sign that all of it is there. */
+/** The admin.json of DIR shows that everything is written. */
 export function finishForming(plan: QuickstartPlan, password: string): void {
   const [first] = plan.controllers
   if (first === undefined) return
@@ -60,7 +64,7 @@ export function finishForming(plan: QuickstartPlan, password: string): void {
   removeFirstAdminFile(plan)
 }
 
-/** Removes what a kill may have left once the admin.json of DIR is written. */
+/** Removes files of a killed run once the admin.json of DIR is written. */
 export function removeFirstAdminFile({ controllers: [first] }: QuickstartPlan): void {
   if (first !== undefined) rmSync(join(first.folder, ADMIN_FILE_NAME), { force: true })
 }

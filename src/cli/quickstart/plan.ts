@@ -20,7 +20,7 @@ export interface ProcessPlan {
   readonly folder: string
   readonly configPath: string
   readonly logPath: string
-  /** Null: a router has none. */
+  /** Null for a router. */
   readonly dataFolder: string | null
 }
 
@@ -50,7 +50,10 @@ export interface QuickstartPlan {
   readonly routers: readonly RouterPlan[]
 }
 
-/** Plan of where everything goes. @throws {CommandFailure} exit 2 when the ports do not fit. */
+/**
+ * Plans ports and paths.
+ * @throws {CommandFailure} exit 2 when the ports do not fit.
+ */
 export function planQuickstart(
   dir: string,
   nodes: number,
@@ -89,7 +92,10 @@ export function planQuickstart(
   return { dir: root, port, controllers, routers }
 }
 
-/** @returns the plan of a DIR that quickstart has made. @throws {CommandFailure} */
+/**
+ * @returns the plan of an existing quickstart DIR.
+ * @throws {CommandFailure}
+ */
 export function planOfFolder(dir: string): QuickstartPlan {
   const { controllers } = readAdminFile(join(dir, ADMIN_FILE_NAME))
   const port = Number(new URL(controllers[0] ?? 'https://none').port)
@@ -105,13 +111,13 @@ function filesOf(root: string, program: string, id: string) {
 
 export type FolderState = 'empty' | 'half-made' | 'complete'
 
-/** A write that was cut off may have left the first; earlier releases, the second. */
+/** An interrupted write may have left the first; earlier releases, the second. */
 const LEFTOVER = /\.partial$|^\.forming$/
 
 /**
- * Looks at an existing DIR.
- * @throws {CommandFailure} when it is not ours, holds another cluster than the one asked for, or
- * has lost a part.
+ * Inspects an existing DIR.
+ * @throws {CommandFailure} when it is not a quickstart folder, contains another cluster than
+ * requested, or lacks a part.
  */
 export function inspectFolder(plan: QuickstartPlan): FolderState {
   const names = readdirSync(plan.dir).filter((name) => !LEFTOVER.test(name))
@@ -138,7 +144,7 @@ export function inspectFolder(plan: QuickstartPlan): FolderState {
   return 'half-made'
 }
 
-/** Whether a controller has all that it needs to run. */
+/** True if a controller has everything it needs to run. */
 export function isPrepared({ folder, dataFolder }: ControllerPlan): boolean {
   return existsSync(join(dataFolder, IDENTITY_NAME)) && !existsSync(join(folder, JOINING_NAME))
 }
@@ -173,8 +179,8 @@ function checkSameCluster(plan: QuickstartPlan): void {
 }
 
 /**
- * A lost data folder is not missed: its controller gets it back from the others, as long as there
- * is one of them.
+ * A missing data folder is no fault: its controller gets the data from the others, if at least one
+ * is left.
  */
 function checkComplete({ controllers, dir }: QuickstartPlan): void {
   const missing = controllers.find(({ configPath }) => !existsSync(configPath))
@@ -193,7 +199,7 @@ export function readAdminFile(path: string): AdminFile {
     const admin = JSON.parse(readFileSync(path, 'utf8')) as Partial<AdminFile> | null
     if (Array.isArray(admin?.controllers)) return admin as AdminFile
   } catch {
-    // The parser's message could repeat the password.
+    // The parser's message could contain the password.
   }
   throw new CommandFailure(
     EXIT_FAILED,

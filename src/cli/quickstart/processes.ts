@@ -4,7 +4,7 @@ import { closeSync, copyFileSync, openSync, renameSync, statSync, truncateSync }
 import { removePidFile, runningPid, writePidFile } from '../../controller/admin/pid-file.ts'
 import type { ProcessPlan } from './plan.ts'
 
-/** A log larger than this is put aside, in the place of the older one that was. */
+/** A larger log replaces the older rotated one. */
 export const LOG_BYTES_MAX = 16 * 1024 * 1024
 const POLL_MS = 250
 const STOP_MS_MAX = 10_000
@@ -12,7 +12,7 @@ const STOP_MS_MAX = 10_000
 interface Watched {
   readonly plan: ProcessPlan
   child: ChildProcess | null
-  /** Running at the last look. */
+  /** Was running at the last poll. */
   pid: number | null
 }
 
@@ -21,9 +21,9 @@ export type ProcessEvent =
   | { readonly type: 'running'; readonly plan: ProcessPlan; readonly pid: number }
 
 /**
- * The controllers and routers of one DIR as processes: those started here, those found running, and
- * those that somebody starts by hand later. What counts is the pid file, which a controller itself
- * writes, and the process behind it.
+ * The processes of the controllers and routers of one DIR: those started here, those found running,
+ * and those that somebody starts by hand later. A process is identified by the pid file that the
+ * controller writes.
  */
 export class Processes {
   readonly #watched: readonly Watched[]
@@ -31,7 +31,10 @@ export class Processes {
   readonly #onEvent: (event: ProcessEvent) => void
   #timer: NodeJS.Timeout | null = null
 
-  /** @param program path of bin/flotilla. @param onEvent told of each end and each new start. */
+  /**
+   * @param program path of bin/flotilla.
+   * @param onEvent called at each exit and each new start.
+   */
   constructor(
     plans: readonly ProcessPlan[],
     program: string,
@@ -42,14 +45,13 @@ export class Processes {
     this.#onEvent = onEvent
   }
 
-  /** Process id, where it ran already when this was made, or runs by now. */
+  /** Process id, if it was running when this object was created, or is running now. */
   pidOf(plan: ProcessPlan): number | null {
     return this.#watched.find((one) => one.plan === plan)?.pid ?? null
   }
 
   /**
-   * Starts those of them (or of all) that do not run, and watches all. May be called again for
-   * others.
+   * Starts those (or all) that are not running, and watches all. Can be called again for others.
    */
   start(plans?: readonly ProcessPlan[]): void {
     for (const one of this.#watched) {
@@ -59,7 +61,7 @@ export class Processes {
   }
 
   /**
-   * SIGTERM, and SIGKILL to those that are still there after 10 s, or at once when `hasToHurry`
+   * Sends SIGTERM, and SIGKILL to those that still run after 10 s, or at once when `hasToHurry`
    * resolves.
    */
   async stop(hasToHurry: Promise<void>): Promise<void> {
@@ -83,10 +85,10 @@ export class Processes {
   #spawn(one: Watched): void {
     putLogAside(one.plan.logPath)
     const log = openSync(one.plan.logPath, 'a', 0o600)
-    // Children run in the session of quickstart, not in ones of their own: Linux shares the
-    // processor between sessions first (autogroup), and one controller's password hashes would slow
-    // the others whatever their priority. The terminal's ^C therefore reaches the controllers as
-    // well; it stops them in order, as the signal from here does.
+    // Children run in the session of quickstart, not in separate ones. Linux shares the processor
+    // between sessions first (autogroup), so the password hashes of one controller would slow the
+    // others at any priority. The terminal's ^C therefore also reaches the controllers; it stops
+    // them in order, as the signal from here does.
     const child = spawn(this.#program, [one.plan.program, 'run', one.plan.configPath], {
       stdio: ['ignore', log, log],
     })
@@ -95,12 +97,12 @@ export class Processes {
     one.pid = child.pid ?? null
     const { configPath } = one.plan
     const { pid } = child
-    // Written at once: should quickstart be killed before the controller writes it, the next one
-    // must find it running.
+    // Written at once: if quickstart is killed before the controller writes it, the next one must
+    // find the controller running.
     if (pid !== undefined) writePidFile(configPath, pid)
     child.once('error', (error) => this.#end(one, `could not be started: ${error.message}`))
     child.once('exit', () => {
-      // One that ended before it could answer a signal has not removed it.
+      // A process that ended before it could handle a signal has not removed it.
       if (pid !== undefined) removePidFile(configPath, pid)
       if (this.#timer !== null) this.#look()
     })
@@ -111,9 +113,9 @@ export class Processes {
       keepLogShort(one.plan.logPath)
       const before = one.pid
       const now = livePid(one)
-      // Another process that has the data folder is the controller: a quickstart that is killed
-      // between the start of one and the writing of its pid file leaves such a one, which the next
-      // quickstart can not see until it holds its folder.
+      // The process that holds the data folder is the controller. If a quickstart is killed between
+      // the start of a controller and the writing of its pid file, the next quickstart finds the
+      // controller only once it holds its folder.
       if (before !== null && now === null) this.#end(one, howEnded(one))
       if (now !== null && now !== before) {
         one.pid = now
@@ -137,7 +139,7 @@ export class Processes {
       try {
         process.kill(pid, signal)
       } catch {
-        // It has ended between the look and the signal.
+        // It exited between the poll and the signal.
       }
     }
   }
@@ -170,9 +172,9 @@ function putLogAside(path: string): void {
 }
 
 /**
- * A running process goes on appending to its log, so the log is copied and emptied. A line that is
- * written in between is lost: operators that need each line keep the output of controllers
- * themselves. A full disk is reported by the controllers, which stop writing long before.
+ * A running process keeps appending to its log, so the log is copied and truncated. A line written
+ * between the two steps is lost: operators who need every line should store the output of
+ * controllers themselves. Controllers report a full disk, and stop writing long before.
  */
 function keepLogShort(path: string): void {
   try {
@@ -180,7 +182,7 @@ function keepLogShort(path: string): void {
     copyFileSync(path, `${path}.1`)
     truncateSync(path)
   } catch {
-    // The next look tries again.
+    // The next poll retries.
   }
 }
 

@@ -36,12 +36,12 @@ const POLL_MS = 100
 const ANSWER_MS_MAX = 5_000
 const LOG_TAIL_BYTES = 2000
 
-/** The launcher, which finds a Node new enough. */
+/** The launcher, which finds a suitable Node. */
 const PROGRAM = join(PACKAGE_ROOT, 'bin/flotilla')
 
 /**
- * `quickstart`: forms a cluster in DIR or takes up the one there, runs a process a controller, and
- * stays in the foreground until a signal, upon which it stops every controller of DIR.
+ * `quickstart` forms a cluster in DIR or resumes the existing one, runs one process for each
+ * controller, and stays in the foreground. At a signal it stops every controller of DIR.
  * @throws {CommandFailure}
  */
 export async function quickstart(options: {
@@ -51,7 +51,7 @@ export async function quickstart(options: {
   readonly routers: number
 }): Promise<void> {
   const plan = planQuickstart(options.dir, options.nodes, options.port, options.routers)
-  // Everything made here is for its owner alone, the logs of the controllers included.
+  // Only the owner can read the created files, including the logs of the controllers.
   process.umask(0o077)
   const signals = new StopSignals()
   makeFolder(plan.dir, 0o700)
@@ -95,7 +95,7 @@ async function runAll(plan: QuickstartPlan, isWhole: boolean, signals: StopSigna
   printLine('stopped')
 }
 
-/** One that cannot be started is told, and costs the cluster nothing. */
+/** Starts a router. If it cannot start, a message says so and the cluster keeps running. */
 async function startRouter(router: RouterPlan, { plan, processes }: Start): Promise<void> {
   if (processes.pidOf(router) !== null) return
   try {
@@ -117,8 +117,8 @@ interface Start {
 }
 
 /**
- * Forms as an operator would: the first controller is formed and run, each other one joins it with
- * a ticket. What an earlier attempt has done is kept.
+ * Forms the cluster as an operator would: forms and runs the first controller, then joins the
+ * others with tickets. Results of an earlier attempt are kept.
  * @returns false when a signal came first.
  */
 async function form(start: Start): Promise<boolean> {
@@ -161,7 +161,7 @@ async function notVotersBecause(
 }
 
 /**
- * Before `ready` the end of a controller fails the start; afterwards it is told, and nothing is
+ * If a controller exits before `ready`, the start fails. Later exits are printed, and nothing is
  * restarted.
  */
 class StartWatch {
@@ -189,9 +189,9 @@ class StartWatch {
 }
 
 /**
- * @param missing what is missing, or null once nothing is.
+ * @param missing returns what is missing, or null once nothing is.
  * @returns false when a signal came first.
- * @throws {CommandFailure} when a controller ends, or the time is over.
+ * @throws {CommandFailure} when a controller exits, or at the deadline.
  */
 async function waitFor(
   { plan, watch, signals, deadlineMs }: Start,
@@ -288,7 +288,10 @@ function usesOfRouter(of: RouterPlan): PortUse[] {
   ]
 }
 
-/** Names every port that is taken, before anything is started. @throws {CommandFailure} */
+/**
+ * Names every port that is in use, before anything is started.
+ * @throws {CommandFailure}
+ */
 async function checkPorts(
   plan: QuickstartPlan,
   isRunning: (one: ProcessPlan) => boolean,
@@ -307,7 +310,7 @@ async function checkPorts(
   throw new CommandFailure(EXIT_FAILED, `${faults.join('\n')}\n(--port chooses other ports)`)
 }
 
-/** @throws {CommandFailure} when another quickstart has DIR. */
+/** @throws {CommandFailure} when another quickstart uses DIR. */
 async function lockFolder(plan: QuickstartPlan): Promise<Server> {
   const realPath = realpathSync(plan.dir)
   try {
@@ -340,7 +343,7 @@ class StopSignals {
     }
     const names = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
     for (const name of names) process.on(name, onSignal)
-    // A terminal that is gone must not keep the controllers from being stopped.
+    // The controllers must be stopped even if the terminal has closed.
     const ignore = (): void => undefined
     process.stdout.on('error', ignore)
     process.stderr.on('error', ignore)

@@ -11,13 +11,13 @@ import { ADMIN_FILE_NAME } from '../bootstrap/admin-file.ts'
 import { makeFolder } from '../terminal/make-folder.ts'
 import { LOOPBACK, type QuickstartPlan, readAdminFile, type RouterPlan } from './plan.ts'
 
-/** Service that the routers of DIR have a port for. */
+/** Service that the routers of DIR listen for. */
 export const DEMO_SERVICE = 'demo'
 const ENROLL_MS_MAX = 60_000
 
 type Row = Readonly<Record<string, unknown>>
 
-/** Gives a router configuration and identity, as an operator would, unless it has them. */
+/** Creates the configuration and identity of a router as an operator would, unless they exist. */
 export async function prepareRouter(
   router: RouterPlan,
   plan: QuickstartPlan,
@@ -32,7 +32,7 @@ export async function prepareRouter(
   }
   if (existsSync(join(folder, `${name}.cert`))) return
   const token = await tokenOf(name, plan)
-  // The key of an enrollment by an earlier token is of no use any more.
+  // The key of an enrollment with an earlier token is useless.
   rmSync(join(folder, `${name}.key.enrolling`), { force: true })
   const words = ['router', 'enroll', configPath, '--jwt', '-', '--force']
   const enrolling = promisify(execFile)(program, words, { timeout: ENROLL_MS_MAX })
@@ -44,7 +44,7 @@ export async function prepareRouter(
   })
 }
 
-/** Links to the other routers of DIR, terminators by TCP, and a port for the demo's service. */
+/** Links to the other routers of DIR, TCP terminators, and a port for the demo's service. */
 function sectionsOf({ linkPort, entryPort }: RouterPlan): Readonly<Record<string, unknown>> {
   const address = `tls:${LOOPBACK}:${linkPort}`
   const link = { binding: 'transport', bind: address, advertise: address }
@@ -59,7 +59,7 @@ function sectionsOf({ linkPort, entryPort }: RouterPlan): Readonly<Record<string
   }
 }
 
-/** @returns what clients of the API need to act as the first administrator of DIR. */
+/** @returns the data with which API clients act as the first administrator of DIR. */
 export async function administratorOf(dir: string): Promise<ApiClientOptions> {
   const { username, password, controllers, ca } = readAdminFile(join(dir, ADMIN_FILE_NAME))
   const at = { controllers, caPem: readFileSync(ca, 'utf8'), logInAgain: 'flotilla login' }
@@ -69,7 +69,7 @@ export async function administratorOf(dir: string): Promise<ApiClientOptions> {
   return { ...at, token: String((logIn.data as Row)['token']) }
 }
 
-/** Token of the router of this name, which is made if there is none. */
+/** Token of the router of this name, which is created if it does not exist. */
 async function tokenOf(name: string, { dir }: QuickstartPlan): Promise<string> {
   const client = new ApiClient(await administratorOf(dir))
   const ask = async (method: 'GET' | 'POST', below: string, sent?: unknown): Promise<unknown> =>
@@ -77,7 +77,7 @@ async function tokenOf(name: string, { dir }: QuickstartPlan): Promise<string> {
   const filter = encodeURIComponent(`name = "${name}"`)
   const [found] = (await ask('GET', `?filter=${filter}`)) as readonly Row[]
   const id = String((found ?? ((await ask('POST', '', { name })) as Row))['id'])
-  // One that was enrolled before has lost its files, and a token may have expired.
+  // A router that was enrolled before has lost its files, and a token may have expired.
   if (found !== undefined) await ask('POST', `/${id}/re-enroll`, {})
   const { enrollmentJwt } = (await ask('GET', `/${id}`)) as Row
   if (typeof enrollmentJwt === 'string') return enrollmentJwt

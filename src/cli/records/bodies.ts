@@ -13,18 +13,18 @@ import { isJsonObject } from '../../lib/text/json-value.ts'
 
 export type WriteMode = 'create' | 'patch'
 
-/** Changes of a record that a command line wants. */
+/** Changes of a record from a command line. */
 export interface Wanted {
   readonly body: JsonObject
   /**
-   * Fields of which members were named, and that a patch replaces whole: what they hold must be
-   * read first.
+   * Fields of which only members were given, but which a patch replaces as a whole: their current
+   * value must be read first.
    */
   readonly partial: readonly { readonly path: readonly string[]; readonly value: Json }[]
 }
 
 /**
- * The body that `field=value` words and a file stand for, names not resolved yet.
+ * The body from `field=value` words and a file, with names that are not resolved yet.
  * @throws {CommandFailure} exit 2 with one sentence.
  */
 export function wantedBody(
@@ -61,7 +61,7 @@ function assignmentOf(kind: Kind, mode: WriteMode, word: string): Assignment {
   }
   const [first = '', ...rest] = left.split('.')
   const field = writableField(kind, mode, first)
-  // Keys of a map are its user's, dots included.
+  // The user chooses the keys of a map, which may contain dots.
   const members = field.field?.kind === 'map' && rest.length > 0 ? [rest.join('.')] : rest
   let schema = field.schema
   const path = [field.name]
@@ -113,7 +113,7 @@ function whyNotWritable(kind: Kind, mode: WriteMode, { name, settable }: KindFie
   return `${name} of ${one} can only be set at creation`
 }
 
-/** A file of fields: YAML, or JSON, which is YAML too. */
+/** A file of fields in YAML, which includes JSON. */
 function bodyOfFile(kind: Kind, mode: WriteMode, path: string): JsonObject {
   const tree = parsedTree(path, readText(path, '-f'))
   if (tree.kind !== 'map') throw usageFailure(`${path}: expected fields and their values`)
@@ -162,10 +162,7 @@ export function unknownMember(
   return null
 }
 
-/**
- * Body with what is left out and goes without saying, and the rest of objects that are given in
- * part.
- */
+/** The body with default values, and the remaining members of partly given objects. */
 export function completedBody(kind: Kind, body: JsonObject): JsonObject {
   const result: Record<string, Json> = { ...usualValues[kind.id], ...body }
   for (const { name, filledFrom } of kind.fields) {
@@ -175,7 +172,7 @@ export function completedBody(kind: Kind, body: JsonObject): JsonObject {
   return result
 }
 
-/** @returns the fields that a body must have and has not. */
+/** @returns the required fields that the body lacks. */
 export function missingFields(kind: Kind, body: JsonObject): readonly string[] {
   return kind.fields
     .filter(({ name, isRequired }) => isRequired && (body[name] ?? null) === null)

@@ -13,7 +13,7 @@ const verbs: Readonly<Record<Shape, string>> = {
   delete: 'delete',
 }
 
-/** Prints every kind, with what can be done with it. */
+/** Prints every kind, with its operations. */
 export function printKinds({ json }: { readonly json?: boolean }): void {
   const kinds = allKinds().map(({ name, plural, short, shapes }) => ({
     name,
@@ -41,7 +41,7 @@ interface Explained {
   readonly settable: KindField['settable']
 }
 
-/** Prints the fields of a kind, those inside objects as well. */
+/** Prints the fields of a kind, including those of nested objects. */
 export function explainKind(word: string, { json }: { readonly json?: boolean }): void {
   const kind = kindNamed(word)
   const fields = kind.fields.flatMap((field) => explained(kind, field))

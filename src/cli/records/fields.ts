@@ -4,8 +4,8 @@ import type { Field } from '../../entities/fields.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 
 /**
- * Form in which a field names records. `one` and `many`: their ids. `roles`: `@` and their ids,
- * beside attributes. `keys`: the keys of a map are their ids.
+ * How a field refers to records. `one` and `many`: by ids. `roles`: by `@` and ids, beside
+ * attributes. `keys`: the keys of a map are ids.
  */
 export interface ReferenceShape {
   /** Descriptor name of the kind named. */
@@ -13,26 +13,24 @@ export interface ReferenceShape {
   readonly shape: 'one' | 'many' | 'roles' | 'keys'
 }
 
-/** A member of a kind's bodies and details, as a person may write or see it. */
+/** A field of a kind's bodies and details, as a person may write or read it. */
 export interface KindField {
   readonly name: string
-  /**
-   * Another name for the same, for a field whose own ends in `Id` and that is written by a name.
-   */
+  /** Alias of a field that ends in `Id` and accepts a name. */
   readonly alias: string | null
   readonly settable: 'always' | 'create' | 'never'
   readonly isRequired: boolean
-  /** A patch must repeat it, although it stays. */
+  /** A patch must repeat it, although it cannot change. */
   readonly isRepeated: boolean
-  /** JSON Schema of a value in a body, or in a detail where it is never set. */
+  /** JSON Schema of a value in a body, or in a detail if it cannot be set. */
   readonly schema: JsonObject
   readonly reference: ReferenceShape | null
-  /** It is never shown again. */
+  /** It is never returned. */
   readonly isSecret: boolean
   readonly isShown: boolean
-  /** True where a patch replaces the value whole; false: it merges what it is given. */
+  /** True if a patch replaces the whole value; false: it merges the given members. */
   readonly isReplacedWhole: boolean
-  /** Members that an object which is given in part gets when it is made. */
+  /** Members that a partly given object gets at creation. */
   readonly filledFrom: JsonObject | null
   readonly field: Field | null
 }
@@ -42,7 +40,7 @@ export interface NestedReference extends ReferenceShape {
   readonly path: readonly string[]
 }
 
-/** Values that a person leaves out where there is one sensible answer, by kind. */
+/** Default values that a person may leave out, by kind. */
 export const usualValues: Readonly<Record<string, JsonObject>> = {
   identity: { type: 'Default', isAdmin: false },
 }
@@ -61,7 +59,7 @@ export function fieldsOf(entity: Entity): readonly KindField[] {
   const usual = usualValues[entity.name] ?? {}
   const fields = [...names].flatMap((name): KindField[] => {
     const schema = propertiesOf(create)[name] ?? patch[name] ?? detail[name]
-    // An id that its maker chooses is written like a field.
+    // An id that the client chooses is written like a field.
     const isBase = baseFields.has(name) && name !== entity.idFrom
     if (schema === undefined || isBase || isSaidBefore(entity, name)) return []
     const field = entity.fields[name] ?? null
@@ -86,7 +84,10 @@ export function fieldsOf(entity: Entity): readonly KindField[] {
   return [...fields.filter(isWritten), ...fields.filter((one) => !isWritten(one))]
 }
 
-/** The record that another field names, or its id where the body has a name of its own for it. */
+/**
+ * True for a field that repeats another one: a record that another field names, or an id that the
+ * body has under another name.
+ */
 function isSaidBefore(entity: Entity, name: string): boolean {
   if (Object.hasOwn(entity.body, name)) return false
   const field = entity.fields[name]
@@ -96,14 +97,14 @@ function isSaidBefore(entity: Entity, name: string): boolean {
   return (field?.reference ?? null) !== null && Object.hasOwn(entity.body, name.replace(/Id$/, ''))
 }
 
-/** Fields that no descriptor has: shown as their schema says, and never written. */
+/** Fields without a descriptor: shown as in their schema, and never written. */
 export function readOnlyFields(schema: JsonObject): readonly KindField[] {
   return Object.entries(propertiesOf(schema))
     .filter(([name]) => !baseFields.has(name))
     .map(([name, member]) => readOnly(name, member))
 }
 
-/** Columns of every record beside the fields of its kind. */
+/** Columns of every record besides the fields of its kind. */
 export const baseColumns: readonly KindField[] = ['id', 'createdAt', 'updatedAt'].map((name) =>
   readOnly(name, { type: 'string' }),
 )
@@ -125,10 +126,7 @@ function readOnly(name: string, schema: JsonObject): KindField {
   }
 }
 
-/**
- * References that stand inside an object: hidden fields keep them, and name their path for
- * refusals.
- */
+/** References inside an object. Hidden fields keep them, with their path for refusals. */
 export function nestedReferencesOf(entity: Entity): readonly NestedReference[] {
   const hidden = Object.values(entity.fields).flatMap((field): NestedReference[] => {
     const { faultField, reference } = field
@@ -155,7 +153,7 @@ function requiredOf(schema: JsonObject): readonly string[] {
   return (schema['required'] ?? []) as readonly string[]
 }
 
-/** The types that a schema allows, its alternatives included; none where anything goes. */
+/** The types that a schema allows, including alternatives; none if everything is allowed. */
 export function typesOf(schema: JsonObject): readonly string[] {
   const { type, anyOf } = schema
   if (typeof type === 'string') return [type]
@@ -180,7 +178,7 @@ function referenceOf(entity: Entity, name: string): ReferenceShape | null {
   const { computed } = field
   const isNamedInBodies = Object.hasOwn(entity.body, name)
   if (computed?.from !== 'entityRef' || !isNamedInBodies) return null
-  // Some bodies have a word there, and no id.
+  // Some bodies contain a word there instead of an id.
   return 'enum' in (entity.body[name]?.schema ?? {}) ? null : { to: computed.to, shape: 'one' }
 }
 

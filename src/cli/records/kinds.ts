@@ -27,9 +27,9 @@ export interface Kind {
   readonly shapes: Readonly<Partial<Record<Shape, string>>>
   readonly fields: readonly KindField[]
   readonly nested: readonly NestedReference[]
-  /** Records have names, so nobody needs their ids. */
+  /** Records have names, so people need no ids. */
   readonly hasName: boolean
-  /** The member of a create body that becomes the id; null: it gets a new one. */
+  /** Field of the create body that becomes the id; null: the controller generates it. */
   readonly idFrom: string | null
 }
 
@@ -38,8 +38,8 @@ type Shapes = Kind['shapes']
 const ops: Shapes = { list: 'ops.read', detail: 'ops.read', delete: 'ops.delete' }
 
 /**
- * Operations that no descriptor declares, as they are written by hand: test/cli/records holds them
- * to the API.
+ * Operations that are not generated from a descriptor; a test in test/cli/records compares them
+ * with the API.
  */
 const handWritten: Readonly<Record<string, Shapes>> = {
   apiSession: ops,
@@ -50,7 +50,7 @@ const handWritten: Readonly<Record<string, Shapes>> = {
   },
 }
 
-/** Paths of what is changed under another path than it is read. */
+/** Paths for changes that differ from the path for reads. */
 const writtenBelow: Readonly<Record<string, string>> = { controllerSetting: '/effective' }
 
 let made: readonly Kind[] | null = null
@@ -83,7 +83,7 @@ function kindOf(entity: Entity): Kind[] {
   ]
 }
 
-/** Members of the cluster: no record keeps them. */
+/** Members of the cluster are no replicated records. */
 function controllerKind(): Kind {
   return {
     id: 'controller',
@@ -115,7 +115,7 @@ export function kindNamed(word: string): Kind {
 
 /**
  * The kind of a descriptor.
- * @throws where a reference leads to one that the API does not serve: a mistake of ours.
+ * @throws when a reference names a kind that the API does not serve, which is a bug.
  */
 export function kindById(id: string): Kind {
   const found = allKinds().find((kind) => kind.id === id)
@@ -181,7 +181,7 @@ export function withArticle(words: string): string {
   return `${/^[aeio]/.test(words) ? 'an' : 'a'} ${words}`
 }
 
-/** The descriptor of a kind; undefined for the one that no descriptor describes. */
+/** The descriptor of a kind; undefined for the kind without one. */
 export function entityOf(kind: Kind): Entity | undefined {
   return entitiesByName.get(kind.id)
 }

@@ -19,7 +19,7 @@ import { isJsonObject } from '../../lib/text/json-value.ts'
 /** A record as the API shows it. */
 export type Row = JsonObject & { readonly id: string }
 
-/** A kind without a name leaves it out. */
+/** Absent for a kind without names. */
 export const rowShape = objectShape({
   id: textShape,
   name: optionalShape(nullableShape(textShape)),
@@ -30,7 +30,7 @@ export const madeShape = objectShape<{ readonly id: string }>({ id: textShape })
 const SUGGESTIONS_MAX = 500
 const IDS_PER_QUERY = 100
 
-/** Finds records by what people call them; each is asked for once. */
+/** Finds records by name; each name is requested once. */
 export class Names {
   readonly #client: ApiClient
   readonly #ids = new Map<string, string>()
@@ -40,12 +40,12 @@ export class Names {
     this.#client = client
   }
 
-  /** Takes note of a record that the API does not have yet. */
+  /** Registers a record that does not exist in the API yet. */
   know(kind: Kind, word: string, id: string): void {
     this.#ids.set(`${kind.id} ${word}`, id)
   }
 
-  /** @throws {CommandFailure} exit 1 when there is none, or when it could mean two. */
+  /** @throws {CommandFailure} exit 1 when no record has the name, or two do. */
   async idOf(kind: Kind, word: string): Promise<string> {
     const key = `${kind.id} ${word}`
     const known = this.#ids.get(key)
@@ -73,7 +73,7 @@ export class Names {
     )
   }
 
-  /** Names of the records of these ids; the id where there is no such record, or no name. */
+  /** Names of the records with these ids; the id if there is no such record, or no name. */
   async namesOf(kind: Kind, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
     const unknown = [...new Set(ids)].filter((id) => !this.#names.has(`${kind.id} ${id}`))
     for (let at = 0; at < unknown.length; at += IDS_PER_QUERY) {
@@ -86,7 +86,10 @@ export class Names {
     return new Map(ids.map((id) => [id, this.#names.get(`${kind.id} ${id}`) ?? id]))
   }
 
-  /** The body with ids where its fields name records. @throws {CommandFailure} as {@link idOf}. */
+  /**
+   * The body with ids in place of names.
+   * @throws {CommandFailure} as {@link idOf}.
+   */
   async resolved(kind: Kind, body: JsonObject): Promise<JsonObject> {
     const result: Record<string, Json> = { ...body }
     for (const { name, reference } of kind.fields) {
@@ -161,7 +164,10 @@ export class Names {
   }
 }
 
-/** Literal of the filter language. @throws {CommandFailure} exit 1 for what it cannot say. */
+/**
+ * Literal of the filter language.
+ * @throws {CommandFailure} exit 1 for text that it cannot express.
+ */
 export function filterText(text: string): string {
   if (/[\x00-\x07\x0b\x0e-\x1f]/.test(text)) {
     throw failure('a name contains control characters; use the id of the record')
@@ -178,7 +184,7 @@ export function memberAt(value: Json, path: readonly string[]): Json | undefined
   return found
 }
 
-/** The object with that member, and with the objects that lead there. */
+/** Sets that member of the object, and creates the objects on its path. */
 export function withMember(object: JsonObject, path: readonly string[], value: Json): JsonObject {
   const [name = '', ...rest] = path
   if (rest.length === 0) return { ...object, [name]: value }
@@ -186,7 +192,7 @@ export function withMember(object: JsonObject, path: readonly string[], value: J
   return { ...object, [name]: withMember(isJsonObject(inner) ? inner : {}, rest, value) }
 }
 
-/** Form that a reference is to be given in, for help and refusals. */
+/** Form of a reference, for help and refusals. */
 export function referenceText({ to, shape }: ReferenceShape): string {
   const kind = kindById(to)
   switch (shape) {

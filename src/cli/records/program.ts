@@ -8,7 +8,7 @@ import { integerBetween } from '../terminal/typed-number.ts'
 const KIND = 'kind of record; flotilla kinds lists them'
 const outputs = ['table', 'json', 'yaml', 'name'] as const
 
-/** The verbs that work on every kind of record alike. What they do is loaded when needed. */
+/** The verbs that work on every kind of record. Their code is loaded when one of them runs. */
 export function addRecords(program: Command): void {
   addReads(program)
   addCreate(program)

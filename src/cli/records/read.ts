@@ -21,7 +21,7 @@ export interface RecordListOptions extends ReadOptions {
 
 const LIMIT = 100
 const PAGE = 500
-/** Rows at which the API stops: beyond, a list must be narrowed down. */
+/** Maximum number of rows from the API: a longer list must be filtered. */
 const ROWS_MAX = 100_000
 
 /** Prints one record. */
@@ -47,7 +47,7 @@ function nameMissing({ plural }: Kind): CommandFailure {
   )
 }
 
-/** Prints the records of a kind, a hundred when nothing else is asked for. */
+/** Prints the records of a kind, by default at most one hundred. */
 export async function listRecords(word: string, options: RecordListOptions): Promise<void> {
   const kind = kindNamed(word)
   mustOffer(kind, 'list')
@@ -71,7 +71,7 @@ const syntax: Readonly<Record<string, string>> = {
   INVALID_SORT_IDENTIFIER: "write it as --sort 'name desc'",
 }
 
-/** The API names what it could not read, and not how it is to be written. */
+/** The API names the text that it could not parse, but not the syntax. */
 function withSyntax(error: unknown, plural: string): unknown {
   if (!(error instanceof ApiRefusal)) return error
   const { status, code, field, message } = error
@@ -108,10 +108,7 @@ export async function listedRows(
   }
 }
 
-/**
- * Names that a shell may complete: at most a screen of them, and nothing when nobody is logged
- * in.
- */
+/** Names for shell completion: at most one screen of them, and none without a session. */
 export async function completionNames(
   kind: Kind,
   client: ApiClient,

@@ -10,14 +10,14 @@ import type { Names, Row } from './names.ts'
 export const outputs = ['table', 'json', 'yaml', 'name'] as const
 export type Output = (typeof outputs)[number]
 
-/** More would not fit the width of a terminal. */
+/** More columns would not fit the width of a terminal. */
 const COLUMNS_MAX = 6
 const CELL_CHARACTERS_MAX = 48
 const TEXT_CHARACTERS_MAX = 4096
 
 /**
  * Prints records of one kind.
- * @param shown names of the fields to show; undefined: those of the kind.
+ * @param shown names of the columns; undefined: those of the kind.
  */
 export async function printRows(
   kind: Kind,
@@ -48,7 +48,7 @@ export function printRow(kind: Kind, row: Row, output: Exclude<Output, 'table'>)
   else printLine(yamlText(withoutLinks(row)).trimEnd())
 }
 
-/** The columns of a kind: what it is called, and the first of its fields that fit a cell. */
+/** The columns of a kind: its name, and the first fields that fit into a cell. */
 export function columnsOf(kind: Kind): readonly KindField[] {
   const named = kind.fields.filter(({ name }) => name === 'name')
   const others = kind.fields.filter((field) => !['name', 'id'].includes(field.name))
@@ -59,7 +59,10 @@ export function columnsOf(kind: Kind): readonly KindField[] {
   ]
 }
 
-/** A column that was asked for. @throws {CommandFailure} exit 2. */
+/**
+ * A requested column.
+ * @throws {CommandFailure} exit 2.
+ */
 export function columnNamed(kind: Kind, word: string): KindField {
   return baseColumns.find(({ name }) => name === word) ?? fieldNamed(kind, word)
 }
@@ -95,7 +98,7 @@ async function tableOf(
   )
 }
 
-/** Names in place of ids, as far as the answer or another question tells them. */
+/** Shows names in place of ids, if the answer or a further request contains them. */
 async function shownValue(
   { name, alias, reference }: KindField,
   row: Row,
@@ -115,7 +118,7 @@ async function shownValue(
   return ids.map((id) => found.get(id) ?? id)
 }
 
-/** A record as others show it. */
+/** A record as other records refer to it. */
 function isRef(value: Json | undefined): value is JsonObject {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
   return 'name' in value && 'entity' in value
@@ -140,8 +143,8 @@ function withoutLinks({ _links, ...rest }: Row): JsonObject {
 }
 
 /**
- * Name of a record, on one line, by which another command finds it; the id where its kind has no
- * names, or the name has characters that a terminal acts on, or would be an option there.
+ * Name of a record on one line, with which another command can find it. It is the id if the kind
+ * has no names, or if the name contains control characters or looks like an option.
  */
 export function nameIn(kind: Kind, row: Row): string {
   const { name } = row

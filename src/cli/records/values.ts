@@ -5,8 +5,8 @@ import { propertiesOf, typesOf } from './fields.ts'
 import { isJsonObject } from '../../lib/text/json-value.ts'
 
 /**
- * The value that a word of the command line stands for where this schema holds.
- * @param path what completes "…: expected …".
+ * Parses a word of the command line by its schema.
+ * @param path completes "…: expected …".
  * @throws {CommandFailure} exit 2.
  */
 export function valueOf(path: string, word: string, schema: JsonObject): Json {
@@ -20,7 +20,7 @@ export function valueOf(path: string, word: string, schema: JsonObject): Json {
   return objectOf(path, word)
 }
 
-/** Value of a map whose values may be anything: what JSON takes it for, or else a text. */
+/** Value of a map that allows any values: parsed as JSON, or else a text. */
 function freeValue(word: string): Json {
   if (!/^(true|false|null|-?\d+(\.\d+)?|[[{"].*)$/s.test(word)) return word
   try {
@@ -40,7 +40,7 @@ function checkedChoice(path: string, word: string, schema: JsonObject): string {
   )
 }
 
-/** The texts that a schema allows; null where any does. */
+/** The texts that a schema allows; null if it allows any. */
 export function choicesOf(schema: JsonObject): readonly string[] | null {
   const { enum: values } = schema
   if (!Array.isArray(values)) return null
@@ -86,8 +86,8 @@ function parsed(path: string, word: string): Json {
 }
 
 /**
- * The schema of a member, or why there is none.
- * @returns null where the object has no such member.
+ * The schema of a member, or the reason why there is none.
+ * @returns null if the object has no such member.
  */
 export function memberSchema(schema: JsonObject, name: string): JsonObject | null {
   const properties = propertiesOf(schema)

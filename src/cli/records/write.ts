@@ -21,7 +21,7 @@ export interface DeleteOptions extends ContextOptions {
   readonly yes?: boolean
 }
 
-/** Makes a record of `field=value` words, a file, or both. */
+/** Creates a record from `field=value` words, a file, or both. */
 export async function createRecord(
   word: string,
   assignments: readonly string[],
@@ -38,7 +38,10 @@ export async function createRecord(
   else printLine(`created ${label}, id ${printableLine(id)}`)
 }
 
-/** @param body with ids. @returns the id of what was made. */
+/**
+ * @param body with ids.
+ * @returns the id of the created record.
+ */
 export async function createIn(
   client: ApiClient,
   kind: Kind,
@@ -50,7 +53,7 @@ export async function createIn(
   return checkedAnswer(client.controller, madeShape, data).id
 }
 
-/** Changes the fields of a record that are named, and no others. */
+/** Changes only the given fields of a record. */
 export async function updateRecord(
   word: string,
   name: string,
@@ -75,13 +78,16 @@ export async function updateRecord(
   else printLine(`updated ${label}`)
 }
 
-/** Fields that a patch must say again of a record. */
+/** Fields that a patch of the record must repeat. */
 export function repeated(kind: Kind, row: JsonObject): JsonObject {
   const names = kind.fields.filter(({ isRepeated }) => isRepeated).map(({ name }) => name)
   return Object.fromEntries(names.map((name) => [name, row[name] ?? null]))
 }
 
-/** @param body with ids. @param etag of the record that the body was made from; null: of none. */
+/**
+ * @param body with ids.
+ * @param etag of the record that the body is based on; null: none.
+ */
 export async function patchIn(
   client: ApiClient,
   kind: Kind,
@@ -95,10 +101,7 @@ export async function patchIn(
   await asked(client, kind, `update ${label}`, { method: 'PATCH', path, body, headers })
 }
 
-/**
- * Members of a map that is replaced whole are put into what the record holds now, and into nothing
- * newer.
- */
+/** Merges members into the current value of a map, and only into that version of it. */
 async function wholeValues(
   client: ApiClient,
   kind: Kind,
@@ -119,7 +122,8 @@ async function wholeValues(
 }
 
 /**
- * Deletes records after asking. What was deleted before one is refused stays deleted, and is told.
+ * Deletes records after a confirmation. If one is refused, the records deleted before it stay
+ * deleted and are reported.
  */
 export async function deleteRecords(
   word: string,
@@ -183,7 +187,7 @@ function labelOf(kind: Kind, { name }: JsonObject): string {
     : spoken(kind.name)
 }
 
-/** A refusal names what was attempted; what the controller passed over is told. */
+/** A refusal names the attempted action. Fields that the controller ignored are reported. */
 async function asked(
   client: ApiClient,
   kind: Kind,

@@ -13,7 +13,7 @@ export interface CheckRouterOptions {
 
 export type CheckedRouterConfig = Extract<LoadedRouterConfig, { ok: true }>
 
-/** @throws {CommandFailure} exit 2 after each fault has been written, a line each. */
+/** @throws {CommandFailure} exit 2 after one line for each fault. */
 export function checkedRouterConfig(path: string): CheckedRouterConfig {
   const loaded = loadRouterConfig(path, process.env)
   for (const warning of loaded.warnings) {
@@ -26,7 +26,10 @@ export function checkedRouterConfig(path: string): CheckedRouterConfig {
   throw new CommandFailure(EXIT_USAGE, faultCount(loaded.faults.length))
 }
 
-/** Judges a router's configuration and starts nothing. @throws {CommandFailure} exit 2. */
+/**
+ * Checks the configuration of a router without starting it.
+ * @throws {CommandFailure} exit 2.
+ */
 export function checkRouter(path: string, options: CheckRouterOptions): void {
   if (options.json === true) {
     checkAsJson(path, options)

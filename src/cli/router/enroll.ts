@@ -34,10 +34,10 @@ export interface EnrollRouterOptions {
 }
 
 /**
- * Turns an enrollment token into the identity of a router. The key is on the disk before the token
- * is used, so the same command goes on after an interruption; nothing is overwritten without
+ * Turns an enrollment token into the identity of a router. The key is written before the token is
+ * used, so the same command can be repeated after an interruption. Nothing is overwritten without
  * `force`.
- * @throws {CommandFailure} one sentence; exit 2 for a configuration that is wrong.
+ * @throws {CommandFailure} one sentence; exit 2 for an invalid configuration.
  */
 export async function enrollRouter(path: string, options: EnrollRouterOptions): Promise<void> {
   const { config } = checkedRouterConfig(path)
@@ -101,18 +101,18 @@ class RouterEnrollmentRun {
   ): Promise<T> {
     this.#checks.ok('key', key.isFound ? `reused ${key.path}` : 'created on this host')
     try {
-      // A token that was used in time is answered for its key later, too.
+      // A token that was used in time is accepted again later with the same key.
       if (!key.isFound) checkTime(token, server.dateMs ?? systemClock.nowMs())
       return await ask()
     } catch (error) {
-      // A key that nothing was issued for is of no use; one of an unknown outcome is the way back
-      // in.
+      // A key without a certificate is useless, but after an unknown outcome it is needed for the
+      // retry.
       if (error instanceof EnrollmentRefused) key.forget()
       throw error
     }
   }
 
-  /** Before the token is used up for files that cannot be written. */
+  /** Checked before the token is used, in case the files cannot be written. */
   #judgeFolders(files: IdentityFiles): void {
     for (const path of [...pathsOf(files), this.#config.ctrl.endpointsFile]) {
       accessSync(dirname(path), constants.W_OK)
@@ -130,8 +130,8 @@ class RouterEnrollmentRun {
   }
 
   /**
-   * The certificate comes last: with it the router is enrolled, and until then the same command
-   * goes on.
+   * Writes the certificate last, because it completes the enrollment: until then the same command
+   * can be repeated.
    */
   #write(
     files: IdentityFiles,
@@ -150,7 +150,7 @@ class RouterEnrollmentRun {
     writeEndpoints(this.#config.ctrl.endpointsFile, known)
   }
 
-  /** Hosts of `csr.sans` that the server certificate does not name: clients cannot use them. */
+  /** Hosts of `csr.sans` that the server certificate lacks: clients cannot use them. */
   #leftOut([{ names }]: CertificateChain): string[] {
     const { dns = [], ip = [] } = this.#config.csr?.sans ?? {}
     const named = new Set(hostKeysOf(names))
@@ -176,7 +176,7 @@ class RouterEnrollmentRun {
   }
 }
 
-/** Controllers know a router by it. */
+/** Controllers identify a router by it. */
 function checkSubject([leaf]: CertificateChain, { subject, origin }: EnrollmentToken): void {
   if (leaf.commonName === subject) return
   throw new EnrollmentFault(

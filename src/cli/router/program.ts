@@ -7,7 +7,7 @@ import type { CheckRouterOptions } from './check.ts'
 import type { EnrollRouterOptions } from './enroll.ts'
 import type { RunRouterOptions } from './run.ts'
 
-/** The `router` verbs. What they do is loaded when needed. */
+/** The `router` verbs. Their code is loaded when one of them runs. */
 export function addRouter(program: Command): void {
   const router = program.command('router').description('check, enroll or run a router')
   router

@@ -31,8 +31,8 @@ export interface RunRouterOptions {
 
 /**
  * Runs a router until SIGTERM or SIGINT.
- * @throws {CommandFailure} exit 2 for a configuration that is wrong, 1 when it cannot start or
- * reaches no controller in time.
+ * @throws {CommandFailure} exit 2 for an invalid configuration, 1 when it cannot start or reaches
+ * no controller in time.
  */
 export async function runRouter(path: string, options: RunRouterOptions): Promise<void> {
   const { config, effective } = checkedRouterConfig(path)
@@ -73,14 +73,14 @@ async function start(
 ): Promise<void> {
   await router.start({ extends: options.extend === true })
   log.info({ version: programVersion(), pid: process.pid }, 'router running')
-  // Before the flags of V8 change, by which it knows what it compiled.
+  // Before the V8 flags change, because they are part of the key of compiled code.
   flushCompileCache()
   limitHeapGrowth()
 }
 
 /**
- * Two processes of one router would send each other away from every controller for ever.
- * @throws {CommandFailure} when another router runs by the same configuration on this host.
+ * Two processes of one router would disconnect each other from every controller.
+ * @throws {CommandFailure} when another router with the same configuration runs on this host.
  */
 async function lockConfiguration(path: string): Promise<Server> {
   const realPath = realpathSync(path)
@@ -92,7 +92,7 @@ async function lockConfiguration(path: string): Promise<Server> {
   }
 }
 
-/** Over the client API of a controller, by the certificate in force. */
+/** Uses the client API of a controller with the current certificate. */
 async function askExtension(
   api: string,
   requests: CertificateRequests,

@@ -3,13 +3,16 @@ import { lstat } from 'node:fs/promises'
 import { BackupFault } from '../../backup/fault.ts'
 import { CommandFailure, EXIT_FAILED, operatorFailure } from '../../controller/failure.ts'
 
-/** Tells a person of a fault of a backup, or of its file. */
+/** Converts a fault of a backup or its file into a message for a person. */
 export function faultAt(path: string, error: unknown): unknown {
   if (!(error instanceof BackupFault)) return operatorFailure(error)
   return new CommandFailure(EXIT_FAILED, `${path}: ${error.message}`, error)
 }
 
-/** Runs a step; its faults name the file. @throws {CommandFailure} exit 1. */
+/**
+ * Runs a step and adds the name of the file to its faults.
+ * @throws {CommandFailure} exit 1.
+ */
 export async function atFile<T>(path: string, step: () => Promise<T>): Promise<T> {
   try {
     return await step()

@@ -28,17 +28,17 @@ const MARK = 'restored\n'
 
 /** Certificate and key of the first controller of a restored cluster. */
 export interface RestoredCredentials {
-  /** Whether they were there, and stay as they are. */
+  /** True if they existed before and are kept. */
   readonly isKept: boolean
-  /** @throws {CommandFailure} where the authority of the backup signs nothing any more. */
+  /** @throws {CommandFailure} when the authority of the backup can no longer sign. */
   leaf(issuing: CertifiedKey): Promise<CertifiedKey>
-  /** Writes what is not there yet. */
+  /** Writes missing files. */
   write(leaf: CertifiedKey): void
 }
 
 /**
- * Takes those of the old controller where they lie and belong to the backup: tokens that
- * were handed out for enrolling are verified by its key. Otherwise they are made.
+ * Uses the old controller's files if they are in place and match the backup, because outstanding
+ * enrollment tokens are verified with its key. Otherwise creates them.
  * @throws {CommandFailure} exit 1, before anything is written.
  */
 export function credentialsFor(
@@ -61,8 +61,7 @@ export function credentialsFor(
 }
 
 /**
- * A file that says, until the data folder is there, that what lies beside it was written by a
- * restore.
+ * A marker file that exists until the data folder is written: a restore wrote the files beside it.
  */
 export function markPath({ folder }: PlannedConfig): string {
   return join(folder, FORMING_MARK)

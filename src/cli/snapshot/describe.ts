@@ -4,7 +4,7 @@ import { printableValue } from '../../lib/text/terminal-text.ts'
 import type { AdminError } from '../client/admin-socket.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
-/** Kinds that an operator recognises a network by; the others are in the JSON. */
+/** Kinds by which an operator recognizes a network; the JSON has the others. */
 const SHOWN_KINDS = ['identity', 'service', 'servicePolicy', 'router'] as const
 
 export function countsText({ counts }: BackupSummary): string {
@@ -13,26 +13,26 @@ export function countsText({ counts }: BackupSummary): string {
   return `${total} records (${shown.join(', ')})`
 }
 
-/** One line on where a backup is from. */
+/** One line on the origin of a backup. */
 export function originText(manifest: BackupManifest): string {
   const { clusterId, generation, index, takenAtMs, controllerId, version, featureLevel } =
     printableValue(manifest)
   return `cluster ${clusterId}, generation ${generation}, index ${index}, feature level ${featureLevel}; taken ${isoTime(takenAtMs)} by ${controllerId} (${version})`
 }
 
-/** The head of a backup for scripts: certificates and wrapped keys are in the file. */
+/** The head of a backup for scripts, without the certificates and wrapped keys of the file. */
 export function manifestJson({ caPem: _ca, encryption, ...shown }: BackupManifest): object {
   return { ...shown, recipientSha256: encryption?.recipientSha256 ?? null }
 }
 
-/** Place in a log that a backup was taken at, for scripts. */
+/** Log position of a backup, for scripts. */
 export type BackupPlace = Pick<BackupManifest, 'clusterId' | 'index' | 'takenAtMs'>
 
 export function placeJson({ clusterId, index, takenAtMs }: BackupManifest): BackupPlace {
   return { clusterId, index, takenAtMs }
 }
 
-/** Without a leader, what this controller has applied may still be good enough. */
+/** Without a leader, the applied state of this controller may still be sufficient. */
 export function withStaleHint({ code, message }: AdminError): string {
   return code === 'CLUSTER_NO_LEADER'
     ? `${message}; or pass --stale to use the state of this controller`

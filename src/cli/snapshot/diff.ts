@@ -22,7 +22,7 @@ export interface DiffOptions {
 }
 
 /**
- * `cluster snapshot diff FILE`: what of the cluster as it is now a restore would change. Writes
+ * `cluster snapshot diff FILE` shows how a restore would change the current cluster. Writes
  * nothing.
  */
 export async function diffSnapshot(path: string, options: DiffOptions): Promise<void> {
@@ -40,7 +40,7 @@ export async function diffSnapshot(path: string, options: DiffOptions): Promise<
   printLine('the backup belongs to another cluster than this controller')
 }
 
-/** The state of a running controller, as a backup without secrets that never gets to a disk. */
+/** The state of a running controller, as a backup without secrets that is not written to disk. */
 export async function loadLive(data: string, isStale: boolean): Promise<LoadedBackup> {
   const request = { path: BACKUP_PATH, body: { hasSecrets: false, isStale } }
   try {

@@ -18,15 +18,15 @@ export interface ListOptions {
 interface Listed {
   readonly file: string
   readonly bytes: number
-  /** null where its head cannot be read. */
+  /** null if its head cannot be read. */
   readonly manifest: BackupManifest | null
   readonly summary: BackupSummary | null
-  /** null: head and end are there. */
+  /** null: head and end are intact. */
   readonly fault: string | null
 }
 
 /**
- * `cluster snapshot list DIR|FILE`: what the heads and the ends of backups say; `verify` reads the
+ * `cluster snapshot list DIR|FILE` reads the head and the end of each backup; `verify` reads the
  * rest.
  */
 export async function listSnapshots(path: string, options: ListOptions): Promise<void> {
@@ -42,7 +42,7 @@ export async function listSnapshots(path: string, options: ListOptions): Promise
   else printLine(formatTable(TITLES, found.map(rowOf)))
 }
 
-/** Whatever begins as a backup does, under any name. */
+/** Files of any name that begin like a backup. */
 async function backupsIn(folder: string): Promise<string[]> {
   const entries = await readdir(folder, { withFileTypes: true })
   const files = entries

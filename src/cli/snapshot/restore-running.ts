@@ -37,19 +37,18 @@ export interface RestoreRunningResult extends Partial<RestoredIndex> {
   readonly clusterId: string
   readonly from: BackupPlace
   readonly changes: readonly KindChanges[]
-  /** False: no record differs, and nothing was done. */
+  /** False: no record differs, and nothing was changed. */
   readonly isRestored: boolean
 }
 
-/** A step waits for a new leader, and the last one for every voter. */
+/** A step waits for a new leader, and the last step waits for every voter. */
 const STEP_TIMEOUT_MS = 120_000
 const PROGRESS_PERCENT = 10
 
 /**
- * `cluster snapshot restore FILE --config CONFIG`: replaces the records of the running cluster by
+ * `cluster snapshot restore FILE --config CONFIG` replaces the records of the running cluster with
  * those of a backup, in one step.
- * @throws {CommandFailure} and nothing has changed then, unless it says that the outcome is
- * unknown.
+ * @throws {CommandFailure} with nothing changed, unless it says that the outcome is unknown.
  */
 export async function restoreIntoCluster(
   path: string,
@@ -88,8 +87,8 @@ async function load(path: string, { key, sha256 }: RestoreRunningOptions): Promi
 }
 
 /**
- * @throws {BackupFault} what the controllers would refuse as well, before anybody is asked to
- * confirm it.
+ * @throws {BackupFault} for a backup that the controllers would refuse, before the user is asked
+ * for a confirmation.
  */
 function refuseOther(
   live: LoadedBackup,
@@ -110,7 +109,10 @@ function refuseOther(
   )
 }
 
-/** Typed on a terminal, or given word for word by a script; a wrong word changes nothing. */
+/**
+ * A person types the confirmation on a terminal, or a script passes it. A wrong one changes
+ * nothing.
+ */
 async function confirm(clusterId: string, options: RestoreRunningOptions): Promise<void> {
   const canAsk = options.json !== true && options.key !== '-' && process.stdin.isTTY
   const given = options.confirm ?? (canAsk ? await typedText(clusterId) : undefined)
@@ -130,10 +132,10 @@ interface Restoring {
   readonly options: RestoreRunningOptions
 }
 
-/** Stages the content and has it swapped in; what was staged is dropped when that fails. */
+/** Stages the content and activates it; if that fails, the staged content is dropped. */
 async function carryOut(restoring: Restoring): Promise<RestoredIndex> {
   const id = newShortId()
-  // Before the last step an interrupt drops what is staged; during that step it is too late.
+  // Before the last step an interrupt drops the staged content; during that step it is too late.
   const interrupts = watchInterrupts('nothing was changed')
   let isSwapping = false
   try {
@@ -188,11 +190,11 @@ function endParams({ content, backup, options }: Restoring, id: string): StepBod
 
 async function abandon({ data, content }: Restoring, id: string): Promise<void> {
   const params = { id, isAbandoned: true, sha256: content.sha256, ifIndex: 0, reason: 'abandoned' }
-  // A restore that cannot be dropped now expires by itself.
+  // A restore that cannot be dropped now expires later.
   await ask(data, 'end', params).catch(() => undefined)
 }
 
-/** Bodies of the steps of a restore. */
+/** Request bodies of the steps of a restore. */
 interface StepBodies {
   readonly begin: ValueOf<typeof restoreBegin.schema>
   readonly chunk: ValueOf<typeof restoreChunk.schema>
@@ -208,7 +210,7 @@ async function ask<S extends keyof StepBodies>(
   return await askController(data, { method: 'POST', path, body, timeoutMs: STEP_TIMEOUT_MS })
 }
 
-/** The controller has said that nothing changed. */
+/** The controller has answered that nothing changed. */
 function isRefusal({ code }: AdminError): boolean {
   return !['NO_ANSWER', 'OUTCOME_UNKNOWN', 'UNHANDLED'].includes(code)
 }
@@ -232,7 +234,10 @@ function outcomeUnknown(error: unknown): CommandFailure {
   )
 }
 
-/** Progress on stderr: one line that is written over on a terminal, a line each tenth elsewhere. */
+/**
+ * Progress on stderr: one line that is overwritten on a terminal, one line for each tenth
+ * elsewhere.
+ */
 class Progress {
   readonly #total: number
   #printedPercent = 0

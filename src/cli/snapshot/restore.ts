@@ -38,17 +38,17 @@ export interface RestoreResult {
 }
 
 /**
- * `cluster snapshot restore FILE CONFIG`: the first controller of a new cluster that goes on where
- * a backup ends. Safe to repeat: nothing can run before the data folder is there, which comes last
- * and whole.
- * @throws {CommandFailure} exit 2 for flags and configuration, 1 for what stands in the way.
+ * `cluster snapshot restore FILE CONFIG` creates the first controller of a new cluster, which
+ * continues from the backup. It is safe to repeat: the data folder is created last and complete,
+ * and no controller can run without it.
+ * @throws {CommandFailure} exit 2 for flags and configuration, 1 for files that are in the way.
  */
 export async function restoreSnapshot(
   path: string,
   configPath: string,
   options: RestoreOptions,
 ): Promise<void> {
-  // Whatever is made here is for its owner alone, unless it is written to be read by all.
+  // Only the owner can read files created here, unless they are written to be public.
   process.umask(0o077)
   const key = readKey(options.key)
   const manifest = await atFile(path, () => readHead(path))
@@ -98,7 +98,7 @@ async function restore(restoring: Restoring, options: RestoreOptions): Promise<R
     return filled
   })
   rmSync(markPath(planned), { force: true })
-  // A mark that a power cut brought back would let a later restore replace these keys.
+  // If a power cut restored the marker, a later restore could replace these keys.
   syncFolder(folder)
   return {
     id: config.id,
@@ -119,8 +119,8 @@ function firstController({ manifest, planned }: Restoring): Omit<FirstController
     nodeId: id,
     storeId: newOpaqueId(),
     clusterId: formatUuid(newUuidv7(timeMs)),
-    // Members of the old cluster, and indexes that clients were told by it, belong to the
-    // generation before.
+    // Members of the old cluster, and log indexes that it gave to clients, belong to the previous
+    // generation.
     generation: manifest.generation + 1,
     address: cluster.advertise,
     timeMs,
@@ -128,7 +128,7 @@ function firstController({ manifest, planned }: Restoring): Omit<FirstController
   }
 }
 
-/** Every certificate that was issued names it. */
+/** Every issued certificate contains it. */
 function refuseTrustDomain({ path, config }: PlannedConfig, { trustDomain }: BackupManifest): void {
   if (config.trustDomain === trustDomain) return
   throw new CommandFailure(

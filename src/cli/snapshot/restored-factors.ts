@@ -7,15 +7,14 @@ import type { Mfa } from '../../entities/kinds/mfa.ts'
 import type { Factor } from '../../pki/secrets/sealed-factor.ts'
 import { askController } from '../client/admin-socket.ts'
 
-/** Factors in one request, which has its limit in bytes. */
+/** Factors in one request, whose size is limited. */
 const BATCH = 16
 const FACTORS_PATH = '/fabric/v1/cluster/restore/factors'
 
 /**
- * Has the second factors of a backup encrypted for the cluster that they go into, where it does not
- * hold the key that they are encrypted by: those of another cluster, and those of a key that was
- * rotated since.
- * @throws {BackupFault} NO_SECRETS where the backup lacks the key as well.
+ * Re-encrypts the second factors of a backup for the target cluster, if they are encrypted with a
+ * key that the cluster does not have: that of another cluster, or one that was rotated since.
+ * @throws {BackupFault} NO_SECRETS if the backup lacks the key as well.
  */
 export async function sealedForCluster(
   data: string,

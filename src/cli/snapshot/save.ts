@@ -13,7 +13,7 @@ import { faultAt, refuseExisting } from './backup-file.ts'
 import { countsText, manifestJson, withStaleHint } from './describe.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
-/** Path where a controller hands out a backup of its state. */
+/** Path of the API for a backup of the state. */
 export const BACKUP_PATH = '/fabric/v1/cluster/backup'
 
 export interface SaveOptions {
@@ -28,8 +28,8 @@ export interface SaveOptions {
 }
 
 /**
- * `cluster snapshot save FILE`: a backup of the whole state, by the running controller whose data
- * folder it is.
+ * `cluster snapshot save FILE` writes a backup of the whole state, from the running controller with
+ * that data folder.
  */
 export async function saveSnapshot(path: string, options: SaveOptions): Promise<void> {
   const data = dataFolderOf(options)
@@ -38,7 +38,7 @@ export async function saveSnapshot(path: string, options: SaveOptions): Promise<
   try {
     await refuseExisting(file)
     await writeNewBackup(file, untilInterrupted(askForBytes(data, request)))
-    // Bytes on the disk are what counts, so they are read back.
+    // The bytes on disk matter, so they are read back.
     const { manifest, summary, sha256 } = await checkBackup(bytesOfFile(file))
     if (options.json === true)
       printJson({ file, sha256, manifest: manifestJson(manifest), summary })
@@ -49,9 +49,7 @@ export async function saveSnapshot(path: string, options: SaveOptions): Promise<
   }
 }
 
-/**
- * Ends with a failure at ^C, so that whoever takes the parts removes what it has written of them.
- */
+/** Fails at ^C, so that the consumer of the parts removes its partly written file. */
 async function* untilInterrupted<T>(
   parts: AsyncGenerator<Uint8Array, T>,
 ): AsyncGenerator<Uint8Array, T> {
@@ -65,15 +63,15 @@ async function* untilInterrupted<T>(
     }
   } finally {
     interrupts.end()
-    // Closes the connection: the controller ends its part as well. Nothing more is wanted of its
-    // answer.
+    // Closes the connection, which also ends the answer of the controller. The rest of its answer
+    // is not needed.
     await parts.return(undefined as T)
   }
 }
 
 /**
- * Data folder of the controller to ask. @throws {CommandFailure} exit 2 unless the options name
- * one.
+ * Data folder of the controller.
+ * @throws {CommandFailure} exit 2 unless the options name one.
  */
 export function dataFolderOf({ config, data }: Pick<SaveOptions, 'config' | 'data'>): string {
   if (config !== undefined && data === undefined) return loadConfigOrFail(config).data

@@ -3,7 +3,7 @@ import { type ConnectionOptions, connectTo } from '../client/connection.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
-/** Prints the backups that one controller has written by its schedule, the newest first. */
+/** Prints the scheduled backups of one controller, the newest first. */
 export async function listScheduledBackups(
   options: ConnectionOptions & { readonly json?: boolean },
 ): Promise<void> {

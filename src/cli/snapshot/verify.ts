@@ -13,7 +13,7 @@ export interface VerifyOptions {
   readonly json?: boolean
 }
 
-/** `cluster snapshot verify FILE`: whether a backup can be restored; asks no controller. */
+/** `cluster snapshot verify FILE` checks whether a backup can be restored, without a controller. */
 export async function verifySnapshot(path: string, options: VerifyOptions): Promise<void> {
   const key = readKey(options.key)
   const checked = await atFile(path, () => check(path, key))
@@ -41,7 +41,7 @@ export function requireSha256(path: string, found: string, wanted: string | unde
   )
 }
 
-/** `findings` null: without its key, what is encrypted could not be looked at. */
+/** `findings` null: without its key, the encrypted content was not checked. */
 type Checked = Omit<CheckedBackup, 'findings' | 'secrets'> & {
   readonly findings: CheckedBackup['findings'] | null
 }

@@ -1,10 +1,10 @@
-/** The program may be run again in one process, as tests do. */
+/** The program may run several times in one process, as in tests. */
 let isWatched = false
 
 /**
- * Stops where the reader of the output ends first, as `| head` does. The program then stops as on
- * SIGTERM: a verb that prints ends at once, and one that keeps controllers stops them in order.
- * Without this, Node ends it with a stack on the screen.
+ * Stops when the reader of the output ends first, as `| head` does. The program then stops as on
+ * SIGTERM: a verb that prints ends at once, and one that runs controllers stops them in order.
+ * Without this, Node would print a stack.
  */
 export function stopOnBrokenPipe(): void {
   if (isWatched) return

@@ -10,9 +10,7 @@ export interface Check {
 
 const NAME_COLUMNS = 14
 
-/**
- * Steps told one by one as they are done: a line each for people, or kept for one JSON document.
- */
+/** Reports steps as they are done: one line each for people, or collected for one JSON document. */
 export class CheckList {
   readonly checks: Check[] = []
   readonly #isSilent: boolean
@@ -25,25 +23,31 @@ export class CheckList {
     this.#print({ check, result: 'ok', detail })
   }
 
-  /** Nothing is stopped by it. @param detail a sentence with its remedy. */
+  /**
+   * Does not stop the list.
+   * @param detail a sentence with its remedy.
+   */
   warn(check: string, detail: string): void {
     this.#print({ check, result: 'warning', detail })
   }
 
   /**
-   * @param sentence what is wrong, and the remedy. @throws {CommandFailure} exit 1 with it, always.
+   * @param sentence the fault and its remedy.
+   * @throws {CommandFailure} exit 1 with it, always.
    */
   fail(check: string, sentence: string, cause?: unknown): never {
     this.#print({ check, result: 'failed', detail: sentence })
     throw new CommandFailure(EXIT_FAILED, sentence, cause)
   }
 
-  /** For a list that goes on: its sentence is said at the end, with those of the others. */
+  /**
+   * Records a failure without ending the list: its sentence is printed at the end with the others.
+   */
   failed(check: string, sentence: string): void {
     this.#print({ check, result: 'failed', detail: sentence })
   }
 
-  /** The sentences of all that failed. */
+  /** The sentences of all failed checks. */
   get faults(): string[] {
     return this.checks.flatMap(({ result, detail }) => (result === 'failed' ? [detail] : []))
   }
@@ -51,7 +55,7 @@ export class CheckList {
   #print(check: Check): void {
     this.checks.push(check)
     if (this.#isSilent) return
-    // A check that failed is told once, by the sentence that ends the program.
+    // The sentence that ends the program describes a failed check, so its line does not.
     const detail =
       check.detail === '' || check.result === 'failed' ? '' : `: ${printableLine(check.detail)}`
     printLine(`${`${check.check} `.padEnd(NAME_COLUMNS, '.')} ${check.result}${detail}`)

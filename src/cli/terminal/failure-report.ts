@@ -12,7 +12,8 @@ import { jsonText, printNote } from './output.ts'
 const COMMANDER_PREFIX = 'error: '
 
 /**
- * Whether this command line asks for JSON; known before it is parsed, as parsing may be what fails.
+ * True if the command line requests JSON. It is read before parsing, because parsing itself may
+ * fail.
  */
 export function asksForJson(argv: readonly string[]): boolean {
   const end = argv.indexOf('--')
@@ -25,7 +26,7 @@ export function asksForJson(argv: readonly string[]): boolean {
 }
 
 /**
- * Says on stderr why a verb failed: a sentence, or `{"error":{"code","message",…}}` for programs.
+ * Prints on stderr why a verb failed: a sentence, or `{"error":{"code","message",…}}` for programs.
  * @returns the exit code.
  */
 export function reportFailure(thrown: unknown, isJson: boolean): number {
@@ -36,7 +37,7 @@ export function reportFailure(thrown: unknown, isJson: boolean): number {
   return error instanceof CommandFailure ? error.exitCode : EXIT_FAILED
 }
 
-/** Commander has printed its own message for people; help and version count as done. */
+/** Commander has printed its message for people; help and version count as success. */
 function reportUsage(error: CommanderError, isJson: boolean): number {
   if (error.exitCode === 0) return EXIT_DONE
   if (isJson) {
@@ -51,7 +52,7 @@ function sentenceIn(message: string): string {
   return message.startsWith(COMMANDER_PREFIX) ? message.slice(COMMANDER_PREFIX.length) : message
 }
 
-/** A mistake of this program keeps its stack: it is what a report of it needs. */
+/** A bug keeps its stack for the bug report. */
 function textOf(error: unknown): string {
   if (error instanceof CommandFailure) return error.message
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
@@ -68,7 +69,7 @@ function errorObject(error: unknown): Readonly<Record<string, unknown>> {
   }
 }
 
-/** That of a controller, the store or the system, where the failure has one. */
+/** Error code of a controller, the store or the system; null if the failure has none. */
 function codeOf(error: unknown): string | null {
   const code = (error as { readonly code?: unknown } | null | undefined)?.code
   return typeof code === 'string' && code !== '' ? code : null

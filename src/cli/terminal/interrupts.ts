@@ -2,15 +2,15 @@ import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 
 const ENDING_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
-/** ^C and its like end a command where it can still undo what it has begun. */
+/** ^C and similar signals end a command where it can still undo its work. */
 export interface Interrupts {
-  /** @throws {CommandFailure} once one has come. */
+  /** @throws {CommandFailure} after a signal. */
   check(): void
   /** Signals end the program at once again. */
   end(): void
 }
 
-/** @param kept says what is left of the command, as `nothing was changed`. */
+/** @param kept says what the command leaves behind, such as `nothing was changed`. */
 export function watchInterrupts(kept: string): Interrupts {
   let isInterrupted = false
   const interrupt = (): void => {

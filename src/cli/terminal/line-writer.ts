@@ -1,28 +1,26 @@
 import { constants, fstatSync, openSync, write, writeSync } from 'node:fs'
 
-/** Limits of what waits to be written; characters, as they take the memory. */
+/** Limits of buffered text; in characters, because they determine the memory. */
 export const lineLimits = {
-  /** Characters beyond which lines of the audit give way ... */
+  /** Characters beyond which audit lines are dropped ... */
   crowdedCharacters: 1024 * 1024,
-  /** ... and with so many every line does. */
+  /** ... and beyond which all lines are dropped. */
   waitingCharactersMax: 4 * 1024 * 1024,
-  /** Characters that one turn of the event loop can hand over. */
+  /** Characters that one turn of the event loop can write. */
   chunkCharactersMax: 64 * 1024,
-  /**
-   * Lines are gathered for so long: to hand one over costs several times what it takes to make it.
-   */
+  /** Lines are batched for so long: a write costs several times as much as creating a line. */
   gatherMs: 5,
-  /** A pipe that is full is tried again after so long. */
+  /** A full pipe is retried after this time. */
   retryMs: 50,
-  /** How long the end of a process waits for somebody to read. */
+  /** How long the end of a process waits for the reader. */
   endMsMax: 1000,
 } as const
 
-/** Output of lines: asked before each write, while none is under way. */
+/** Output of lines, resolved before each write, while no write is under way. */
 export interface LineOutput {
-  /** Descriptor that so many bytes are to be written to. */
+  /** Descriptor for a write of that many bytes. */
   fdFor(bytes: number): number
-  /** The same as for the last write. */
+  /** The descriptor of the last write. */
   readonly current: number
 }
 
@@ -36,34 +34,34 @@ export interface LineFile {
 }
 
 /**
- * Lines to a file, pipe or terminal, in their order. Nobody waits for it: what is not read fast
- * enough waits in bounded memory, and beyond that is dropped and counted.
+ * Writes lines to a file, pipe or terminal in order, without blocking its callers. Text that is not
+ * read fast enough is buffered up to a limit; further lines are dropped and counted.
  */
 export class LineWriter {
-  /** Told how many lines were dropped, once lines are written again. */
+  /** Called with the number of dropped lines once lines are written again. */
   onDropped: (count: number) => void = () => undefined
   readonly #output: LineOutput
   readonly #disk: LineFile
-  /** None of them is under way. */
+  /** Lines of which no part is being written. */
   #chunks: string[] = []
-  /** Rest of the chunk under way. */
+  /** Remaining text of the current write. */
   #rest: Buffer<ArrayBuffer> | null = null
-  /** True: the last bytes written are the beginning of a line whose rest could not be written. */
+  /** True: the last written bytes are the beginning of a line whose rest could not be written. */
   #isTorn = false
-  /** The rest is in the system's hands; else it waits for room in a pipe. */
+  /** True: the operating system is writing the rest; false: the rest waits for room in a pipe. */
   #isTaken = false
   #retry: NodeJS.Timeout | undefined
   #gathering: NodeJS.Timeout | undefined
   #characters = 0
   #dropped = 0
 
-  /** @param disk what writes to the output: that of the system. */
+  /** @param disk file system calls; those of the operating system by default. */
   constructor(output: number | LineOutput, disk: LineFile = { write }) {
     this.#disk = disk
     this.#output = typeof output === 'number' ? { fdFor: () => output, current: output } : output
   }
 
-  /** Lines that give way to others are to be dropped, by `drop`. */
+  /** True: audit lines should be dropped, with `drop`. */
   get isCrowded(): boolean {
     return this.#characters >= lineLimits.crowdedCharacters
   }
@@ -72,7 +70,7 @@ export class LineWriter {
     this.#dropped += 1
   }
 
-  /** A line with its end. */
+  /** Writes a line with its newline. */
   write(line: string): void {
     if (this.#characters + line.length > lineLimits.waitingCharactersMax) {
       this.drop()
@@ -101,7 +99,7 @@ export class LineWriter {
     const chunk = this.#chunks.shift()
     if (chunk === undefined) return
     this.#characters -= chunk.length
-    // A line that was cut off must not take the next one with it.
+    // A truncated line must not corrupt the next one.
     const bytes = Buffer.from(this.#isTorn ? `\n${chunk}` : chunk)
     this.#put(this.#output.fdFor(bytes.length), bytes)
   }
@@ -123,7 +121,7 @@ export class LineWriter {
     })
   }
 
-  /** A disk that is full, or a reader that has gone, costs the lines and nothing else. */
+  /** A full disk, or a reader that has gone, only loses lines. */
   #onDone(lostLines: number): void {
     this.#rest = null
     this.#dropped += lostLines
@@ -135,7 +133,7 @@ export class LineWriter {
     this.#gather()
   }
 
-  /** Writes what waits, within `endMsMax`; for the end of a process, which may be near. */
+  /** Writes the buffered lines until `endMsMax`, when the process is about to end. */
   flushSync(): void {
     clearTimeout(this.#retry)
     clearTimeout(this.#gathering)
@@ -154,7 +152,7 @@ export class LineWriter {
 
 const NEWLINE = 10
 
-/** Each ends with a newline; of a first one that is torn the end is here. */
+/** Each line ends with a newline; a torn first line has only its end here. */
 function linesIn(bytes: Buffer): number {
   let lines = 0
   for (const byte of bytes) if (byte === NEWLINE) lines += 1
@@ -178,9 +176,9 @@ function isWrittenBy(endMs: number, fd: number, bytes: Buffer): boolean {
 }
 
 /**
- * Output for lines to the standard output. A pipe is opened anew, so that one that is full refuses
- * bytes in place of holding a thread until somebody reads; a file or terminal never is, and a
- * socket can not be opened.
+ * Output for lines to the standard output. A pipe is opened a second time in non-blocking mode, so
+ * that a full pipe refuses bytes and does not block a thread until somebody reads. A file or
+ * terminal never blocks, and a socket cannot be opened.
  */
 export function openOutput(): number {
   try {

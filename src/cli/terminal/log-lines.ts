@@ -4,7 +4,7 @@ import { type Logger, pino, stdTimeFunctions } from 'pino'
 
 import { escapeUnprintable, printableLine } from '../../lib/text/terminal-text.ts'
 
-/** Sink of lines, each with its end. */
+/** Sink of lines with newlines. */
 export interface LineSink {
   write(line: string): void
 }
@@ -25,12 +25,12 @@ export function jsonLogger(sink: LineSink, { level, base }: LogLinesOptions): Lo
   return pino({ base, timestamp: stdTimeFunctions.isoTime, level, formatters }, escaped)
 }
 
-/** Lines that people read where stdout is a terminal, and JSON lines elsewhere. */
+/** Readable lines if stdout is a terminal, and JSON lines otherwise. */
 export function forStdout(sink: LineSink): LineSink {
   return isatty(1) ? new ReadableLines(sink, wantsColour(process.env)) : sink
 }
 
-/** https://no-color.org, and terminals that know no colours. */
+/** https://no-color.org, and terminals without colors. */
 export function wantsColour(env: NodeJS.ProcessEnv): boolean {
   return (env['NO_COLOR'] ?? '') === '' && env['TERM'] !== 'dumb'
 }
@@ -87,7 +87,7 @@ function valueText(value: unknown): string {
   return printableLine(JSON.stringify(value))
 }
 
-/** Lines of the stack, indented; the message alone where there is none. */
+/** Lines of the stack, indented; only the message if there is no stack. */
 function errorText(error: unknown): string {
   const { stack, message } = (error ?? {}) as {
     readonly stack?: unknown

@@ -5,13 +5,13 @@ import type { Random } from '../../lib/random.ts'
 import { LineWriter, openOutput } from './line-writer.ts'
 import { forStdout, jsonLogger } from './log-lines.ts'
 
-/** Chance that nobody replays. */
+/** Randomness that no test has to reproduce. */
 export const systemRandom: Random = {
   next: () => Math.random(),
   integer: (min, max) => min + Math.floor(Math.random() * (max - min + 1)),
 }
 
-/** The log of a program that runs in the foreground: lines of JSON on standard output. */
+/** The log of a program in the foreground: JSON lines on standard output. */
 export function createProgramLog(level: string): Logger {
   const writer = new LineWriter(openOutput())
   process.on('exit', () => writer.flushSync())
@@ -27,10 +27,7 @@ export function switchLevelOnSignal(log: Logger, configured: string): void {
   })
 }
 
-/**
- * Resolves with SIGTERM or SIGINT. The second signal ends the process at once, for who does not
- * want to wait.
- */
+/** Resolves at SIGTERM or SIGINT. A second signal ends the process at once. */
 export function stopSignal(log: Logger, program: string): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {

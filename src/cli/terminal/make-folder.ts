@@ -2,8 +2,8 @@ import { mkdirSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 
 /**
- * Makes a folder and those above it, one after the other. Node's own way (`recursive`) never
- * returns where the system says that a folder is not there and cannot be made, as below /proc.
+ * Creates a folder and its parents, one after the other. Node's `recursive` option never returns if
+ * the system says that a folder does not exist and cannot be created, as below /proc.
  * @throws the file system's error.
  */
 export function makeFolder(path: string, mode = 0o777): void {
@@ -14,7 +14,7 @@ export function makeFolder(path: string, mode = 0o777): void {
   try {
     mkdirSync(path, { mode })
   } catch (error) {
-    // Somebody else may have made it meanwhile.
+    // Another process may have created it meanwhile.
     if (statSync(path, { throwIfNoEntry: false })?.isDirectory() !== true) throw error
   }
 }

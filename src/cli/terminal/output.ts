@@ -1,18 +1,20 @@
 import { yamlText } from '../../config/engine/yaml-tree.ts'
 import { escapeUnprintable, printableLine, printableText } from '../../lib/text/terminal-text.ts'
 
-/** How a verb prints what it found: for people, or for programs. */
+/** Output format of a verb: for people, or for programs. */
 export const outputFormats = ['table', 'json', 'yaml'] as const
 export type OutputFormat = (typeof outputFormats)[number]
 
-/** Chosen once by the command line, before its verb runs. */
+/** Set once by the command line, before its verb runs. */
 let format: OutputFormat = 'table'
 
 export function useOutputFormat(chosen: OutputFormat): void {
   format = chosen
 }
 
-/** Columns padded to their widest cell, two spaces between, a line for the titles first. */
+/**
+ * Columns padded to their widest cell, with two spaces between, and a first line with the titles.
+ */
 export function formatTable(
   titles: readonly string[],
   rows: readonly (readonly string[])[],
@@ -31,42 +33,43 @@ export function formatTable(
 }
 
 /**
- * Prints one line, or several. Whatever text of others is in it, a terminal only shows it; a text
- * that must stay on one line is a {@link printableLine} before.
+ * Prints one line, or several. Control characters in text of others are shown, so that a terminal
+ * does not act on them. The caller passes text that must stay on one line through {@link
+ * printableLine} first.
  */
 export function printLine(text: string): void {
   // @guard names-at-a-terminal--line
   process.stdout.write(`${printableText(text)}\n`)
 }
 
-/** The same beside the output of a verb, on stderr. */
+/** Prints a note on stderr, beside the output of a verb. */
 export function printNote(text: string): void {
   // @guard names-at-a-terminal--note
   process.stderr.write(`${printableText(text)}\n`)
 }
 
-/** A document for programs: YAML when the command line asks for it, else JSON. */
+/** A document for programs: YAML if requested on the command line, else JSON. */
 export function printJson(value: unknown): void {
   printLine(format === 'yaml' ? yamlText(plain(value)).trimEnd() : jsonText(value, 2))
 }
 
-/** The same where documents follow each other: a line of JSON, or a YAML document, each. */
+/** The same for a sequence of documents: each one is a line of JSON, or a YAML document. */
 export function streamDocument(value: unknown): string {
   return format === 'yaml' ? `---\n${yamlText(plain(value))}` : `${jsonText(value)}\n`
 }
 
-/** JSON in which characters that a terminal acts on are escaped. */
+/** JSON in which control characters are escaped. */
 export function jsonText(value: unknown, indent = 0): string {
   // @guard names-at-a-terminal--json
   return escapeUnprintable(JSON.stringify(value, null, indent))
 }
 
-/** Without what JSON leaves out, which YAML would name or refuse. */
+/** Without values that JSON omits and YAML would show or refuse. */
 function plain(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value)) as unknown
 }
 
-/** A word of a command line that a person may paste into a shell. */
+/** Quotes a word so that a person can paste it into a shell. */
 export function shellWord(word: string): string {
   return /^[A-Za-z0-9_./:=@%+,-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
 }

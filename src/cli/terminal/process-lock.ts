@@ -4,9 +4,9 @@ import { createServer, type Server } from 'node:net'
 import { listenAt } from '../../lib/runtime/listening.ts'
 
 /**
- * An abstract unix socket named after a path without links: the kernel gives it to one process of a
- * user, and takes it back however that ends, so no stale lock is ever left.
- * @returns the lock, which keeps no process alive. Rejects when another process has it.
+ * A lock on an abstract unix socket, named after a path without links. The kernel gives it to one
+ * process of a user and releases it when the process ends for any reason, so no stale lock remains.
+ * @returns the lock, which does not keep the process alive. Rejects when another process has it.
  */
 export async function lockPath(program: 'quickstart' | 'router', path: string): Promise<Server> {
   const name = createHash('sha256').update(path).digest('hex').slice(0, 32)

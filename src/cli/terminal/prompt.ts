@@ -6,10 +6,7 @@ import { printableText } from '../../lib/text/terminal-text.ts'
 
 const ANSWER_CHARACTERS_MAX = 4096
 
-/**
- * Terminal where a person is asked. Questions go beside what a verb prints, which may be piped
- * elsewhere.
- */
+/** Terminal for prompts. Prompts are not part of the output of a verb, which may be piped. */
 export interface Terminal {
   readonly input: Readable & {
     readonly isTTY?: boolean
@@ -20,14 +17,12 @@ export interface Terminal {
 
 const here: Terminal = { input: process.stdin, output: process.stderr }
 
-/** Whether somebody can be asked. */
+/** True if a person can answer a prompt. */
 export function isInteractive({ input }: Terminal = here): boolean {
   return input.isTTY === true
 }
 
-/**
- * @returns the line that was typed, without white space around it; empty at the end of the input.
- */
+/** @returns the typed line without surrounding white space; empty at the end of the input. */
 export async function askLine(
   question: string,
   { input, output }: Terminal = here,
@@ -44,8 +39,8 @@ export async function askLine(
 }
 
 /**
- * The same without showing what is typed.
- * @throws {CommandFailure} exit 1 when it is given up by ^C or ^D.
+ * The same without showing the input.
+ * @throws {CommandFailure} exit 1 at ^C or ^D.
  */
 export async function askHidden(question: string, terminal: Terminal = here): Promise<string> {
   const { input, output } = terminal
@@ -80,8 +75,8 @@ const GIVE_UP = new Set(['\x03', '\x04'])
 const KILL_LINE = '\x15'
 
 /**
- * Line that is typed unseen: a terminal in raw mode leaves its end, corrections and ^C to the
- * program.
+ * Reads a hidden line: in raw mode the program itself handles the end of the line, corrections and
+ * ^C.
  */
 class HiddenLine {
   text = ''

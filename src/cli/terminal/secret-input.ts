@@ -5,8 +5,8 @@ import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
 /**
- * A secret from a file that is its owner's alone, or from standard input: never from the command
- * line, which every user of a host can read. White space at its end is not part of it.
+ * A secret from a file that only its owner can read, or from standard input: never from the command
+ * line, which every user of a host can read. Trailing white space is removed.
  * @param source path, or `-` for standard input.
  * @param what completes the sentence "… is empty".
  * @throws {CommandFailure} exit 1.
@@ -41,7 +41,7 @@ export function readStandardInput(what: string, bytesMax = SECRET_FILE_BYTES_MAX
   )
 }
 
-/** A pipe that nobody has written to yet can say EAGAIN when its other end made it non-blocking. */
+/** Reading a pipe can fail with EAGAIN when its other end made it non-blocking. */
 function readSome(bytes: Buffer, from: number): number {
   for (;;) {
     try {

@@ -1,11 +1,11 @@
 import { closeSync, openSync, readSync } from 'node:fs'
 
-/** Default maximum of a file that a verb reads: fields of a record, certificates, changes. */
+/** Default maximum size of a file that a verb reads: fields of a record, certificates, changes. */
 export const TEXT_FILE_BYTES_MAX = 4 * 1024 * 1024
 const CHUNK_BYTES = 64 * 1024
 
 /**
- * Text of a file, or of a pipe that a shell gives in place of one, whose size is not known before.
+ * Reads a file, or a pipe from a shell, whose size is not known in advance.
  * @throws {Error} one clause when it is longer, and the file system's error.
  */
 export function readTextFile(path: string, bytesMax = TEXT_FILE_BYTES_MAX): string {

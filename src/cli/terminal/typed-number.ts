@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from 'commander'
 
-/** Reads the value of an option that is a whole number. */
+/** Parses the value of an option as a whole number. */
 export function integerBetween(min: number, max: number): (text: string) => number {
   return (text) => {
     const value = /^[0-9]{1,9}$/.test(text) ? Number(text) : NaN

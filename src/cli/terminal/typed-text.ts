@@ -1,6 +1,9 @@
 import { createInterface } from 'node:readline/promises'
 
-/** Asks on the terminal for a text word by word. @returns what was typed. */
+/**
+ * Prompts on the terminal for an exact text.
+ * @returns the typed text.
+ */
 export async function typedText(wanted: string): Promise<string> {
   const terminal = createInterface({ input: process.stdin, output: process.stderr })
   try {

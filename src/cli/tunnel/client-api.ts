@@ -18,9 +18,9 @@ import type { EnrolledIdentity } from '../enroll/identity-file.ts'
 const CLIENT_API = '/edge/client/v1'
 const LOG_IN_AGAIN = 'the tunnel does so by itself'
 
-/** The controllers of a cluster, asked by the certificate of an identity and its session. */
+/** Client of the controllers of a cluster, with the certificate and session of an identity. */
 export class CertificateApi implements ControllerApi {
-  /** Addresses that the identity file names: they are asked when all others are gone. */
+  /** Addresses from the identity file: they are used when all others have failed. */
   readonly #named: readonly string[]
   readonly #client: ApiClient
   #token: string | null = null
@@ -44,7 +44,7 @@ export class CertificateApi implements ControllerApi {
   async logIn(): Promise<ApiLogIn> {
     this.#token = null
     const body = {
-      // Configs of services are shown to sessions that ask for them.
+      // Sessions get configs of services only on request.
       configTypes: ['all'],
       sdkInfo: { type: 'flotilla tunnel', version: programVersion(), appId: 'flotilla' },
       envInfo: {

@@ -15,7 +15,7 @@ import type { EnrolledIdentity } from '../enroll/identity-file.ts'
 const FILE_BYTES_MAX = 1024 * 1024
 
 /**
- * Reads a file as `flotilla identity enroll` and enrollers of the API family write it: an address
+ * Reads a file as `flotilla identity enroll` and OpenZiti's enrollers write it: an address
  * (`ztAPI`, or the list `ztAPIs`), and key, certificate and CA certificates, each as `pem:` and its
  * text or as the path of a file.
  * @throws {CommandFailure} exit 2.

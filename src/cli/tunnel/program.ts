@@ -3,7 +3,7 @@ import { type Command, Option } from 'commander'
 import { LOG_LEVELS } from '../../config/controller/options.ts'
 import type { RunTunnelOptions } from './run.ts'
 
-/** The `tunnel` verbs. What they do is loaded when needed. */
+/** The `tunnel` verbs. Their code is loaded when one of them runs. */
 export function addTunnel(program: Command): void {
   const tunnel = program
     .command('tunnel')

@@ -34,7 +34,7 @@ export interface RunTunnelOptions {
   readonly logLevel: string
 }
 
-/** Ways of a listener of a router with the binding `tunnel` that are not chosen here. */
+/** Modes of a router listener with the binding `tunnel` that the options here do not choose. */
 const fixedOptions = {
   getCircuitTimeout: 30_000,
   udpIdleTimeout: 0,
@@ -45,7 +45,7 @@ const fixedOptions = {
 
 /**
  * Serves enrolled identities until SIGTERM or SIGINT.
- * @throws {CommandFailure} exit 2 for options or files that are wrong, 1 when it cannot start.
+ * @throws {CommandFailure} exit 2 for invalid options or files, 1 when it cannot start.
  */
 export async function runTunnel(options: RunTunnelOptions): Promise<void> {
   const { configured, mode } = checkedOptions(options)
@@ -77,7 +77,7 @@ export async function runTunnel(options: RunTunnelOptions): Promise<void> {
       }),
   )
   log.info({ mode, version: programVersion(), pid: process.pid }, 'tunnel running')
-  // Before the flags of V8 change, by which it knows what it compiled.
+  // Before the V8 flags change, because they are part of the key of compiled code.
   flushCompileCache()
   limitHeapGrowth()
   try {
@@ -95,7 +95,7 @@ export async function runTunnel(options: RunTunnelOptions): Promise<void> {
   log.info({}, 'tunnel stopped')
 }
 
-/** Rejects when one of them cannot go on, and resolves with the signal. */
+/** Rejects if one of them cannot continue, and resolves with the signal. */
 async function startAll(tunnels: readonly IdentityTunnel[], stopped: Promise<void>): Promise<void> {
   await Promise.all(tunnels.map((tunnel) => tunnel.start()))
   await stopped

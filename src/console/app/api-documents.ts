@@ -7,7 +7,7 @@ import { client, session } from './services.ts'
 
 let loading: Promise<ApiDocument> | null = null
 
-/** The document of the management API, read once a tab. */
+/** The document of the management API, loaded once for each tab. */
 export function managementDocument(): Promise<ApiDocument> {
   loading ??= client
     .ask({ path: `${MANAGEMENT}/openapi.json`, timeoutMs: 10_000 })
@@ -24,7 +24,7 @@ type Caller = Pick<IdentityDetail, 'isAdmin' | 'permissions'>
 const caller = signal<Caller | null>(null)
 let callerOf = ''
 
-/** Reads once a session what its identity may do. */
+/** Loads the permissions of the identity once for each session. */
 export async function loadCaller(): Promise<void> {
   const token = session.token() ?? ''
   if (callerOf === token) return
@@ -35,8 +35,8 @@ export async function loadCaller(): Promise<void> {
 }
 
 /**
- * Whether it makes sense to offer an operation. The controller decides; until it is known what the
- * caller may do, all is offered.
+ * True if the console should offer an operation. The controller makes the actual decision; until
+ * the permissions of the caller are known, everything is offered.
  */
 export function mayDo(permission: string): boolean {
   const { value } = caller

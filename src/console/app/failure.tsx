@@ -3,7 +3,7 @@ import { Button } from '../controls/button.tsx'
 import { Empty, Notice } from '../controls/status.tsx'
 import { texts } from '../texts.ts'
 
-/** One sentence about what went wrong. */
+/** One sentence about the error. */
 export function failureText(error: unknown): string {
   const { failure } = texts
   if (error instanceof Unreachable) return failure.unreachable
@@ -17,7 +17,7 @@ export function failureText(error: unknown): string {
   return fault === null ? sentence : `${sentence} (${fault.field}: ${fault.reason})`
 }
 
-/** Stands in place of a page that could not be read. */
+/** Replaces a page that could not be loaded. */
 export function Failure({
   error,
   retry,
@@ -37,7 +37,7 @@ export function Failure({
   )
 }
 
-/** Beside what was read before. */
+/** Shown beside data that was loaded earlier. */
 export function FailureNotice({ error }: { readonly error: unknown }) {
   if (error === null || error === undefined) return null
   return <Notice tone="bad">{failureText(error)}</Notice>

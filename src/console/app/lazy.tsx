@@ -7,7 +7,10 @@ import { Failure } from './failure.tsx'
 
 const starts: (() => void)[] = []
 
-/** Loads the code of all pages: the controller that serves it may be away when a page is opened. */
+/**
+ * Loads the code of all pages in advance: the controller that serves it may be unreachable when a
+ * page is opened.
+ */
 export function loadPages(): void {
   for (const start of starts) start()
 }

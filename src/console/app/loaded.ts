@@ -3,7 +3,7 @@ import { useEffect, useMemo } from 'preact/hooks'
 
 import { Cancelled } from '../../client/problem.ts'
 
-/** A reading of the cluster, and the outcome of the last attempt. */
+/** Data loaded from the cluster, and the outcome of the last attempt. */
 export interface Loaded<T> {
   readonly data: Signal<T | null>
   readonly error: Signal<unknown>
@@ -11,7 +11,7 @@ export interface Loaded<T> {
   readonly reload: () => void
 }
 
-/** A tab that its user has left for so long asks nothing, so that its session expires. */
+/** A tab without input for so long sends no requests, so that its session expires. */
 const IDLE_MS = 15 * 60_000
 let lastInputMs = Date.now()
 for (const type of ['keydown', 'pointerdown', 'wheel']) {
@@ -23,8 +23,8 @@ export function isWatched(): boolean {
 }
 
 /**
- * Reads once for each key, and again at each period while the tab is watched. What was read stays
- * while it is read again, and when that fails.
+ * Loads data for each key, and reloads it at each interval while the tab is watched. The loaded
+ * data stays while a reload runs, and when it fails.
  */
 export function useLoaded<T>(
   key: string,
@@ -56,7 +56,7 @@ class Loading<T> implements Loaded<T> {
   #load: ((signal: AbortSignal) => Promise<T>) | null = null
   #running: AbortController | null = null
 
-  /** One at a time; only a reload takes the place of one that runs. */
+  /** One load at a time; only a reload replaces a running one. */
   run(load: (signal: AbortSignal) => Promise<T>, isForced = false): void {
     if (this.#running !== null && !isForced) return
     this.#running?.abort()

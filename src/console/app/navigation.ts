@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals'
 
-/** Controllers serve the console here. */
+/** Base path at which controllers serve the console. */
 export const BASE = '/console'
 
 export interface Place {
@@ -26,14 +26,14 @@ function decoded(name: string): string {
   }
 }
 
-/** A dot is written as an escape: a path that ends as a file does is asked for as a file. */
+/** A dot is escaped: a path that ends like a file would be requested as a file. */
 export function pathTo(...names: readonly string[]): string {
   return [BASE, ...names.map((name) => encodeURIComponent(name).replaceAll('.', '%2E'))].join('/')
 }
 
 export const place = signal<Place>({ names: [], query: new URLSearchParams() })
 
-/** Asked before a page is left; false keeps it. */
+/** Called before the user leaves a page; false keeps the page. */
 let mayLeave: () => boolean = () => true
 
 export function guardLeaving(guard: () => boolean): () => void {
@@ -52,7 +52,7 @@ export function goTo(path: string, options: { readonly replaces?: boolean } = {}
   if (place.value.names.join('/') !== before) arrive()
 }
 
-/** Moves the focus to the heading, for people who hear the page; the rest see the top of it. */
+/** Moves the focus to the heading for screen readers, and scrolls to the top. */
 function arrive(): void {
   scrollTo(0, 0)
   requestAnimationFrame(() => document.querySelector<HTMLElement>('h1')?.focus())

@@ -17,11 +17,11 @@ export interface Page {
 }
 
 interface NavigationLink {
-  /** First name of its path. */
+  /** First segment of its path. */
   readonly name: string
   readonly title: string
   readonly icon: IconName
-  /** Pressed after `g`; '' for none. */
+  /** Key to press after `g`; '' for none. */
   readonly key: string
 }
 
@@ -84,7 +84,7 @@ function linksTo(...targets: readonly (readonly [string, string])[]): Navigation
   })
 }
 
-/** Pages beside the lists, by the first name of their path; each is loaded when it is shown. */
+/** Pages other than lists, by the first segment of their path; each is loaded when it is shown. */
 const pages: Readonly<
   Record<string, { readonly title: string; readonly Page: ComponentType<NamedPage> }>
 > = {
@@ -114,7 +114,7 @@ const pages: Readonly<
   },
 }
 
-/** The second name of a path, where a page has several. */
+/** The second segment of a path, for a page with several. */
 interface NamedPage {
   readonly name: string | null
 }

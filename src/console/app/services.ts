@@ -7,7 +7,7 @@ import { Members } from '../client/members.ts'
 import { TabSession } from '../client/session.ts'
 import { isWatched } from './loaded.ts'
 
-// The parts of this tab, put together once.
+// The services of this tab, created once.
 
 export const members = new Members(location.origin)
 export const session = new TabSession(sessionStorage, isWatched)
@@ -15,16 +15,18 @@ export const client = new ApiClient(members, session)
 session.attach(client)
 export const feed = new EventFeed(client, navigator.locks)
 
-/** A leader that has been silent for so long is none. */
+/** After this time without contact, a leader counts as absent. */
 const LEADERLESS_MS = 3_000
 const writeRefused = signal(false)
 
-/** Nothing can be changed now: no controller leads. */
+/** True when nothing can be changed because no controller leads. */
 export const isReadOnly = computed(
   () => writeRefused.value || client.leaderSilenceMs.value >= LEADERLESS_MS,
 )
 
-/** Notes a change refused for lack of a leader; the next fresh answer takes it back. */
+/**
+ * Called after a change was refused for lack of a leader; the next answer with a leader resets it.
+ */
 export function noteRefusal(error: unknown): void {
   const isLeaderless = error instanceof ApiProblem && error.code === 'CLUSTER_NO_LEADER'
   if (isLeaderless) writeRefused.value = true

@@ -25,7 +25,7 @@ export function Shell() {
     const timer = setInterval(refresh, REFRESH_MS)
     return () => clearInterval(timer)
   }, [])
-  // A stream that breaks is the first sign of a controller that is gone.
+  // A broken stream is the first sign of a failed controller.
   useEffect(() => {
     if (feed.state.value === 'broken') refreshMembers().catch(() => undefined)
   }, [feed.state.value])
@@ -33,7 +33,7 @@ export function Shell() {
   useEffect(() => {
     if (identityId === null) return undefined
     let isOver = false
-    // The first answer says where the log stands, and so from where on events are shown.
+    // The first answer contains the log position from which events are shown.
     refreshMembers()
       .catch(() => undefined)
       .finally(() => {
@@ -155,7 +155,7 @@ function SidebarFoot() {
   )
 }
 
-/** Conditions that keep the whole console from working as usual. */
+/** Conditions that affect the whole console. */
 function Banner() {
   const { banner } = texts
   const failed = members.failed.value.filter((origin) => origin !== members.current.value)

@@ -6,7 +6,7 @@ import { goTo, pathTo } from './navigation.ts'
 export const goKeys = new Map<string, { readonly path: string; readonly title: string }>()
 export const isHelpOpen = signal(false)
 
-/** Actions of the page that is shown, by key. */
+/** Actions of the current page, by key. */
 const pageKeys = new Map<string, () => void>()
 
 export function onKey(key: string, act: () => void): () => void {

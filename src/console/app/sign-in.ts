@@ -9,7 +9,7 @@ let fault = ''
 /** True while the code of the sign-in page is redeemed: the log-in is not shown meanwhile. */
 export const isReturning = signal(false)
 
-/** The reason why the sign-in page led to no session, told once; '': there is none to tell. */
+/** Returns and clears the reason why the sign-in page led to no session; '' if there is none. */
 export function takeSignInFault(): string {
   const shown = fault
   fault = ''
@@ -22,7 +22,10 @@ export async function startSignIn(): Promise<void> {
   location.assign(await beginSignIn(sessionStorage, location.origin, backTo))
 }
 
-/** Goes on where the person left for the sign-in page. Called before the address is read. */
+/**
+ * Resumes after the browser returns from the sign-in page. Called before the router reads the
+ * address.
+ */
 export function finishSignIn(): void {
   const query = new URLSearchParams(location.search)
   const isBack = location.pathname === CALLBACK_PATH && query.has('state')

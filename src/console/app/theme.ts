@@ -12,7 +12,7 @@ function chosen(): Theme | null {
 
 const ofSystem = (): Theme => (dark.matches ? 'dark' : 'light')
 
-/** That of the system, until the user chooses. */
+/** Theme of the system, until the user chooses one. */
 export const theme = signal<Theme>(chosen() ?? ofSystem())
 
 export function startTheme(): void {

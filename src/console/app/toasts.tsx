@@ -13,7 +13,7 @@ const SHOWN_MS = 6_000
 const toasts = signal<readonly Toast[]>([])
 let nextId = 0
 
-/** Says that something was done; what failed stays where it was asked. */
+/** Confirms an action; errors are shown where the action was started. */
 export function say(text: string, icon: IconName = 'check'): void {
   nextId += 1
   const toast = { id: nextId, icon, text }

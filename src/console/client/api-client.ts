@@ -21,7 +21,7 @@ export interface PageRequest extends ClusterRequest {
   readonly body?: unknown
   /** Sent as a form in place of a body. */
   readonly form?: Readonly<Record<string, string>>
-  /** Shows the certificate of the browser, which only the page's own controller can take. */
+  /** Presents the certificate of the browser, which only the controller of the page can receive. */
   readonly showsCertificate?: boolean
   readonly signal?: AbortSignal
 }
@@ -38,7 +38,7 @@ export class ApiClient {
   readonly #session: SessionTokenSource
   readonly #fetch: typeof fetch
   readonly #core: ClusterClient<PageRequest>
-  /** How long the controller that answered last has not heard from a leader. */
+  /** Time since the controller that answered last has heard from a leader. */
   readonly leaderSilenceMs = signal(0)
 
   constructor(
@@ -68,7 +68,7 @@ export class ApiClient {
     )
   }
 
-  /** Asks for an operation whose answer has a type. */
+  /** Calls an operation whose answer has a type. */
   async served<K extends keyof ServedAnswers>(
     operation: K,
     request: ServedRequest = {},
@@ -85,7 +85,7 @@ export class ApiClient {
     return this.#core.position
   }
 
-  /** An answer whose body is read as it comes. */
+  /** Requests an answer whose body is read as a stream. */
   async stream(path: string, headers: Headers, signal: AbortSignal): Promise<Response> {
     const token = await this.#session.token()
     const shown = Object.entries(token === null ? {} : sessionHeader(token))

@@ -17,12 +17,12 @@ export interface JsonSchema {
 export interface ApiOperation {
   readonly operationId: string
   readonly summary: string
-  /** Needed to call it, like `service.create`. */
+  /** Permission to call it, such as `service.create`. */
   readonly permission: string
   readonly query: readonly string[]
-  /** References are resolved. */
+  /** With references resolved. */
   readonly body: JsonSchema | null
-  /** Schema of `data`, of its items in a list. */
+  /** Schema of `data`; in a list, of its items. */
   readonly row: JsonSchema | null
 }
 
@@ -44,7 +44,7 @@ export interface ServedDocument {
 const SCHEMAS = '#/components/schemas/'
 const DEPTH_MAX = 12
 
-/** The OpenAPI document of the controller that answers: pages and forms follow from it. */
+/** The OpenAPI document of the current controller, from which pages and forms are generated. */
 export class ApiDocument {
   readonly #document: ServedDocument
 
@@ -75,7 +75,7 @@ export class ApiDocument {
     }
   }
 
-  /** Lists below one record, like `/services/{id}/configs`: by their last name. */
+  /** Lists below one record, such as `/services/{id}/configs`, by their last segment. */
   listsBelow(path: string): readonly string[] {
     const prefix = `${path}/{id}/`
     return this.paths.flatMap((known) => {

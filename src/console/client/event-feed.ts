@@ -40,7 +40,10 @@ interface News {
   readonly isGap: boolean
 }
 
-/** A tab asks for all news that there are; the tab with the stream answers with what it keeps. */
+/**
+ * Messages between tabs: a tab asks for all kept events, and the tab with the stream answers with
+ * them.
+ */
 type FeedMessage =
   | { readonly kind: 'asked' }
   | { readonly kind: 'kept'; readonly news: News }
@@ -48,15 +51,15 @@ type FeedMessage =
 
 /**
  * The stream of events, shared by all tabs in which an identity is logged in. One tab reads it and
- * sends what it reads to the others, because a browser opens at most six connections to an origin.
- * When the reading tab closes, the next one continues after the last event, on whichever controller
- * answers. A gap tells the pages to read their records again.
+ * sends the events to the others, because a browser opens at most six connections to an origin.
+ * When the reading tab closes, another one resumes after the last event, on any controller that
+ * answers. After a gap, pages read their records again.
  */
 export class EventFeed {
   readonly state = signal<FeedState>('off')
   /** Newest first. */
   readonly events = signal<readonly NetworkEvent[]>([])
-  /** Counts the times that what is shown may have missed something. */
+  /** Counts how often events may have been missed. */
   readonly gaps = signal(0)
   readonly #client: ApiClient
   readonly #locks: TabLocks
@@ -66,7 +69,10 @@ export class EventFeed {
   #stopping: AbortController | null = null
   #channel: InstanceType<typeof BroadcastChannel> | null = null
   #isReader = false
-  /** Knows no event yet, and so takes all that the tab with the stream keeps. */
+  /**
+   * True before the tab knows any event: it then accepts all kept events from the tab with the
+   * stream.
+   */
   #isNew = true
 
   constructor(client: ApiClient, locks: TabLocks) {
@@ -74,7 +80,7 @@ export class EventFeed {
     this.#locks = locks
   }
 
-  /** Follows the events that this identity may see; those of another one are forgotten. */
+  /** Follows the events that this identity may see; events of another identity are discarded. */
   start(identityId: string): void {
     if (this.#stopping !== null) return
     if (identityId !== this.#identityId) {
@@ -116,7 +122,7 @@ export class EventFeed {
       if (this.#isReader) this.#send({ kind: 'kept', news: this.#news(this.events.value, false) })
     } else if (!this.#isReader) {
       const isKept = message.kind === 'kept'
-      // A tab that has been told of events before has heard of each since then.
+      // A tab that already has events has received every event since.
       if (isKept && !this.#isNew) this.state.value = message.news.state
       else this.#show(isKept ? message.news : message, isKept)
       if (isKept) this.#isNew = false
@@ -147,7 +153,7 @@ export class EventFeed {
         waitMs = RETRY_MS_MIN
       } catch (error) {
         if (error instanceof ApiProblem && error.status === 401) {
-          // The next tab may have a session that is good.
+          // Another tab may have a valid session.
           this.#enter('refused')
           return
         }
@@ -163,7 +169,7 @@ export class EventFeed {
     const headers = new Headers({ accept: 'text/event-stream' })
     const isFirst = this.#lastId === ''
     if (isFirst) this.#lastId = eventBefore(this.#client.position, ENTRIES_BEFORE)
-    // A new tab has missed nothing that was before it.
+    // A new tab has missed no earlier events.
     this.#passesGap = isFirst
     if (this.#lastId !== '') headers.set('last-event-id', this.#lastId)
     const response = await this.#client.stream(`${FABRIC}/events`, headers, stopped)
@@ -194,14 +200,16 @@ export class EventFeed {
   }
 }
 
-/** ID of the event from which a new tab begins: a little before what it has seen first. */
+/** ID of the event at which a new tab begins, shortly before the log position that it first saw. */
 function eventBefore(position: string | null, entries: number): string {
   const [generation, index] = positionParts(position) ?? []
   if (generation === undefined || index === undefined) return ''
   return `${generation}:${Math.max(1, index - entries)}:1`
 }
 
-/** Ends at once where the feed is stopped: who rests keeps the other tabs from the stream. */
+/**
+ * Ends at once when the feed is stopped: a waiting tab would keep the other tabs from the stream.
+ */
 async function rest(ms: number, stopped: AbortSignal): Promise<void> {
   await new Promise<void>((resolve) => {
     const end = (): void => {
@@ -214,7 +222,7 @@ async function rest(ms: number, stopped: AbortSignal): Promise<void> {
   })
 }
 
-/** Metrics are for monitoring systems, and the end of an entry repeats what its changes say. */
+/** Metrics are for monitoring systems, and commit events repeat the changes of their entry. */
 function isNews({ namespace, fields }: NetworkEvent): boolean {
   return namespace !== 'metrics' && fields['eventType'] !== 'committed'
 }

@@ -5,7 +5,7 @@ export interface StreamEvent {
   readonly data: string
 }
 
-/** Takes the pieces of a stream as they come and gives the events that are whole. */
+/** Collects pieces of a stream and returns complete events. */
 export class EventLines {
   #rest = ''
   #id = ''

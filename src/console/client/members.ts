@@ -3,7 +3,7 @@ import { computed, signal } from '@preact/signals'
 import { MemberOrder } from '../../client/members.ts'
 import type { ControllerDetail } from './served-types.ts'
 
-/** A controller of the cluster, as the browser reaches it. */
+/** A controller of the cluster, at the address for browsers. */
 export interface Member {
   readonly id: string
   /** `https://host:port`. */
@@ -14,16 +14,16 @@ const STORED = 'flotilla.members'
 
 export const browserClock = { monotonicMs: () => performance.now() } as const
 
-/** `web[].apis` of a member: names and addresses. */
+/** `web[].apis` of a member, by name, with addresses. */
 type Addresses = NonNullable<ControllerDetail['apiAddresses']>
 
 /**
- * The origins that the console may ask, which the cluster itself has told. Nothing is guessed: an
- * address that is not HTTPS, or that serves only one of the two APIs, is left out.
+ * The origins that the console may call, as the cluster lists them. Nothing is guessed: an address
+ * that is not HTTPS, or that serves only one of the two APIs, is left out.
  */
 export class Members {
   readonly own: string
-  /** The order in which they are asked. */
+  /** The order in which requests try them. */
   readonly asked: MemberOrder
   readonly list = signal<readonly Member[]>([])
   readonly current = signal('')
@@ -41,7 +41,7 @@ export class Members {
     })
   }
 
-  /** Puts in place what GET /controllers has answered. */
+  /** Replaces the list with the answer of GET /controllers. */
   learn(rows: readonly Pick<ControllerDetail, 'id' | 'apiAddresses'>[]): void {
     const found = rows.flatMap(({ id, apiAddresses }) => {
       const origin = originOf(apiAddresses ?? {}, this.own)
@@ -59,7 +59,7 @@ export class Members {
     return this.list.value.find((member) => member.origin === origin)?.id ?? hostOf(origin)
   }
 
-  /** For the next load of this page, whose own controller may be gone by then. */
+  /** Keeps the list for the next load of this page: its controller may be gone then. */
   store(storage: Storage): void {
     storage.setItem(STORED, JSON.stringify(this.list.value))
   }
@@ -70,7 +70,7 @@ export class Members {
       if (!Array.isArray(stored)) return
       this.#take(stored.filter(isMember))
     } catch {
-      // Another release stored it in another form.
+      // Another release may have stored another format.
     }
   }
 }
@@ -80,7 +80,7 @@ function isMember(value: unknown): value is Member {
   return typeof id === 'string' && typeof origin === 'string' && origin.startsWith('https://')
 }
 
-/** The origin that serves both APIs; that of this page, when it is among them. */
+/** The origin that serves both APIs; the origin of this page, if it is one of them. */
 function originOf(addresses: Addresses, own: string): string | null {
   const fabric = new Set(originsIn(addresses['fabric']))
   const both = originsIn(addresses['edge-management']).filter((origin) => fabric.has(origin))

@@ -13,16 +13,16 @@ import {
   TOKEN_PATH,
 } from './sign-in.ts'
 
-/** Held for the tab alone, and sent to members of the cluster alone. */
+/** Stored for this tab only, and sent only to members of the cluster. */
 const STORED = 'flotilla.session'
 
 export interface Session {
   readonly token: string
   readonly identityId: string
   readonly name: string
-  /** A second factor is asked for before anything else. */
+  /** True: the second factor must be shown before anything else. */
   readonly isPartial: boolean
-  /** UTC ms at which an access token ends; null: the token of a session of the API. */
+  /** Expiry of an access token, UTC ms; null for the token of an API session. */
   readonly endsAtMs: number | null
 }
 
@@ -39,10 +39,10 @@ interface SessionBody {
   }
 }
 
-/** The session of this tab: begun by a log-in, asked for again when it has ended. */
+/** The session of this tab: a log-in creates it, and the user logs in again when it has ended. */
 export class TabSession implements SessionTokenSource {
   readonly current = signal<Session | null>(null)
-  /** True when a session ended while a page was open: the page stays as it is below the log-in. */
+  /** True if a session ended while a page was open: the page stays behind the log-in form. */
   readonly hasEnded = signal(false)
   readonly #storage: Storage
   readonly #waiting: (() => void)[] = []
@@ -51,7 +51,7 @@ export class TabSession implements SessionTokenSource {
 
   readonly #isWatched: () => boolean
 
-  /** @param isWatched false while the person has left the tab, whose session is to end. */
+  /** @param isWatched false while nobody uses the tab, whose session should expire. */
   constructor(storage: Storage, isWatched: () => boolean) {
     this.#storage = storage
     this.#isWatched = isWatched
@@ -68,8 +68,8 @@ export class TabSession implements SessionTokenSource {
   }
 
   /**
-   * A refusal says neither that the session has ended nor that the caller may not: the session
-   * itself is looked at to tell them apart.
+   * A refusal does not say whether the session has ended or the caller lacks a permission, so this
+   * checks the session itself.
    */
   async renewed(refused: string | null): Promise<string | null> {
     const token = this.token()
@@ -98,7 +98,7 @@ export class TabSession implements SessionTokenSource {
     this.#take(answer)
   }
 
-  /** Ends the way over the sign-in page of the controller. */
+  /** Completes a log-in on the sign-in page of the controller. */
   async signIn(returned: ReturnedCode, origin: string): Promise<void> {
     this.#hold(await this.#tokens(codeForm(returned, origin)))
   }
@@ -128,8 +128,8 @@ export class TabSession implements SessionTokenSource {
   }
 
   /**
-   * An access token is exchanged while it is good, at half of its time left: none that lives longer
-   * lies in the browser. In a tab that is not used, it is left to end.
+   * An access token is exchanged after half of its remaining lifetime, so that the browser never
+   * stores a long-lived one. In an unused tab it expires.
    */
   #renewInTime(): void {
     clearTimeout(this.#renewal)
@@ -141,7 +141,8 @@ export class TabSession implements SessionTokenSource {
       if (!this.#isWatched()) return this.#renewInTime()
       this.#tokens(exchangeForm(token)).then(
         (given) => this.#hold(given),
-        // The half of the rest is tried; at the end the next request says that it is over.
+        // Retries after half of the remaining time; at the end, the next request shows that the
+        // session has ended.
         () => this.#renewInTime(),
       )
     }, waitMs)
@@ -200,7 +201,7 @@ export class TabSession implements SessionTokenSource {
       await this.#ask({ path: `${MANAGEMENT}/current-api-session`, renewsSession: false })
       return true
     } catch (error) {
-      // Only a refusal says that it has ended; a controller that cannot be reached says nothing.
+      // Only a refusal means that the session has ended; an unreachable controller does not.
       return !(error instanceof ApiProblem && error.status === 401)
     }
   }

@@ -1,29 +1,29 @@
-/** Kept between the way to the sign-in page and the way back, for the tab alone. */
+/** Key of the data that the tab stores while the sign-in page is open. */
 const STORED = 'flotilla.sign-in'
 export const TOKEN_PATH = '/oidc/oauth/token'
 const AUTHORIZE_PATH = '/oidc/authorize'
-/** A client that every network knows (docs/administer/log-in.md). */
+/** OpenID client that exists in every network (docs/administer/log-in.md). */
 const CLIENT_ID = 'openziti'
 const ACCESS_TOKEN = 'urn:ietf:params:oauth:token-type:access_token'
 
-/** An address below the origin, where the controller sends the browser back to. */
+/** Redirect address: the controller sends the browser back to it. */
 export const CALLBACK_PATH = '/console/'
 
 interface Begun {
   readonly state: string
   readonly verifier: string
-  /** Path and query of the page that was asked for. */
+  /** Path and query of the requested page. */
   readonly backTo: string
 }
 
-/** A code with all that its redemption needs. */
+/** A code with all data for its redemption. */
 export interface ReturnedCode {
   readonly code: string
   readonly verifier: string
   readonly backTo: string
 }
 
-/** Tokens of an answer, as far as the console uses them. */
+/** Tokens of an answer, with the fields that the console uses. */
 export interface GivenTokens {
   readonly access: string
   readonly identityId: string
@@ -32,9 +32,9 @@ export interface GivenTokens {
 }
 
 /**
- * Begins the code flow (RFC 6749, 4.1; RFC 7636) at the page of the controller, which asks for
- * every factor and sets one up where the policy wants it.
- * @returns the address to go to.
+ * Begins the code flow (RFC 6749, 4.1; RFC 7636) at the page of the controller, which requests
+ * every factor, and sets one up if the policy requires it.
+ * @returns the address to open.
  */
 export async function beginSignIn(
   storage: Storage,
@@ -48,7 +48,7 @@ export async function beginSignIn(
   const query = new URLSearchParams({
     client_id: CLIENT_ID,
     response_type: 'code',
-    // No refresh token: it would outlive the tab.
+    // No refresh token, because it would outlive the tab.
     scope: 'openid',
     redirect_uri: origin + CALLBACK_PATH,
     code_challenge: base64url(new Uint8Array(digest)),
@@ -59,9 +59,9 @@ export async function beginSignIn(
 }
 
 /**
- * The code in the address that the browser came back by. It counts once, and only in the tab that
- * has asked for it: a link of an attacker logs nobody in (RFC 6749, 10.12).
- * @returns null when there is none, or not for this tab.
+ * The code in the redirect address. It is valid once, and only in the tab that requested it: a link
+ * of an attacker logs nobody in (RFC 6749, 10.12).
+ * @returns null when there is none, or it is not for this tab.
  */
 export function returnedCode(
   storage: Storage,
@@ -86,7 +86,7 @@ export function codeForm({ code, verifier }: ReturnedCode, origin: string): Form
   }
 }
 
-/** A later token for one that is still good (RFC 8693). */
+/** Exchanges a valid token for a later one (RFC 8693). */
 export function exchangeForm(access: string): Form {
   return {
     grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
@@ -105,7 +105,7 @@ export function givenTokens(body: unknown): GivenTokens {
   if (typeof access_token !== 'string' || typeof expires_in !== 'number') {
     throw new TypeError('the answer holds no token')
   }
-  // The controller itself has given it over TLS, and judges every request by its own records.
+  // The controller itself sent the token over TLS, and checks every request against its records.
   const { sub, name } = claimsOf(typeof id_token === 'string' ? id_token : access_token)
   return {
     access: access_token,

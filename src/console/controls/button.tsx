@@ -10,7 +10,7 @@ interface ButtonProps {
   readonly type?: 'button' | 'submit'
   readonly form?: string
   readonly isWide?: boolean
-  /** Why it cannot be used now: it stays reachable, and says so. */
+  /** Why the button is disabled: it stays focusable, and shows the reason. */
   readonly refused?: string | null
   readonly isBusy?: boolean
   readonly children: ComponentChildren

@@ -5,7 +5,7 @@ import { IconButton } from './button.tsx'
 
 const SHOWN_MS = 2_000
 
-/** A text to take along. */
+/** A text with a copy button. */
 export function CopyText({ label, text }: { readonly label: string; readonly text: string }) {
   const isCopied = useSignal(false)
   const copy = (): void => {

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useRef } from 'preact/hooks'
 
-/** A question in front of the page: the browser keeps the focus in it and gives it back. */
+/** A modal dialog: the browser keeps the focus in it and restores it afterwards. */
 export function Dialog(props: {
   readonly title: string
   readonly onClose: () => void

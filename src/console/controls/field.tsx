@@ -8,7 +8,7 @@ export interface FieldProps {
   readonly isRequired?: boolean
 }
 
-/** Label, control, hint and fault, tied together for those who hear the page. */
+/** Label, control, hint and error of a field, linked for screen readers. */
 export function Field(
   props: FieldProps & {
     readonly children: (ids: {

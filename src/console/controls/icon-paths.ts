@@ -1,4 +1,4 @@
-/** Outlines on a grid of 16, drawn for this console. */
+/** Outlines on a grid of 16 pixels, drawn for this console. */
 export const iconPaths = {
   access:
     'M2.5 8h4M9.500 8h4M8 6.500v3M6.500 8a1.500 1.500 0 1 0 3 0 1.500 1.500 0 1 0-3 0M2.500 5.500v5M13.500 5.500v5',

@@ -1,6 +1,6 @@
 import { type IconName, iconPaths } from './icon-paths.ts'
 
-/** Always beside a text that says the same, so that it is hidden from those who hear the page. */
+/** Always shown beside a text with the same meaning, so it is hidden from screen readers. */
 export function Icon({ name, size = 16 }: { readonly name: IconName; readonly size?: number }) {
   return (
     <svg

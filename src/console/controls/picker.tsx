@@ -12,7 +12,7 @@ export interface Option {
 
 export interface Options {
   readonly options: readonly Option[]
-  /** All that match, of which those above are the first. */
+  /** Number of all matches; the rows above are the first of them. */
   readonly totalCount: number
 }
 
@@ -28,7 +28,7 @@ export interface PickerProps {
 
 const PAUSE_MS = 150
 
-/** A text field that suggests what the server has: the first of them, and how many there are. */
+/** A text field that suggests the first matches from the server, and their number. */
 export function Picker(props: PickerProps) {
   const { load, onPick, placeholder, label } = props
   const typed = useSignal('')
@@ -166,7 +166,7 @@ function noteOf(found: Options | null): string {
   return texts.picker.count(found.options.length, found.totalCount)
 }
 
-/** Values that were picked, each with a button that takes it out. */
+/** Picked values, each with a button to remove it. */
 export function Chips(props: {
   readonly values: readonly { readonly value: string; readonly text: string }[]
   readonly onRemove: (value: string) => void

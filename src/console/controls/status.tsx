@@ -13,7 +13,7 @@ const icons: Readonly<Record<Tone, IconName>> = {
   plain: 'dot',
 }
 
-/** A state in words: its icon and colour only repeat them. */
+/** A status in words; its icon and color only repeat them. */
 export function Badge(props: {
   readonly tone?: Tone
   readonly icon?: IconName
@@ -42,7 +42,7 @@ export function Notice(props: {
   )
 }
 
-/** A page that has nothing to show says why, and what to do. */
+/** An empty page with the reason, and what to do. */
 export function Empty(props: {
   readonly icon: IconName
   readonly title: string

@@ -13,33 +13,30 @@ const TAIL_BYTES = 2 * 1024 * 1024
 const EVENT_ID = /"event_id":"([^"]{1,128})"\}$/
 
 export interface EventFileOptions extends RotatingFileOptions {
-  /** Whether what is written is on the disk before more is. */
+  /** True if each write is synced to the disk before the next one. */
   readonly isSynced: boolean
 }
 
-/** A file of events. A write that was cut short goes on where it ended, so no line is broken. */
+/** A file of events. A partial write is resumed where it stopped, so no line is broken. */
 export class EventFile {
   readonly #options: EventFileOptions
   readonly #file: RotatingFile
 
-  /** @throws the error of the system; or when not a regular file. */
+  /** @throws the error of the system, or an error if the path is not a regular file. */
   constructor(options: EventFileOptions) {
     this.#options = options
     this.#file = new RotatingFile(options)
   }
 
-  /**
-   * Position of the last event in the file, or in the one before it; null when there is none that
-   * can be read.
-   */
+  /** Position of the last event in the file, or in the previous file; null if none can be read. */
   async lastPosition(): Promise<EventPosition | null> {
     const { path } = this.#options
     return (await lastPositionIn(path)) ?? (await lastPositionIn(`${path}.1`).catch(() => null))
   }
 
   /**
-   * @returns how much of it was written: all, or less where the disk is full.
-   * @throws when nothing could be.
+   * @returns the number of bytes written, which is smaller if the disk is full.
+   * @throws when nothing could be written.
    */
   async write(lines: Buffer): Promise<number> {
     const fd = this.#file.fdFor(lines.length)

@@ -9,19 +9,19 @@ export interface FileSinkDeps {
   readonly bus: EventBus
   readonly filter: EventFilter
   readonly options: EventFileOptions
-  /** Told once when the file cannot be written, and once when it can be again (null). */
+  /** Called with the reason when the file cannot be written, and with null once it can be again. */
   readonly onFault: (reason: string | null) => void
 }
 
 /**
- * Writes events to a file. While that is not possible, as on a full disk, it tries again and again;
- * nothing else waits for it, and what leaves the ring meanwhile is counted and marked in the file.
+ * Writes events to a file. If that fails, as on a full disk, it keeps retrying. It blocks no other
+ * code; events that leave the ring meanwhile are counted and marked in the file.
  */
 export class FileSink {
   readonly #deps: FileSinkDeps
   #file: EventFile | null = null
   #reader: SinkReader | null = null
-  /** Taken from the ring and not written yet. */
+  /** Text from the ring that is not written yet. */
   #left: Buffer = Buffer.alloc(0)
   #written = 0
   #hasFault = false
@@ -34,7 +34,7 @@ export class FileSink {
     this.#deps = deps
   }
 
-  /** Lost, as they left the ring before they could be written. */
+  /** Number of events that left the ring before they could be written. */
   get lost(): number {
     return this.#reader?.lost ?? 0
   }
@@ -43,13 +43,13 @@ export class FileSink {
     return this.#written
   }
 
-  /** A file that cannot be opened is tried again, like one that cannot be written. */
+  /** Opening the file is retried like writing to it. */
   start(): void {
     this.#unlisten = this.#deps.bus.onEvents(() => this.#work())
     this.#work()
   }
 
-  /** Writes what there is, as far as that is possible at once. */
+  /** Writes the remaining events, if that is possible without waiting. */
   async stop(): Promise<void> {
     this.#unlisten()
     this.#work()
@@ -61,7 +61,7 @@ export class FileSink {
     this.#file?.close()
   }
 
-  /** So that the next process knows that nothing is missing in between. */
+  /** Shows the next process that no event is missing in between. */
   async #writeEnd(): Promise<void> {
     const { bus } = this.#deps
     await this.#file?.write(Buffer.from(`${stoppedLine(bus.selfId, bus.nextPosition())}\n`))
@@ -96,7 +96,8 @@ export class FileSink {
   }
 
   /**
-   * After what an earlier process has written; entries that it applied and did not write are gone.
+   * Continues after the events of an earlier process; entries that it applied but did not write are
+   * lost.
    */
   async #begin(file: EventFile): Promise<SinkReader> {
     const { bus, filter } = this.#deps

@@ -14,9 +14,9 @@ export interface SinkBatch {
 }
 
 /**
- * Reader for a file or stream: takes from the ring batch by batch, so that one that is
- * slow holds up nobody and takes no more memory than the ring. What has left the ring by then is
- * counted, and a line says so in its place.
+ * Reader for a file or stream. It takes events from the ring in batches, so a slow sink delays no
+ * other reader and needs no more memory than the ring. Events that have left the ring unread are
+ * counted, and a line marks the gap.
  */
 export class SinkReader {
   readonly #bus: EventBus
@@ -27,8 +27,8 @@ export class SinkReader {
   #lost = 0
 
   /**
-   * @param written what an earlier process wrote last; entries that are applied again are not
-   * written again.
+   * @param written last position that an earlier process wrote; entries that are applied again are
+   * not written again.
    */
   constructor(bus: EventBus, filter: EventFilter, written: EventPosition | null = null) {
     this.#bus = bus
@@ -46,7 +46,7 @@ export class SinkReader {
     this.#unwant()
   }
 
-  /** Null when there is nothing. */
+  /** Null when there is no event. */
   take(bytesMax: number): SinkBatch | null {
     const { ring } = this.#bus
     let [lines, events] = [this.#gapLine(), 0]
@@ -62,7 +62,7 @@ export class SinkReader {
     return lines === '' ? null : { lines, events }
   }
 
-  /** Live events have not been seen before, however far the log had come then. */
+  /** Live events are always new, at any position of the log. */
   #isWritten({ isReplicated, position }: EmittedEvent): boolean {
     if (this.#written === null || !isReplicated) return false
     return comparePositions(position, this.#written) <= 0
@@ -78,7 +78,7 @@ export class SinkReader {
   }
 }
 
-/** Says in a file up to where it is complete, as its writer stops. */
+/** Marks the position up to which a file is complete, when its writer stops. */
 export function stoppedLine(selfId: string, at: EventPosition): string {
   return JSON.stringify({
     namespace: 'events',
@@ -90,8 +90,8 @@ export function stoppedLine(selfId: string, at: EventPosition): string {
 }
 
 /**
- * Says in a file that events are missing in it.
- * @param count at most so many of all namespaces; undefined: not known.
+ * Marks in a file that events are missing.
+ * @param count maximum number of them, of all namespaces; undefined: unknown.
  */
 export function gapLine(
   selfId: string,

@@ -4,15 +4,15 @@ import { escapeUnprintable } from '../../lib/text/terminal-text.ts'
 import { eventLimits } from '../limits.ts'
 import { SinkReader } from './sink-reader.ts'
 
-/** Output for lines that share it with those of the log. */
+/** Output that events share with log lines. */
 export interface EventLines {
-  /** A line with its end, or several. */
+  /** Writes one or more lines with their newlines. */
   write(lines: string): void
-  /** Lines that were written wait for the reader: more should come later. */
+  /** True: the reader is behind, so more should be written later. */
   readonly isCrowded: boolean
 }
 
-/** Writes events to the standard output, no faster than it is read. */
+/** Writes events to the standard output, no faster than its reader reads. */
 export class StreamSink {
   readonly #lines: EventLines
   readonly #reader: SinkReader

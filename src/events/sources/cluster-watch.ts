@@ -5,7 +5,7 @@ import type { PublishFact } from '../../ports/live-facts.ts'
 import type { EventBus } from '../event-bus.ts'
 import { clusterEvent } from '../subjects/cluster.ts'
 
-/** An alarm that is on, as far as events tell of it. */
+/** An active alarm, with the fields that its events contain. */
 export interface RaisedAlarm {
   readonly code: string
   readonly text: string
@@ -26,8 +26,8 @@ const LOOK_MS = 500
 const LEADERLESS_MS = 2000
 
 /**
- * Compares what is known of members, leadership and alarms with what was known a moment ago, and
- * tells the difference.
+ * Compares members, leadership and alarms with their previous state, and emits events for the
+ * differences.
  */
 export class ClusterWatch {
   readonly #deps: ClusterWatchDeps

@@ -2,7 +2,7 @@ import type { DialFact } from '../../ports/live-facts.ts'
 import { eventLimits } from '../limits.ts'
 import type { DialCount } from '../subjects/service.ts'
 
-/** How often services were dialed through this controller since it was asked last. */
+/** Counts the dials of services through this controller since the last call. */
 export class DialCounter {
   #counts = new Map<string, DialCount>()
   #sinceMs: number

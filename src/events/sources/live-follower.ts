@@ -31,8 +31,8 @@ interface Seen {
 }
 
 /**
- * Makes events of what this controller sees. A fact becomes one after the turn in which it was
- * told, and so never within apply.
+ * Converts facts that this controller observes into events. It does so after the turn in which a
+ * fact was published, and so never within apply.
  */
 export class LiveFollower {
   readonly #deps: LiveFollowerDeps
@@ -44,7 +44,7 @@ export class LiveFollower {
     this.#deps = deps
   }
 
-  /** Facts that came faster than they could be told. */
+  /** Facts dropped because the queue was full. */
   get dropped(): number {
     return this.#dropped
   }

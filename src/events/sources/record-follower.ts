@@ -10,8 +10,8 @@ import type { EventBus } from '../event-bus.ts'
 import { publishedKinds } from '../published-records.ts'
 
 /**
- * Keeps what entries change for whoever reads events: of one entry the same ones, in the same
- * order, on every controller.
+ * Emits the events of each log entry. Every controller emits the same events in the same order for
+ * an entry.
  */
 export class RecordFollower {
   readonly #bus: EventBus

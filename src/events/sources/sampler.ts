@@ -27,8 +27,8 @@ export interface SamplerDeps {
 }
 
 /**
- * Figures of this controller, and counts of dials and records, each interval while somebody reads
- * them.
+ * Emits metrics of this controller, and counts of dials and records, at each interval while there
+ * is a reader.
  */
 export class Sampler {
   readonly #deps: SamplerDeps

@@ -4,30 +4,30 @@ import type { EmittedEvent } from '../emitted-event.ts'
 import type { EventBus } from '../event-bus.ts'
 import { eventLimits } from '../limits.ts'
 
-/** Why a stream was closed, as its client is told. */
+/** Reason for closing a stream, as its client receives it. */
 export const closeReasons = {
   slow: 'the client reads too slowly; resume after the last event that was read',
   stopping: 'the controller is stopping; continue at another one',
 } as const
 
 /**
- * The way to the client of a stream. It writes each at once, and says when its client should read
+ * Output to the client of a stream. It writes events at once, and says when the client should read
  * first.
  */
 export interface StreamOutput {
   /** @returns false when nothing more should be written before `onDrain`. */
   event(event: EmittedEvent): boolean
-  /** Events after `from` may be gone; what follows is complete after `to`. */
+  /** Events after `from` may be missing; the stream is complete after `to`. */
   gap(from: EventPosition, to: EventPosition): boolean
-  /** All is told so far. */
+  /** Says that the client has received all events up to this position. */
   heartbeat(at: EventPosition): boolean
-  /** Says why, and closes; whoever does not read that is cut off after a while. */
+  /** Sends the reason and closes. A client that does not read it is disconnected after a while. */
   close(reason: string): void
 }
 
 /**
- * Stream to one reader: it takes from the ring at its own pace, and nothing is kept for it beside
- * what the ring keeps.
+ * Stream to one reader. It takes events from the ring at its own pace, and keeps none in addition
+ * to the ring.
  */
 export class EventStream {
   readonly reader: EventReader
@@ -57,7 +57,7 @@ export class EventStream {
     return this.#isClosed
   }
 
-  /** Its client has gone. */
+  /** The client has disconnected. */
   gone(): void {
     this.#isClosed = true
     this.#unwant()
@@ -68,11 +68,11 @@ export class EventStream {
     this.pump()
   }
 
-  /** Writes what there is, until there is no more or its client should read first. */
+  /** Writes events until there are no more or the client should read first. */
   pump(): void {
     const { ring } = this.#bus
     if (this.#isClosed || this.#blockedSinceMs !== null || this.#next >= ring.end) return
-    // Before anything is shown: a session may have ended with one of these very events.
+    // Checked before any event is sent: one of these events may have ended the session.
     const refusal = this.reader.refusal()
     // @guard events-of-others--session
     if (refusal !== null) {
@@ -95,8 +95,8 @@ export class EventStream {
   }
 
   /**
-   * Each second: whether its caller may go on, whether its client reads, and whether it should hear
-   * something.
+   * Checks each second whether the caller is still permitted, whether the client reads, and whether
+   * a heartbeat is due.
    */
   look(): void {
     if (this.#isClosed) return
@@ -118,7 +118,7 @@ export class EventStream {
     this.#output.close(reason)
   }
 
-  /** A position of another generation, or one that has left the ring, leaves a gap. */
+  /** Sends a gap for a position of another generation, or one that has left the ring. */
   #resume(after: EventPosition): void {
     const { ring, generation } = this.#bus
     const isOther = after.generation !== generation
@@ -130,7 +130,7 @@ export class EventStream {
     this.#note(this.#output.gap(after, ring.floor))
   }
 
-  /** Whether it was read at a controller that is further than this one. */
+  /** True if the client has read the event at another controller, which was ahead of this one. */
   #isSeen({ position }: EmittedEvent): boolean {
     const after = this.#after
     if (after === null) return false

@@ -17,7 +17,7 @@ import {
 } from './validation-messages.ts'
 import { closeCode, EventSocket, type Upgrade } from './web-socket.ts'
 
-/** Content types of the management protocol of the API family. */
+/** Content types of OpenZiti's management protocol. */
 const messages = { streamEvents: 10_040, event: 10_041 } as const
 const EVENT_TYPE_HEADER = 10
 const REQUEST_WAIT_MS = 10_000
@@ -31,16 +31,16 @@ const frameLimits = {
 export interface ManagementChannelDeps {
   readonly permits: (namespace: EventNamespace) => boolean
   readonly validations: NetworkValidations
-  /** Its client has said what it wants. */
+  /** Called with the subscriptions of the client. */
   readonly onRequest: (filter: EventFilter) => void
   readonly onDrain: () => void
   readonly onClose: () => void
 }
 
 /**
- * The channel that the CLI of the API family opens for events and for validations: a frame of the
- * channel protocol in each message of a web socket, without a hello. One request for events is
- * taken, and one validation at a time; all else is answered as it must be, or passed over.
+ * The channel that OpenZiti's CLI opens for events and validations: each web socket message holds
+ * one frame of the channel protocol, and no hello is exchanged. It accepts one request for events,
+ * and one validation at a time. Other messages are answered as the protocol requires, or ignored.
  */
 export class ManagementChannel implements StreamOutput {
   readonly #deps: ManagementChannelDeps
@@ -50,7 +50,7 @@ export class ManagementChannel implements StreamOutput {
   #hasAsked = false
   #isValidating = false
   #isClosed = false
-  /** Goes on with a validation, once its client has read. */
+  /** Resumes a validation, once its client has read. */
   #resume: () => void = () => undefined
 
   constructor(upgrade: Upgrade, deps: ManagementChannelDeps) {
@@ -83,7 +83,7 @@ export class ManagementChannel implements StreamOutput {
     return this.#send(messages.event, headers, textValue(text))
   }
 
-  /** It begins with what comes, so there is none. */
+  /** This stream always begins with the next event, so it has no gap. */
   gap(_from: EventPosition, _to: EventPosition): boolean {
     return true
   }
@@ -109,7 +109,7 @@ export class ManagementChannel implements StreamOutput {
     }
   }
 
-  /** The answer is in the form that the CLI reads: of another type it would say nothing else. */
+  /** The CLI reads only an answer of this type. */
   async #validate(message: ChannelMessage): Promise<void> {
     if (this.#isValidating) {
       return this.#start(message, 'a validation is under way on this connection; open another one')
@@ -124,7 +124,7 @@ export class ManagementChannel implements StreamOutput {
         if (finding.kind !== 'host') rest -= 1
         if (!(await this.#sendFinding(finding))) return
       }
-      // Its client would wait for those that are missing.
+      // Otherwise the client would wait for the missing findings.
       if (rest > 0) this.close('the validation failed; the log of the controller says why')
     } catch (error) {
       if (!(error instanceof Problem)) throw error
@@ -135,14 +135,14 @@ export class ManagementChannel implements StreamOutput {
     }
   }
 
-  /** @param refusal '': it was started. */
+  /** @param refusal '' if the validation was started. */
   #start({ contentType: asked, sequence }: ChannelMessage, refusal: string, count = 0): void {
     const headers = new Map([[headerKey.replyFor, int32Value(sequence)]])
     const kind = validationAnswers.get(asked) ?? contentType.result
     this.#send(kind, headers, validationStart(refusal, count))
   }
 
-  /** @returns false when there is nobody any more to tell. */
+  /** @returns false when the client has disconnected. */
   async #sendFinding(finding: ValidationFinding): Promise<boolean> {
     if (this.#isClosed) return false
     const { contentType: kind, body } = findingMessage(finding)

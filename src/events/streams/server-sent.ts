@@ -6,14 +6,14 @@ import type { StreamOutput } from './event-stream.ts'
 import { TextPipe } from './text-pipe.ts'
 
 /**
- * Server-sent events (HTML standard, 9.2). Each has the id by which its client resumes; a gap and
- * the end are events of these names. A heartbeat is a comment that brings the id along, so that a
- * quiet client does not fall behind.
+ * Server-sent events (HTML standard, 9.2). Each has the id at which its client resumes; a gap and
+ * the end are events of these names. A heartbeat is a comment with an id, so that the position of a
+ * quiet client advances.
  */
 export class ServerSentEvents implements StreamOutput, ByteStream {
-  /** Its client has read, and more may be written. */
+  /** The client has read, and more can be written. */
   onDrain: () => void = () => undefined
-  /** Nobody reads any more. */
+  /** The client no longer reads. */
   onGone: () => void = () => undefined
   readonly chunks = new TextPipe(eventLimits.eventStreamCharactersMax, {
     onTaken: () => this.onDrain(),
@@ -26,7 +26,7 @@ export class ServerSentEvents implements StreamOutput, ByteStream {
     return this.#linger.signal
   }
 
-  /** Tells where the stream begins. */
+  /** Sends the position at which the stream begins. */
   ready(controllerId: string, at: EventPosition): void {
     this.#send('ready', { controller: controllerId }, positionText(at))
   }

@@ -27,7 +27,7 @@ const nothingWanted = {
   entityTypes: null,
 } as const
 
-/** The readers over HTTP of one controller, bounded for each caller and in all. */
+/** The HTTP readers of one controller, limited for each caller and in total. */
 export class StreamRoom implements EventStreams {
   readonly #deps: StreamRoomDeps
   readonly entityTypes = entityTypeNames
@@ -42,7 +42,7 @@ export class StreamRoom implements EventStreams {
     return this.#deps.lost()
   }
 
-  /** Streams that stand. */
+  /** Open streams. */
   get size(): number {
     return this.#streams.size
   }
@@ -87,7 +87,8 @@ export class StreamRoom implements EventStreams {
     validations: NetworkValidations,
   ): void {
     const { bus, clock } = this.#deps
-    // It takes its place before it has asked: whoever never asks could have any number of them.
+    // The connection counts as a stream even before its request arrives: otherwise a client that
+    // sends no request could open any number of connections.
     let stream: EventStream | null = null
     const channel: ManagementChannel = new ManagementChannel(upgrade, {
       permits,

@@ -5,7 +5,7 @@ import { namespaceNamed } from '../namespaces.ts'
 import { entityTypeNames } from '../published-records.ts'
 import { parsePattern, type TextPattern } from '../../lib/text/text-pattern.ts'
 
-/** A request that asks for no subscription; one sentence for its sender. */
+/** An invalid subscription request; one sentence for its sender. */
 export class SubscriptionFault extends Error {
   override readonly name = 'SubscriptionFault'
 }
@@ -13,8 +13,8 @@ export class SubscriptionFault extends Error {
 const utf8 = new TextDecoder('utf-8')
 
 /**
- * Reads what a client of the API family asks for: `{format, subscriptions: [{type, options}]}`.
- * @param permits which namespaces it may see.
+ * Parses the request of an OpenZiti client: `{format, subscriptions: [{type, options}]}`.
+ * @param permits true for namespaces that the caller may read.
  * @throws {SubscriptionFault}
  */
 export function filterOfSubscriptions(
@@ -67,7 +67,7 @@ function entityOptions({ include }: Given): Pick<EventFilter, 'entityTypes'> {
   return { entityTypes: entityTypesIn(include.map(String)) }
 }
 
-/** @throws {SubscriptionFault} for one that is unknown. */
+/** @throws {SubscriptionFault} for an unknown name. */
 export function entityTypesIn(names: readonly string[]): ReadonlySet<string> {
   const unknown = names.find((name) => !entityTypeNames.includes(name))
   if (unknown === undefined) return new Set(names)

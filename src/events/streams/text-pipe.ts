@@ -1,7 +1,7 @@
 export interface TextPipeDeps {
-  /** All that was written has been taken: more may be. */
+  /** All written text has been read: the writer may continue. */
   readonly onTaken: () => void
-  /** Whoever took from it does so no more. */
+  /** The reader has stopped reading. */
   readonly onReturned: () => void
 }
 
@@ -9,8 +9,8 @@ type Taken = IteratorResult<Uint8Array, undefined>
 const OVER: Taken = { done: true, value: undefined }
 
 /**
- * Text that is written as it comes and taken as bytes when there is room for it. What waits in
- * between is bounded by its writer, who is told by `write` to wait for `onTaken`.
+ * Text that is written in pieces and read as bytes when there is room. The writer limits the
+ * buffered text: when `write` returns false, it waits for `onTaken`.
  */
 export class TextPipe implements AsyncIterableIterator<Uint8Array, undefined> {
   readonly #charactersMax: number
@@ -32,7 +32,7 @@ export class TextPipe implements AsyncIterableIterator<Uint8Array, undefined> {
     return this.#text.length < this.#charactersMax
   }
 
-  /** Nothing more is written; what waits is taken before the end. */
+  /** Ends the text. The reader still receives the buffered text. */
   end(): void {
     this.#isOver = true
     this.#handOver()
@@ -57,7 +57,7 @@ export class TextPipe implements AsyncIterableIterator<Uint8Array, undefined> {
     return this
   }
 
-  /** @returns whether text was taken. */
+  /** @returns true if the reader received text. */
   #handOver(): boolean {
     const taker = this.#taker
     if (taker === null) return false

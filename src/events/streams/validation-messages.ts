@@ -27,9 +27,9 @@ const asked = { terminators: 10_100, links: 10_103, circuits: 10_118 } as const
 const contentTypes = { terminator: 10_102, links: 10_105, circuits: 10_120, host: 10_121 } as const
 
 /**
- * Other validations of the API family, with the type of the answer that its CLI waits for: of
- * terminators of SDKs, the data model, connections of identities, terminators of edge routers and
- * dialers of controllers.
+ * Other validations of OpenZiti, with the type of the answer that its CLI expects: of terminators
+ * of SDKs, the data model, connections of identities, terminators of edge routers and dialers of
+ * controllers.
  */
 const notOffered = notBuiltYet([
   [10_106, 10_107],
@@ -39,7 +39,7 @@ const notOffered = notBuiltYet([
   [10_122, 10_123],
 ] as const)
 
-/** Every validation that the API family has, with the type of the answer to it. */
+/** Every validation of OpenZiti, with the type of its answer. */
 export const validationAnswers: ReadonlyMap<number, number> = new Map<number, number>([
   [asked.terminators, 10_101],
   [asked.links, 10_104],
@@ -47,7 +47,7 @@ export const validationAnswers: ReadonlyMap<number, number> = new Map<number, nu
   ...notOffered,
 ])
 
-/** @throws {Problem} for what is malformed, not offered or not for its caller. */
+/** @throws {Problem} for a malformed or unsupported request, or without permission. */
 export async function beginValidation(
   validations: NetworkValidations,
   { contentType, body }: ChannelMessage,
@@ -80,7 +80,7 @@ function read<T>(decode: () => T): T {
   }
 }
 
-/** @param refusal '': it was started. */
+/** @param refusal '' if the validation was started. */
 export function validationStart(refusal: string, count: number): Uint8Array {
   const start = { success: refusal === '', message: refusal, count: BigInt(count) }
   return toBinary(ValidationStartSchema, create(ValidationStartSchema, start))

@@ -11,15 +11,15 @@ export const closeCode = { normal: 1000, goingAway: 1001, protocol: 1002 } as co
 export interface EventSocketHandlers {
   readonly onMessage: (data: Buffer) => void
   readonly onDrain: () => void
-  /** Called once, however it ended. */
+  /** Called once, when the connection ends for any reason. */
   readonly onClose: () => void
 }
 
-/** A request for a web socket, as Node's server hands it over. */
+/** Request for a web socket, from Node's server. */
 export interface Upgrade {
   readonly request: IncomingMessage
   readonly socket: Duplex
-  /** Bytes that its client has sent already. */
+  /** Bytes that the client has already sent. */
   readonly head: Buffer
 }
 
@@ -32,8 +32,8 @@ const server = new WebSocketServer({
 })
 
 /**
- * The server's end of a web socket, as far as the management channel uses it: binary messages
- * without extensions. Anything larger than a request may be, or against RFC 6455, closes it.
+ * Server side of a web socket, as the management channel needs it: binary messages without
+ * extensions. It closes at a message above the size limit, and at a violation of RFC 6455.
  */
 export class EventSocket {
   readonly #socket: Duplex
@@ -43,7 +43,7 @@ export class EventSocket {
   constructor({ request, socket, head }: Upgrade, handlers: EventSocketHandlers) {
     this.#socket = socket
     server.handleUpgrade(request, socket, head, (web) => this.#begin(web, handlers))
-    // Its client has gone in between.
+    // The client has disconnected meanwhile.
     if (this.#web === null) setImmediate(handlers.onClose)
   }
 
@@ -54,7 +54,7 @@ export class EventSocket {
       if (isBinary) handlers.onMessage(data as Buffer)
       else this.close(closeCode.protocol, 'only binary messages are taken')
     })
-    // A client that reads no answers is sent none.
+    // A client that does not read its answers gets no more.
     web.on('ping', (data) => {
       // @guard pings-without-reading
       if (!this.#socket.writableNeedDrain) web.pong(data)
@@ -70,7 +70,7 @@ export class EventSocket {
     return !this.#socket.writableNeedDrain
   }
 
-  /** Its answer is not waited for: the connection tells whether the client is there. */
+  /** No pong is awaited: a failure of the connection shows that the client has gone. */
   ping(): boolean {
     if (!this.#isClosing) this.#web?.ping()
     return !this.#socket.writableNeedDrain

@@ -40,7 +40,7 @@ export const authentication: EventSubject = {
   ],
 }
 
-/** @param authPolicyId of its identity, as the entry found it. */
+/** @param authPolicyId of the identity when the entry was applied. */
 export function loggedIn(session: ApiSession, authPolicyId: string, atMs: number): NewEvent {
   const { authenticatorId, signerId, certFingerprint } = session
   return {

@@ -56,7 +56,7 @@ export const entityChange: EventSubject = {
   ],
 }
 
-/** Changes of an entry, as the state machine tells them. */
+/** A log entry with changes, from the state machine. */
 export interface ChangedEntry {
   readonly index: number
   readonly timeMs: number
@@ -64,8 +64,8 @@ export interface ChangedEntry {
 }
 
 /**
- * Two events: the change, and that it is committed. Made for each write, so nothing is computed
- * that nobody may read.
+ * Two events: the change, and its commit. Called for each write, so texts are computed only for a
+ * reader.
  * @param position of the change.
  */
 export function entityChanged(

@@ -68,7 +68,7 @@ export function linkEvent({ type, link: of }: LinkFact, atMs: number): NewEvent 
   }
 }
 
-/** Texts that a router gives of its link. */
+/** Texts that a router reports about its link. */
 function textsOf({ id, protocol, dialAddress, connections }: LinkFact['link']): string[] {
   const ends = connections.map((each) => each.type + each.sourceAddress + each.destAddress)
   return [id, protocol, dialAddress, ...ends]

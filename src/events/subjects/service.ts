@@ -48,7 +48,7 @@ export const service: EventSubject = {
   ],
 }
 
-/** Count of one controller for one service, terminator and result. */
+/** Dial count of one controller for one service, terminator and result. */
 export interface DialCount {
   readonly serviceId: string
   readonly terminatorId: string

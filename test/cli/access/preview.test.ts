@@ -18,7 +18,7 @@ beforeAll(async () => {
 })
 afterAll(() => person.close())
 
-test('changes of a file are previewed by the names of records, new ones among them', async () => {
+test('access preview shows records by name, new ones included', async () => {
   const file = person.file(
     'changes.yml',
     `
@@ -63,7 +63,7 @@ posture checks of policy everybody: +mfa
   expect(await person.out('list', 'sp', '-o', 'name')).toBe('everybody\n')
 })
 
-test('a network file is previewed with its difference', async () => {
+test('access preview of a network file shows its difference', async () => {
   const text = await person.out('export')
   const wanted = person.file('network.yml', text.replace('- "#all"', "- '@crm'"))
   expect(text).toContain('- "#all"')
@@ -80,7 +80,7 @@ test('a network file is previewed with its difference', async () => {
   expect([code, stderr]).toEqual([2, expect.stringContaining('--access needs --dry-run')])
 })
 
-test('what can not be previewed is refused in one sentence', async () => {
+test('access preview refuses an invalid change in one sentence', async () => {
   const refusal = async (text: string): Promise<string> => {
     const { code, stderr } = await person.run('access', 'preview', '-f', person.file('a.yml', text))
     return `${code} ${stderr.split('\n')[0] ?? ''}`

@@ -21,12 +21,12 @@ describe('the answer to a log-in', () => {
     [{ ...session, identity: 'anna' }],
     [{ ...session, authQueries: {} }],
     [{ ...session, authQueries: [null] }],
-  ])('that is %j is refused in one sentence', (data) => {
+  ])('is refused in one sentence if it is %j', (data) => {
     expect(() => sessionIn(data)).toThrow(/^the answer to the log-in is no session; [^\n]+$/)
   })
 })
 
-test('of controllers that are listed, what is no address counts for nothing', () => {
+test('a list of controllers yields only valid addresses', () => {
   const good = { apiAddresses: { 'edge-management': [{ url: 'https://a.test:1280/x' }, null, 7] } }
   const odd = [null, 7, {}, { apiAddresses: null }, { apiAddresses: { 'edge-management': 'x' } }]
   expect(managementOrigins([...odd, good])).toEqual(['https://a.test:1280'])

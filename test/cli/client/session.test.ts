@@ -89,7 +89,7 @@ test('contexts are listed without secrets, chosen and removed; a log-out ends th
   ])
 })
 
-test('a CA that nobody knows here is shown by its fingerprint, and nothing is sent before it is trusted', async () => {
+test('login shows the fingerprint of an unknown CA, and sends nothing before the user trusts it', async () => {
   const words = ['login', person.origin, '--user', 'admin', '--password-file', password()]
   const refused = await person.run(...words)
   expect(refused.code).toBe(1)
@@ -102,7 +102,7 @@ test('a CA that nobody knows here is shown by its fingerprint, and nothing is se
   expect([again.code, again.stderr]).toEqual([0, ''])
 })
 
-test('another fingerprint, or another CA, is refused', async () => {
+test('login refuses another fingerprint or another CA', async () => {
   const words = ['login', person.origin, '--user', 'admin', '--password-file', password()]
   const other = await person.run(...words, '--fingerprint', 'ab'.repeat(32))
   expect([other.code, other.stderr]).toEqual([
@@ -118,7 +118,7 @@ test('another fingerprint, or another CA, is refused', async () => {
   expect(existsSync(contexts())).toBe(false)
 })
 
-test('a certificate logs in as well', async () => {
+test('login accepts a certificate', async () => {
   const { id: caId, key } = await person.cluster.verifiedCa('staff')
   const { jwt } = await person.cluster.newToken({ ottca: caId })
   const own = await clientKey(key, 'me', Date.now())
@@ -133,7 +133,7 @@ test('a certificate logs in as well', async () => {
   expect(context('by-cert').token).not.toBeNull()
 })
 
-test('a wrong password, a missing one and two ways at once are one sentence', async () => {
+test('login reports a wrong password, a missing password or two methods at once in one sentence', async () => {
   const ca = ['--ca', person.file('ca.pem', person.caPem)]
   const wrong = person.secret('wrong', 'not the password')
   for (const [flags, sentence, code] of [
@@ -154,7 +154,7 @@ test('a wrong password, a missing one and two ways at once are one sentence', as
   )
 })
 
-test('the next controller is asked when the first one is away, and is then asked first', async () => {
+test('login tries the next controller when the first one is away, and prefers it afterwards', async () => {
   await person.logIn('--context', 'prod')
   const away = `https://127.0.0.1:${await freePort()}`
   const file = stored()
@@ -164,7 +164,7 @@ test('the next controller is asked when the first one is away, and is then asked
   expect(context('prod').controllers).toEqual([person.origin, away])
 })
 
-test('a file that others can read, or that is none, is refused with the remedy', async () => {
+test('a context file that others can read, or that is invalid, is refused with the remedy', async () => {
   mkdirSync(folder())
   writeFileSync(contexts(), '{}', { mode: 0o600 })
   expect((await person.run('context', 'list')).stderr).toMatch(/not a file of contexts/)
@@ -172,7 +172,7 @@ test('a file that others can read, or that is none, is refused with the remedy',
   expect((await person.run('context', 'list')).stderr).toMatch(/chmod 600/)
 })
 
-test('an identity without rights logs in as well, and has every controller of the cluster', async () => {
+test('an identity without rights can log in, and its context has every controller of the cluster', async () => {
   const flags = ['--user', user.username, '--password-file', person.secret('own', user.password)]
   const ca = ['--ca', person.file('ca.pem', person.caPem)]
   const done = await person.run('login', person.origin, ...flags, ...ca, '--context', 'alice')

@@ -83,10 +83,10 @@ async function enroll(jwt: string): Promise<{ code: number | null; stderr: strin
   return done
 }
 
-describe('a token', () => {
+describe('an enrollment token', () => {
   const claims = { iss: 'https://127.0.0.1:1', exp: Math.floor(Date.now() / 1000) + 60 }
 
-  test('counts by the key that signed it alone, whatever algorithm it names', async () => {
+  test('is verified only with the key of the certificate, whatever algorithm it names', async () => {
     const leaf = await newLeaf()
     const [certificate] = parseCertificates(leaf.certificatePem)
     const jwt = await sign(leaf, claims)
@@ -112,7 +112,7 @@ describe('a token', () => {
     }
   })
 
-  test('that was edited is told from one of another controller by the certificate that it names', async () => {
+  test('with the right key ID but a wrong signature is reported as truncated or edited', async () => {
     const leaf = await newLeaf()
     const [certificate] = parseCertificates(leaf.certificatePem)
     const token = readEnrollmentToken(await sign(await newLeaf(), claims))
@@ -121,7 +121,7 @@ describe('a token', () => {
     ).rejects.toThrow(/truncated or edited; copy it again/)
   })
 
-  test('has an end, judged by the time of the controller', async () => {
+  test('expires by the time of the controller', async () => {
     const token = readEnrollmentToken(await sign(await newLeaf(), claims))
     const endMs = claims.exp * 1000
     expect(() => checkTime(token, endMs - 1)).not.toThrow()
@@ -134,7 +134,7 @@ describe('a token', () => {
     ['a.b', /not an enrollment token/],
     ['a.b.c', /malformed/],
     [`${'a'.repeat(20_000)}.b.c`, /not an enrollment token/],
-  ])('that is none is refused: %#', (text, sentence) => {
+  ])('is refused if it is malformed: %#', (text, sentence) => {
     expect(() => readEnrollmentToken(text)).toThrow(sentence)
   })
 
@@ -147,14 +147,14 @@ describe('a token', () => {
     [{ iss: claims.iss, em: '' }, /invalid "em"/],
     [{ iss: claims.iss, jti: 'x'.repeat(300) }, /invalid "jti"/],
     [{ iss: claims.iss, sub: '\u001b[2Jme' }, /invalid "sub"/],
-  ])('that lacks what it needs is refused: %j', async (rest, sentence) => {
+  ])('is refused if it lacks a required claim: %j', async (rest, sentence) => {
     const jwt = await sign(await newLeaf(), { ...claims, ...rest })
     expect(() => readEnrollmentToken(jwt)).toThrow(sentence)
   })
 })
 
-describe('whoever answers at the address of a token', () => {
-  test('with another certificate is sent nothing at all', async () => {
+describe('a server at the address of a token', () => {
+  test('receives nothing if its certificate did not sign the token', async () => {
     const asked: string[] = []
     const iss = await serve(await newLeaf(), ({ url = '' }, answer) => {
       asked.push(url)
@@ -166,7 +166,7 @@ describe('whoever answers at the address of a token', () => {
     expect(existsSync(join(folder, 'me.json.enrolling'))).toBe(false)
   })
 
-  test('and sends elsewhere is not followed', async () => {
+  test('cannot redirect the client', async () => {
     const leaf = await newLeaf()
     let followed = 0
     const elsewhere = await serve(leaf, (_request, answer) => {
@@ -186,13 +186,13 @@ describe('whoever answers at the address of a token', () => {
     ['no certificates', 'AAAA'],
     ['nothing', ''],
     ['no base64', '<html>'],
-  ])('and tells %s is refused', async (_what, text) => {
+  ])('is refused if it publishes %s', async (_what, text) => {
     const leaf = await newLeaf()
     const iss = await serve(leaf, (_request, answer) => void answer.end(text))
     expect((await enroll(await sign(leaf, { iss }))).stderr).toMatch(/no valid CA certificates/)
   })
 
-  test('and changes its certificate before the enrollment is sent nothing', async () => {
+  test('receives nothing if it changes its certificate before the enrollment', async () => {
     const leaf = await newLeaf()
     const [own, other] = [leaf, await newLeaf()]
     const asked: string[] = []
@@ -213,7 +213,7 @@ describe('whoever answers at the address of a token', () => {
     expect(asked).toHaveLength(1)
   })
 
-  test('and is not named by its certificate is not sent the token', async () => {
+  test('does not receive the token if its certificate lacks its name', async () => {
     const leaf = await newLeaf(['elsewhere.test'])
     const asked: string[] = []
     const body = await authorities()
@@ -226,7 +226,7 @@ describe('whoever answers at the address of a token', () => {
     expect(asked).toHaveLength(1)
   })
 
-  test('and tells CA certificates that did not issue its own is not sent the token', async () => {
+  test('does not receive the token if the CA certificates it publishes did not issue its certificate', async () => {
     const leaf = await newLeaf()
     const other = await newCa('other', Date.now())
     const body = certsOnly([parseCertificate(other.certificatePem)]).toString('base64')
@@ -234,7 +234,7 @@ describe('whoever answers at the address of a token', () => {
     expect((await enroll(await sign(leaf, { iss }))).stderr).toMatch(/certificate of an unknown CA/)
   })
 
-  test('and refuses with words of its own cannot draw on the terminal', async () => {
+  test('cannot write control characters to the terminal with its refusal', async () => {
     const leaf = await newLeaf()
     const body = await authorities()
     const iss = await serve(leaf, ({ method }, answer) => {
@@ -252,7 +252,7 @@ describe('whoever answers at the address of a token', () => {
     expect(stderr.trimEnd().split('\n')).toHaveLength(1)
   })
 
-  test('with more than an answer may have, or never to its end, is left', async () => {
+  test('is abandoned if its answer is too large or never ends', async () => {
     const leaf = await newLeaf()
     const origin = await serve(leaf, ({ url }, answer) => {
       if (url === '/endless') {
@@ -272,7 +272,7 @@ describe('whoever answers at the address of a token', () => {
     )
   })
 
-  test('and speaks no TLS, nothing, or is not there is told in a sentence', async () => {
+  test('is reported in one sentence if it speaks no TLS, does not answer or is absent', async () => {
     const silent = createTcp((socket) => void socket.on('error', () => undefined))
     const plain = createTcp((socket) => void socket.end('220 mail\r\n'))
     servers.push(silent, plain)
@@ -296,7 +296,7 @@ describe('whoever answers at the address of a token', () => {
   })
 })
 
-test('certificates are read as they are written, and nothing else is', async () => {
+test('readCertsOnly reads only what certsOnly writes', async () => {
   const all = [await root, await newCa('b', Date.now())].map((one) =>
     parseCertificate(one.certificatePem),
   )

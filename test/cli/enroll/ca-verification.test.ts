@@ -42,7 +42,7 @@ function keyFiles({ certificatePem, privateKeyPem }: CertifiedKey): string[] {
 const verify = (id: string, ...rest: string[]): Promise<Finished> =>
   runHere(['ca', 'verify', id, ...rest, ...where()])
 
-test('the key signs the token here, and the CA is verified; asked again nothing changes', async () => {
+test('ca verify signs the token with the key and verifies the CA; a repeated call changes nothing', async () => {
   const { id, key } = await cluster.newCa('plant')
   const flags = keyFiles(key)
   expect(await verify(id, ...flags)).toMatchObject({ code: 0, stdout: 'plant is verified\n' })
@@ -53,7 +53,7 @@ test('the key signs the token here, and the CA is verified; asked again nothing 
   expect(JSON.parse(json.stdout)).toEqual({ id, name: 'plant', isVerified: true })
 })
 
-test('the same in two steps, for a key that is offline', async () => {
+test('ca verify works in two steps for an offline key', async () => {
   const { id, key } = await cluster.newCa('offline')
   const { verificationToken } = await cluster.ask('GET', `/cas/${id}`)
   const words = ['ca', 'sign-verification', '--token', String(verificationToken)]
@@ -64,7 +64,7 @@ test('the same in two steps, for a key that is offline', async () => {
   expect(await cluster.ask('GET', `/cas/${id}`)).toMatchObject({ isVerified: true })
 })
 
-test('what does not belong together, or is not there, is one sentence', async () => {
+test('ca verify reports missing and mismatched files in one sentence', async () => {
   const { id, key } = await cluster.newCa('mill')
   const other = await newCa('other', Date.now())
   for (const [files, sentence] of [

@@ -63,7 +63,7 @@ function writeClientKey({ certificatePem, privateKeyPem }: CertifiedKey): string
 }
 
 describe('a one-time token', () => {
-  test('becomes an identity file that only its owner can read, and that logs in', async () => {
+  test('creates an identity file that only its owner can read and that can log in', async () => {
     const { id, jwt } = await cluster.newToken({ ott: true })
     const done = await enroll(jwt, '--out', at('laptop.json'))
     expect([done.code, done.stderr]).toEqual([0, ''])
@@ -83,7 +83,7 @@ describe('a one-time token', () => {
     expect((await logIn(by)).body.data).toMatchObject({ identityId: id })
   })
 
-  test('becomes separate files, with an RSA key where that is asked for, and JSON tells of them', async () => {
+  test('creates separate files, with an RSA key if requested, and lists them as JSON', async () => {
     const { id, jwt } = await cluster.newToken({ ott: true })
     const flags = ['--cert', at('c.pem'), '--key', at('c.key'), '--ca', at('ca.pem')]
     const done = await enroll(jwt, ...flags, '--key-alg', 'rsa', '--json')
@@ -102,7 +102,7 @@ describe('a one-time token', () => {
     expect((await logIn(by)).status).toBe(200)
   })
 
-  test('is taken up again with the same key when the answer was lost, and gives the same certificate', async () => {
+  test('can be used again with the same key after a lost answer, and yields the same certificate', async () => {
     const { id, jwt } = await cluster.newToken({ ott: true })
     cluster.controller.cluster.losesAnswers = true
     refused(await enroll(jwt, '--out', at('laptop.json')), /rerun the same command/)
@@ -125,7 +125,7 @@ describe('a one-time token', () => {
     expect(data).toMatchObject([{ fingerprint: parseCertificates(by.certificatePem)[0].sha1 }])
   })
 
-  test('is taken up again with the key file, also once its time is over', async () => {
+  test('can be used again with the key file', async () => {
     const { jwt } = await cluster.newToken({ ott: true })
     const flags = ['--cert', at('c.pem'), '--key', at('c.key'), '--ca', at('ca.pem')]
     expect((await enroll(jwt, ...flags)).code).toBe(0)
@@ -135,7 +135,7 @@ describe('a one-time token', () => {
     expect([file('c.pem'), file('c.key')]).toEqual([certificate, key])
   })
 
-  test('that was used is refused, and leaves no key behind', async () => {
+  test('is refused after its use, and leaves no key behind', async () => {
     const { jwt } = await cluster.newToken({ ott: true })
     expect((await enroll(jwt, '--out', at('a.json'))).code).toBe(0)
     refused(await enroll(jwt, '--out', at('b.json')), /was already used.*new enrollment$/m)
@@ -146,7 +146,7 @@ describe('a one-time token', () => {
     }
   })
 
-  test('that the controller holds to be over is refused with the way to a new one', async () => {
+  test('is refused with the way to a new one if the controller considers it expired', async () => {
     const other = await EnrollingController.open()
     try {
       const { jwt } = await other.newToken({ ott: true })
@@ -158,7 +158,7 @@ describe('a one-time token', () => {
     }
   })
 
-  test('is not used where a file is in the way, unless it may be written over', async () => {
+  test('is not used if a target file exists, unless it may be overwritten', async () => {
     const { jwt } = await cluster.newToken({ ott: true })
     writeFileSync(at('laptop.json'), 'mine')
     refused(await enroll(jwt, '--out', at('laptop.json')), /already exists.*--force/)
@@ -172,7 +172,7 @@ describe('a one-time token', () => {
     expect(mode('laptop.json')).toBe('600')
   })
 
-  test('does not take the key of an interrupted run by another token', async () => {
+  test('does not use the key of an interrupted run of another token', async () => {
     const { jwt } = await cluster.newToken({ ott: true })
     writeSecretFile(at('a.json.enrolling'), JSON.stringify({ token: 'other', key: 'x' }))
     refused(
@@ -185,7 +185,7 @@ describe('a one-time token', () => {
 })
 
 describe('other tokens', () => {
-  test('of a user name set the password, from a file that is the owner’s alone', async () => {
+  test('for a user name sets the password, from a file that only its owner can read', async () => {
     const { jwt } = await cluster.newToken({ updb: 'field-unit' })
     writeSecretFile(at('password'), 'a long enough one\n')
     const done = await enroll(jwt, '--password-file', at('password'))
@@ -199,7 +199,7 @@ describe('other tokens', () => {
     refused(await enroll(jwt, '--password-file', at('password')), /was already used/)
   })
 
-  test('of a user name say how to find out what became of them when the answer was lost', async () => {
+  test('for a user name explains how to find out the outcome after a lost answer', async () => {
     const { jwt } = await cluster.newToken({ updb: 'field-unit-3' })
     writeSecretFile(at('password'), 'a long enough one')
     cluster.controller.cluster.losesAnswers = true
@@ -207,7 +207,7 @@ describe('other tokens', () => {
     refused(done, /try to log in with the password, and rerun the same command if that fails/)
   })
 
-  test('of a user name say what a password lacks, and are not used up by it', async () => {
+  test('for a user name names the fault of a password, and stays valid', async () => {
     const { jwt } = await cluster.newToken({ updb: 'field-unit-2' })
     writeSecretFile(at('password'), 'short')
     refused(await enroll(jwt, '--password-file', at('password')), /: password should be at least/)
@@ -215,7 +215,7 @@ describe('other tokens', () => {
     expect((await enroll(jwt, '--password-file', at('password'))).code).toBe(0)
   })
 
-  test('ottca take the certificate of the CA, and write it into an identity file', async () => {
+  test('of kind ottca use the certificate of the CA, and write it into an identity file', async () => {
     const { id: caId, key } = await cluster.verifiedCa('workshop')
     const { id, jwt } = await cluster.newToken({ ottca: caId })
     const flags = writeClientKey(await clientKey(key, 'unit', Date.now()))
@@ -227,7 +227,7 @@ describe('other tokens', () => {
     refused(await enroll(other.jwt, ...writeClientKey(foreign)), /rejected the client cert/)
   })
 
-  test('of a CA make an identity, and asked again leave it as it is', async () => {
+  test('for a CA create an identity, and leave it unchanged at a repeated call', async () => {
     const { id: caId, key } = await cluster.verifiedCa('plant')
     const { text } = await cluster.ask('GET', `/cas/${caId}/jwt`)
     const by = await clientKey(key, 'pump', Date.now())
@@ -242,7 +242,7 @@ describe('other tokens', () => {
     expect(identityIn('pump.json').by.certificatePem).toBe(by.certificatePem)
   })
 
-  test('of a router are not for this command', async () => {
+  test('for a router are refused by this command', async () => {
     const { id } = await cluster.ask('POST', '/edge-routers', { name: 'gate' })
     const { enrollmentJwt } = await cluster.ask('GET', `/edge-routers/${String(id)}`)
     refused(
@@ -252,7 +252,7 @@ describe('other tokens', () => {
   })
 })
 
-describe('wrong usage ends with 2 and uses nothing up', () => {
+describe('identity enroll exits with 2 and uses no token up', () => {
   test.each([
     [{ ott: true }, [], /--out FILE, or --cert FILE and --key FILE/],
     [{ ott: true }, ['--out', 'a', '--cert', 'b', '--key', 'c'], /--out FILE, or --cert/],
@@ -260,12 +260,12 @@ describe('wrong usage ends with 2 and uses nothing up', () => {
     [{ ott: true }, ['--out', 'a', '--client-cert', 'c'], /does not support --client-cert/],
     [{ updb: 'nobody-1' }, [], /--password-file FILE, or -/],
     [{ updb: 'nobody-2' }, ['--out', 'a'], /does not support --out/],
-  ])('%j with %j', async (enrollment, flags, sentence) => {
+  ])('for %j with %j', async (enrollment, flags, sentence) => {
     const { jwt } = await cluster.newToken(enrollment)
     refused(await enroll(jwt, ...flags), sentence, 2)
   })
 
-  test('the token on the command line, where everybody can read it', async () => {
+  test('for a token on the command line, where everybody can read it', async () => {
     const { jwt } = await cluster.newToken({ ott: true })
     const done = await runHere(['identity', 'enroll', jwt, '--out', at('a.json')])
     refused(done, /command lines are visible to other users/, 2)

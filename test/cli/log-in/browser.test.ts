@@ -29,8 +29,8 @@ function get(url: string, headers: Record<string, string> = {}, method = 'GET'):
   })
 }
 
-describe('the port that waits for the browser', () => {
-  test('takes the answer with the state of the log-in, once, and tells the person how it ended', async () => {
+describe('the port for the redirect of the browser', () => {
+  test('accepts the answer with the state of the log-in once, and shows the person the result', async () => {
     const listener = await RedirectListener.open()
     const waiting = listener.wait('a state')
     const page = get(`${listener.uri}?state=a+state&code=c`)
@@ -44,7 +44,7 @@ describe('the port that waits for the browser', () => {
     await listener.close()
   })
 
-  test('is held before the log-in begins: no other program can take it', async () => {
+  test('is bound before the log-in begins, so that no other program can bind it', async () => {
     const listener = await RedirectListener.open()
     const { port } = new URL(listener.uri)
     expect(listener.uri).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/auth\/callback$/)
@@ -58,7 +58,7 @@ describe('the port that waits for the browser', () => {
     ['another path', '/more?state=s&code=c', {}, 'GET'],
     ['a name that leads here', '?state=s&code=c', { host: 'evil.example' }, 'GET'],
     ['a form', '?state=s&code=c', {}, 'POST'],
-  ])('goes on waiting after a request with %s', async (_what, suffix, headers, method) => {
+  ])('keeps waiting after a request with %s', async (_what, suffix, headers, method) => {
     const listener = await RedirectListener.open()
     const waiting = listener.wait('s')
     const stray = await get(listener.uri + suffix, headers, method)
@@ -71,7 +71,7 @@ describe('the port that waits for the browser', () => {
     await listener.close()
   })
 
-  test('gives up after too many of them, and when nothing comes in time', async () => {
+  test('closes after too many such requests, and after a timeout', async () => {
     const listener = await RedirectListener.open()
     const waiting = listener.wait('s')
     const refused = expect(waiting).rejects.toThrow('too many other requests')
@@ -84,7 +84,7 @@ describe('the port that waits for the browser', () => {
   })
 })
 
-describe('with a controller', () => {
+describe('a log-in in the browser', () => {
   let person: Administrator
   let provider: Provider
   beforeAll(async () => {
@@ -123,7 +123,7 @@ describe('with a controller', () => {
     return await get(redirect.href)
   }
 
-  test('a person logs in on its page, and the terminal has the tokens', async () => {
+  test('gives tokens to the terminal after the person has logged in on the page', async () => {
     const pages: Promise<Page>[] = []
     const tokens = await logInByBrowser(provider, (url) => void pages.push(onPage(url)))
     expect(tokens).toMatchObject({ name: 'Default Admin' })
@@ -132,7 +132,7 @@ describe('with a controller', () => {
     expect(page).toMatchObject({ status: 200, text: expect.stringContaining('as Default Admin') })
   })
 
-  test('an answer of another issuer, or one that says no, ends it with a page that says so', async () => {
+  test('ends with an error page after a refusal, or an answer of another issuer', async () => {
     for (const [more, sentence] of [
       ['iss=https%3A%2F%2Fevil.example%2Foidc&code=c', /iss/],
       [`iss=${encodeURIComponent(provider.issuer)}&error=access_denied`, /access_denied/],
@@ -149,7 +149,7 @@ describe('with a controller', () => {
     }
   })
 
-  test('the address that is opened holds no secret', async () => {
+  test('opens an address without a secret', async () => {
     const begun = await provider.begin(`http://127.0.0.1:${await freePort()}/auth/callback`)
     expect(begun.url).not.toContain(begun.verifier)
     expect(new URL(begun.url).searchParams.get('code_challenge_method')).toBe('S256')

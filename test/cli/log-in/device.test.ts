@@ -42,7 +42,7 @@ async function allow({ userCode }: DeviceLogIn): Promise<void> {
   await person.cluster.listener.call({ method: 'GET', path: pathname + search, headers })
 }
 
-test('the terminal waits until the person has allowed it, and has the tokens then', async () => {
+test('a device log-in waits until the person allows it, and then has the tokens', async () => {
   let shown: DeviceLogIn | null = null
   let asked = 0
   const show = (begun: DeviceLogIn): void => void (shown = begun)
@@ -56,7 +56,7 @@ test('the terminal waits until the person has allowed it, and has the tokens the
   expect(asked).toBe(3)
 })
 
-test('a log-in that is denied, or that nobody sees, ends with a sentence', async () => {
+test('a device log-in that is denied or ignored ends with one sentence', async () => {
   const deny = (begun: DeviceLogIn): void =>
     void send('/oidc/device/deny', { user_code: begun.userCode })
   await expect(logInByDevice(provider, nowhere, deny, pause)).rejects.toThrow('denied')
@@ -65,7 +65,7 @@ test('a log-in that is denied, or that nobody sees, ends with a sentence', async
   )
 })
 
-test('another controller is asked when the first one is away', async () => {
+test('a device log-in tries another controller when the first one is away', async () => {
   const { cluster } = person
   const away = await Provider.discover(person.origin, { caPem: person.caPem })
   let isAway = false

@@ -59,7 +59,7 @@ const statusOf = async (token: string): Promise<number> => {
 beforeEach(() => person.logIn('--context', 'net'))
 
 describe('a log-in by password', () => {
-  test('goes by the code flow, and keeps tokens that it prints to nobody', async () => {
+  test('uses the code flow, and prints no token', async () => {
     const done = await person.logIn('--context', 'net')
     expect([done.code, done.stderr]).toEqual([0, ''])
     expect(done.stdout).toBe(
@@ -73,7 +73,7 @@ describe('a log-in by password', () => {
     expect(await person.out('list', 'identities')).toContain('Default Admin')
   })
 
-  test('that is wrong is refused with the sentence that it always had', async () => {
+  test('is refused with the usual sentence if the password is wrong', async () => {
     const wrong = person.secret('wrong', 'not the password')
     const ca = person.file('ca.pem', person.caPem)
     const flags = ['--user', 'admin', '--password-file', wrong, '--ca', ca]
@@ -81,7 +81,7 @@ describe('a log-in by password', () => {
     expect([done.code, done.stderr]).toEqual([1, expect.stringMatching(/log-in refused: .*wrong/)])
   })
 
-  test('asks for the code of the second factor where the identity has one', async () => {
+  test('prompts for the second factor of an identity that has one', async () => {
     const { controller } = person.cluster
     const username = 'gustav'
     const made = await person.cluster.ask('POST', '/identities', {
@@ -116,7 +116,7 @@ describe('a log-in by password', () => {
     expect(await person.out('list', 'identities', '--context', 'gustav')).toContain('gustav')
   })
 
-  test('goes on at the next controller when the first one is away', async () => {
+  test('continues at the next controller when the first one is away', async () => {
     const away = `https://127.0.0.1:${await freePort()}`
     const flags = ['--user', admin.username, '--password-file', person.secret('p', admin.password)]
     const ca = ['--ca', person.file('ca.pem', person.caPem)]
@@ -125,7 +125,7 @@ describe('a log-in by password', () => {
   })
 })
 
-test('a log-in by certificate has tokens that count with its key alone', async () => {
+test('a log-in by certificate yields tokens that are valid only with its key', async () => {
   const { id: caId, key } = await person.cluster.verifiedCa('staff')
   const { id, jwt } = await person.cluster.newToken({ ottca: caId })
   const own = await clientKey(key, 'me', Date.now())
@@ -146,7 +146,7 @@ test('a log-in by certificate has tokens that count with its key alone', async (
   await person.out('logout', '--context', 'by-cert')
 })
 
-test('a cluster that does not announce OpenID Connect is logged in to by its REST API', async () => {
+test('a cluster that does not announce OpenID Connect uses the log-in of its REST API', async () => {
   const opening = {
     controllers: [person.origin],
     caPem: person.caPem,
@@ -162,7 +162,7 @@ test('a cluster that does not announce OpenID Connect is logged in to by its RES
 })
 
 describe('a session', () => {
-  test('whose token ends soon is renewed before it is used, and the new tokens are kept', async () => {
+  test('renews a token that expires soon before its use, and stores the new tokens', async () => {
     const before = context()
     endSoon()
     await person.out('list', 'identities')
@@ -172,7 +172,7 @@ describe('a session', () => {
     expect(await statusOf(String(after.token))).toBe(200)
   })
 
-  test('that a controller takes as over is renewed once, and the command goes on', async () => {
+  test('renews a token that a controller considers expired once, and the command continues', async () => {
     const before = context()
     person.cluster.controller.clock.advance(31 * 60_000)
     try {
@@ -183,7 +183,7 @@ describe('a session', () => {
     }
   })
 
-  test('is renewed by one of many commands at once', async () => {
+  test('is renewed by only one of many commands at once', async () => {
     endSoon()
     const found = readContexts(path()).contexts['net']
     if (found === undefined) throw new Error('no context')
@@ -206,7 +206,7 @@ describe('a session', () => {
     expect(context().controllers[0]).toBe(person.origin)
   })
 
-  test('that was ended elsewhere is told as such, with the command that opens the next one', async () => {
+  test('that has ended elsewhere is reported with the log-in command', async () => {
     const { refreshToken: token } = context().renewal ?? { refreshToken: '' }
     const body = new URLSearchParams({ token, client_id: 'native' }).toString()
     const headers = { 'content-type': 'application/x-www-form-urlencoded' }
@@ -221,7 +221,7 @@ describe('a session', () => {
     }
   })
 
-  test('is ended by a log-out, and both tokens with it', async () => {
+  test('ends with both of its tokens at a log-out', async () => {
     const { token, renewal } = context()
     await person.out('list', 'identities')
     await person.out('logout')

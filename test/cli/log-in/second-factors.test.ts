@@ -60,8 +60,8 @@ const token =
   'this identity also needs a token of an identity provider; pass it with --jwt-file FILE'
 const enrolled = { typeId: 'TOTP', isTotpEnrolled: true }
 
-describe('a second factor that the terminal does not know is named, with what the person can do', () => {
-  test('in the code flow, alone or beside those that it knows', async () => {
+describe('an unknown second factor is named with what the person can do', () => {
+  test('in the code flow, alone or beside known factors', async () => {
     const passkey = { typeId: 'PASSKEY' }
     const alone = refusal(`${unknown('PASSKEY')}; ${onPage}`)
     expect(await byCodeFlow([passkey])).toEqual(alone)
@@ -72,13 +72,13 @@ describe('a second factor that the terminal does not know is named, with what th
     )
   })
 
-  test('in the code flow, when it is asked for after the code', async () => {
+  test('in the code flow, after the one-time code', async () => {
     expect(await byCodeFlow([enrolled], [{ typeId: 'PASSKEY' }])).toEqual(
       refusal(`${unknown('PASSKEY')}; ${onPage}`),
     )
   })
 
-  test('an answer of 200 that names no factor is refused with its status', async () => {
+  test('but an answer of 200 without a factor is refused with its status', async () => {
     const odd = refusal(`${person.origin}: unexpected response status 200`)
     expect(await byCodeFlow([])).toEqual(odd)
     expect(await byCodeFlow([enrolled], [])).toEqual(odd)
@@ -90,14 +90,14 @@ describe('a second factor that the terminal does not know is named, with what th
     )
   })
 
-  test('in one line of printable text, whatever the controller calls it', async () => {
+  test('in one line of printable text, for any name that the controller sends', async () => {
     expect(await byCodeFlow([{ typeId: `a\u001b[2J\n${'b'.repeat(90)}` }, null, {}])).toEqual(
       refusal(`${unknown(`a?[2J ${'b'.repeat(34)}, without a name`)}; ${onPage}`),
     )
   })
 })
 
-test('the token of an identity provider is asked for where it is what the log-in lacks', async () => {
+test('a log-in asks for the token of an identity provider if the token is the missing factor', async () => {
   expect(await byCodeFlow([{ typeId: 'EXT-JWT' }])).toEqual(refusal(token))
   expect(await byCodeFlow([enrolled, { typeId: 'EXT-JWT' }])).toEqual(refusal(token))
   expect(await byCodeFlow([enrolled], [{ typeId: 'EXT-JWT' }])).toEqual(refusal(token))

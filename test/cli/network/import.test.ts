@@ -165,7 +165,7 @@ const stock = (): Record<string, object[]> => ({
 const imported = (text: string, ...flags: string[]) =>
   person.run('import', person.file('export.json', text), ...flags)
 
-test('an export becomes the same network here, and a second run finds nothing to do', async () => {
+test('an import creates the network of an export, and a second run changes nothing', async () => {
   const text = JSON.stringify(stock(), null, 2)
   const before = await person.out('export')
   const dry = await imported(text, '--dry-run')
@@ -194,7 +194,7 @@ test('an export becomes the same network here, and a second run finds nothing to
   expect((await imported(text)).stdout).toBe('no change needed\n')
 })
 
-test('what the export does not tell of an object stays as it is', async () => {
+test('an import keeps the fields that the export does not contain', async () => {
   await person.out('create', 'edge-router', 'name=gate', 'cost=9', 'isTunnelerEnabled=true')
   await person.out('create', 'identity', 'name=laptop', 'defaultHostingCost=3')
   const done = await imported(JSON.stringify(stock()))
@@ -203,7 +203,7 @@ test('what the export does not tell of an object stays as it is', async () => {
   expect(await person.out('get', 'identity', 'laptop')).toMatch(/^defaultHostingCost: 3$/m)
 })
 
-test('posture checks that service policies lost on the way are not passed over', async () => {
+test('an import reports posture checks that service policies lost in the export', async () => {
   const check = {
     domains: ['corp.test'],
     name: 'corp',
@@ -219,7 +219,7 @@ test('posture checks that service policies lost on the way are not passed over',
   expect((await imported(text, '--accept-lost-posture-checks')).code).toBe(0)
 })
 
-test('YAML is taken as well, and what is wrong is named with its line', async () => {
+test('an import accepts YAML, and names each fault with its line', async () => {
   const yaml =
     "services:\n    - encryptionRequired: true\n      name: web\n      configs:\n        - '@none'\n"
   const unknown = await imported(yaml)
@@ -232,7 +232,7 @@ test('YAML is taken as well, and what is wrong is named with its line', async ()
   expect((await imported('{')).code).toBe(2)
 })
 
-describe('an identity that is disabled', () => {
+describe('an import of a disabled identity', () => {
   const identities = (...all: object[]): string => JSON.stringify({ identities: all })
   const inDays = (days: number): string => new Date(Date.now() + days * 86_400_000).toISOString()
   const stateOf = async (name: string): Promise<[boolean, string | null]> => {
@@ -242,7 +242,7 @@ describe('an identity that is disabled', () => {
     return [disabled, disabledUntil]
   }
 
-  test('until a time is disabled until that time here, and never ends earlier', async () => {
+  test('disables it until the same time here, never for less', async () => {
     const end = inDays(30)
     const text = identities(
       identity('until', { disabled: true, disabledAt: inDays(-1), disabledUntil: end }),
@@ -266,7 +266,7 @@ describe('an identity that is disabled', () => {
     expect((await imported(text)).stdout).toBe('no change needed\n')
   })
 
-  test('stays so in an export of this network, and where that is applied', async () => {
+  test('survives an export of this network and its application', async () => {
     await imported(identities(identity('until', { disabled: true, disabledUntil: inDays(30) })))
     const network = await person.out('export')
     expect(network).toMatch(/- name: until\n    disabledUntil: \d{4}-\d\d-\d\dT[\d:.]+Z\n/)
@@ -297,7 +297,7 @@ describe('an identity that is disabled', () => {
       'disabledUntil: more than 100 years from now; use disabled: true',
     ],
     [{ isDefaultAdmin: 'true' }, 'isDefaultAdmin: expected true or false'],
-  ])('by %j, which cannot be carried over, is a fault', async (rest, problem) => {
+  ])('refuses %j, which it cannot carry over', async (rest, problem) => {
     const done = await imported(identities(identity('laptop', rest)))
     expect([done.code, done.stderr.split('\n')[1]]).toEqual([
       2,
@@ -306,7 +306,7 @@ describe('an identity that is disabled', () => {
   })
 })
 
-test('what an export says and nothing can carry over is named, with the number of objects', async () => {
+test('an import names fields that it cannot carry over, with the number of objects', async () => {
   const many = Array.from({ length: 7 }, (_, at) =>
     identity(`i${at}`, { enrollment: { ott: { token: 't' } }, weird: at }),
   )
@@ -321,7 +321,7 @@ test('what an export says and nothing can carry over is named, with the number o
   ])
 })
 
-test('every field of an export that is not carried over is there again by itself, or named as lost', () => {
+test('every field that an import leaves out is derived, or named as lost', () => {
   const lost = allSections().flatMap(({ name, kind }) => {
     const carried = portableFields(kind)
     const notes = kind.fields

@@ -20,7 +20,7 @@ const service = (name: string, rest = ''): string =>
 const policy = (roles: string): string =>
   `servicePolicies:\n  - name: dial\n    type: Dial\n    semantic: AnyOf\n    serviceRoles: [${roles}]\n`
 
-describe('one sentence with its line', () => {
+describe('apply refuses in one sentence with its line', () => {
   test.each([
     ['services: [', 1, /^line 1: /],
     ['version: 2', 1, 'line 1: expected version: 1'],
@@ -103,7 +103,7 @@ describe('one sentence with its line', () => {
     }
   })
 
-  test('records that name each other are told as a circle, each with its line', async () => {
+  test('records that name each other as a cycle, each with its line', async () => {
     const path = person.file('circle.yml', circle())
     const done = await person.run('apply', '-f', path)
     expect(done.code).toBe(2)
@@ -115,13 +115,13 @@ describe('one sentence with its line', () => {
     )
   })
 
-  test('nothing was changed by any of them', async () => {
+  test('without a change by any of them', async () => {
     expect(await person.out('export')).toBe(before)
   })
 })
 
 /** The remedy that the refusal names. */
-test('a circle is made in two steps', async () => {
+test('a cycle of records can be created in two steps', async () => {
   const half = person.file('half.yml', circle().replace('    enrollAuthPolicy: by-token\n', ''))
   await person.out('apply', '-f', half)
   const whole = person.file('circle.yml', circle())
@@ -146,7 +146,7 @@ authPolicies:
 `
 }
 
-test('what only the cluster can judge stops it, tells how far it came, and the same command goes on', async () => {
+test('apply stops at a refusal of the cluster, reports its progress, and can be repeated', async () => {
   const config = (data: string): string => `version: 1
 configs:
   - name: ports
@@ -166,7 +166,7 @@ services:
   expect(await person.out('apply', '-f', path)).toBe('no change needed\n')
 })
 
-test('of 300,000 keys the one that stands twice is found: each is looked at once, not beside all others', () => {
+test('a duplicate among 300,000 keys is found in linear time', () => {
   const keys = Array.from({ length: 300_000 }, (_, at) => `k${at}: 1`).join(', ')
   const text = `version: 1\nservices:\n  - name: web\n    tags: {${keys},\n      k7: 2}\n`
   const { faults } = parseNetwork(text)

@@ -22,7 +22,7 @@ afterAll(async () => {
   await other.close()
 })
 
-test('an export has every section, is the same again, and holds no id and no secret', async () => {
+test('an export has every section, is reproducible, and contains no ID and no secret', async () => {
   expect(await person.out('export')).toBe(text)
   for (const { name } of allSections()) expect(text).toMatch(new RegExp(`^${name}:$`, 'm'))
   const listed = await person.out('list', 'identities', '--all', '-o', 'json')
@@ -32,18 +32,18 @@ test('an export has every section, is the same again, and holds no id and no sec
   expect(text).toContain('identityRoles:\n      - "#staff"\n      - "@gate"\n      - "@laptop"\n')
 })
 
-test('an export goes to a file as well', async () => {
+test('an export can be written to a file', async () => {
   const path = join(person.folder, 'network.yml')
   expect(await person.out('export', '--out', path)).toBe('')
   expect(readFileSync(path, 'utf8')).toBe(text)
 })
 
-test('applied to its own network nothing changes', async () => {
+test('apply of an export to its network changes nothing', async () => {
   const path = person.file('own.yml', text)
   expect(await person.out('apply', '-f', path, '--prune')).toBe('no change needed\n')
 })
 
-test('a dry run tells the difference and changes nothing; applied, the other network is the same', async () => {
+test('apply with a dry run prints the difference only; without it, the other network becomes the same', async () => {
   const path = other.file('network.yml', text)
   const before = await other.out('export')
   const dry = await other.out('apply', '-f', path, '--dry-run')
@@ -57,7 +57,7 @@ test('a dry run tells the difference and changes nothing; applied, the other net
   expect(await other.out('apply', '-f', path)).toBe('no change needed\n')
 })
 
-test('what the file has no more goes by --prune alone, and what changed is changed', async () => {
+test('apply deletes absent records only with --prune, and updates changed ones', async () => {
   const path = join(other.folder, 'less.yml')
   const less = text
     .replace(/ {2}- name: wiki\n(?: {4}.*\n)+/, '')
@@ -77,7 +77,7 @@ test('what the file has no more goes by --prune alone, and what changed is chang
   expect(await other.out('export')).toBe(less)
 })
 
-test('an empty file and --prune leave what a network begins with, and the caller', async () => {
+test('apply of an empty file with --prune keeps the initial records and the caller', async () => {
   const path = other.file('empty.yml', 'version: 1\n')
   const done = await other.out('apply', '-f', path, '--prune', '--yes')
   expect(done).toMatch(/, 1 updated, \d+ deleted$/m)

@@ -126,14 +126,14 @@ const examples: Readonly<Record<string, Example>> = {
 
 const creatable = allKinds().filter(({ shapes }) => shapes.create !== undefined)
 
-test('there is an example of each kind that can be made', () => {
+test('every kind that can be created has an example', () => {
   expect(Object.keys(examples)).toEqual(creatable.map(({ name }) => name))
 })
 
 describe.each(creatable.map((kind) => [kind.name, kind] as const))('%s', (name, kind) => {
   const { create, update, shows } = examples[name] ?? { create: '', shows: /$^/ }
 
-  test('is made, listed, shown, changed and deleted', async () => {
+  test('can be created, listed, shown, changed and deleted', async () => {
     const words = create.replaceAll('FOLDER', person.folder).split(' ')
     const made = JSON.parse(await person.out('create', name, ...words, '--json')) as { id: string }
     expect(made.id).not.toBe('')
@@ -160,14 +160,14 @@ function ownName({ hasName }: Kind, words: readonly string[], id: string): strin
   return hasName && given !== undefined ? given.slice('name='.length) : id
 }
 
-test('a record without a name is shown by its id where others refer to it', async () => {
+test('a record without a name is shown by its ID where others refer to it', async () => {
   const found = await person.out('list', 'api-sessions', '-o', 'json')
   const [session] = JSON.parse(found) as readonly { readonly authenticatorId: string }[]
   const sessions = await person.out('list', 'api-sessions')
   expect(sessions).toMatch(new RegExp(`Default Admin +${session?.authenticatorId ?? 'none'} `))
 })
 
-test('what nobody makes is listed and shown all the same', async () => {
+test('kinds that cannot be created can be listed and shown', async () => {
   const readOnly = allKinds().filter(({ shapes }) => shapes.create === undefined)
   expect(readOnly.map(({ name }) => name)).toEqual([
     'api-session',
@@ -182,7 +182,7 @@ test('what nobody makes is listed and shown all the same', async () => {
   expect(await person.out('get', 'identity-type', 'Router')).toMatch(/^name: Router$/m)
 })
 
-test('the operations that are offered are those of the API, and each collection of it is offered', async () => {
+test('the verbs call only operations of the API, and cover each of its collections', async () => {
   const { app } = person.cluster.controller
   const document = (await app.inject('/edge/management/v1/openapi.json')).json<{
     paths: Record<string, Record<string, unknown>>

@@ -21,7 +21,7 @@ afterAll(() => person.close())
 const words = (line: string): string[] =>
   line.replaceAll('FOLDER', person.folder).split(' ').filter(Boolean)
 
-describe('one sentence', () => {
+describe('a verb refuses in one sentence', () => {
   test.each([
     ['get srvice web', 2, 'unknown kind "srvice"; did you mean service?'],
     ['get service wik', 1, 'no service "wik"; did you mean wiki?'],
@@ -99,7 +99,7 @@ describe('one sentence', () => {
     expect([done.code, done.stdout, said.split('\n').length]).toEqual([code, '', 1])
   })
 
-  test('a name that would be an option of the next command is printed as its id', async () => {
+  test('except that a name that looks like an option is printed as its ID', async () => {
     const named = await person.out('create', 'service', 'name=--yes', 'encryptionRequired=true')
     const id = / id (\S+)/.exec(named)?.[1] ?? ''
     expect(await person.out('list', 'services', '--filter', 'name = "--yes"', '-o', 'name')).toBe(
@@ -108,19 +108,19 @@ describe('one sentence', () => {
     await person.out('delete', 'service', id, '--yes')
   })
 
-  test('nothing was changed by any of them', async () => {
+  test('without a change by any of them', async () => {
     const names = await person.out('list', 'services', '--sort', 'name', '-o', 'name')
     expect(names).toBe('mail\nweb\nwiki\n')
     await person.out('get', 'identity', 'berta')
   })
 })
 
-test('no two kinds are called by one word', () => {
+test('no two kinds have the same word', () => {
   const all = allKinds().flatMap(wordsFor)
   expect(all.filter((word, at) => all.indexOf(word) !== at)).toEqual([])
 })
 
-test('a name that is also the id of another record is not guessed', async () => {
+test('a name that is also the ID of another record is refused as ambiguous', async () => {
   const { id } = JSON.parse(await person.out('get', 'service', 'web', '-o', 'json')) as {
     id: string
   }
@@ -134,7 +134,7 @@ test('a name that is also the id of another record is not guessed', async () => 
   await person.out('delete', 'service', id, '--yes')
 })
 
-test('a member of a map alone leaves the others', async () => {
+test('a change of one map member keeps the others', async () => {
   await person.out('update', 'identity', 'berta', 'tags.location=there', 'tags.floor=3')
   const { tags } = JSON.parse(await person.out('get', 'identity', 'berta', '-o', 'json')) as {
     tags: unknown
@@ -142,7 +142,7 @@ test('a member of a map alone leaves the others', async () => {
   expect(tags).toEqual({ location: 'there', floor: 3, 'a b.c': 1 })
 })
 
-test('a table has names in place of ids, and cells that stay on their line', async () => {
+test('a table has names in place of IDs, and cells of one line', async () => {
   await person.out('create', 'config-type', 'name=anything')
   await person.out('create', 'config', 'name=c1', 'configType=anything', 'data={}')
   await person.out('update', 'service', 'wiki', 'configs=c1', `roleAttributes=${'a'.repeat(60)}`)
@@ -163,7 +163,7 @@ test('a table has names in place of ids, and cells that stay on their line', asy
   `)
 })
 
-test('a deletion says what else it changes', async () => {
+test('a deletion reports the other records that it changes', async () => {
   await person.out('create', 'config-type', 'name=plain')
   await person.out('create', 'config', 'name=shared', 'configType=plain', 'data={}')
   await person.out('update', 'service', 'mail', 'configs=shared')
@@ -174,7 +174,7 @@ test('a deletion says what else it changes', async () => {
   )
 })
 
-test('an identity without the right is told so, and a session that is over is told how to get another', async () => {
+test('an identity without the right gets a refusal, and an ended session the log-in command', async () => {
   const flags = ['--user', user.username, '--password-file', person.secret('alice', user.password)]
   const ca = ['--ca', person.file('ca.pem', person.caPem), '--context', 'alice']
   await person.out('login', person.origin, ...flags, ...ca)

@@ -15,7 +15,7 @@ ctrl: {endpoint: "tls:$WHERE:6262", startupTimeout: 10s}
 `
 
 describe('router check', () => {
-  test('says that a configuration is valid, and what is left out or without effect', async () => {
+  test('accepts a valid configuration, and names keys that are ignored or without effect', async () => {
     writeFileSync(path, GOOD)
     const done = await runHere(['router', 'check', path], { WHERE: 'ctrl1.test' })
     expect([done.code, done.stderr]).toEqual([0, ''])
@@ -25,7 +25,7 @@ describe('router check', () => {
     )
   })
 
-  test('prints each value in force with where it is from', async () => {
+  test('prints each current value with its source', async () => {
     writeFileSync(path, GOOD)
     const done = await runHere(['router', 'check', path, '--print'], { WHERE: 'ctrl1.test' })
     expect(done.stdout.split('\n')).toEqual(
@@ -39,7 +39,7 @@ describe('router check', () => {
     )
   })
 
-  test('says of each key whether it has an effect in this version, and what is missing to run', async () => {
+  test('prints for each key whether it has an effect in this version, and the missing parts', async () => {
     const more = 'edge: {csr: {sans: {dns: [a.test]}}}\nforwarder: {}\n'
     writeFileSync(path, GOOD + more)
     const printed = await runHere(['router', 'check', path, '--print'], { WHERE: 'ctrl1.test' })
@@ -80,7 +80,7 @@ describe('router check', () => {
     expect(done.stderr).toContain('3 faults in the configuration')
   })
 
-  test('tells the same as JSON', async () => {
+  test('prints the same as JSON', async () => {
     writeFileSync(path, 'v: 2\n')
     const done = await runHere(['router', 'check', path, '--json'])
     expect(done.code).toBe(2)
@@ -99,7 +99,7 @@ describe('router check', () => {
     })
   })
 
-  test('options prints the documentation of every key', async () => {
+  test('prints the documentation of every key for options', async () => {
     const { stdout } = await runHere(['router', 'options'])
     const page = join(import.meta.dirname, '../../../docs/reference/router-configuration.md')
     expect(stdout).toBe(readFileSync(page, 'utf8'))

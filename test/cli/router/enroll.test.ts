@@ -113,7 +113,7 @@ describe('router enroll', () => {
   test.each([
     ['EC:P-384', 'ec'],
     ['RSA:2048', 'rsa'],
-  ])('makes a key of the kind %s, and JSON tells of it', async (algorithm, kind) => {
+  ])('creates a key of the kind %s, and JSON names it', async (algorithm, kind) => {
     const { id, jwt } = await newToken()
     const done = await enroll(jwt, '--key-alg', algorithm, '--json')
     expect([done.code, done.stderr]).toEqual([0, ''])
@@ -122,7 +122,7 @@ describe('router enroll', () => {
     expect(leaf.native.publicKey.asymmetricKeyType).toBe(kind)
   })
 
-  test('goes on with the same key when the answer was lost', async () => {
+  test('resumes with the same key after a lost answer', async () => {
     const { jwt } = await newToken()
     cluster.controller.cluster.losesAnswers = true
     refused(await enroll(jwt), /rerun the same command/)
@@ -134,7 +134,7 @@ describe('router enroll', () => {
     expect(written()).toEqual(outputs)
   })
 
-  test('goes on when it was cut off between its files, though the token is used', async () => {
+  test('resumes after an interruption between its files, though the token has been used', async () => {
     const { jwt } = await newToken()
     expect((await enroll(jwt)).code).toBe(0)
     const [cert, key] = [file('r.cert'), file('r.key')]
@@ -151,7 +151,7 @@ describe('router enroll', () => {
     expect(written()).toEqual(outputs)
   })
 
-  test('does not use the token up when a file is there already, and writes over it by --force alone', async () => {
+  test('keeps the token unused if a file exists, and overwrites it only with --force', async () => {
     const { jwt } = await newToken()
     writeFileSync(at('r.server.cert'), 'mine')
     refused(await enroll(jwt), /r\.server\.cert already exists.*--force/)
@@ -161,7 +161,7 @@ describe('router enroll', () => {
     expect(file('r.server.cert')).toContain('BEGIN CERTIFICATE')
   })
 
-  test('leaves the files of an enrolled router as they are when the token was already used', async () => {
+  test('leaves the files of an enrolled router unchanged if the token has been used', async () => {
     const { jwt } = await newToken()
     await enroll(jwt)
     const before = outputs.map(file)
@@ -170,7 +170,7 @@ describe('router enroll', () => {
     expect(existsSync(at('r.key.enrolling'))).toBe(false)
   })
 
-  test('enrolls again by a new token, with a new key', async () => {
+  test('enrolls again with a new token and a new key', async () => {
     const { id, jwt } = await newToken()
     await enroll(jwt)
     const before = file('r.key')
@@ -180,7 +180,7 @@ describe('router enroll', () => {
     expect(file('r.key')).not.toBe(before)
   })
 
-  test('refuses the token of an identity, and a token of which a letter was changed', async () => {
+  test('refuses the token of an identity, and a token with a changed letter', async () => {
     const { jwt } = await cluster.newToken({ ott: true })
     refused(await enroll(jwt), /the token is for "ott", not for a router/)
     const [head = '', payload = '', signature = ''] = (await newToken()).jwt.split('.')
@@ -203,14 +203,14 @@ describe('router enroll', () => {
     ],
     ['with one file for two things', CONFIG.replace('ca: r.ca', 'ca: r.cert'), /for two things/],
     ['with a fault', CONFIG.replace('v: 3', 'v: 4'), /:1: v: expected 3/],
-  ])('ends with 2 for a configuration %s, and asks nobody', async (_, text, sentence) => {
+  ])('ends with 2 for a configuration %s, and sends no request', async (_, text, sentence) => {
     writeFileSync(at('router.yml'), text)
     refused(await enroll((await newToken()).jwt), sentence, 2)
     expect(written()).toEqual([])
   })
 })
 
-test('a name that another router has is not in the certificate, and the operator hears of it', async () => {
+test('router enroll warns the operator that the certificate lacks a name of another router', async () => {
   await raiseLevel(cluster.controller)
   expect((await enroll((await newToken()).jwt)).stderr).toBe('')
   rmSync(folder, { recursive: true })

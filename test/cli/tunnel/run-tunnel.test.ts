@@ -34,7 +34,7 @@ function written(name: string, text: string, mode = 0o600): string {
 const enrolled = () =>
   identityFileText({ origin: 'https://ctrl1.test:1280', ...key, caPem: root.certificatePem })
 
-test('A file of flotilla identity enroll is read', () => {
+test('tunnel run reads a file of flotilla identity enroll', () => {
   const read = readIdentityFile(written('ours.json', enrolled()))
   expect(read).toEqual({
     origin: 'https://ctrl1.test:1280',
@@ -44,7 +44,7 @@ test('A file of flotilla identity enroll is read', () => {
   })
 })
 
-test('A file that names several controllers, and its parts by their paths, is read', () => {
+test('tunnel run reads a file that names several controllers, and its parts by path', () => {
   written('laptop.key', key.privateKeyPem)
   written('laptop.pem', key.certificatePem)
   const ca = written('ca.pem', root.certificatePem)
@@ -69,13 +69,13 @@ test.each([
         JSON.stringify(root.privateKeyPem).slice(1, -1),
       ),
   ],
-])('A file with %s is refused, and the remedy is named', (what, reason, text) => {
+])('tunnel run refuses a file with %s, and names the remedy', (what, reason, text) => {
   const path = written(`${what}.json`, text())
   expect(() => readIdentityFile(path)).toThrow(reason)
   expect(() => readIdentityFile(path)).toThrow('flotilla identity enroll --out FILE')
 })
 
-test('A file that others can read is refused', () => {
+test('tunnel run refuses a file that others can read', () => {
   const path = written('open.json', enrolled(), 0o644)
   expect(() => readIdentityFile(path)).toThrow('chmod 600')
 })
@@ -99,6 +99,6 @@ test.each([
     'one identity',
   ],
   ['a file that is not there', {}, 'laptop.json cannot be read'],
-])('%s: the program ends before it begins', async (_what, more, reason) => {
+])('tunnel run ends before it begins: %s', async (_what, more, reason) => {
   await expect(runTunnel({ ...options, ...more })).rejects.toThrow(reason)
 })

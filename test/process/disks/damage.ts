@@ -10,15 +10,15 @@ beforeAll(async () => {
   campaign = await DamageCampaign.on(sharedFleet(), 7)
 })
 
-test('a damaged log is made up for by the peers', async () => {
+test('a damaged log is repaired from the other controllers', async () => {
   console.log(await campaign.round('log'))
   expect(campaign.writes).toBeGreaterThan(100)
 })
 
-test('a damaged state is filled again', async () => {
+test('a damaged state is restored', async () => {
   console.log(await campaign.round('state'))
 })
 
-test('a controller whose term and vote are lost is let in anew', async () => {
+test('a controller that lost its term and vote is re-admitted with an empty data folder', async () => {
   expect(await campaign.round('metas')).toContain('entered anew')
 })

@@ -5,7 +5,7 @@ import { sharedCluster } from '../support/shared-cluster.ts'
 // Goal: whoever leads dies in the middle of an enrollment, and it has happened or has not; the same request ends it.
 // Method: one round of the campaign, which has enrollments of every kind under way when the leader is killed.
 
-test('enrollments of every kind whose leader is killed are nothing or whole, and are ended by the same request', async () => {
+test('enrollments of every kind are atomic if the leader is killed, and complete when repeated', async () => {
   const campaign = await InterruptedEnrollments.on(sharedCluster(), 20_261)
   expect(await campaign.round()).toContain('killed')
   await campaign.restore()

@@ -40,7 +40,7 @@ function served(k: number): Promise<string> {
   })
 }
 
-test('another issuing authority is put in force under load without a failed request', async () => {
+test('a new issuing authority is activated under load without a failed request', async () => {
   const clients = await Promise.all(members.map((k) => cluster.loggedIn(k)))
   const before = members.map(chainOf)
   const answers: number[] = []
@@ -82,7 +82,7 @@ test('another issuing authority is put in force under load without a failed requ
   }
 })
 
-test('a member that starts afterwards gets in with its new certificate', async () => {
+test('a member that starts afterwards is admitted with its new certificate', async () => {
   const leader = await cluster.leader()
   const k = members.find((one) => one !== leader) ?? 1
   const pid = cluster.pid(k)

@@ -55,7 +55,7 @@ async function newDevice(k: number): Promise<{ identityId: string; by: Certified
 }
 
 describe('Identity client certificate', () => {
-  test('enrolled by ott on another controller than it was made on, logs in on the third, is extended beside the present one, and takes its place when it is verified', async () => {
+  test('enrolled with ott on another controller logs in on the third, is extended, and is replaced once the new one is verified', async () => {
     const { identityId, by } = await newDevice(1)
     const session = dataOf(await net.logIn(3, by))
     expect(session).toMatchObject({ identityId, isCertExtendable: true })
@@ -89,7 +89,7 @@ describe('Identity client certificate', () => {
 })
 
 describe('Router certificates', () => {
-  test('enrolled by erott are extended on another controller, the previous one is refused everywhere from then on, and re-enrolling needs a new token', async () => {
+  test('enrolled with erott are extended on another controller, the previous one is then refused everywhere, and re-enrolling needs a new token', async () => {
     const { id, token } = await net.router(1)
     const keys = await newRouterKeys(id)
     const enrolled = dataOf(await net.erott(2, token, keys))
@@ -113,7 +113,7 @@ describe('Router certificates', () => {
 })
 
 describe('CA', () => {
-  test('made on one controller is of no use on any until it is verified on another, and then lets in on the third', async () => {
+  test('created on one controller works on none until it is verified on another, and then on the third', async () => {
     const ca = await net.newCa(1)
     const by = await certifiedBy(ca.key, 'pump')
     await expectEverywhere(400, (k) => net.byCa(k, by))
@@ -128,7 +128,7 @@ describe('CA', () => {
     })
   })
 
-  test('deleted on one controller takes its authenticators, sessions and outstanding enrollments along on every controller', async () => {
+  test('deleted on one controller loses its authenticators, sessions and outstanding enrollments on every controller', async () => {
     const ca = await net.newCa(2)
     await net.verifyCa(3, ca)
     const { identityId, token } = await net.outstanding(1, { ottca: ca.id })
@@ -150,7 +150,7 @@ describe('CA', () => {
 })
 
 describe('Outstanding enrollment', () => {
-  test('refreshed on another controller opens nothing by its earlier token anywhere, and opens by the new one', async () => {
+  test('refreshed on another controller works nowhere with its earlier token, and works with the new one', async () => {
     const { identityId, enrollmentId, token } = await net.outstanding(1, { ott: true })
     const twice = await net.ask(3, 'POST', '/enrollments', {
       identityId,
@@ -165,7 +165,7 @@ describe('Outstanding enrollment', () => {
     await expectEverywhere(404, (k) => net.ott(k, token, request))
   })
 
-  test('deleted on another controller opens nothing anywhere', async () => {
+  test('deleted on another controller works nowhere', async () => {
     const { enrollmentId, token } = await net.outstanding(2, { ott: true })
     dataOf(await net.ask(3, 'DELETE', `/enrollments/${enrollmentId}`))
     const request = await newRequest()
@@ -174,7 +174,7 @@ describe('Outstanding enrollment', () => {
 })
 
 describe('Authenticator', () => {
-  test('of a password, enrolled by updb, is re-enrolled as updb: the password opens nothing anywhere, and a new one is set by the new token', async () => {
+  test('with a password is re-enrolled as updb: the password is refused everywhere, and the new token sets a new one', async () => {
     const username = 'field unit'
     const { token } = await net.outstanding(1, { updb: username })
     dataOf(await net.updb(2, token, password))
@@ -188,7 +188,7 @@ describe('Authenticator', () => {
     dataOf(await net.logInByPassword(3, username, other))
   })
 
-  test('of a certificate of the network is re-enrolled as ott: the certificate is refused everywhere, with its sessions', async () => {
+  test('with a certificate of the network is re-enrolled as ott: the certificate is refused everywhere, with its sessions', async () => {
     const { identityId, by } = await newDevice(3)
     const session = dataOf(await net.logIn(2, by)) as { token: string; authenticatorId: string }
     const enrollment = await net.reEnrolled(3, session.authenticatorId)
@@ -200,7 +200,7 @@ describe('Authenticator', () => {
     dataOf(await net.logIn(2, certifiedKey(request, cert)))
   })
 
-  test('of a certificate of a CA is re-enrolled as ottca: the certificate is refused everywhere until it is brought with the new token', async () => {
+  test('with a certificate of a CA is re-enrolled as ottca: the certificate is refused everywhere until it is presented with the new token', async () => {
     const ca = await net.newCa(3)
     await net.verifyCa(1, ca)
     const { identityId, token } = await net.outstanding(2, { ottca: ca.id })
@@ -215,7 +215,7 @@ describe('Authenticator', () => {
   })
 })
 
-describe('One token brought to two controllers at the same moment', () => {
+describe('One token used at two controllers at the same moment', () => {
   const rounds = Array.from({ length: 20 }, (_, at) => [(at % 3) + 1, ((at + 1) % 3) + 1] as const)
 
   test('with different keys enrolls exactly one of them, twenty times', async () => {
@@ -235,7 +235,7 @@ describe('One token brought to two controllers at the same moment', () => {
     }
   })
 
-  test('with the same key gives the same certificate by both, twenty times', async () => {
+  test('with the same key yields the same certificate from both, twenty times', async () => {
     for (const [one, other] of rounds) {
       const { identityId, token } = await net.outstanding(one, { ott: true })
       const request = await newRequest()
@@ -245,7 +245,7 @@ describe('One token brought to two controllers at the same moment', () => {
     }
   })
 
-  test('with the same key and request id, as by a client that asks again elsewhere, gives no certificate that nobody knows', async () => {
+  test('with the same key and request ID, as by a client that retries elsewhere, yields no unknown certificate', async () => {
     for (const [one, other] of rounds.slice(0, 6)) {
       const headers = { 'net-request-id': formatUuid(newUuidv7(Date.now())) }
       const { token } = await net.outstanding(one, { ott: true })

@@ -97,7 +97,7 @@ async function isMfaEnabled(k: number, { id }: Person): Promise<unknown> {
 }
 
 describe('MFA enrollment', () => {
-  test('begun on one controller is begun again and verified on others, enabled on all, and begun a second time on none', async () => {
+  test('started on one controller can be restarted and verified on others, is enabled on all, and cannot be started again', async () => {
     const person = await Person.known(1)
     const token = await person.logIn(3)
     expect(dataOf(await net.session(1, token))).toMatchObject({ isMfaRequired: false })
@@ -116,7 +116,7 @@ describe('MFA enrollment', () => {
     expect(await statuses(token)).toEqual(full)
   })
 
-  test('ended by its holder on one controller asks for no code on any', async () => {
+  test('ended by its holder on one controller requires no code on any', async () => {
     const person = await Person.withMfa(1)
     const token = await person.logIn(2)
     dataOf(await give(3, token, person.recoveryCode(0)))
@@ -128,7 +128,7 @@ describe('MFA enrollment', () => {
     expect(await isMfaEnabled(1, person)).toBe(false)
   })
 
-  test('removed by an administrator lets sessions that waited for a code go on, on every controller', async () => {
+  test('removed by an administrator completes waiting sessions on every controller', async () => {
     const person = await Person.withMfa(2)
     const token = await person.logIn(3)
     expect(await statuses(token)).toEqual(partial)
@@ -139,7 +139,7 @@ describe('MFA enrollment', () => {
 })
 
 describe('API session', () => {
-  test('is partial on every controller until a code is given on one of them, and full on all at the next request', async () => {
+  test('is partial on every controller until one of them verifies a code, and full on all at the next request', async () => {
     const person = await Person.withMfa(3)
     const token = await person.logIn(1)
     expect(await statuses(token)).toEqual(partial)
@@ -159,7 +159,7 @@ describe('API session', () => {
     expect(await statuses(other)).toEqual(partial)
   })
 
-  test('is partial at the next request on any controller once its policy asks for a code, and full once it does not', async () => {
+  test('is partial at the next request on any controller once its policy requires a code, and full once it does not', async () => {
     const person = await Person.known(2)
     const token = await person.logIn(3)
     const { primary } = await net.shown(1, '/auth-policies/default')
@@ -178,7 +178,7 @@ describe('API session', () => {
 })
 
 describe('MFA recovery codes', () => {
-  test('used or replaced on one controller open nothing on any, and those that are left are shown by each', async () => {
+  test('used or replaced on one controller are refused on all, and each shows the remaining ones', async () => {
     const person = await Person.withMfa(1)
     const token = await person.logIn(1)
     dataOf(await give(2, token, person.recoveryCode(0)))
@@ -197,8 +197,8 @@ describe('MFA recovery codes', () => {
   })
 })
 
-describe('One code given to two controllers at the same moment', () => {
-  test('completes exactly one session, whether it is time-based or for recovery', async () => {
+describe('One code sent to two controllers at the same moment', () => {
+  test('completes exactly one session, for a time-based and for a recovery code', async () => {
     const person = await Person.withMfa(2)
     const codes = [person.code(1), ...person.recoveryCodes.slice(0, 6)]
     for (const [at, code] of codes.entries()) {
@@ -209,7 +209,7 @@ describe('One code given to two controllers at the same moment', () => {
     }
   })
 
-  test('and guesses made on all of them at once are no more than the limit', async () => {
+  test('counts with guesses on all controllers toward the limit', async () => {
     const person = await Person.withMfa(3)
     const token = await person.logIn(2)
     const guesses = Array.from({ length: 3 * mfaLimits.attemptsMax }, (_, at) => at)

@@ -25,7 +25,7 @@ async function make(path: string, body: unknown): Promise<string> {
   return (answer.body.data as { id: string }).id
 }
 
-test('what a machine tells one controller lets it in on another, shuts it out on all, and is told again after a crash', async () => {
+test('a posture report to one controller admits the machine on another, shuts it out on all, and is repeated after a crash', async () => {
   const all = { semantic: 'AnyOf', identityRoles: ['#machines'], serviceRoles: ['#machines'] }
   const roleAttributes = ['machines']
   const person = { name: 'machine user', type: 'User', isAdmin: false, roleAttributes }

@@ -81,7 +81,7 @@ async function expectRestored(): Promise<void> {
   }
 }
 
-test('every controller shows the lost services again in one step, and nobody is logged in any more', async () => {
+test('every controller shows the restored services at once, and all sessions have ended', async () => {
   const client = await fleet.loggedIn(1)
   await harm(client)
   let isOver = false
@@ -109,7 +109,7 @@ test('every controller shows the lost services again in one step, and nobody is 
     expect(fleet.log(k)).toMatch(/replaced all records by those of a backup/)
 })
 
-test('a leader that is killed while it is staged, and members that start again, end with the same records', async () => {
+test('a restore completes with the same records after the leader is killed during staging and members restart', async () => {
   await harm(await fleet.loggedIn(1))
   const { state, manifest } = await loadBackup(bytesOfFile(file), new MemoryStateStore(), {
     privateKeyPem: null,
@@ -157,7 +157,7 @@ test('a leader that is killed while it is staged, and members that start again, 
   await expectRestored()
 })
 
-test('a backup that was edited, and a wrong file, change nothing', async () => {
+test('an edited backup or a wrong file changes nothing', async () => {
   const client = await fleet.loggedIn(1)
   const count = await countOn(client)
   const notes = join(fleet.dir, 'notes.txt')

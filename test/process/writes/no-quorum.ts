@@ -11,7 +11,7 @@ beforeAll(() => {
   cluster = sharedCluster()
 })
 
-test('the survivor reads on, refuses writes with CLUSTER_NO_LEADER, and writes again once the others are back', async () => {
+test('the survivor keeps serving reads, refuses writes with CLUSTER_NO_LEADER, and writes again once the others are back', async () => {
   const survivor = await cluster.loggedIn(1)
   const created = await survivor.request('POST', '/edge/management/v1/services', {
     body: { name: 'before', encryptionRequired: false },

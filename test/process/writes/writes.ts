@@ -13,7 +13,7 @@ beforeAll(() => {
   cluster = sharedCluster()
 })
 
-test('1,000 services through two followers and 32 clients stand on all three, under one digest', async () => {
+test('1,000 services written by 32 clients through two followers are on all three controllers, with one digest', async () => {
   const followers = await Promise.all((await cluster.followers()).map((k) => cluster.loggedIn(k)))
   let next = 0
   await Promise.all(
@@ -45,7 +45,7 @@ test('1,000 services through two followers and 32 clients stand on all three, un
   })
 })
 
-test('one trace id is found in the logs of the controller that was asked and of the leader', async () => {
+test('one trace ID is in the logs of the receiving controller and of the leader', async () => {
   const [follower = 0] = await cluster.followers()
   const leader = await cluster.leader()
   const client = await cluster.loggedIn(follower)
@@ -77,7 +77,7 @@ test('one trace id is found in the logs of the controller that was asked and of 
   })
 })
 
-test('all three killed at once under load come back with everything that was acknowledged', async () => {
+test('three controllers killed at once under load restart with every acknowledged write', async () => {
   const clients = await Promise.all([1, 2, 3].map((k) => cluster.loggedIn(k)))
   const acknowledged: string[] = []
   let isOver = false

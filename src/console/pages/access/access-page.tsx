@@ -28,7 +28,7 @@ function addressOf({ identity, service, offset }: AccessQuery): string {
   return pathTo('access') + (text === '' ? '' : `?${text}`)
 }
 
-/** Shows who reaches what, and why, as the server computes it, which enforces it. */
+/** Shows who can reach which service, and why. The server that enforces access computes it. */
 export function AccessPage() {
   const { access } = texts
   const { query: asked } = place.value
@@ -126,7 +126,7 @@ function Explained({ query }: { readonly query: AccessQuery }) {
   )
 }
 
-/** One side against each of the other. */
+/** One side with each record of the other side. */
 function PairTable({ query, page }: { readonly query: AccessQuery; readonly page: AccessRows }) {
   const { access, list } = texts
   const isOfIdentity = query.identity !== ''

@@ -20,7 +20,7 @@ export interface AccessQuery {
   readonly offset: number
 }
 
-/** Asks the server about a pair, or about one side and each of the other. */
+/** Requests the explanation of a pair, or of one side with each record of the other. */
 export async function explainAccess(query: AccessQuery, signal: AbortSignal): Promise<AccessRows> {
   const { identity, service, offset } = query
   const { data, meta } = await client.served('GET /edge/management/v1/access/explain', {

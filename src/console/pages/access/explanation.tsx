@@ -19,7 +19,7 @@ type CheckRef = NonNullable<DirectionPolicy['checks']>[number]
 
 type Side = 'dial' | 'bind'
 
-/** One identity and one service: each link of the chain, and the pieces that are missing. */
+/** One identity and one service, with each link of the chain and the missing parts. */
 export function Explanation({ row }: { readonly row: AccessExplained }) {
   const { access } = texts
   const startsWithBind = row.bind.isGranted && !row.dial.isGranted
@@ -111,7 +111,7 @@ function RefLink({ one }: { readonly one: Ref }) {
   return <a href={pathTo(entity, one.id)}>{refText(one)}</a>
 }
 
-/** A link of the chain: what it is, whether it holds, and what it rests on. */
+/** A link of the chain: its name, whether it holds, and the reason. */
 function ChainLink(props: {
   readonly title: string
   readonly holds: boolean

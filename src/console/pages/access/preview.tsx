@@ -9,7 +9,7 @@ import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { refText } from './explain-data.ts'
 
-/** Kinds whose writes change who reaches what, by their collections. */
+/** Kinds whose changes affect access, by their collections. */
 const previewed: Readonly<Record<string, string>> = {
   identities: 'identity',
   services: 'service',
@@ -34,12 +34,12 @@ export interface PreviewedChange {
 const ROWS = 10
 const OPERATION = '/access/preview'
 
-/** Null where this controller computes no effects, or the kind has none. */
+/** Null if this controller computes no effects, or the kind has none. */
 async function load(change: PreviewedChange, signal: AbortSignal): Promise<AccessPreviewed | null> {
   const kind = previewed[change.collection]
   const served = await managementDocument()
   const { action, id, data } = change
-  // A new router reaches nothing before it has enrolled: its creation is not computed.
+  // A new router can be reached only after its enrollment, so its creation has no effect yet.
   const isNewRouter = kind === 'edgeRouter' && action === 'create'
   if (kind === undefined || isNewRouter || served.operation('post', OPERATION) === null) return null
   const one = { action, kind, ...(id === null ? {} : { id }), ...(data === null ? {} : { data }) }
@@ -53,7 +53,7 @@ async function load(change: PreviewedChange, signal: AbortSignal): Promise<Acces
   return found
 }
 
-/** Shows who gains and loses access by a write before it is made; the server computes it. */
+/** Shows who would gain and lose access by a change, as the server computes it. */
 export function AccessPreview({ change }: { readonly change: PreviewedChange }) {
   const { preview } = texts
   const loaded = useLoaded(JSON.stringify(change), (signal) => load(change, signal))

@@ -15,7 +15,7 @@ async function load(signal: AbortSignal): Promise<ClusterBackups> {
   return (await client.served('GET /fabric/v1/cluster/backups', { signal })).data
 }
 
-/** Backups that controllers take by schedule, and how one is taken and restored. */
+/** Lists scheduled backups, and explains how to take and restore one. */
 export function BackupsPage() {
   const { backups } = texts
   const loaded = useLoaded('backups', load, REFRESH_MS)

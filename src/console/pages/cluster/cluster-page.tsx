@@ -78,7 +78,7 @@ function Waiting() {
   )
 }
 
-/** The one number that says whether the next failure stops writes. */
+/** Shows whether the next failure stops writes. */
 function Health({ status }: { readonly status: ClusterStatus }) {
   const { cluster } = texts
   const health = toleranceHealth(status)
@@ -251,20 +251,20 @@ function contactText({ lastContactMs = null }: MemberStatus): string {
 
 type Health = 'good' | 'warn' | 'bad'
 
-/** One failure more is fine, the next one stops writes, or none can be made now. */
+/** Another failure is tolerated, the next one stops writes, or no writes are possible now. */
 function toleranceHealth({ failureTolerance, leaderId }: ClusterStatus): Health {
   if (failureTolerance < 0 || leaderId === null) return 'bad'
   return failureTolerance === 0 ? 'warn' : 'good'
 }
 
-/** Entries that a member has not applied, of those that are committed; null when unknown. */
+/** Number of committed entries that a member has not applied; null when unknown. */
 function entriesBehind(member: MemberStatus, members: readonly MemberStatus[]): number | null {
   if (member.role === 'unknown') return null
   const committed = Math.max(...members.map(({ commit }) => commit))
   return Math.max(0, committed - member.applied)
 }
 
-/** A member that was not heard for so long is away. */
+/** A member without contact for so long counts as unreachable. */
 const AWAY_MS = 5_000
 
 function isAway({ lastContactMs = null }: Pick<MemberStatus, 'lastContactMs'>): boolean {

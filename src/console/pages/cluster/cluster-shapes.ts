@@ -14,7 +14,7 @@ export type ChangeVerb = 'promote' | 'demote' | 'remove'
 export const readStatus = async (signal: AbortSignal): Promise<ClusterStatus> =>
   (await client.served('GET /fabric/v1/cluster/status', { signal })).data
 
-/** Log-ins are many, and change nothing that others see. */
+/** Log-ins are frequent, and change nothing that others see. */
 const NEWEST_CHANGES = { limit: '10', filter: 'action != "session-create"' }
 
 export const readChanges = async (signal: AbortSignal): Promise<readonly AuditDetail[]> =>

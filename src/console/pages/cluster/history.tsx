@@ -11,7 +11,7 @@ const REFRESH_MS = 10_000
 const WIDTH = 160
 const HEIGHT = 32
 
-/** False once a controller has answered that it keeps none, as one of an earlier release. */
+/** False once a controller has answered that it has no history, as earlier releases do. */
 let isKept = true
 
 async function load(signal: AbortSignal): Promise<ClusterHistory | null> {
@@ -25,7 +25,7 @@ async function load(signal: AbortSignal): Promise<ClusterHistory | null> {
   }
 }
 
-/** The last hour of the controller that answers; nothing where it keeps none. */
+/** The last hour of the current controller; empty if it has no history. */
 export function HistoryPanel() {
   const { history } = texts
   const loaded = useLoaded('history', load, REFRESH_MS)
@@ -47,7 +47,7 @@ export function HistoryPanel() {
   )
 }
 
-/** A line, and in words what it shows. */
+/** A chart line, with a description in words. */
 function FigureLine({ title, values }: { readonly title: string; readonly values: Figure }) {
   const { last, most } = summaryOf(values)
   return (

@@ -30,7 +30,7 @@ interface Planned {
   readonly plan: ClusterChangePlan
 }
 
-/** Actions on a member; a change of voters is shown with its effect before it is made. */
+/** Actions on a member; a change of voters first shows its effect. */
 export function MemberDialog(props: MemberDialogProps) {
   const { manage } = texts
   const planned = useSignal<Planned | null>(null)

@@ -1,6 +1,6 @@
 type Values = readonly (number | null)[]
 
-/** The newest value and the greatest one; null where nothing was measured. */
+/** The newest and the greatest value; null if nothing was measured. */
 export function summaryOf(values: Values): {
   readonly last: number | null
   readonly most: number | null
@@ -9,7 +9,7 @@ export function summaryOf(values: Values): {
   return { last: known.at(-1) ?? null, most: known.length === 0 ? null : Math.max(...known) }
 }
 
-/** A path from left to right, broken where nothing was measured. */
+/** A path from left to right, with breaks where nothing was measured. */
 export function lineOf(values: Values, width: number, height: number): string {
   const { most } = summaryOf(values)
   if (most === null) return ''

@@ -13,7 +13,7 @@ import { invite } from './cluster-shapes.ts'
 
 const HOUR_MS = 3_600_000
 
-/** Makes a ticket that one new controller joins by. It is shown once and stored nowhere. */
+/** Creates a ticket with which one new controller joins. It is shown once and not stored. */
 export function TicketDialog({ onClose }: { readonly onClose: () => void }) {
   const { ticket } = texts
   const made = useSignal<ClusterInvitationDetail | null>(null)

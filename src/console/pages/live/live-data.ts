@@ -27,7 +27,10 @@ export async function readSessions(path: string, signal: AbortSignal): Promise<L
   return { rows: data, totalCount: meta?.pagination?.totalCount ?? data.length, silent: [] }
 }
 
-/** Links and circuits are told by the controller that answers for them: all of them are asked. */
+/**
+ * Each link and circuit is reported only by the controller that owns it, so the request goes to all
+ * controllers.
+ */
 export async function readFabric(path: string, signal: AbortSignal): Promise<LiveRows> {
   const origins = members.list.value.map(({ origin }) => origin)
   const asked = origins.length === 0 ? [members.current.value] : origins

@@ -22,7 +22,7 @@ const states: Readonly<
   enabled: { on: ['good', texts.cell.enabled], off: texts.cell.disabled },
 }
 
-/** A value of a record in a table: always as text, whatever it holds. */
+/** Shows the value of a record in a table, always as text. */
 export function Cell({ name, value }: { readonly name: string; readonly value: unknown }) {
   if (value === null || value === undefined || value === '') return <span class="faint">–</span>
   const state = states[name]

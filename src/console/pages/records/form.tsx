@@ -211,7 +211,7 @@ function Flag(props: {
   )
 }
 
-/** An object with fields of its own; one that may be left out is opened by its user. */
+/** An object with nested fields. The user opens an optional one. */
 function Group(props: ControlProps & { readonly fields: readonly FormField[] }) {
   const { field, fields, draft, onChange, onBadJson } = props
   const value = draft[field.name]
@@ -232,7 +232,7 @@ function Group(props: ControlProps & { readonly fields: readonly FormField[] }) 
   )
 }
 
-/** JSON as text. What is typed stays as it is; what it means is the value of the field. */
+/** JSON as text. The text stays as typed; the value of the field is its parsed form. */
 export function JsonInput(props: {
   readonly ids: Ids
   readonly value: unknown

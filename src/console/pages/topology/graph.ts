@@ -78,7 +78,7 @@ export function circuitsOf(rows: readonly LiveRow[]): readonly Circuit[] {
   })
 }
 
-/** Whether a circuit takes a link, in either direction. */
+/** True if a circuit uses a link, in either direction. */
 export function takes({ routers }: Circuit, { from, to }: GraphLink): boolean {
   return routers.some((id, at) => {
     const next = routers[at + 1]

@@ -10,7 +10,10 @@ interface Placed {
 
 const TICKS = 260
 
-/** Lays a graph out in a thread of its own. It draws no chance: the same graph lies the same. */
+/**
+ * Computes the layout of a graph in a worker thread. It uses no random numbers: the same graph
+ * always gets the same layout.
+ */
 self.onmessage = ({ data }: MessageEvent<LayoutRequest>): void => {
   const nodes: Placed[] = data.nodes.map((id, at) => ({ id, ...startOf(id, at) }))
   const links = data.links.map(([source, target]) => ({ source, target }))

@@ -13,7 +13,7 @@ export interface Made {
   readonly id: string
 }
 
-/** A wizard that failed at a step, and the records that it had made by then. */
+/** A wizard that failed at a step, with the records that it had created before. */
 export class WizardFailure extends Error {
   readonly made: readonly Made[]
 
