@@ -10,7 +10,7 @@ const SUCCESSFUL_DIAL = 2
 const FORGIVEN_MIN = 10
 const DOUBLES_EVERY_MINUTES = 5
 const MINUTE_MS = 60_000
-/** Maximum cost of failures; equal to the maximum cost in a terminator record. */
+/** Maximum cost that failures add to a terminator. */
 const FAILURES_MAX = 65_535
 
 interface Failures {
