@@ -93,7 +93,7 @@ const rows: Readonly<Record<string, readonly string[]>> = {
   'certificates of the session, and its config types': [
     'api/oidc-certificates.test.ts > a session of OIDC makes certificates of its own, the leaf before what has signed it',
     'api/oidc-certificates.test.ts > a session of OIDC has the config types that its client asked for, by name or id',
-    'router/edge/bearer-sessions.test.ts > A client is admitted > by a certificate of its identity, whatever the token names',
+    'router/edge/bearer-sessions.test.ts > A client is admitted > by a certificate of its identity, whatever certificate the token names',
   ],
   'OIDC is announced beside sessions of the REST log-in, which go on': [
     'api/meta.test.ts > OIDC is announced, and served, once every member knows it',
@@ -101,16 +101,16 @@ const rows: Readonly<Record<string, readonly string[]>> = {
     'api/enrollment/certificates.test.ts > log-in by certificate > takes no body, an empty one, and what a client tells of itself, which is kept',
   ],
   'a token that takes the place of another at a router': [
-    'router/edge/bearer-sessions.test.ts > A token that takes the place of another > keeps all channels of its session open after the time of the first',
-    'router/edge/bearer-sessions.test.ts > A token that takes the place of another > is answered with a failure, and the channel closed, where its session has no such token',
+    'router/edge/bearer-sessions.test.ts > A token that replaces another > keeps all channels of its session open after the first token expires',
+    'router/edge/bearer-sessions.test.ts > A token that replaces another > is refused and closes the channel if it does not belong to the session',
   ],
   'posture by way of routers, judged again as it changes': [
     'api/oidc-posture.test.ts > a client of OIDC > has its service session before it has told anything, and dials once it has told its router',
     'api/oidc-posture.test.ts > a client of OIDC > loses what it has dialed when its device tells its router that it passes no more',
     'api/oidc-posture.test.ts > a router that judges posture itself > keeps what its client has dialed, until the device tells a controller otherwise',
     'attacks/oidc/posture-at-a-router.test.ts > a router that says that it judges posture > is not believed a second factor',
-    'router/edge/client-postures.test.ts > what a client tells of its device > is there before the controller judges what the client asks for next',
-    'router/edge/client-postures.test.ts > what a client tells of its device > is told again to a controller that comes back',
+    'router/edge/client-postures.test.ts > a posture report of a client > reaches the controller before the next request of the client is judged',
+    'router/edge/client-postures.test.ts > a posture report of a client > is sent again to a controller that reconnects',
   ],
   'channels at a router close with a revocation; a later log-in survives': [
     'attacks/access-token-at-a-router.test.ts > A client that is connected is cut off > when its session is revoked',

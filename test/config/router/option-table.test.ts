@@ -165,20 +165,24 @@ const table: readonly (readonly [string, Proof])[] = [
   ),
   ...each(
     ['ctrl.defaultRequestTimeout', 'ctrl.options.defaultRequestTimeout'],
-    [ctrl('a request to a controller is given up by %s, and made again')],
+    [ctrl('a request to a controller times out after %s and is repeated')],
   ),
   ...['ctrl.heartbeats', 'ctrl.options.heartbeats'].flatMap((place) =>
     below(place, {
-      sendInterval: [ctrl('Heartbeats of %s > go out by sendInterval, judged each checkInterval')],
-      checkInterval: [ctrl('Heartbeats of %s > go out by sendInterval, judged each checkInterval')],
+      sendInterval: [
+        ctrl('Heartbeats of %s > are sent every sendInterval, checked every checkInterval'),
+      ],
+      checkInterval: [
+        ctrl('Heartbeats of %s > are sent every sendInterval, checked every checkInterval'),
+      ],
       closeUnresponsiveTimeout: [
         ctrl(
-          'Heartbeats of %s > close a channel that is silent for closeUnresponsiveTimeout, which is unresponsive from unresponsiveAfter on',
+          'Heartbeats of %s > close a channel that is silent for closeUnresponsiveTimeout, which is unresponsive after unresponsiveAfter',
         ),
       ],
       unresponsiveAfter: [
         ctrl(
-          'Heartbeats of %s > close a channel that is silent for closeUnresponsiveTimeout, which is unresponsive from unresponsiveAfter on',
+          'Heartbeats of %s > close a channel that is silent for closeUnresponsiveTimeout, which is unresponsive after unresponsiveAfter',
         ),
       ],
     }),
@@ -199,13 +203,13 @@ const table: readonly (readonly [string, Proof])[] = [
     maxQueuedConnects: 'nothing is accepted at a channel that is dialed',
     maxOutstandingConnects: 'nothing is accepted at a channel that is dialed',
     connectTimeoutMs: [
-      ctrl('the answer of a controller to the hello is waited for by the option %s'),
+      ctrl('the option %s limits the wait for the answer of a controller to the hello'),
     ],
     connectTimeout: [
-      ctrl('the answer of a controller to the hello is waited for by the option %s'),
+      ctrl('the option %s limits the wait for the answer of a controller to the hello'),
     ],
     writeTimeout: [
-      ctrl('a channel whose controller does not take a message within writeTimeout is closed'),
+      ctrl('a channel is closed if its controller does not take a message within writeTimeout'),
     ],
   }),
   ...below(
@@ -228,11 +232,11 @@ const table: readonly (readonly [string, Proof])[] = [
   ...flowAt('dialers[].options', reachesOf('a dialer with the binding %s'), {
     getCircuitTimeout: 'dialers ask for no circuits',
     connectTimeout: [
-      'router/dial/stream-dialer.test.ts > A target that cannot be dialed is named by its cause: > no answer within connectTimeout of the dialer, though the controller waits longer',
+      'router/dial/stream-dialer.test.ts > A failed dial is reported with its cause: > no answer within connectTimeout of the dialer, though the controller waits longer',
     ],
   }),
   ...below('edge', {
-    heartbeatIntervalSeconds: [edge('used sessions are told each heartbeatIntervalSeconds')],
+    heartbeatIntervalSeconds: [edge('sessions in use are reported every heartbeatIntervalSeconds')],
     db: 'the data model is kept in memory alone',
     dbSaveIntervalSeconds: 'the data model is kept in memory alone',
     sessionValidateChunkSize: 'sessions are checked when a controller has told of all of them',
@@ -243,14 +247,14 @@ const table: readonly (readonly [string, Proof])[] = [
   ...below('forwarder', {
     faultTxInterval: [
       faults(
-        'A frame that leads nowhere > is told to the owner of its circuit, once an interval however many there are',
+        'A frame without a next hop > is reported to the owner of its circuit, once per interval however many there are',
       ),
     ],
     idleCircuitTimeout: [
-      faults('An idle circuit > is asked about, again and again, and one with traffic is not'),
+      faults('An idle circuit > is asked about repeatedly, unlike one with traffic'),
     ],
     idleTxInterval: [
-      faults('An idle circuit > is asked about, again and again, and one with traffic is not'),
+      faults('An idle circuit > is asked about repeatedly, unlike one with traffic'),
     ],
     linkDialQueueLength: [
       linkOption(
@@ -263,26 +267,26 @@ const table: readonly (readonly [string, Proof])[] = [
       ),
     ],
     rateLimitedQueueLength: [
-      operations('so many operations run, so many wait, and one more is refused'),
+      operations('operations beyond the limits of running and waiting ones are refused'),
     ],
     rateLimitedWorkerCount: [
-      operations('clients that host have their terminators one after the other'),
-      operations('a tunnel has its terminators one after the other'),
+      operations('terminators of hosting clients are created one after the other'),
+      operations('terminators of the tunnel are created one after the other'),
     ],
     xgressCloseCheckInterval: [
-      routes('A circuit > that is removed otherwise goes on while frames arrive, and not for ever'),
+      routes('A circuit > that is removed gracefully continues while frames arrive, up to a limit'),
     ],
     xgressDialDwellTime: [routes('A route > waits for the dwell time before it dials')],
     xgressDialQueueLength: [
-      routes('A route > that finds the dial queue full is refused, and those before it are dialed'),
+      routes('A route > that finds the dial queue full is refused, and earlier ones are dialed'),
     ],
     xgressDialWorkerCount: [
-      routes('A route > that finds the dial queue full is refused, and those before it are dialed'),
+      routes('A route > that finds the dial queue full is refused, and earlier ones are dialed'),
     ],
     latencyProbeInterval: 'deprecated in the family: heartbeats measure the latency',
     unresponsiveLinkTimeout: [
       routes(
-        'A route > over a link that has not answered for unresponsiveLinkTimeout takes no new circuit, and those that are there go on',
+        'A route > over a link that has not answered for unresponsiveLinkTimeout takes no new circuit, and existing ones continue',
       ),
       linkOption(
         'A link > whose router is silent has the latency of none after unresponsiveLinkTimeout, and closes after closeUnresponsiveTimeout',
@@ -412,21 +416,25 @@ const table: readonly (readonly [string, Proof])[] = [
   ...below('listeners[]', {
     binding: [listen('A listener %s on %s stops the start')],
     bind: [listen('A listener whose port is taken stops the start, and names its place')],
-    advertise: ['router/edge/program.test.ts > The router tells controllers where clients connect'],
+    advertise: [
+      'router/edge/program.test.ts > The router reports its client addresses to controllers',
+    ],
     service: [listen('A proxy listener > makes a circuit to its service of each connection')],
   }),
   ...flowAt(
     'listeners[].options(edge)',
-    'router/edge/connect.test.ts > A client that connects > has the end of its circuit by the options of the listener',
+    'router/edge/connect.test.ts > A client that connects > gets an end of the circuit with the options of the listener',
     {
       advertise: [
-        'router/edge/program.test.ts > The router tells controllers where clients connect',
+        'router/edge/program.test.ts > The router reports its client addresses to controllers',
       ],
-      lookupApiSessionTimeout: ['router/edge/admission.test.ts > No channel has a client > %s'],
+      lookupApiSessionTimeout: ['router/edge/admission.test.ts > A client gets no channel > %s'],
       lookupSessionTimeout:
         'this router waits for no service session: a controller judges each request',
       getSessionTimeout: 'deprecated in the family, which does not read it',
-      getCircuitTimeout: [edge('a controller has getCircuitTimeout to create a circuit')],
+      getCircuitTimeout: [
+        edge('getCircuitTimeout limits the time for a controller to create a circuit'),
+      ],
       outQueueSize: 'bytes are bounded: circuits wait for a client that has not read 1 MiB',
       maxQueuedConnects:
         'the program bounds connections that are not admitted itself, of one source and in all',
@@ -562,8 +570,10 @@ const table: readonly (readonly [string, Proof])[] = [
   ],
   ...below('interfaceDiscovery', {
     disabled: [router('A controller is told by a router > no interfaces where that is disabled')],
-    checkInterval: [ctrl('interfaces are told again by checkInterval and minReportInterval')],
-    minReportInterval: [ctrl('interfaces are told again by checkInterval and minReportInterval')],
+    checkInterval: [ctrl('interfaces are reported again by checkInterval and minReportInterval')],
+    minReportInterval: [
+      ctrl('interfaces are reported again by checkInterval and minReportInterval'),
+    ],
   }),
   ['connectEvents', 'controllers are told of clients each second, and of all when they connect'],
   ['enableDebugOps', 'there are no debugging operations'],
