@@ -114,8 +114,8 @@ const rows: Readonly<Record<string, readonly string[]>> = {
   ],
   'channels at a router close with a revocation; a later log-in survives': [
     'attacks/access-token-at-a-router.test.ts > A client that is connected is cut off > when its session is revoked',
-    'attacks/access-token-at-a-router.test.ts > A client that is connected is cut off > when what its identity was given before is revoked',
-    'attacks/access-token-at-a-router.test.ts > A client that is connected is cut off > when its identity is disabled, or is no more',
+    'attacks/access-token-at-a-router.test.ts > A client that is connected is cut off > when earlier tokens of its identity are revoked',
+    'attacks/access-token-at-a-router.test.ts > A client that is connected is cut off > when its identity is disabled or deleted',
   ],
 }
 

@@ -61,7 +61,7 @@ const posing = [
   [controllerSpiffeId(DOMAIN, 'ctrl1'), routerSpiffeId(DOMAIN, 'router2')],
 ]
 
-test('a log-in is sent to a controller, and not to a router in its place', async () => {
+test('a log-in is sent to a controller, and not to a router at its address', async () => {
   const caPem = (): string => authorities.anchorsPem()
   const ask = (url: string) =>
     askServer({
