@@ -35,25 +35,25 @@ const rows: Readonly<Record<string, readonly string[]>> = {
   ],
   'an exchange gives what its subject may have, in the answer of its type': [
     `${refresh}an access token is exchanged for no refresh token`,
-    `${refresh}what an access token is exchanged for ends when it ends, however often it is exchanged`,
-    `${refresh}a refresh token of somebody > goes on at each controller until they log out`,
+    `${refresh}tokens exchanged for an access token expire with it, however often it is exchanged`,
+    `${refresh}a refresh token of an identity > works at each controller until the identity logs out`,
   ],
   'a policy that asks for a code turns tokens without one away': [
-    `${refresh}a refresh token of somebody > waits for the second factor that they have turned on since`,
+    `${refresh}a refresh token of an identity > waits for the second factor that they have turned on since`,
   ],
   'only the certificate of the log-in binds tokens': [
     `${refresh}a token of a client that has logged in by a certificate > is bound to none that came along with a password`,
   ],
   'a certificate for the key of a request amid the log-in, and its tokens with that alone': [
-    `${keys}the tokens of a client that asked for a certificate amid its log-in > are worth nothing without it, wherever they are shown`,
-    `${keys}the tokens of a client that asked for a certificate amid its log-in > are so after a second factor as well, under the id of the first step`,
-    `${keys}the tokens of a client that asked for a certificate amid its log-in > count for the certificate of the log-in too, where there was one`,
+    `${keys}the tokens of a client that requested a certificate during its log-in > are worth nothing without it, wherever they are shown`,
+    `${keys}the tokens of a client that requested a certificate during its log-in > are so after a second factor as well, under the id of the first step`,
+    `${keys}the tokens of a client that requested a certificate during its log-in > count for the certificate of the log-in too, where there was one`,
     `${keys}a request for a certificate > leads to one for the identity and the session, whatever it names`,
     `${keys}a request for a certificate > that cannot be signed lets the log-in pass and its code fail, and leaves no session`,
   ],
   'a certificate for another key at a refresh and an exchange; a bearer session stays one': [
-    `${keys}the tokens of a client that asked for a certificate amid its log-in > count for the key of the last refresh alone`,
-    `${keys}the tokens of a client that asked for a certificate amid its log-in > are exchanged with its certificate alone, for another key where it asks`,
+    `${keys}the tokens of a client that requested a certificate during its log-in > count for the key of the last refresh alone`,
+    `${keys}the tokens of a client that requested a certificate during its log-in > are exchanged only with its certificate, for another key on request`,
     `${keys}a request for a certificate > is passed over where tokens are bound to no key, and binds none`,
   ],
   'each challenge, of session tokens, access tokens and tokens of signers': [
@@ -66,14 +66,14 @@ const rows: Readonly<Record<string, readonly string[]>> = {
   ],
   'statuses of errors; trouble that passes is no error of OAuth': [
     'api/oidc.test.ts > a request to authorize > with %s %s is refused',
-    'attacks/oidc/floods.test.ts > what passes is said as no error of OAuth, for which clients would log in again',
+    'attacks/oidc/floods.test.ts > temporary failures are not reported as OAuth errors, after which clients would log in again',
     'api/oidc.test.ts > tokens > whose session has ended are refused as such by userinfo',
   ],
   'discovery and issuers by host and port': [
     'api/oidc.test.ts > discovery names the issuer by host, and the keys verify the tokens',
     'api/oidc.test.ts > a request to authorize > under a host that is none of this controller is not found',
-    `${authorization}a controller > is no provider under the host %s`,
-    `${authorization}a controller > says in each answer of a flow who it is, before the code`,
+    `${authorization}a controller > is not a provider under the host %s`,
+    `${authorization}a controller > identifies itself in each answer of a flow, before the code`,
   ],
   'the current session: its id stays, and it ends with its access token': [
     `${sessions}a session shows the end of its access token, and its own begin`,
@@ -83,9 +83,9 @@ const rows: Readonly<Record<string, readonly string[]>> = {
     `${sessions}a token for a code > is given to nobody without a second factor`,
   ],
   'revocations: types, effect on REST and refresh, later sessions': [
-    `${refresh}a refresh token of somebody > ends by a revocation of the type %s`,
-    `${refresh}a refresh token of somebody > ends when an administrator disables them, and stays ended once they are enabled`,
-    `${refresh}a refresh token of somebody > ends when an administrator deletes them, or their session`,
+    `${refresh}a refresh token of an identity > ends by a revocation of the type %s`,
+    `${refresh}a refresh token of an identity > ends when an administrator disables them, and stays ended once they are enabled`,
+    `${refresh}a refresh token of an identity > ends when an administrator deletes them, or their session`,
   ],
   'the next certificate of a client: told by the session, taken in it': [
     'api/oidc-certificates.test.ts > a holder who is to extend a certificate, keys rolled: %s > is told by the session, and goes on by the next one in the same session',
@@ -108,7 +108,7 @@ const rows: Readonly<Record<string, readonly string[]>> = {
     'api/oidc-posture.test.ts > a client of OIDC > has its service session before it has told anything, and dials once it has told its router',
     'api/oidc-posture.test.ts > a client of OIDC > loses what it has dialed when its device tells its router that it passes no more',
     'api/oidc-posture.test.ts > a router that judges posture itself > keeps what its client has dialed, until the device tells a controller otherwise',
-    'attacks/oidc/posture-at-a-router.test.ts > a router that says that it judges posture > is not believed a second factor',
+    'attacks/oidc/posture-at-a-router.test.ts > a router that claims to evaluate posture > is not believed a second factor',
     'router/edge/client-postures.test.ts > a posture report of a client > reaches the controller before the next request of the client is judged',
     'router/edge/client-postures.test.ts > a posture report of a client > is sent again to a controller that reconnects',
   ],

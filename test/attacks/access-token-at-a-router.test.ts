@@ -21,7 +21,7 @@ async function isAdmitted(token: string, person = ann): Promise<boolean> {
   return (await bearers.bench.connect(person, { token })).isAdmitted
 }
 
-test('A token opens nothing without the certificate that it names', async () => {
+test('A token is refused without the certificate that it names', async () => {
   const mallory = await bearers.person('mallory')
   expect(await isAdmitted(ann.token, mallory)).toBe(false)
   expect(await isAdmitted(ann.token), 'its owner').toBe(true)
@@ -33,7 +33,7 @@ test.each([
   ['is of another audience', { aud: ['https://elsewhere.example'] }],
   ['is of several audiences', { aud: ['openziti', 'https://elsewhere.example'] }],
   ['names no session', { z_asid: null }],
-])('A token that %s opens nothing', async (_what, claims) => {
+])('A token that %s is refused', async (_what, claims) => {
   expect(await isAdmitted(await bearers.token(ann, claims))).toBe(false)
 })
 

@@ -95,7 +95,7 @@ describe('a claim at a router', () => {
     ['session', { sessionToken: '' }],
     ['apiSession', { apiSessionToken: '1.session.forged' }],
     ['apiSession', { apiSessionToken: '' }],
-  ] as const)('does not hold by a token that nobody signed: %s', async (fault, changes) => {
+  ] as const)('does not hold with an unsigned token: %s', async (fault, changes) => {
     expect(await judged(changes)).toEqual({ ok: false, fault })
   })
 })

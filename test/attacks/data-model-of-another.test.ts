@@ -21,7 +21,7 @@ test.each<[string, Uint8Array, boolean]>([
   ['that is old', changesBody(grant, 9, 0), true],
   ['after one that is missing', changesBody(grant, 12, 11), true],
   ['of another history', changesBody(grant, 11, 10, { timeline: 'other' }), true],
-])('a change %s is not taken', async (_what, body, isOfSubscription) => {
+])('a change %s is not applied', async (_what, body, isOfSubscription) => {
   const model = await modelOf(events, 10)
   finished(model.change(body, isOfSubscription))
   expect(model.mayUse('router1', 's1', 'Bind')).toBe(false)

@@ -77,7 +77,7 @@ test.each<[string, (query: Buffer) => Buffer]>([
     (query) => answerTo(dnsQuery(query.readUInt16BE(0), 'bad.example'), '203.0.113.66'),
   ],
   ['that is the query itself', (query) => query],
-])('an answer %s is not taken from another name server', async (_what, lie) => {
+])('an answer %s is not accepted from another name server', async (_what, lie) => {
   const upstream = await bound((query, socket, port) => {
     socket.send(lie(query), port, '127.0.0.1')
     socket.send(answerTo(query, '203.0.113.1'), port, '127.0.0.1')

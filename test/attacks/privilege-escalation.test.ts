@@ -39,15 +39,18 @@ test.each([
   ['all services', ['service']],
   ['to read everything', ['admin_readonly']],
   ['to create services, and what the other one holds', ['identity', 'service.create']],
-])('who may write identities does not become one who may write %s', async (_what, permissions) => {
-  const helper = sessionOf(helperId)
-  const attempts = await attemptsOn(helper, await holderOf(...permissions))
-  for (const [name, reply] of Object.entries(attempts)) {
-    expect(reply.status, `${name}: ${reply.text}`).toBe(401)
-    if (name === 'replace') continue
-    expect(reply.body.error?.cause?.['message'], name).toMatch(/permissions you lack/)
-  }
-})
+])(
+  'a caller who may write identities cannot gain the right to write %s',
+  async (_what, permissions) => {
+    const helper = sessionOf(helperId)
+    const attempts = await attemptsOn(helper, await holderOf(...permissions))
+    for (const [name, reply] of Object.entries(attempts)) {
+      expect(reply.status, `${name}: ${reply.text}`).toBe(401)
+      if (name === 'replace') continue
+      expect(reply.body.error?.cause?.['message'], name).toMatch(/permissions you lack/)
+    }
+  },
+)
 
 test('a caller who may write identities can do nothing to an administrator, including its trace and second factor', async () => {
   const adminId = await newIdentity(root, 'another administrator', { isAdmin: true })

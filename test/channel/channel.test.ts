@@ -99,7 +99,7 @@ describe('a channel', () => {
     channel.close('over')
   })
 
-  test('takes a message larger than a hello that arrives before the hello is answered', async () => {
+  test('accepts a message larger than a hello that arrives before the hello is answered', async () => {
     const { pipe, got, closed, channel } = rigged({}, false)
     const address = `tls:${'a'.repeat(channelLimits.helloBodyBytesMax)}:1`
     const controllers = [{ id: 'a', address, publicKeySha256: new Uint8Array() }]

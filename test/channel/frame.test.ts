@@ -124,7 +124,7 @@ describe('frames', () => {
       '0306090c 00000000 00000000 08000000 00000000 05000000 01000000',
       'a header of 1 bytes',
     ],
-  ])('%s is a fault, for good', (_name, hex, fault) => {
+  ])('%s is a permanent fault', (_name, hex, fault) => {
     const decoder = new FrameDecoder(limits)
     expect(decoder.push(bytesOf(hex)).fault).toContain(fault)
     const [first] = golden

@@ -366,7 +366,7 @@ describe('a circuit', () => {
   test.each([
     ['Ingress', FaultSubject.INGRESS],
     ['Egress', FaultSubject.EGRESS],
-  ])('ends at its routers when one says %s', async (_what, subject) => {
+  ])('ends at its routers when one reports %s', async (_what, subject) => {
     const { er1, er2, id } = await laid()
     await tellFault(er1, subject, id)
     expect(circuits.list()).toEqual([])

@@ -31,7 +31,7 @@ async function answerRoute(route: Route | undefined): Promise<void> {
   await settle()
 }
 
-describe('a circuit that a router asks for by service', () => {
+describe('a circuit that a router requests by service', () => {
   test('has the ID that the router chose', async () => {
     await askByService(er1, drawn)
     await answerRoute(routes(er1)[0])

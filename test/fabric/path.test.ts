@@ -150,7 +150,7 @@ describe('of several hosts', () => {
     expect(chosen(failed, 'sticky', 0, { sticksTo: 't2' })).toBe('t1')
   })
 
-  test('none is chosen if there is none', () => {
+  test('the choice is empty without candidates', () => {
     expect(chosen([])).toBeUndefined()
   })
 })

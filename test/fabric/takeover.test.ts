@@ -201,7 +201,7 @@ describe('A router that asks a controller about a circuit', () => {
           return confirm(er1, 'c1')
         },
       ],
-    ])('by %s, has the other one hear whose it was', async (_by, end) => {
+    ])('by %s, informs the other controller of the owner', async (_by, end) => {
       stage.told('ctrl2', 'c1', { turn: 1 })
       await end()
       expect(stage.circuits.list()).toEqual([])

@@ -104,7 +104,7 @@ describe('A dialed TCP target', () => {
   test.each([
     ['the flag', (far: FarEnd) => far.send('that was all', FIN)],
     ['the end of payloads', (far: FarEnd) => (far.send('that was all'), far.end.finish())],
-  ])('is told of the end by %s, and answers after it', async (_, end) => {
+  ])('receives the end by %s, and can still answer', async (_, end) => {
     const { far, socket } = await bridged()
     let heard = ''
     socket.on('data', (chunk: Buffer) => (heard += chunk.toString()))
@@ -256,7 +256,7 @@ describe('A failed dial is reported with its cause:', () => {
   })
 
   test.each(['nonsense', 'tcp:host', 'tcp:127.0.0.1:0', 'tcp:127.0.0.1:70000', 'ftp:127.0.0.1:21'])(
-    '%s is no address',
+    '%s is not an address',
     async (destination) => {
       expect((await failure(destination)).code).toBe(dialError.misconfiguredTerminator)
     },

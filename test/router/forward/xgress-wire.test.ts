@@ -104,7 +104,7 @@ describe('the frames of an OpenZiti end', () => {
     ])
   })
 
-  test('are what this end sends, byte by byte', () => {
+  test('match the frames of this end byte by byte', () => {
     const frames: string[] = []
     const end = new LoneEnd(true, {
       transmit: (message) => {

@@ -230,7 +230,7 @@ describe('A transport listener', () => {
     ['a service that is no text', '{"svcId":7}\n'],
     ['a line without end', 'x'.repeat(socketLimits.requestLineBytesMax + 1)],
     ['too long a line', `{"svcId":"${'x'.repeat(socketLimits.requestLineBytesMax)}"}\n`],
-  ])('closes a connection that begins with %s, and asks for nothing', async (_, line) => {
+  ])('closes a connection that starts with %s, without requesting a circuit', async (_, line) => {
     await transport()
     const { socket, heard } = await client()
     socket.write(line)

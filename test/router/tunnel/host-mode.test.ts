@@ -161,7 +161,7 @@ describe('A circuit to a hosted service', () => {
       'public key',
     ],
     ['whose client asks for no JSON', 1, {}, { 1011: Uint8Array.of(1) }, 5, 'application data'],
-  ])('%s fails, and says why', async (_what, isThere, more, peerData, code, reason) => {
+  ])('%s fails with a reason', async (_what, isThere, more, peerData, code, reason) => {
     const target = await echoServer()
     closing.push(target.close)
     const isEncrypted = 'isEncrypted' in more
