@@ -29,9 +29,9 @@ const table: readonly Transition[] = [
     next: 'partially authenticated',
     effects: 'session token issued',
     proofs: [
-      'api/second-factors.test.ts > a log-in under a policy that asks for a code gives a session that tells what it lacks',
+      'api/second-factors.test.ts > a log-in under a policy that requires a code gives a session that shows the missing factor',
       'process/people/mfa.ts > API session > is partial on every controller until a code is given on one of them, and full on all at the next request',
-      'api/external-jwt/second-factor.test.ts > a session whose policy asks for a token of a signer > is full in each request that brings one, and partial in each that does not',
+      'api/external-jwt/second-factor.test.ts > a session whose policy requires an external JWT > is full in each request with a JWT, and partial in each without',
     ],
   },
   {
@@ -43,7 +43,7 @@ const table: readonly Transition[] = [
     next: 'fully authenticated',
     effects: 'no further interaction needed',
     proofs: [
-      'api/sessions.test.ts > a log-in answers with the session, its token in both headers and its end',
+      'api/sessions.test.ts > a log-in answers with the session, its token in both headers and its expiry',
     ],
   },
   {
@@ -55,11 +55,11 @@ const table: readonly Transition[] = [
     next: 'fully authenticated',
     effects: '',
     proofs: [
-      'api/mfa.test.ts > a session > of an identity with MFA is partial until a code is given in it, and so is each of its others',
+      'api/mfa.test.ts > a session > of an identity with MFA is partial until it gets a code, as is each of its other sessions',
       'api/mfa.test.ts > a session > is completed by each recovery code once',
       'process/people/mfa.ts > API session > is partial on every controller until a code is given on one of them, and full on all at the next request',
       'process/people/mfa.ts > One code given to two controllers at the same moment > completes exactly one session, whether it is time-based or for recovery',
-      'api/external-jwt/second-factor.test.ts > a session whose policy asks for a token of a signer > is full in each request that brings one, and partial in each that does not',
+      'api/external-jwt/second-factor.test.ts > a session whose policy requires an external JWT > is full in each request with a JWT, and partial in each without',
     ],
   },
   {
@@ -71,7 +71,7 @@ const table: readonly Transition[] = [
     next: 'ended',
     effects: 'sessions tied to it are removed',
     proofs: [
-      'api/sessions.test.ts > a session ends by inactivity, and every use of it counts as activity',
+      'api/sessions.test.ts > a session expires by inactivity, and every use counts as activity',
       'api/sessions.test.ts > logging out ends the session at once',
       'api/sessions.test.ts > the end of an API session takes its sessions for services along: by %s',
     ],
@@ -85,7 +85,7 @@ const table: readonly Transition[] = [
     next: 'ended',
     effects: '',
     proofs: [
-      'api/sessions.test.ts > an administrator lists and ends sessions, and sees the token of its own alone',
+      'api/sessions.test.ts > an administrator lists and ends sessions, and sees only the token of its own session',
     ],
   },
   {
@@ -97,7 +97,7 @@ const table: readonly Transition[] = [
     next: 'created, unverified',
     effects: 'detail gives provisioningUrl and recoveryCodes',
     proofs: [
-      'api/mfa.test.ts > an enrollment > that was begun shows its secret and recovery codes, and asks nothing of sessions',
+      'api/mfa.test.ts > an MFA enrollment > shows its secret and recovery codes once begun, and does not affect sessions',
       'process/people/mfa.ts > MFA enrollment > begun on one controller is begun again and verified on others, enabled on all, and begun a second time on none',
     ],
   },
@@ -110,7 +110,7 @@ const table: readonly Transition[] = [
     next: 'unchanged',
     effects: '409',
     proofs: [
-      'api/mfa.test.ts > an enrollment > is verified by a time-based code, no recovery code, and shows its secrets no more',
+      'api/mfa.test.ts > an MFA enrollment > is verified by a time-based code, not by a recovery code, and then shows its secrets no more',
       'process/people/mfa.ts > MFA enrollment > begun on one controller is begun again and verified on others, enabled on all, and begun a second time on none',
     ],
   },
@@ -123,8 +123,8 @@ const table: readonly Transition[] = [
     next: 'verified',
     effects: 'recovery codes viewable',
     proofs: [
-      'api/mfa.test.ts > an enrollment > is verified by a time-based code, no recovery code, and shows its secrets no more',
-      'api/mfa.test.ts > recovery codes > that are left are shown for a time-based code in the body or the header, not for one of their own',
+      'api/mfa.test.ts > an MFA enrollment > is verified by a time-based code, not by a recovery code, and then shows its secrets no more',
+      'api/mfa.test.ts > recovery codes > are shown for a time-based code in the body or the header, not for a recovery code',
       'process/people/mfa.ts > MFA enrollment > begun on one controller is begun again and verified on others, enabled on all, and begun a second time on none',
     ],
   },
@@ -137,8 +137,8 @@ const table: readonly Transition[] = [
     next: 'none',
     effects: '',
     proofs: [
-      'api/mfa.test.ts > an enrollment > that is verified is ended by a time-based code or a recovery code alone',
-      'api/mfa.test.ts > an enrollment > that was not verified is begun again with another secret, or ended, without a code',
+      'api/mfa.test.ts > an MFA enrollment > once verified is ended only by a time-based code or a recovery code',
+      'api/mfa.test.ts > an MFA enrollment > can be restarted with a new secret or ended without a code until it is verified',
       'process/people/mfa.ts > MFA enrollment > ended by its holder on one controller asks for no code on any',
     ],
   },
@@ -151,7 +151,7 @@ const table: readonly Transition[] = [
     next: 'none',
     effects: '',
     proofs: [
-      'api/mfa.test.ts > an administrator > takes MFA from an identity in any state, and its sessions are asked for no code',
+      'api/mfa.test.ts > an administrator > removes MFA of an identity in any state, and its sessions then need no code',
       'process/people/mfa.ts > MFA enrollment > removed by an administrator lets sessions that waited for a code go on, on every controller',
     ],
   },
@@ -164,7 +164,7 @@ const table: readonly Transition[] = [
     next: 'verified',
     effects: 'all previous codes replaced',
     proofs: [
-      'api/mfa.test.ts > recovery codes > are all replaced by others, for a time-based code or one of them',
+      'api/mfa.test.ts > recovery codes > are all replaced for a time-based code or a recovery code',
       'process/people/mfa.ts > MFA recovery codes > used or replaced on one controller open nothing on any, and those that are left are shown by each',
     ],
   },
@@ -216,8 +216,8 @@ const table: readonly Transition[] = [
     next: 'new certificate returned, old still active',
     effects: '',
     proofs: [
-      'api/enrollment/certificates.test.ts > the next certificate > comes beside the present one, and takes its place once its holder has shown it',
-      'fsm/enrolling.test.ts > the certificate of an identity > that is extended stays in force until the new one is verified, and not a moment longer',
+      'api/enrollment/certificates.test.ts > an extended certificate > waits beside the current one, and replaces it once its holder has presented it',
+      'fsm/enrolling.test.ts > the certificate of an identity > stays valid during an extension exactly until the new one is verified',
       'process/people/enrollment.ts > Identity client certificate > enrolled by ott on another controller than it was made on, logs in on the third, is extended beside the present one, and takes its place when it is verified',
     ],
   },
@@ -230,8 +230,8 @@ const table: readonly Transition[] = [
     next: 'new certificate must be used for new connections',
     effects: '',
     proofs: [
-      'api/enrollment/certificates.test.ts > the next certificate > comes beside the present one, and takes its place once its holder has shown it',
-      'fsm/enrolling.test.ts > the certificate of an identity > that is extended stays in force until the new one is verified, and not a moment longer',
+      'api/enrollment/certificates.test.ts > an extended certificate > waits beside the current one, and replaces it once its holder has presented it',
+      'fsm/enrolling.test.ts > the certificate of an identity > stays valid during an extension exactly until the new one is verified',
       'process/people/enrollment.ts > Identity client certificate > enrolled by ott on another controller than it was made on, logs in on the third, is extended beside the present one, and takes its place when it is verified',
     ],
   },
@@ -244,8 +244,8 @@ const table: readonly Transition[] = [
     next: 'new certificates returned',
     effects: 'the previous client certificate becomes invalid',
     proofs: [
-      'api/enrollment/enrolling.test.ts > routers > extend by their certificate, and the one before is refused from then on',
-      'fsm/enrolling.test.ts > a router > extends by the certificate in force, and the one before is refused from that entry on',
+      'api/enrollment/enrolling.test.ts > routers > extend their certificate, and the previous one becomes invalid',
+      'fsm/enrolling.test.ts > a router > extends by its current certificate, and the entry invalidates the previous one',
       'process/people/enrollment.ts > Router certificates > enrolled by erott are extended on another controller, the previous one is refused everywhere from then on, and re-enrolling needs a new token',
       'process/router-program.test.ts > has its certificates extended, and is known by the new ones',
     ],
@@ -259,7 +259,7 @@ const table: readonly Transition[] = [
     next: 'outstanding',
     effects: 'otherwise 409',
     proofs: [
-      'api/enrollments.test.ts > Outstanding enrollment, none → create > gives a token, a JWT of this controller, and shows on the identity',
+      'api/enrollments.test.ts > Outstanding enrollment, none → create > returns a token and a JWT of this controller, and appears at the identity',
       'api/enrollments.test.ts > Outstanding enrollment, none → create > no outstanding enrollment of the same type for the identity, otherwise 409',
       'process/people/enrollment.ts > Outstanding enrollment > refreshed on another controller opens nothing by its earlier token anywhere, and opens by the new one',
     ],
@@ -287,7 +287,7 @@ const table: readonly Transition[] = [
     next: 'none',
     effects: '',
     proofs: [
-      'api/enrollments.test.ts > Outstanding enrollment, outstanding → delete > the entry of the identity disappears',
+      'api/enrollments.test.ts > Outstanding enrollment, outstanding → delete > removes it from the identity',
       'process/people/enrollment.ts > Outstanding enrollment > deleted on another controller opens nothing anywhere',
     ],
   },
@@ -300,8 +300,8 @@ const table: readonly Transition[] = [
     next: 'authenticator deleted; enrollment created',
     effects: 'updb gives updb, cert gives ott, cert with CA gives ottca',
     proofs: [
-      'api/enrollments.test.ts > Authenticator exists → re-enroll with expiresAt > authenticator deleted; enrollment created: updb gives updb, of the same user name',
-      'api/certificate-authenticators.test.ts > a certificate given to an identity > re-enrolled leaves an ott enrollment in its place',
+      'api/enrollments.test.ts > Authenticator exists → re-enroll with expiresAt > authenticator deleted; enrollment created: updb gives updb with the same user name',
+      'api/certificate-authenticators.test.ts > a certificate given to an identity > is replaced by an ott enrollment when it is re-enrolled',
       'api/cas.test.ts > a certificate of a CA, re-enrolled, leaves an ottca enrollment of that CA in its place',
       'process/people/enrollment.ts > Authenticator > of a password, enrolled by updb, is re-enrolled as updb: the password opens nothing anywhere, and a new one is set by the new token',
       'process/people/enrollment.ts > Authenticator > of a certificate of the network is re-enrolled as ott: the certificate is refused everywhere, with its sessions',
@@ -317,8 +317,8 @@ const table: readonly Transition[] = [
     next: 'certificate authentication removed; enrollment required',
     effects: 'the rest is kept; a connected router is disconnected',
     proofs: [
-      'api/routers.test.ts > Edge router enrolled → re-enroll > enrollment required again: a new token each time, never two, the properties kept',
-      'fsm/routers.test.ts > Edge router enrolled → re-enroll > the certificate goes, other properties and associations stay, an outstanding token is replaced',
+      'api/routers.test.ts > Edge router enrolled → re-enroll > enrollment required again: a new token each time, never two, other properties unchanged',
+      'fsm/routers.test.ts > Edge router enrolled → re-enroll > the certificate is removed, other properties and associations stay, an outstanding token is replaced',
       'process/people/enrollment.ts > Router certificates > enrolled by erott are extended on another controller, the previous one is refused everywhere from then on, and re-enrolling needs a new token',
       'process/router-program.test.ts > is disconnected everywhere when it is to enroll again, and online again once it has',
     ],
@@ -332,8 +332,8 @@ const table: readonly Transition[] = [
     next: 'disabled',
     effects: 'sessions are refused for so long, 0: for good; disabledAt, disabledUntil',
     proofs: [
-      'api/disabled-identities.test.ts > an identity disabled for some minutes is refused for so long, up to disabledUntil, with its session and without',
-      'api/disabled-identities.test.ts > an identity disabled for 0 minutes is so for good',
+      'api/disabled-identities.test.ts > an identity disabled for some minutes is refused until disabledUntil, with and without a session',
+      'api/disabled-identities.test.ts > an identity disabled for 0 minutes stays disabled permanently',
       'process/people/enrollment.ts > Identity client certificate > of a disabled identity is refused on every controller, with its sessions, until the identity is enabled',
     ],
   },
@@ -346,7 +346,7 @@ const table: readonly Transition[] = [
     next: 'enabled',
     effects: '',
     proofs: [
-      'api/disabled-identities.test.ts > an identity disabled and enabled again logs in at once and shows no trace of it',
+      'api/disabled-identities.test.ts > an identity enabled again can log in at once and shows no trace of the disabling',
       'process/people/enrollment.ts > Identity client certificate > of a disabled identity is refused on every controller, with its sessions, until the identity is enabled',
     ],
   },
@@ -359,7 +359,7 @@ const table: readonly Transition[] = [
     next: 'running',
     effects: '202; one run at a time',
     proofs: [
-      'api/database.test.ts > the data integrity > is looked at by one run at a time, and a run that its controller left is ended by the next',
+      'api/database.test.ts > the data integrity > is checked by one run at a time; the next run ends one that its controller abandoned',
     ],
   },
   {
@@ -371,8 +371,8 @@ const table: readonly Transition[] = [
     next: 'idle',
     effects: 'results available',
     proofs: [
-      'api/database.test.ts > the data integrity > is checked and found whole',
-      'api/database.test.ts > the data integrity > is harmed, found harmed, put right, and then found whole',
+      'api/database.test.ts > the data integrity > is checked and reported correct',
+      'api/database.test.ts > the data integrity > is reported faulty after damage, repaired, and reported correct again',
     ],
   },
 ]

@@ -34,7 +34,7 @@ export interface RequestMetadata {
 const isConnected = (): boolean => false
 const nothing = Object.freeze({})
 
-/** One request on its way: what was judged of it, and what its answer will reflect. */
+/** State of one request: its credentials, input, judgment, and the metadata of its answer. */
 export class RequestContext<O extends OperationTraits = OperationTraits> {
   readonly operation: O | null
   readonly api: ApiName
@@ -53,15 +53,13 @@ export class RequestContext<O extends OperationTraits = OperationTraits> {
    * any more. Null: it took none.
    */
   releaseBody: (() => void) | null = null
-  /**
-   * Called once the answer has left, or its client has: what it holds of the memory is free again.
-   */
+  /** Called when the answer has been sent or the client has left: its memory is free again. */
   onAnswerGone: (() => void) | null = null
   params: Readonly<Record<string, string>> = nothing
   query: RequestQuery = nothing
   /** Headers that the operation reads. */
   headers: Readonly<Record<string, string | undefined>> = nothing
-  /** The body is of a type whose text is taken as it is; else it is JSON, whatever that holds. */
+  /** The operation gets the body as text; otherwise the body is parsed as JSON. */
   isTextBody = false
   /** The body as it was sent; kept only for requests with an id. */
   bodyText = ''
@@ -75,13 +73,16 @@ export class RequestContext<O extends OperationTraits = OperationTraits> {
   refusalPage: Reply | null = null
   /** Before it was judged, for its caller's share of the processor. */
   hasWaited = false
-  /** Identities share room and time, and so do sources of what has not proven who it is. */
+  /**
+   * Sharer of room and processor time: an identity, or the source address of an unauthenticated
+   * caller.
+   */
   sharer = ''
   /** Log index that the answer reflects; 0: not read yet. */
   index = 0
   /**
-   * Answered before it was proposed: its caller was told that it took too long, so it must not take
-   * effect any more.
+   * The caller already received a timeout before the write was proposed, so the write must not take
+   * effect.
    */
   isAbandoned = false
   /** Its operation has begun and not ended. */
@@ -113,7 +114,7 @@ export class RequestContext<O extends OperationTraits = OperationTraits> {
     const { traceparent } = input
     let trace: TraceContext | null = null
     this.metadata = {
-      // Made when it is first asked for: most requests are never logged, and need no ids.
+      // Created at first use: most requests are never logged and need no trace ids.
       get trace(): TraceContext {
         return (trace ??= traceOf(traceparent))
       },
@@ -130,7 +131,10 @@ export class RequestContext<O extends OperationTraits = OperationTraits> {
     return this.isAbandoned || this.isDisconnected()
   }
 
-  /** SHA-256 over method, path and body: what makes two requests under one id the same. */
+  /**
+   * SHA-256 over method, path and body. Two requests with the same id and hash are the same
+   * request.
+   */
   bodyHash(): Uint8Array {
     const hash = createHash('sha256').update(`${this.method} ${this.path}\n`)
     return Uint8Array.from(hash.update(this.bodyText).digest())

@@ -84,8 +84,8 @@ export class ConfirmedReads implements LatestReads {
   }
 
   /**
-   * Reads again at the latest commit: what is not here may have been made on another controller a
-   * moment ago.
+   * Reads locally; if the record is missing, reads again at the latest commit, because another
+   * controller may have created it a moment ago.
    * @throws {Problem} CLUSTER_NO_LEADER; INDEX_NOT_REACHED.
    */
   async latest<T>(read: () => T | undefined): Promise<T | undefined> {
@@ -96,10 +96,10 @@ export class ConfirmedReads implements LatestReads {
   }
 
   /**
-   * Answers from what is here, at once. What is not here may have been made on another controller a
-   * moment ago, so only the cluster can say that it does not exist: one shared round confirms it,
-   * and without a leader nobody knows.
-   * @param answer its index is set to the one that the second read reflects.
+   * Answers from the local state at once. Another controller may have created a missing record a
+   * moment ago, so a read-index round with the leader confirms that it does not exist; concurrent
+   * requests share the round.
+   * @param answer its index is set to the index of the second read.
    * @param what for the error: `service x`.
    * @param read null: not found here.
    * @throws {Problem} NOT_FOUND; CLUSTER_NO_LEADER; INDEX_NOT_REACHED.

@@ -1,6 +1,6 @@
 /**
- * Every limit of the HTTP side in one table. What is beyond a limit is refused with the code named
- * here, never queued without end and never cut off silently.
+ * Limits of the HTTP API. A request beyond a limit is refused with the code given here; it is never
+ * queued without a bound or truncated silently.
  */
 export interface ApiLimits {
   /** Request body, declared or chunked; beyond: 413 REQUEST_ENTITY_TOO_LARGE. */
@@ -11,7 +11,7 @@ export interface ApiLimits {
   readonly largeBodiesBytesMax: number
   /** Large bodies that wait for room; beyond: 429 SERVER_TOO_MANY_REQUESTS. */
   readonly largeBodiesWaitingMax: number
-  /** How long each waits for it; beyond: 429 SERVER_TOO_MANY_REQUESTS. */
+  /** Maximum wait of a large body for its turn; beyond: 429 SERVER_TOO_MANY_REQUESTS. */
   readonly largeBodyWaitMs: number
   /** Nesting of arrays and objects in a body; beyond: 400 COULD_NOT_PARSE_BODY. */
   readonly bodyDepthMax: number
@@ -119,8 +119,8 @@ export interface ApiLimits {
   /** ... and of those that an identity has for one API session. */
   readonly sessionCertificateMs: number
   /**
-   * How often a write is judged again when what it was judged on has moved; beyond: 409
-   * REVISION_MOVED.
+   * Maximum number of times that a write is judged again because the records that it depends on
+   * changed; beyond: 409 REVISION_MOVED.
    */
   readonly judgementsMax: number
   /** Pairs in one request for configs of services; beyond: 400 COULD_NOT_VALIDATE. */
@@ -173,7 +173,7 @@ export interface ApiLimits {
   readonly keySetStaleMsMax: number
   /** Signers whose keys are kept. */
   readonly keySetsMax: number
-  /** How long the token is good that an identity is made with ... */
+  /** Lifetime of the enrollment token of a new identity ... */
   readonly identityEnrollmentMs: number
   /** ... and that a router is made, or is to enroll again, with. */
   readonly routerEnrollmentMs: number
@@ -196,7 +196,7 @@ export interface ApiLimits {
    * be among them.
    */
   readonly staleSessionMsMax: number
-  /** Activity is kept in memory and told to the other controllers this often ... */
+  /** Activity is kept in memory and shared with the other controllers at this interval ... */
   readonly activityFlushMs: number
   /** ... for sessions whose mark would move by more than this. */
   readonly activityMoveMs: number
@@ -219,8 +219,8 @@ export interface ApiLimits {
   /** ... ends at most so many in one command ... */
   readonly postureEndsMax: number
   /**
-   * ... and leaves this long after it began to lead, or after what a client told went, to tell it
-   * again.
+   * ... and waits this long after it became leader, or after a client's report expired, for the
+   * client to report again.
    */
   readonly postureGraceMs: number
   /**

@@ -8,7 +8,7 @@ export interface RequestBody<S extends JsonObject = JsonObject> {
   readonly isRequired: boolean
   /** JSON when not said; else the body is its text. */
   readonly type?: 'text/plain'
-  /** Types beside JSON whose text is taken as it is, and judged by the operation. */
+  /** Types beside JSON whose body the operation gets as text and validates itself. */
   readonly textTypes?: readonly string[]
 }
 

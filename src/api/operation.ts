@@ -24,10 +24,7 @@ export interface ResponseShape {
   readonly schema: NamedSchema
   /** JSON when not said. The first one is the default. */
   readonly types?: readonly string[]
-  /**
-   * A download that there is only one form of comes whatever Accept says, as in the whole API
-   * family.
-   */
+  /** As in OpenZiti, a download with a single form is sent regardless of Accept. */
   readonly ignoresAccept?: boolean
 }
 
@@ -58,7 +55,7 @@ export interface Operation extends OperationTraits {
   readonly query?: readonly QueryParameter[]
   /** Lower-case names of request headers that it reads. */
   readonly headers?: readonly { readonly name: string; readonly description: string }[]
-  /** 202: begun, and told of elsewhere. */
+  /** 202: the work has begun; another operation reports its result. */
   readonly success: 200 | 201 | 202
   readonly response: ResponseShape
   /** Another status that comes with the shape of a success. */

@@ -119,7 +119,7 @@ export interface ApiDeps {
   readonly instanceId: string
   readonly logger: ServiceLogger
   readonly logLevel: LogLevelControl
-  /** Absent: nothing is told of refused writes. */
+  /** Absent: refused writes are not logged. */
   readonly audit?: Pick<AuditTrail, 'refused' | 'answered'>
   /** Events of this controller, for those who read them over HTTP. */
   readonly events: EventStreams
@@ -144,7 +144,7 @@ export interface ApiDeps {
   readonly lastBackupMs?: () => number | null
   /** A code while this controller must not answer from its state (NODE_QUARANTINED), else null. */
   readonly refusal: () => ProblemCode | null
-  /** Any controller can: what only the leader does is handed to it. */
+  /** Works at any controller: it forwards to the leader where needed. */
   readonly membership: MembershipControl
   /** Snapshots on the disk of this controller. */
   readonly snapshots: DatabaseSnapshots

@@ -10,10 +10,7 @@ export const basePaths: Readonly<Record<ApiName, string>> = {
 }
 
 const CLIENT_ALIAS = '/edge/v1'
-/**
- * Paths that are served as they are; every other one is taken for the client API's, which is the
- * default.
- */
+/** Roots that are served as written; any other path belongs to the client API, the default. */
 const ROOTS = ['/edge', '/fabric', '/health-checks', '/metrics', '/oidc']
 
 /** Plain paths below the version of an API, which mean what they say. */
@@ -25,12 +22,16 @@ const ESCAPED_BASE = /^\/(?:edge\/(?:[^/]*\/)?|fabric\/)[^/]*%/
 /** Rest of a path behind its version. */
 const BEHIND_VERSION = /(?<=^\/(?:edge(?:\/management|\/client)?|fabric)\/v1)\/.*/
 
+/** A path behind an empty first segment, without further empty ones. */
+const EMPTY_FIRST = /(?<=^\/)(?:\/[^/]+)+$/
+
 /**
  * The path a request means: `/edge/v1` is the client API, and so is a path under no known root. The
  * base of an API has one spelling, or the rule of a proxy in front would miss the others: a path
  * with dot segments, or with empty ones or escapes before its version ends, is left as no route has
- * it. Behind the version, where consoles of the family write them, repeated slashes are one. The
- * query is untouched.
+ * it. Behind the version, where consoles of OpenZiti write them, repeated slashes are one, and so
+ * are two at the start of a path under no known root, as the JVM SDK asks for `//version`. The query
+ * is untouched.
  */
 export function canonicalUrl({ url = '/' }: { readonly url?: string | undefined }): string {
   const at = url.indexOf('?')
@@ -39,6 +40,9 @@ export function canonicalUrl({ url = '/' }: { readonly url?: string | undefined 
   const query = at === -1 ? '' : url.slice(at)
   if (/\/\.{1,2}(?:\/|$)/.test(path)) return url
   const merged = path.replace(BEHIND_VERSION, (behind) => behind.replace(/\/{2,}/g, '/'))
+  const afterEmpty = EMPTY_FIRST.exec(merged)?.[0]
+  if (afterEmpty !== undefined && isOfClientApi(afterEmpty))
+    return canonicalPath(afterEmpty) + query
   // @guard spellings-of-a-path--slashes
   if (merged.includes('//')) return url
   // @guard spellings-of-a-path--escapes
@@ -60,7 +64,7 @@ export function canonicalUrlBeside(mounts: readonly Mounted[]): typeof canonical
   }
 }
 
-/** @param url of a request, with or without its query. */
+/** @param url URL of a request, with or without its query. */
 export function isBelow({ path }: Mounted, url: string): boolean {
   return url.startsWith(path) && /^(?:$|[/?])/.test(url.slice(path.length))
 }
@@ -68,8 +72,13 @@ export function isBelow({ path }: Mounted, url: string): boolean {
 function canonicalPath(path: string): string {
   const trimmed = path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path
   if (isUnder(trimmed, CLIENT_ALIAS)) return basePaths.client + trimmed.slice(CLIENT_ALIAS.length)
-  if (ROOTS.some((root) => isUnder(trimmed, root))) return trimmed
+  if (!isOfClientApi(trimmed)) return trimmed
   return trimmed === '/' ? basePaths.client : basePaths.client + trimmed
+}
+
+/** Whether the path, which is not the alias of the client API, is under no known root. */
+function isOfClientApi(path: string): boolean {
+  return !ROOTS.some((root) => isUnder(path, root))
 }
 
 function isUnder(path: string, root: string): boolean {

@@ -65,7 +65,7 @@ export class Pipeline {
     this.#waiting = new FairShare(deps.limits.waitingRequestsMax)
   }
 
-  /** The first hook: all that needs no body. An unknown path goes on to its own handler. */
+  /** First hook: all checks that do not need the body. The 404 handler answers an unknown path. */
   readonly judge = (
     request: FastifyRequest,
     reply: FastifyReply,
@@ -218,7 +218,7 @@ export class Pipeline {
     this.#answerer.plain(reply, call, 200, extra)
   }
 
-  /** Before anything else: what declares too much is not read at all. */
+  /** Runs first, so that a body with a too large declared length is never read. */
   #checkSize(request: FastifyRequest, operation: Operation | null): void {
     const declared = request.headers['content-length']
     if (declared === undefined) return
@@ -238,7 +238,7 @@ export class Pipeline {
     }
     this.#checkState(call)
     if (asked === undefined || call.caller !== null) return null
-    // A caller that may be shown more would be told by a state that is wrong.
+    // A wrong state could grant the caller more than it may see.
     if (this.#deps.refusal() === 'NODE_QUARANTINED') return null
     if (isPublic) return this.#admitForMore(call, asked)
     const wanted = { api, method, permission, isForMonitors, changesNothing }
@@ -339,8 +339,9 @@ export class Pipeline {
     if (check === null) return undefined
     const { body } = request
     if (call.isTextBody) return body
+    // The JVM SDK sends `null` as the body of a login by certificate.
     if (body !== undefined && body !== null) check(body)
-    else if (body === null || operation.body?.isRequired === true) {
+    else if (operation.body?.isRequired === true) {
       throw fieldProblem('body', 'body in body is required')
     }
     return body ?? {}
@@ -349,7 +350,7 @@ export class Pipeline {
   /** @throws {Problem} while the state of this controller is not to be answered from. */
   #checkState({ operation, caller }: OperationCall): void {
     if (operation?.isAlwaysServed === true) return
-    // Nothing of the state has told who that is.
+    // The host user was admitted without reading the state.
     if (operation?.needsNoState === true && caller?.kind === 'hostUser') return
     const refusal = this.#deps.refusal()
     if (refusal !== null) throw new Problem(refusal)

@@ -1,8 +1,8 @@
 import type { QuotaLimits } from '../lib/bounds/quota.ts'
 
 /**
- * Lines about refused writes in one minute: what is refused costs its caller nothing, and must not
- * fill a disk.
+ * Limits the log lines about refused writes per minute: a refusal costs the caller nothing and must
+ * not fill the disk.
  */
 export const refusalLimits = {
   linesOfOneMax: 30,

@@ -60,20 +60,19 @@ export interface ListenerOptions {
   /** null: plain HTTP, for tests. */
   readonly https: ServerOptions | null
   /**
-   * The admin socket alone: who asks there without a session. A listener that others can reach must
-   * not have it.
+   * Identifies callers without a session. Only for the admin socket: never set it on a listener
+   * that others can reach.
    */
   readonly socketCaller?: SocketCaller
   /** @returns true when it has answered what is no HTTP in its own way. */
   readonly onClientError?: (error: Error, socket: Socket) => boolean
   /**
-   * Told of every HTTPS server it makes: there are two for a name that stands for both an IPv4 and
-   * an IPv6 address.
+   * Called for every HTTPS server. A name that resolves to an IPv4 and an IPv6 address has two.
    */
   readonly onHttpsServer?: (server: HttpsServer) => void
 }
 
-/** The HTTP side of one controller: what all its listeners share, and the way to make one. */
+/** HTTP API of one controller: the parts that its listeners share, and a factory for listeners. */
 export interface Api {
   readonly reads: LatestReads
   /** Sessions of clients for routers. */
@@ -92,7 +91,7 @@ export interface Api {
 
 export function createApi(deps: ApiDeps): Api {
   const services = createServices(deps)
-  // The one place that has all of it: each subject takes the few parts that it declares.
+  // All dependencies; each subject declares the few that it uses.
   const all = { ...deps, ...services }
   const operations = allOperations(all)
   return {
@@ -196,8 +195,7 @@ function newApp(
     keepAliveTimeout: limits.keepAliveTimeoutMs,
     requestTimeout: limits.requestTimeoutMs,
     exposeHeadRoutes: false,
-    // A controller that is going away finishes what it was asked; the load is not shed on its last
-    // requests.
+    // A controller that shuts down still answers open requests instead of refusing them with 503.
     return503OnClosing: false,
     forceCloseConnections: false,
     rewriteUrl: canonicalUrlBeside(options.mounts ?? []),
@@ -298,7 +296,7 @@ function addMount(app: FastifyInstance, operation: Operation, pipeline: Pipeline
   }
 }
 
-/** Operations of a listener for monitoring systems alone, served to anyone who reaches it. */
+/** Operations of a metrics listener, served without authentication. */
 function openForMonitors(operations: readonly Operation[]): Operation[] {
   return operations
     .filter(({ isForMonitors }) => isForMonitors === true)

@@ -6,16 +6,17 @@ import type { Actor } from '../ports/actor.ts'
 import type { Applied, ProposalInput, Proposer } from '../ports/proposer.ts'
 
 /**
- * Writes of one minute on this controller, of callers that nobody has given a right: an identity
- * writes of itself what every session may, a router what its certificate stands for. Each has its
- * record in the audit, which holds so many.
+ * Writes per minute on this controller by callers without a granted permission: an identity's
+ * writes about itself, and a router's writes under its certificate. Each write takes one of the
+ * limited number of audit records.
  */
 export const writeLimits = {
   /** Writes of one identity, and of each kind of write. */
   identityWritesMax: 1200,
   identityWritesOfKindMax: 120,
   /**
-   * Writes of one router: those that host much make all their terminators again as they come back.
+   * Writes of one router: after a reconnect, a router that hosts many services creates all its
+   * terminators again.
    */
   routerWritesMax: 12_000,
   /** Extensions of its certificates. */
@@ -84,7 +85,7 @@ export class WriteAllowance implements Proposer {
   }
 }
 
-/** Null: what is written by a right that was given has no bound of its own. */
+/** Null: writes made with a granted permission are not limited here. */
 function allowedTo({ actor, kind }: Pick<ProposalInput, 'actor' | 'kind'>): Allowed | null {
   const caller = callerOf(actor)
   if (caller === null) return null

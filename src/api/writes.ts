@@ -169,7 +169,7 @@ export function outcomeUnknown(idempotency: Idempotency, cause?: unknown): Probl
 function unproposed(error: unknown, { idempotency, onProposed }: WriteOrigin): unknown {
   if (!(error instanceof Problem)) return error
   if (error.code === 'OUTCOME_UNKNOWN') return outcomeUnknown(idempotency, error)
-  // Nothing was changed, whatever the time: the caller may be told so.
+  // No change was made, so the caller may learn the refusal even after its timeout.
   onProposed(null)
   return error
 }

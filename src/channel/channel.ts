@@ -10,7 +10,7 @@ import { Heartbeats } from './heartbeat.ts'
 import type { ChannelLimits } from './limits.ts'
 import { bodyBytesMaxOf, messageFault } from './message-bounds.ts'
 import { MALFORMED } from './wire-scan.ts'
-import { contentType, headerKey, reflectedKeys } from './numbers.ts'
+import { contentType, HELLO_SEQUENCE, headerKey, reflectedKeys } from './numbers.ts'
 
 export interface ChannelDeps {
   /** A TLS socket. The channel closes it. */
@@ -81,6 +81,8 @@ export class Channel {
   #heartbeats: Heartbeats | null = null
   #sequence = 0
   #hasHello = false
+  /** Sequence of the peer's hello, which the answer names. */
+  #helloSequence = HELLO_SEQUENCE
   #isClosed = false
   #timer: NodeJS.Timeout | null = null
   #owedTimer: NodeJS.Timeout | null = null
@@ -144,7 +146,7 @@ export class Channel {
     if (this.#isPaused) this.#heartbeats.pause()
     // @guard heavy-frames-of-a-router--bytes
     this.#decoder.limits = { ...limits, keptBodyBytesMax: bodyBytesMaxOf }
-    if (answer !== null) this.#write(answer)
+    if (answer !== null) this.#write(this.#toHello(answer))
     const { checkEveryMs, writeMsMax = checkEveryMs } = limits
     this.#timer = setInterval(() => this.#check(), Math.min(checkEveryMs, writeMsMax))
     this.#read()
@@ -249,11 +251,11 @@ export class Channel {
     return promise
   }
 
-  /** @param last message to send before the socket closes. */
+  /** @param last answer to the hello, sent before the socket closes; null: none. */
   close(reason: string, last: ChannelMessage | null = null): void {
     if (this.#isClosed) return
     const { socket, onClose } = this.#deps
-    if (last !== null) this.#write(last)
+    if (last !== null) this.#write(this.#toHello(last))
     this.#isClosed = true
     this.#writer.close()
     for (const timer of [this.#timer, this.#owedTimer, this.#resumeTimer]) {
@@ -268,6 +270,12 @@ export class Channel {
       setTimeout(() => socket.destroy(), LINGER_MS).unref()
     }
     onClose(reason)
+  }
+
+  /** SDKs of OpenZiti number their hello differently, and ignore an answer to another number. */
+  #toHello(answer: ChannelMessage): ChannelMessage {
+    const replyFor = int32Value(this.#helloSequence)
+    return { ...answer, headers: new Map([...answer.headers, [headerKey.replyFor, replyFor]]) }
   }
 
   #nextSequence(): number {
@@ -464,6 +472,7 @@ export class Channel {
     this.#deps.onFrame?.('in', message)
     if (!this.#hasHello) {
       this.#hasHello = true
+      this.#helloSequence = message.sequence
       this.#deps.onHello(message)
       return null
     }

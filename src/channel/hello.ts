@@ -88,7 +88,6 @@ export function helloAccepted(
   roleHeaders: ChannelMessage['headers'],
 ): ChannelMessage {
   const headers = new Map(roleHeaders)
-  headers.set(headerKey.replyFor, int32Value(HELLO_SEQUENCE))
   headers.set(headerKey.resultSuccess, flagValue(true))
   headers.set(headerKey.id, textValue(listenerId))
   const { group, type } = hello
@@ -122,7 +121,6 @@ export function helloRefused(reason: string, rejectClass: HelloRejectClass): Cha
     contentType: contentType.result,
     sequence: HELLO_SEQUENCE,
     headers: new Map([
-      [headerKey.replyFor, int32Value(HELLO_SEQUENCE)],
       [headerKey.resultSuccess, flagValue(false)],
       [headerKey.helloRejectClass, int32Value(rejectClasses[rejectClass])],
     ]),

@@ -201,7 +201,7 @@ function performOnce(
   if (judgement !== 'new') return { outcome: judgement, audit: null }
   const performed = perform(state, command, place)
   const { outcome } = performed
-  // A refusal that passes is no answer for good: the caller may ask again under the same id.
+  // Do not remember a temporary refusal: the caller may repeat the request under the same id.
   if (outcome.ok || problems[outcome.code].retry === 'never') {
     const { index } = place
     const { logTimeMs: atMs } = state

@@ -167,8 +167,8 @@ function shownPermissions(record: EntityRecord, context: DetailContext): readonl
 }
 
 /**
- * Config data that the caller gets of a service: by type, what it was given itself comes before
- * what the service names.
+ * Config data of a service for the caller, by type: overrides of the identity precede the service's
+ * configs.
  */
 function configData(by: string, record: EntityRecord, context: DetailContext): JsonObject {
   const { state, callerId, configTypes } = context
@@ -355,7 +355,7 @@ function valueOf(shown: Shown, record: EntityRecord, context: DetailContext): Js
 
 /** Records whose texts are kept. */
 const KEPT_TEXTS = 8192
-/** Longer texts are printed anew each time. */
+/** Longer texts are not cached. */
 const KEPT_CHARACTERS_MAX = 2048
 
 /** Prints details, and keeps of each the text that follows from its record alone. */

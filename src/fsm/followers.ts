@@ -2,7 +2,9 @@ import type { KindName } from '../entities/kind-records.ts'
 import type { ChangeFollower, EntryFacts, RecordChange } from '../ports/change-feed.ts'
 import type { Index } from '../raft/types.ts'
 
-/** Followers of the records from outside of apply, and the kinds of tables that each is told of. */
+/**
+ * Subscribers to record changes outside of apply, with the kinds of tables that each one follows.
+ */
 export class Followers {
   readonly #all = new Set<{ readonly kinds: ReadonlySet<KindName>; readonly of: ChangeFollower }>()
 
@@ -32,7 +34,8 @@ export class Followers {
       try {
         if (own.length > 0) of.onEntry(index, own, facts)
       } catch {
-        // A follower can make anew what follows from the records; apply must not stop for it.
+        // An error of a follower must not stop apply; the follower can rebuild its data from the
+        // records.
         of.onReplaced()
       }
     }

@@ -28,7 +28,7 @@ import { ClusterState } from './access/cluster-state.ts'
 
 export interface MachineDeps {
   readonly store: StateStore
-  /** Tells whether an identity is disabled now; apply never asks it. */
+  /** Only for reads: decides whether an identity is disabled now. Apply never reads it. */
   readonly clock: Clock
   readonly schedule?: Schedule
   readonly limits?: WriteBehindLimits

@@ -255,7 +255,7 @@ export class Reader implements Reads {
     }
   }
 
-  /** Whether a sub-list has the id; a role list tells by the one record alone. */
+  /** Whether a sub-list contains the id; a role list needs only the one record. */
   #holds(entity: Entity<string>, rule: SubList, parent: EntityRecord, id: string): boolean {
     if (rule.through !== 'roles') return this.#linked(entity, rule, parent, {}).has(id)
     const record = this.state.get(rule.of, id)
@@ -395,7 +395,7 @@ export class Reader implements Reads {
   ): (record: EntityRecord) => string {
     const context = this.#detailContext(entity, callerId, shownFor)
     return (record) =>
-      // The one detail that depends on who reads it is not kept.
+      // This detail depends on the caller, so it is not cached.
       hidesFromNonAdmin(entity, record)
         ? JSON.stringify(this.detail(entity, record, callerId, shownFor))
         : this.#details.print(entity, record, context)

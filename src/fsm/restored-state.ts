@@ -16,12 +16,12 @@ import type { State } from './records/state.ts'
 import type { ClusterState } from './access/cluster-state.ts'
 
 /**
- * The new cluster that a restored state becomes: one controller, a cluster id and secrets of its
- * own.
+ * Identity of the new cluster that a restored state becomes: one controller, a new cluster id and
+ * new secrets.
  */
 export interface RestoredCluster {
   readonly clusterId: string
-  /** membership.v1.Configuration bytes: the one controller. */
+  /** membership.v1.Configuration bytes with the one controller. */
   readonly configuration: Uint8Array
   readonly admission: JsonObject & Pick<RecordOf<'admission'>, 'id'>
   /** Every version of every shared secret, wrapped for the one controller alone. */
@@ -60,8 +60,8 @@ export function becomeCluster(state: ClusterState, restored: RestoredCluster): P
 }
 
 /**
- * Ends the sessions of a backup before its records go into a running cluster, as none of them comes
- * back.
+ * Ends the sessions of a backup before its records go into a running cluster, because a restore
+ * brings no session back.
  */
 export function withoutSessions(state: State): void {
   const { position, logTimeMs } = state

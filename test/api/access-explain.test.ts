@@ -62,7 +62,7 @@ const policy = (collection: string, body: object) =>
 const router = (name: string, roleAttributes: readonly string[] = []) =>
   made(root, `${management}/edge-routers`, { name, roleAttributes })
 
-test('each piece that is missing is named, one after the other, until nothing is', async () => {
+test('an explanation names the missing pieces one by one until access is complete', async () => {
   const identity = await newIdentity(root, 'laptop', { roleAttributes: ['sales'] })
   const service = await newService(root, 'crm', { roleAttributes: ['crm'] })
   const dial = async (): Promise<Right> => (await explained(identity, service)).dial
@@ -173,7 +173,7 @@ test('each piece that is missing is named, one after the other, until nothing is
   online.clear()
 })
 
-test('posture checks are judged for each session, and refuse where none passes', async () => {
+test('posture checks are judged for each session, and refuse access if no session passes', async () => {
   const identity = await newIdentity(root, 'phone')
   const service = await newService(root, 'mail')
   const check = await made(root, `${management}/posture-checks`, {
@@ -204,7 +204,7 @@ test('posture checks are judged for each session, and refuse where none passes',
   expect(await looked()).toEqual(['passes', 1, false, 1])
 })
 
-test('the user of the host asks at the admin socket without a session', async () => {
+test('the admin socket answers the host user without a session', async () => {
   const host = new CallerOf(controller)
   host.isAtSocket = true
   const [row] = await rows('identity=admin-id&limit=1', host)
@@ -216,7 +216,7 @@ test('the user of the host asks at the admin socket without a session', async ()
 })
 
 describe('with one side alone', () => {
-  test('the other one is a list: all of it, a filter of it, or what is granted', async () => {
+  test('lists the other side: all records, a filtered set, or the granted ones', async () => {
     const identity = await newIdentity(root, 'reader', { roleAttributes: ['readers'] })
     const names = ['book 1', 'book 2', 'book 3']
     for (const name of names) await newService(root, name, { roleAttributes: ['books'] })
@@ -245,7 +245,7 @@ describe('with one side alone', () => {
     expect(whole.length).toBeGreaterThan(3)
   })
 
-  test('what is not said, is not there, or is too much is refused', async () => {
+  test('missing, unknown and too many parameters are refused', async () => {
     expect((await root.get(path)).status).toBe(400)
     expect((await root.get(`${path}?identity=nobody`)).status).toBe(404)
     expect((await root.get(`${path}?identity=admin-id&service=none`)).status).toBe(404)

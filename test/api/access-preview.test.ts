@@ -43,7 +43,7 @@ const policy = await made(root, `${management}/service-policies`, {
   serviceRoles: ['#crm'],
 })
 
-test('changes are made one after the other, and their pairs are counted and listed', async () => {
+test('a preview applies the changes in order, and counts and lists the affected pairs', async () => {
   const { counts, rows, pagination } = await previewed([
     { action: 'patch', kind: 'service', id: wiki, data: { roleAttributes: ['crm'] } },
     {
@@ -71,7 +71,7 @@ test('changes are made one after the other, and their pairs are counted and list
   expect(pagination.totalCount).toBe(2)
 })
 
-test('a policy that goes takes what no other one grants', async () => {
+test('a removed policy takes away only the access that no other policy grants', async () => {
   const gone = [{ action: 'delete', kind: 'servicePolicy', id: policy }]
   expect((await previewed(gone)).rows.map(rowText)).toEqual(['dial taken laptop crm'])
   const other = {
@@ -88,7 +88,7 @@ test('a policy that goes takes what no other one grants', async () => {
   expect((await previewed([...gone, other])).rows.map(rowText)).toEqual(['dial given laptop wiki'])
 })
 
-test('routers, pages and posture checks are told as well', async () => {
+test('a preview shows changes for routers, pages and posture checks too', async () => {
   const router = await made(root, `${management}/edge-routers`, { name: 'gate' })
   const routers = { semantic: 'AnyOf', edgeRouterRoles: ['#all'] }
   const create = { action: 'create' } as const
@@ -130,7 +130,7 @@ test('routers, pages and posture checks are told as well', async () => {
   await root.call('DELETE', `${management}/edge-routers/${router}`)
 })
 
-describe('what a write would be refused for', () => {
+describe('a preview of an invalid write', () => {
   const refusal = async (...changes: readonly object[]): Promise<string> => {
     const { status, body } = await ask(changes)
     const { cause } = body.error ?? {}
@@ -139,7 +139,7 @@ describe('what a write would be refused for', () => {
   }
   const ofPolicy = { action: 'patch', kind: 'servicePolicy', id: policy }
 
-  test('is refused with the place of the change', async () => {
+  test('is refused with the index of the change', async () => {
     const fine = { ...ofPolicy, data: {} }
     expect(await refusal(fine, { ...ofPolicy, data: { type: 'Call' } })).toBe(
       '400 COULD_NOT_VALIDATE changes.1.data.type',
@@ -156,7 +156,7 @@ describe('what a write would be refused for', () => {
     )
   })
 
-  test('and so is what no preview is made of', async () => {
+  test('is refused for kinds and actions that have no preview', async () => {
     const router = { action: 'create', kind: 'edgeRouter', data: { name: 'x' } }
     expect(await refusal(router)).toBe('400 COULD_NOT_VALIDATE changes.0.action')
     expect(await refusal({ action: 'delete', kind: 'servicePolicy' })).toBe(
@@ -170,7 +170,7 @@ describe('what a write would be refused for', () => {
   })
 })
 
-test('a preview is begun again when records change meanwhile, and given up when they go on', async () => {
+test('a preview restarts when records change meanwhile, and gives up when they keep changing', async () => {
   const { state } = controller.parts
   const judge = state.previewAccess.bind(state)
   let begun = 0

@@ -43,7 +43,7 @@ const reads: Asked[] = operations.flatMap((operation) => {
 })
 
 test.each(reads)(
-  'GET $url is answered there, or says that it is about a session',
+  'GET $url is answered, or refused because it concerns a session',
   async (asked) => {
     const { url, operation } = asked
     const isAboutSession = ['session', 'partial'].includes(operation.permission)
@@ -57,14 +57,14 @@ test.each(reads)(
   },
 )
 
-test('health tells all that administrators see', async () => {
+test('health at the admin socket shows everything that administrators see', async () => {
   const { payload } = await controller.socket.inject('/health-checks')
   expect(JSON.parse(payload)).toHaveProperty('data.node')
   const { payload: bare } = await controller.app.inject('/health-checks')
   expect(JSON.parse(bare)).not.toHaveProperty('data.node')
 })
 
-test('a write there is the doing of the user of the host', async () => {
+test('a write at the admin socket is attributed to the host user', async () => {
   const body = { name: 'by the host', encryptionRequired: true }
   const made = await operator.call('POST', `${management}/services`, body)
   expect(made.status, made.text).toBe(201)
@@ -75,17 +75,17 @@ test('a write there is the doing of the user of the host', async () => {
   expect(rows).toMatchObject([{ actor: { name: 'uid:1000 (op)' }, session: '' }])
 })
 
-describe('What is asked at the socket alone', () => {
+describe('the operations that only the admin socket serves', () => {
   const only = operations.filter(({ operationId }) => Object.hasOwn(socketOnly, operationId))
 
-  test('is what the list says', () => {
+  test('are those of the list', () => {
     expect(only.map(({ operationId }) => operationId).sort()).toEqual(
       Object.keys(socketOnly).sort(),
     )
     expect(only.every(({ refusals }) => refusals?.includes(403))).toBe(true)
   })
 
-  test.each(only)('is refused to an administrator elsewhere: $operationId', async (operation) => {
+  test.each(only)('are refused to an administrator elsewhere: $operationId', async (operation) => {
     const asked = controller.pki.asked.length + controller.backups.asked.length
     const reply = await root.call(operation.method, `${fabric}${operation.path}`, {})
     expect([reply.status, reply.body.error?.code]).toEqual([403, 'ADMIN_SOCKET_ONLY'])
@@ -93,7 +93,7 @@ describe('What is asked at the socket alone', () => {
   })
 })
 
-test('certificates are looked at and renewed over HTTP too, with who asked', async () => {
+test('certificates are inspected and renewed over HTTP too, and the caller is recorded', async () => {
   expect((await root.get(`${fabric}/pki/certificates`)).status).toBe(200)
   expect((await root.call('POST', `${fabric}/pki/renew`)).status).toBe(200)
   expect((await operator.call('POST', `${fabric}/pki/reload`)).status).toBe(200)
@@ -103,7 +103,7 @@ test('certificates are looked at and renewed over HTTP too, with who asked', asy
   ])
 })
 
-test('a backup is handed out as it was asked for, and the scheduled ones are listed', async () => {
+test('a backup is sent as requested, and the scheduled backups are listed', async () => {
   const body = { recipientPem: 'a key', hasSecrets: true, isStale: null }
   const reply = await operator.call('POST', `${fabric}/cluster/backup`, body)
   expect([reply.status, reply.text]).toEqual([200, 'the first half, the second half'])
@@ -118,7 +118,7 @@ test('a backup is handed out as it was asked for, and the scheduled ones are lis
   })
 })
 
-test('while the state is wrong, the host still sees and changes the members, and nobody else does', async () => {
+test('while the state is wrong, only the host user can view and change the members', async () => {
   const nobody = new CallerOf(controller)
   for (const caller of [nobody, root, operator]) await caller.served('fabric')
   controller.refusal = 'NODE_QUARANTINED'
@@ -131,7 +131,7 @@ test('while the state is wrong, the host still sees and changes the members, and
   expect((await nobody.get(`${fabric}/cluster/status`)).status).toBe(503)
 })
 
-test('what the members take their time for is waited for longer than other answers', async () => {
+test('the admin socket waits longer for answers that depend on other members', async () => {
   const changed = Promise.withResolvers<undefined>()
   const slow = {
     ...controller.members,
@@ -154,7 +154,7 @@ test('what the members take their time for is waited for longer than other answe
   await app.close()
 })
 
-test('a refusal of the cluster reaches the socket as it reaches everybody', async () => {
+test('the admin socket returns the cluster’s refusal like any other listener', async () => {
   controller.members.refusal = new Problem('MEMBERSHIP_BUSY')
   const reply = await operator.call('POST', `${fabric}/cluster/promote-member`, { id: 'ctrl2' })
   controller.members.refusal = null

@@ -56,8 +56,8 @@ const byRoot = {
   outcome: 'done',
 }
 
-describe('each write has a line on the controller that received it', () => {
-  test('of a create, an update with the names of what changed, and a delete', async () => {
+describe('an audit line of a write, on the controller that received it', () => {
+  test('exists for a create, for an update with the names of the changed fields, and for a delete', async () => {
     const id = await newService(root, 'mail')
     const url = `${management}/services/${id}`
     const patch = { name: 'post', roleAttributes: ['new'], encryptionRequired: true }
@@ -75,7 +75,7 @@ describe('each write has a line on the controller that received it', () => {
     expect(JSON.stringify([created, updated, deleted])).not.toContain('post')
   })
 
-  test('of a log-in', async () => {
+  test('exists for a log-in', async () => {
     const caller = new CallerOf(controller)
     caller.address = '10.1.2.3'
     expect((await caller.logIn(user)).status).toBe(200)
@@ -91,7 +91,7 @@ describe('each write has a line on the controller that received it', () => {
     })
   })
 
-  test('of one that was refused where the log stands, with the code', async () => {
+  test('exists with the code for a write that apply refused', async () => {
     await newService(root, 'twice')
     const body = { name: 'twice', encryptionRequired: true }
     expect((await root.call('POST', `${management}/services`, body)).status).toBe(400)
@@ -104,7 +104,7 @@ describe('each write has a line on the controller that received it', () => {
     expect(refused?.['outcome']).not.toBe('done')
   })
 
-  test('once, when it is asked for twice under one id', async () => {
+  test('exists once for two requests with one id', async () => {
     const headers = { 'net-request-id': formatUuid(newUuidv7(controller.clock.nowMs())) }
     const body = { name: 'once', encryptionRequired: true }
     for (let i = 0; i < 2; i += 1) {
@@ -115,15 +115,15 @@ describe('each write has a line on the controller that received it', () => {
     expect(await lines(2)).toMatchObject([{ action: 'create' }, { action: 'create' }])
   })
 
-  test('and none for what another controller received', async () => {
+  test('is missing for a write that another controller received', async () => {
     controller.cluster.apply(sessionCommand('elsewhere', 'alice-id'))
     await newService(root, 'here')
     expect(await lines(1)).toMatchObject([{ action: 'create', entity: 'service' }])
   })
 })
 
-describe('a write that was refused before the log', () => {
-  test('has a line when its caller is known and may not', async () => {
+describe('an audit line of a write that was refused before the log', () => {
+  test('exists if the caller is known but lacks the permission', async () => {
     const body = { name: 'not hers', encryptionRequired: true }
     expect((await alice.call('POST', `${management}/services`, body)).status).toBe(401)
     expect(await lines(1)).toMatchObject([
@@ -139,7 +139,7 @@ describe('a write that was refused before the log', () => {
     ])
   })
 
-  test('has one when somebody logs in by a wrong password, without the name that was typed', async () => {
+  test('exists for a log-in with a wrong password, without the user name', async () => {
     const guess = { username: 'a password by mistake', password: 'guess' }
     expect((await new CallerOf(controller).logIn(guess)).status).toBe(401)
     const [line] = await lines(1)
@@ -153,7 +153,7 @@ describe('a write that was refused before the log', () => {
     expect(JSON.stringify(line)).not.toMatch(/mistake|guess/)
   })
 
-  test('has one when somebody logs in by a token that is not good, without the token', async () => {
+  test('exists for a log-in with an invalid token, without the token', async () => {
     const url = `${client}/authenticate?method=ext-jwt`
     const headers = { authorization: 'Bearer not.a.token' }
     const refused = await new CallerOf(controller).call('POST', url, {}, headers)
@@ -169,7 +169,7 @@ describe('a write that was refused before the log', () => {
     expect(JSON.stringify(line)).not.toContain('not.a.token')
   })
 
-  test('has none for a fault of the body, for a read, and for who shows no token', async () => {
+  test('is missing for an invalid body, a read, and a request without a token', async () => {
     const services = `${management}/services`
     expect((await root.call('POST', services, { name: 7 })).status).toBe(400)
     expect((await alice.get(services)).status).toBe(401)
@@ -179,14 +179,14 @@ describe('a write that was refused before the log', () => {
   })
 })
 
-describe('a trace of the caller', () => {
+describe('a caller’s trace', () => {
   const traceId = 'e5'.repeat(16)
   const traceparent = (flags: string): Record<string, string> => ({
     traceparent: `00-${traceId}-${'f6'.repeat(8)}-${flags}`,
   })
   const services = `${management}/services`
 
-  test('that is recorded has a line for each request of a session, whatever came of it', async () => {
+  test('has a line for each request of a traced session, whatever its result', async () => {
     expect((await root.get(services, traceparent('01'))).status).toBe(200)
     expect((await root.get(`${services}/nowhere`, traceparent('01'))).status).toBe(404)
     const ids = { traceId, parentSpanId: 'f6'.repeat(8), msg: 'request' }
@@ -196,7 +196,7 @@ describe('a trace of the caller', () => {
     ])
   })
 
-  test('has none for who has no session, and none that nobody records; a refused write names it', async () => {
+  test('has no line for callers without a session or without a trace; the line of a refused write names the trace', async () => {
     const stranger = new CallerOf(controller)
     expect((await stranger.get(`${client}/version`, traceparent('01'))).status).toBe(200)
     expect((await root.get(services, traceparent('00'))).status).toBe(200)
@@ -206,7 +206,7 @@ describe('a trace of the caller', () => {
   })
 })
 
-test('no password, token, key or certificate stands in any line', async () => {
+test('no line contains a password, token, key or certificate', async () => {
   const secrets: string[] = [admin.password, user.password, String(root.token), String(alice.token)]
   const secret = (text: string): string => {
     secrets.push(text)

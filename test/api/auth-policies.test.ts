@@ -42,7 +42,7 @@ const shown = async (id: string): Promise<Record<string, unknown>> =>
   (await root.get(`${policies}/${id}`)).body.data as Record<string, unknown>
 
 describe('an auth policy', () => {
-  test('is made, shown, replaced, found by what is nested in it, and deleted', async () => {
+  test('can be created, read, replaced, found by nested fields, and deleted', async () => {
     const id = await newPolicy({ name: 'strict', tags: { a: 1 } })
     expect(await shown(id)).toMatchObject({ name: 'strict', primary, secondary, tags: { a: 1 } })
     const body = { name: 'lax', primary, secondary: { requireTotp: false } }
@@ -77,7 +77,7 @@ describe('an auth policy', () => {
     expect(reply.body.error?.cause?.['field']).toBe(field)
   })
 
-  test('keeps no member of its rules that nobody knows', async () => {
+  test('drops unknown members of its rules', async () => {
     const id = await newPolicy({
       primary: { ...primary, sso: true, cert: { ...primary.cert, x: 1 } },
     })
@@ -94,7 +94,7 @@ describe('an auth policy', () => {
     expect(await shown(id)).toMatchObject({ primary: { updb: raised } })
   })
 
-  test('keeps a password length from 5 on, and asks for 5 where it is given less, or none', async () => {
+  test('keeps a minimum password length of 5 or more, and sets 5 if the length is lower or missing', async () => {
     const unset = { minPasswordLength: 0 }
     const id = await newPolicy({ primary: { ...primary, updb: { ...primary.updb, ...unset } } })
     const length = async (minPasswordLength: number): Promise<unknown> => {
@@ -106,7 +106,7 @@ describe('an auth policy', () => {
     expect(await length(-1)).toMatchObject({ updb: { minPasswordLength: 5 } })
   })
 
-  test('patched in one nested member keeps every other, whether absent or null', async () => {
+  test('keeps all other nested members when one is patched', async () => {
     const id = await newPolicy()
     const patch = {
       name: null,
@@ -125,7 +125,7 @@ describe('an auth policy', () => {
     expect(await shown(id)).toMatchObject({ primary: { updb: { maxAttempts: 7 } } })
   })
 
-  test('patched by two at once has what both changed', async () => {
+  test('keeps both changes of two concurrent patches', async () => {
     const id = await newPolicy()
     await Promise.all([
       root.call('PATCH', `${policies}/${id}`, { primary: { updb: { maxAttempts: 9 } } }),
@@ -136,7 +136,7 @@ describe('an auth policy', () => {
     })
   })
 
-  test('names signers that exist, else 404 with the field', async () => {
+  test('may name only existing signers, else 404 with the field', async () => {
     const signer = await newSigner()
     const withSigners = (allowedSigners: string[]): object => ({
       primary: { ...primary, extJwt: { allowed: true, allowedSigners } },
@@ -162,7 +162,7 @@ describe('an auth policy', () => {
     expect((await root.call('PATCH', `${policies}/${id}`, patch)).status).toBe(404)
   })
 
-  test('holds the signers it names until it names them no longer', async () => {
+  test('keeps the signers that it names from deletion until it no longer names them', async () => {
     const signer = await newSigner()
     const id = await newPolicy({
       primary: { ...primary, extJwt: { allowed: true, allowedSigners: [signer] } },
@@ -186,7 +186,7 @@ describe('an auth policy', () => {
     expect((await root.call('DELETE', `${signers}/${signer}`)).status).toBe(200)
   })
 
-  test('that is `default` can be changed and never deleted', async () => {
+  test('with the id `default` can be changed but not deleted', async () => {
     const patch = { primary: { updb: { minPasswordLength: 6 } } }
     expect((await root.call('PATCH', `${policies}/default`, patch)).status).toBe(200)
     const refused = await root.call('DELETE', `${policies}/default`)
@@ -194,7 +194,7 @@ describe('an auth policy', () => {
     expect(refused.body.error?.code).toBe('CAN_NOT_DELETE_REFERENCED_ENTITY')
   })
 
-  test('that an identity or a signer names can not be deleted', async () => {
+  test('cannot be deleted while an identity or a signer names it', async () => {
     const id = await newPolicy()
     const body = { name: 'bob', type: 'User', isAdmin: false, authPolicyId: id }
     const identity = idOf(await root.call('POST', `${management}/identities`, body))
@@ -207,7 +207,7 @@ describe('an auth policy', () => {
     expect((await root.call('DELETE', `${policies}/${id}`)).status).toBe(200)
   })
 
-  test('decides what passwords are taken from its next change on', async () => {
+  test('applies to passwords right after a change', async () => {
     const id = await newPolicy()
     const body = { name: 'carol', type: 'User', isAdmin: false, authPolicyId: id }
     const identityId = idOf(await root.call('POST', `${management}/identities`, body))

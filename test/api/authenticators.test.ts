@@ -62,8 +62,8 @@ async function loggedIn(
   return caller
 }
 
-describe('a user name and password', () => {
-  test('given to an identity let it log in, and be shown as its own', async () => {
+describe('a user name and password authenticator', () => {
+  test('lets its identity log in, and is listed as the identity’s own', async () => {
     const holder = await newHolder()
     const { identityId, id, username } = holder
     const caller = await loggedIn(holder)
@@ -92,7 +92,7 @@ describe('a user name and password', () => {
     }
   })
 
-  test('are one for an identity, and the name is the only one', async () => {
+  test('exists once per identity, with a unique user name', async () => {
     const { identityId, username } = await newHolder()
     const again = { identityId, method: 'updb', username: 'somebody', password: 'secret one' }
     const second = await call(root, 'POST', authenticators, again)
@@ -122,7 +122,7 @@ describe('a user name and password', () => {
     ['method', { method: 'ext-jwt' }],
     ['method', { method: undefined }],
     ['identityId', { identityId: undefined }],
-  ])('are refused for the %s: %j, without a word of the password', async (field, fields) => {
+  ])('is refused for the %s: %j, without echoing the password', async (field, fields) => {
     const proposals = controller.cluster.proposals.length
     const body = {
       identityId: 'alice-id',
@@ -139,7 +139,7 @@ describe('a user name and password', () => {
     expect(controller.cluster.proposals.length).toBe(proposals)
   })
 
-  test('can not be brought along as a hash', async () => {
+  test('cannot be created from a hash', async () => {
     const holder = await newHolder()
     const before = controller.machine.get('authenticator', holder.id)?.['passwordHash']
     const patch = await call(root, 'PATCH', `${authenticators}/${holder.id}`, {
@@ -151,7 +151,7 @@ describe('a user name and password', () => {
     expect(controller.machine.get('authenticator', holder.id)?.['passwordHash']).toBe(before)
   })
 
-  test('are changed by an administrator; neither sessions nor the old password stay', async () => {
+  test('can be changed by an administrator; the sessions and the old password become invalid', async () => {
     const holder = await newHolder()
     const caller = await loggedIn(holder)
     const url = `${authenticators}/${holder.id}`
@@ -177,7 +177,7 @@ describe('a user name and password', () => {
     expect(moved.body.meta?.ignoredFields).toEqual(['identityId', 'method'])
   })
 
-  test('that are deleted take their sessions along', async () => {
+  test('takes its sessions along when it is deleted', async () => {
     const holder = await newHolder()
     const caller = await loggedIn(holder)
     expect((await call(root, 'DELETE', `${authenticators}/${holder.id}`)).status).toBe(200)
@@ -186,7 +186,7 @@ describe('a user name and password', () => {
     expect((await call(root, 'DELETE', `${authenticators}/${holder.id}`)).status).toBe(404)
   })
 
-  test('leave nothing but their hash in what is proposed, also when the request has an id', async () => {
+  test('puts nothing but the hash into the log, even when the request has an id', async () => {
     const identityId = await newIdentity()
     const secret = 'never in the log'
     const headers = { 'net-request-id': formatUuid(newUuidv7(controller.clock.nowMs())) }
@@ -202,7 +202,7 @@ describe('a user name and password', () => {
 })
 
 describe('the rules of the auth policy', () => {
-  test('ask for eight characters where nobody has set them, at each way to set a password', async () => {
+  test('require eight characters by default, in every operation that sets a password', async () => {
     const short = '1234567'
     const holder = await newHolder()
     const caller = await loggedIn(holder)
@@ -262,7 +262,7 @@ describe('the rules of the auth policy', () => {
 
 describe('one’s own authenticators', () => {
   test.each([client, management])(
-    'are listed and shown at %s, those of others are not',
+    'are listed and shown at %s, but not those of others',
     async (base) => {
       const holder = await newHolder()
       const caller = await loggedIn(holder, base)
@@ -285,7 +285,7 @@ describe('one’s own authenticators', () => {
     },
   )
 
-  test('are changed by who knows the password; the session that asks goes on, others end', async () => {
+  test('can be changed with the current password; the calling session continues, the others end', async () => {
     const holder = await newHolder()
     const caller = await loggedIn(holder)
     const elsewhere = await loggedIn(holder)
@@ -320,7 +320,7 @@ describe('one’s own authenticators', () => {
     expect(short.status).toBe(400)
   })
 
-  test('a password that was changed elsewhere while it was proven is proven again', async () => {
+  test('are verified again if the password changed elsewhere during verification', async () => {
     const holder = await newHolder()
     const caller = await loggedIn(holder)
     const url = `${client}${own}/${holder.id}`
@@ -346,7 +346,7 @@ describe('one’s own authenticators', () => {
     await loggedIn({ ...holder, password: 'changed elsewhere' })
   })
 
-  test('a log-in by the old password that comes after its change in the log opens no session', async () => {
+  test('open no session if the password change precedes the log-in in the log', async () => {
     const holder = await newHolder()
     const { propose } = controller.cluster
     let hasMoved = false
@@ -366,7 +366,7 @@ describe('one’s own authenticators', () => {
     await loggedIn({ ...holder, password: 'changed meanwhile' })
   })
 
-  test('guesses of the current password are slowed down like those at log-in', async () => {
+  test('slow down guesses of the current password like those at log-in', async () => {
     const holder = await newHolder()
     const caller = await loggedIn(holder)
     const url = `${client}${own}/${holder.id}`

@@ -62,7 +62,7 @@ const idsOf = (rows: unknown): string[] => (rows as { id: string }[]).map(({ id 
 describe('a kind on the client API', () => {
   sessionOf('alice-id')
 
-  test('serves its own records by the scope of its descriptor, to each caller its own', async () => {
+  test('returns to each caller the records within its scope', async () => {
     const list = served(own, 'list')
     expect(idsOf(await shownBy(list, 'alice-id'))).toEqual(['alice-updb'])
     expect(idsOf(await shownBy(list, 'admin-id'))).toEqual(['admin-updb'])
@@ -76,7 +76,7 @@ describe('a kind on the client API', () => {
     }
   })
 
-  test('serves none of them to a caller that has services, and no services in their place', async () => {
+  test('returns no records outside of its scope', async () => {
     const id = await newIdentity(root, 'with services', { roleAttributes: ['mine'] })
     await made(root, `${management}/services`, {
       name: 'mine',

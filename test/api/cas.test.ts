@@ -121,7 +121,7 @@ test('a certificate of a CA, re-enrolled, leaves an ottca enrollment of that CA 
 })
 
 describe('verifying a CA', () => {
-  test('twice is 409, whatever is sent, and the same request again is the first one', async () => {
+  test('twice answers 409, but repeating the same request id succeeds', async () => {
     const made = await newCaRecord()
     const pem = await proof(made)
     const headers = { 'net-request-id': formatUuid(newUuidv7(nowMs())) }
@@ -134,7 +134,7 @@ describe('verifying a CA', () => {
     }
   })
 
-  test('is refused for what is no certificate, or not the one asked for', async () => {
+  test('is refused for a malformed certificate or another common name', async () => {
     const made = await newCaRecord()
     const other = await newCaRecord()
     const pem = await proof(made)
@@ -157,7 +157,7 @@ describe('verifying a CA', () => {
     expect((await verify('nope', pem)).status).toBe(404)
   })
 
-  test('takes text/plain alone, and not much of it', async () => {
+  test('accepts only text/plain, of limited size', async () => {
     const made = await newCaRecord()
     const pem = await proof(made)
     const json = await root.call('POST', `${cas}/${made.id}/verify`, JSON.stringify(pem))
@@ -169,7 +169,7 @@ describe('verifying a CA', () => {
 })
 
 describe('a CA', () => {
-  test('has the defaults of the API family and its certificate’s fingerprint', async () => {
+  test('has OpenZiti’s defaults and the fingerprint of its certificate', async () => {
     const { id, key } = await newCaRecord()
     expect(await shown(id)).toMatchObject({
       identityNameFormat: '[caName]-[commonName]',
@@ -181,14 +181,14 @@ describe('a CA', () => {
     expect(await shown(id)).not.toHaveProperty('externalIdClaim')
   })
 
-  test('has a link to its token once it enrolls by itself', async () => {
+  test('links to its enrollment token once automatic enrollment is enabled', async () => {
     const { id } = await newCaRecord({ isAutoCaEnrollmentEnabled: true })
     expect((await shown(id))['_links']).toMatchObject({ jwt: { href: `./cas/${id}/jwt` } })
     await root.call('PATCH', `${cas}/${id}`, { isAutoCaEnrollmentEnabled: false })
     expect((await shown(id))['_links']).not.toHaveProperty('jwt')
   })
 
-  test('is refused without a CA certificate at its beginning', async () => {
+  test('cannot be created without a CA certificate', async () => {
     const key = await newCa('issuer', nowMs())
     const leaf = await clientCertificate(key, 'leaf', nowMs())
     const notCa = await root.call('POST', cas, body(leaf))
@@ -203,7 +203,7 @@ describe('a CA', () => {
     }
   })
 
-  test('is the only one with its certificate and its name', async () => {
+  test('has a unique certificate and a unique name', async () => {
     const { key } = await newCaRecord({ name: 'the only one' })
     const twice = await root.call('POST', cas, body(key.certificatePem))
     expect(twice.status).toBe(400)
@@ -213,7 +213,7 @@ describe('a CA', () => {
     expect(renamed.body.error?.cause?.['field']).toBe('name')
   })
 
-  test('replaced or patched keeps certificate, token and what was verified', async () => {
+  test('keeps its certificate, token and verification when it is replaced or patched', async () => {
     const made = await newCaRecord()
     await verify(made.id, await proof(made))
     const before = await shown(made.id)
@@ -233,7 +233,7 @@ describe('a CA', () => {
     })
   })
 
-  test('gives the token that clients of it enroll by, verified or not', async () => {
+  test('returns the token for its clients’ enrollment, verified or not', async () => {
     const { id } = await newCaRecord()
     const reply = await root.get(`${cas}/${id}/jwt`, { accept: 'application/json' })
     expect(reply.status, reply.text).toBe(200)
@@ -251,7 +251,7 @@ describe('a CA', () => {
     expect((await root.get(`${cas}/nope/jwt`)).status).toBe(404)
   })
 
-  test('and all about it is for administrators', async () => {
+  test('is accessible to administrators only', async () => {
     const made = await newCaRecord()
     const alice = new CallerOf(controller)
     alice.token = controller.openSession('alice-id')
@@ -278,7 +278,7 @@ describe('the external id claim of a CA', () => {
     parserCriteria: '/',
   }
 
-  test('is kept as given, whole', async () => {
+  test('is stored completely', async () => {
     const { id } = await newCaRecord({ externalIdClaim: claim })
     expect((await shown(id))['externalIdClaim']).toEqual(claim)
     for (const name of Object.keys(claim)) {

@@ -28,7 +28,7 @@ const shown = async (id: string): Promise<Record<string, unknown>> =>
   (await root.get(`${authenticators}/${id}`)).body.data as Record<string, unknown>
 
 describe('a certificate given to an identity', () => {
-  test('is kept with its fingerprint, and shown with its holder', async () => {
+  test('is stored with its fingerprint and shown with its identity', async () => {
     const identityId = await newIdentity()
     const certPem = await ofNetwork()
     const id = idOf(await give(identityId, certPem))
@@ -54,7 +54,7 @@ describe('a certificate given to an identity', () => {
     expect((own.body.data as { id: string }[]).map((row) => row.id)).toEqual([id])
   })
 
-  test('stands beside a password, one of each method', async () => {
+  test('may exist beside a password, one of each method', async () => {
     const identityId = await newIdentity()
     idOf(await give(identityId, await ofNetwork()))
     const updb = { identityId, method: 'updb', username: `user${serial}`, password: 'long enough' }
@@ -64,7 +64,7 @@ describe('a certificate given to an identity', () => {
     expect(second.body.error?.code).toBe('MAX_AUTHENTICATOR_METHODS_REACHED')
   })
 
-  test('is that of nobody else', async () => {
+  test('belongs to one identity only', async () => {
     const certPem = await ofNetwork()
     idOf(await give(await newIdentity(), certPem))
     const taken = await give(await newIdentity(), certPem)
@@ -72,7 +72,7 @@ describe('a certificate given to an identity', () => {
     expect(taken.body.error?.cause?.['field']).toBe('fingerprint')
   })
 
-  test('is exactly one', async () => {
+  test('must be exactly one certificate', async () => {
     const identityId = await newIdentity()
     const one = await ofNetwork()
     for (const certPem of ['nothing', `${one}${one}`, one.slice(0, 200)]) {
@@ -88,7 +88,7 @@ describe('a certificate given to an identity', () => {
     expect(other.body.error?.cause).toMatchObject({ field: 'method' })
   })
 
-  test('leads to a CA that is trusted, at the time it began', async () => {
+  test('must chain to a trusted CA at the start of its validity', async () => {
     const identityId = await newIdentity()
     const stranger = await newCa('stranger', nowMs())
     const refused = await give(identityId, await clientCertificate(stranger, 'x', nowMs()))
@@ -103,7 +103,7 @@ describe('a certificate given to an identity', () => {
     expect((await give(await newIdentity(), before)).status).toBe(400)
   })
 
-  test('can not be changed but for its tags', async () => {
+  test('allows changes to its tags only', async () => {
     const id = idOf(await give(await newIdentity(), await ofNetwork()))
     const credentials = { username: 'somebody', password: 'something' }
     for (const [method, body] of [
@@ -120,7 +120,7 @@ describe('a certificate given to an identity', () => {
     expect(await shown(id)).toMatchObject({ tags: { a: 'b' }, method: 'cert' })
   })
 
-  test('re-enrolled leaves an ott enrollment in its place', async () => {
+  test('is replaced by an ott enrollment when it is re-enrolled', async () => {
     const identityId = await newIdentity()
     const id = idOf(await give(identityId, await ofNetwork()))
     const expiresAt = new Date(nowMs() + 60_000).toISOString()
@@ -131,7 +131,7 @@ describe('a certificate given to an identity', () => {
     expect((await root.get(`${authenticators}/${id}`)).status).toBe(404)
   })
 
-  test('takes the sessions made with it along', async () => {
+  test('takes its sessions along when it is deleted', async () => {
     const identityId = await newIdentity()
     const id = idOf(await give(identityId, await ofNetwork()))
     controller.cluster.apply(sessionCommand('kept', identityId))
@@ -144,8 +144,8 @@ describe('a certificate given to an identity', () => {
   })
 })
 
-describe('asking for a certificate to be extended', () => {
-  test('is shown with it and with the sessions made by it', async () => {
+describe('a request to extend a certificate', () => {
+  test('is shown at the certificate and at its sessions', async () => {
     const identityId = await newIdentity()
     const id = idOf(await give(identityId, await ofNetwork()))
     controller.cluster.apply(sessionCommand('extending', identityId, id))
@@ -170,7 +170,7 @@ describe('asking for a certificate to be extended', () => {
     expect(found.body.meta?.pagination?.totalCount).toBe(1)
   })
 
-  test('is refused for a password, and for what is not there', async () => {
+  test('is refused for a password and for an unknown authenticator', async () => {
     const reply = await root.call('POST', `${authenticators}/alice-updb/request-extend`, {})
     expect(reply.status).toBe(409)
     expect(reply.body.error?.code).toBe('CAN_NOT_UPDATE_AUTHENTICATOR')

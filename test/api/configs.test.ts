@@ -41,7 +41,7 @@ const withPort = {
 }
 
 describe('a config type', () => {
-  test('is there from the beginning for each that clients know', async () => {
+  test('exists in every new cluster if OpenZiti clients know it', async () => {
     const listed = await root.get(`${types}?limit=100`)
     const names = (listed.body.data as Detail[]).map((row) => row['name']).sort()
     expect(names).toEqual([
@@ -63,7 +63,7 @@ describe('a config type', () => {
     expect(found.body.meta?.pagination?.totalCount).toBe(1)
   })
 
-  test('is created with or without a schema, replaced and patched; its target stays', async () => {
+  test('can be created with or without a schema, replaced and patched; its target cannot change', async () => {
     const id = await newType()
     expect(await detail(`${types}/${id}`)).toMatchObject({
       schema: {},
@@ -110,7 +110,7 @@ describe('a config type', () => {
     expect(controller.machine.count('configType')).toBe(count)
   })
 
-  test('with configs is not deleted; without, it is', async () => {
+  test('cannot be deleted while it has configs', async () => {
     const id = await newType()
     const config = await newConfig(id)
     const listed = await root.get(`${types}/${id}/configs`)
@@ -125,7 +125,7 @@ describe('a config type', () => {
 })
 
 describe('a config', () => {
-  test('is shown with its type, replaced and patched; its type stays', async () => {
+  test('is shown with its type, and can be replaced and patched; its type cannot change', async () => {
     const type = await newType({ schema: withPort })
     const other = await newType()
     const id = await newConfig(type, { port: 1 })
@@ -183,7 +183,7 @@ describe('a config', () => {
     expect(controller.cluster.proposals.length).toBe(proposals)
   })
 
-  test('that is not there is NOT_FOUND, with data to judge and without', async () => {
+  test('answers NOT_FOUND if it does not exist, with and without data to validate', async () => {
     for (const [method, body] of [
       ['PATCH', { data: {} }],
       ['PATCH', { name: 'x' }],
@@ -194,7 +194,7 @@ describe('a config', () => {
     }
   })
 
-  test('of the largest body is taken, and one byte more is not', async () => {
+  test('accepts data up to the maximum body size and refuses one byte more', async () => {
     const type = await newType({
       schema: { type: 'object', properties: { text: { type: 'string' } } },
     })
@@ -207,7 +207,7 @@ describe('a config', () => {
     expect((await root.call('POST', configs, more)).status).toBe(413)
   })
 
-  test('is held to its schema although the schema never comes to an end', async () => {
+  test('is validated by a schema whose evaluation would never end', async () => {
     const schema = { type: 'object', properties: { name: { type: 'string', pattern: '^(a+)+$' } } }
     const type = await newType({ schema })
     const bomb = { name: 'bomb', configTypeId: type, data: { name: `${'a'.repeat(50)}!` } }
@@ -220,7 +220,7 @@ describe('a config', () => {
     await newConfig(type, { name: 'aaa' })
   })
 
-  test('in use is taken from its services when it is deleted', async () => {
+  test('is removed from its services when it is deleted', async () => {
     const config = await newConfig('interfaces.v1', { interfaces: [] })
     const service = await created(services, {
       name: 'configured',
@@ -236,7 +236,7 @@ describe('a config', () => {
   })
 })
 
-describe('a config whose type moves while it is judged', () => {
+describe('a config whose type changes during validation', () => {
   /** Lets something happen between the judgement and the log, so many times. */
   function disturb(times: number, disturbance: () => Promise<void>): () => void {
     const { cluster } = controller
@@ -254,7 +254,7 @@ describe('a config whose type moves while it is judged', () => {
     }
   }
 
-  test('is judged again by the schema that then stands, and refused by it', async () => {
+  test('is validated again by the new schema, which refuses it', async () => {
     const type = await newType({ schema: withPort })
     const restore = disturb(1, async () => {
       const schema = { ...withPort, required: ['port', 'host'] }
@@ -271,7 +271,7 @@ describe('a config whose type moves while it is judged', () => {
     expect(controller.machine.find('config', 'name', 'raced')).toBeUndefined()
   })
 
-  test('is taken when it fits the schema that then stands, and given up after a few rounds', async () => {
+  test('is accepted if it fits the new schema, and refused after a few rounds of changes', async () => {
     const type = await newType({ schema: withPort })
     const rename = async (): Promise<void> => {
       serial += 1
@@ -288,7 +288,7 @@ describe('a config whose type moves while it is judged', () => {
     expect(reply.body.error?.code).toBe('REVISION_MOVED')
   })
 
-  test('is refused when its type is gone', async () => {
+  test('is refused if its type was deleted', async () => {
     const type = await newType({ schema: withPort })
     const restore = disturb(1, async () => {
       await root.call('DELETE', `${types}/${type}`)
@@ -301,7 +301,7 @@ describe('a config whose type moves while it is judged', () => {
   })
 })
 
-test('a write whose judgement takes longer than its caller was kept waiting does not take effect afterwards', async () => {
+test('a write does not take effect if its validation outlasts the request timeout', async () => {
   const judgement = Promise.withResolvers<null>()
   const judgeData = (): Promise<null> => judgement.promise
   const { schemas } = controller.parts
@@ -325,7 +325,7 @@ test('a write whose judgement takes longer than its caller was kept waiting does
   }
 })
 
-describe('what a caller sees of services', () => {
+describe('the services that a caller sees', () => {
   let seen: string
   let hidden: string
   const caller = (): CallerOf => new CallerOf(controller)
@@ -351,7 +351,7 @@ describe('what a caller sees of services', () => {
     return reply.body.data as Detail[]
   }
 
-  test('is what its policies give it, for administrators too, with what it may do', async () => {
+  test('are those that its policies grant, for administrators too, with the caller’s permissions', async () => {
     const alice = caller()
     alice.token = controller.openSession('alice-id')
     const rows = await listedBy(alice)
@@ -381,7 +381,7 @@ describe('what a caller sees of services', () => {
     }
   })
 
-  test('holds the config data asked for, by id or name, in one parameter or many, or all', async () => {
+  test('contain the requested config data, by id or name, in one or several parameters, or all', async () => {
     const alice = caller()
     alice.token = controller.openSession('alice-id')
     const proxy = { 'proxy.v1': { port: 1, protocols: ['tcp'] } }
@@ -400,7 +400,7 @@ describe('what a caller sees of services', () => {
     expect((await alice.get(`${client}/services?configTypes=${many}`)).status).toBe(400)
   })
 
-  test('holds what was asked for at log-in where the request does not say; what was given comes first', async () => {
+  test('contain the config types requested at log-in by default; explicitly given ones come first', async () => {
     const alice = caller()
     const user = { username: 'alice', password: 'a staple of alice' }
     const reply = await alice.call('POST', `${client}/authenticate?method=password`, {
@@ -421,7 +421,7 @@ describe('what a caller sees of services', () => {
     })
   })
 
-  test('is seen by an administrator as that identity, by name or id; a detail never unfolds configs', async () => {
+  test('can be listed by an administrator as another identity, by name or id; a detail never expands configs', async () => {
     const query = `filter=${encodeURIComponent('name = "seen"')}&configTypes=all`
     const asRoot = await root.get(`${services}?${query}`)
     expect((asRoot.body.data as Detail[])[0]).toMatchObject({
@@ -443,7 +443,7 @@ describe('what a caller sees of services', () => {
     [{ configs: ['nope'] }, 404, 'NOT_FOUND'],
     [{ configs: ['two of one type'] }, 400, 'COULD_NOT_VALIDATE'],
     [{ configs: ['for routers'] }, 400, 'COULD_NOT_VALIDATE'],
-  ])('a service with %j is refused', async ({ configs: [kind] }, status, code) => {
+  ])('refuse %j', async ({ configs: [kind] }, status, code) => {
     const proxy = { port: 1, protocols: ['tcp'] }
     const ids =
       kind === 'nope'

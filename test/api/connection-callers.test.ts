@@ -31,7 +31,7 @@ function usedUp() {
   return { callers, socket, request, pass, share }
 }
 
-test('a request with the session of the last one waits for its caller, and the start of its wait is told once', async () => {
+test('a request with the same session as the last one waits for its caller, and its wait is reported once', async () => {
   const { callers, request, pass } = usedUp()
   const begun: (number | null)[] = []
   callers.begin(request(), () => begun.push(callers.takeWait(request())))
@@ -47,7 +47,7 @@ test.each([
   { 'net-session': 'of bob', 'zt-session': 'of alice' },
   { authorization: 'Bearer of bob', 'zt-session': 'of alice' },
   {},
-])('a request that shows something else does not wait for the last caller: %o', (headers) => {
+])('a request with other credentials does not wait for the last caller: %o', (headers) => {
   const { callers, request } = usedUp()
   let isBegun = false
   callers.begin(request(headers), () => {
@@ -56,7 +56,7 @@ test.each([
   expect(isBegun).toBe(true)
 })
 
-test('a request whose client has gone meanwhile is not begun', async () => {
+test('a request whose client has left is not begun', async () => {
   const { callers, socket, request } = usedUp()
   let isBegun = false
   callers.begin(request(), () => {
@@ -67,7 +67,7 @@ test('a request whose client has gone meanwhile is not begun', async () => {
   expect(isBegun).toBe(false)
 })
 
-test('a request that has no room to wait is begun, to be refused as all others are', () => {
+test('a request without room in the queue is begun and then refused like any other', () => {
   const { callers, request, share } = usedUp()
   expect(() => {
     for (let at = 0; at < 10; at += 1) share.run('alice', () => undefined)

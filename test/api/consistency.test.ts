@@ -35,7 +35,7 @@ function serviceElsewhere(id: string, name: string): Uint8Array {
   return commandData(CommandKind.ENTITY_CREATE, payload)
 }
 
-test('an answer says which index it reflects and how old that may be', async () => {
+test('an answer reports its log index and its maximum staleness', async () => {
   const before = await root.get(services)
   expect(before.headers['net-index']).toBe(`3:${controller.machine.appliedIndex}`)
   expect(before.headers['net-stale-ms']).toBe('0')
@@ -46,7 +46,7 @@ test('an answer says which index it reflects and how old that may be', async () 
   expect(write.headers['net-stale-ms']).toBe('1234')
 })
 
-test('a read waits for the index asked for, and says so when it does not come', async () => {
+test('a read waits for the requested index, and reports a timeout', async () => {
   const next = controller.machine.appliedIndex + 1
   const pending = root.get(`${services}/late-id`, { 'net-min-index': `3:${next}` })
   controller.cluster.apply(serviceElsewhere('late-id', 'late'))
@@ -58,7 +58,7 @@ test('a read waits for the index asked for, and says so when it does not come', 
   expect(never.body.error?.code).toBe('INDEX_NOT_REACHED')
 })
 
-test('an id that is unknown here is confirmed by the cluster before it is called missing', async () => {
+test('the cluster confirms an unknown id before the answer is 404', async () => {
   controller.cluster.arriving.push(serviceElsewhere('fresh-id', 'fresh'))
   const rounds = controller.cluster.readRounds
   const reply = await root.get(`${services}/fresh-id`)
@@ -73,7 +73,7 @@ test('an id that is unknown here is confirmed by the cluster before it is called
   expect(unknown.body.error?.code).toBe('CLUSTER_NO_LEADER')
 })
 
-test('a linearizable read reflects what was acknowledged anywhere before it', async () => {
+test('a linearizable read reflects every write acknowledged before it', async () => {
   controller.cluster.arriving.push(serviceElsewhere('elsewhere-id', 'elsewhere'))
   expect((await root.get(services)).body.data).toEqual([])
   const reply = await root.get(`${services}?consistency=linearizable`)
@@ -85,7 +85,7 @@ test('a linearizable read reflects what was acknowledged anywhere before it', as
   expect(refused.body.error?.code).toBe('CLUSTER_NO_LEADER')
 })
 
-test('a request id takes effect once and is answered alike when it comes again', async () => {
+test('a request id takes effect once, and a repetition gets the same answer', async () => {
   const headers = { 'net-request-id': requestId() }
   const first = await root.call('POST', services, service('once'), headers)
   const again = await root.call('POST', services, service('once'), headers)
@@ -104,7 +104,7 @@ test('a request id takes effect once and is answered alike when it comes again',
   expect(controller.machine.count('service')).toBe(1)
 })
 
-test('a request id older than the window is refused rather than judged anew', async () => {
+test('a request id older than the window is refused', async () => {
   const headers = { 'net-request-id': requestId() }
   controller.clock.advance(16 * 60_000)
   const reply = await root.call('POST', services, service('late'), headers)
@@ -112,7 +112,7 @@ test('a request id older than the window is refused rather than judged anew', as
   expect(reply.body.error?.code).toBe('REQUEST_ID_EXPIRED')
 })
 
-test('a write whose outcome is not known names the id to ask again with, or says that there is none', async () => {
+test('a write with an unknown outcome names the id to repeat it with, or reports that there is none', async () => {
   const id = requestId()
   controller.cluster.losesAnswers = true
   const lost = await root.call('POST', services, service('lost'), { 'net-request-id': id })
@@ -130,7 +130,7 @@ test('a write whose outcome is not known names the id to ask again with, or says
   expect(controller.machine.count('service')).toBe(2)
 })
 
-test('a log-in leaves no hash over its password in the log, whatever id it is sent with', async () => {
+test('a log-in leaves no hash of its password in the log, even with a request id', async () => {
   const reply = await root.call('POST', `${management}/authenticate?method=password`, user, {
     'net-request-id': requestId(),
   })
@@ -139,7 +139,7 @@ test('a log-in leaves no hash over its password in the log, whatever id it is se
   expect(controller.cluster.proposals.at(-1)?.request).toBeUndefined()
 })
 
-test('without a leader reads go on, writes are refused as unchanged, and log-in hashes nothing', async () => {
+test('without a leader reads continue, writes are refused as unchanged, and log-ins hash nothing', async () => {
   controller.cluster.hasLeader = false
   expect((await root.get(services)).status).toBe(200)
   const write = await root.call('POST', services, service('x'))
@@ -152,7 +152,7 @@ test('without a leader reads go on, writes are refused as unchanged, and log-in 
   expect(logOut.body.error?.code).toBe('CLUSTER_NO_LEADER')
 })
 
-test('a token given by another controller a moment ago is confirmed by the cluster, and refused by nobody else', async () => {
+test('a token issued by another controller a moment ago is confirmed by the cluster', async () => {
   const token = controller.tokenOf('elsewhereXYZ')
   const roamer = new CallerOf(controller)
   roamer.token = token

@@ -39,7 +39,7 @@ async function ended(): Promise<Result> {
 }
 
 describe('the data integrity', () => {
-  test('has no results before it is first looked at', async () => {
+  test('has no results before the first check', async () => {
     expect(await result()).toEqual({
       inProgress: false,
       fixingErrors: false,
@@ -51,7 +51,7 @@ describe('the data integrity', () => {
     })
   })
 
-  test('is checked and found whole', async () => {
+  test('is checked and reported correct', async () => {
     expect((await root.call('POST', `${database}/check-data-integrity`)).status).toBe(202)
     const found = await ended()
     expect(found).toMatchObject({ error: '', results: [], fixingErrors: false })
@@ -61,7 +61,7 @@ describe('the data integrity', () => {
     expect(await result(`${fabric}/database`)).toEqual(found)
   })
 
-  test('is harmed, found harmed, put right, and then found whole', async () => {
+  test('is reported faulty after damage, repaired, and reported correct again', async () => {
     const { state } = controller
     const alice = state.get('identity', 'alice-id')
     state.table('identity').indexes.move('alice-id', alice, undefined)
@@ -78,7 +78,7 @@ describe('the data integrity', () => {
     expect((await ended()).results).toEqual([])
   })
 
-  test('is looked at by one run at a time, and a run that its controller left is ended by the next', async () => {
+  test('is checked by one run at a time; the next run ends one that its controller abandoned', async () => {
     const { cluster } = controller
     // Nobody leads here, so nobody takes it up.
     cluster.leader = 'ctrl2'
@@ -111,7 +111,7 @@ describe('a snapshot', () => {
   const names = (): string[] => (existsSync(snapshots()) ? readdirSync(snapshots()) : [])
   const next = (): void => controller.clock.advance(snapshotFileLimits.pauseMsMin)
 
-  test('is written to a file that the very state comes back from', async () => {
+  test('is written to a file that restores the identical state', async () => {
     next()
     const before = names()
     const reply = await root.call('POST', `${database}/snapshot`)
@@ -144,7 +144,7 @@ describe('a snapshot', () => {
     await machine.close()
   })
 
-  test('is told where it is by the fabric API, which may name it', async () => {
+  test('reports its path on the fabric API, which may choose it', async () => {
     next()
     const body = { path: '__DB_DIR__/before-upgrade-__RAFT_INDEX__', other: 1 }
     const named = await root.call('POST', `${fabric}/database/snapshot`, body)
@@ -168,7 +168,7 @@ describe('a snapshot', () => {
     }
   })
 
-  test('is refused within a minute of another one, by whichever API', async () => {
+  test('is refused within a minute of the previous one, on every API', async () => {
     next()
     const before = names()
     expect((await root.call('POST', `${fabric}/database`)).status).toBe(200)
@@ -183,7 +183,7 @@ describe('a snapshot', () => {
     expect(names()).toEqual(after)
   })
 
-  test('goes nowhere else', async () => {
+  test('can be written to its folder only', async () => {
     next()
     const before = names()
     for (const path of [
@@ -219,7 +219,7 @@ describe('a snapshot', () => {
 })
 
 describe('the audit', () => {
-  test('tells administrators who wrote what, by operation of the fabric API', async () => {
+  test('shows administrators who wrote which record, on the fabric API', async () => {
     const body = { name: 'audited', type: 'User', isAdmin: false }
     const made = await root.call('POST', `${management}/identities`, body)
     const { id } = made.body.data as { id: string }

@@ -86,7 +86,7 @@ beforeAll(async () => {
   setting = await newSetting()
 })
 
-test('a service with a terminator and a session is deleted with both, and taken off its policies', async () => {
+test('deleting a service deletes its terminator and session, and removes it from its policies', async () => {
   const { serviceId, terminatorId, sessionId, policyId, servicePolicyId } = setting
   expect(await deleted('services', serviceId)).toEqual([
     {
@@ -103,7 +103,7 @@ test('a service with a terminator and a session is deleted with both, and taken 
   expect(policy['serviceRoles']).toEqual([])
 })
 
-test('an identity with sessions is deleted, and its sessions end', async () => {
+test('deleting an identity ends its sessions', async () => {
   const { identityId, device, sessionId } = await newSetting()
   const detached = await deleted('identities', identityId)
   expect(detached).toMatchObject([{ field: 'identityRoles' }, { field: 'identityRoles' }])
@@ -111,7 +111,7 @@ test('an identity with sessions is deleted, and its sessions end', async () => {
   expect(await statusOf('sessions', sessionId)).toBe(404)
 })
 
-test('a router with a terminator is deleted with it', async () => {
+test('deleting a router deletes its terminator', async () => {
   const { routerId, terminatorId } = await newSetting()
   await deleted('edge-routers', routerId)
   expect(await statusOf('terminators', terminatorId)).toBe(404)
@@ -119,7 +119,7 @@ test('a router with a terminator is deleted with it', async () => {
   expect(await deleted('transit-routers', transit)).toBeUndefined()
 })
 
-test('a policy in force is deleted, and what it allowed ends', async () => {
+test('deleting a policy ends the access that it granted', async () => {
   const { policyId, routerPolicyId, servicePolicyId, serviceId, sessionId, device } =
     await newSetting()
   expect(await deleted('edge-router-policies', routerPolicyId)).toBeUndefined()
@@ -129,13 +129,13 @@ test('a policy in force is deleted, and what it allowed ends', async () => {
   expect(await statusOf('sessions', sessionId)).toBe(404)
 })
 
-test('a session in use is deleted', async () => {
+test('a session in use can be deleted', async () => {
   const { sessionId, device } = await newSetting()
   expect((await device.call('DELETE', `${client}/sessions/${sessionId}`)).status).toBe(200)
   expect(await statusOf('sessions', sessionId)).toBe(404)
 })
 
-test('a config that services use is taken off them, and the answer names them', async () => {
+test('deleting a config removes it from its services, and the answer names them', async () => {
   const configTypeId = await made(root, `${management}/config-types`, { name: next('type') })
   const body = { name: next('config'), configTypeId, data: {} }
   const config = await made(root, `${management}/configs`, body)

@@ -34,7 +34,7 @@ async function own(): Promise<number> {
   return (await alice.get(`${client}/current-identity`)).status
 }
 
-test('an identity disabled for some minutes is refused for so long, up to disabledUntil, with its session and without', async () => {
+test('an identity disabled for some minutes is refused until disabledUntil, with and without a session', async () => {
   expect(await logIn()).toBe(200)
   const startMs = controller.clock.nowMs()
   const shown = await disable(5)
@@ -53,7 +53,7 @@ test('an identity disabled for some minutes is refused for so long, up to disabl
   expect(await own()).toBe(200)
 })
 
-test('an identity disabled for 0 minutes is so for good', async () => {
+test('an identity disabled for 0 minutes stays disabled permanently', async () => {
   const shown = await disable(0)
   expect(shown).toMatchObject({ disabled: true })
   expect(shown).not.toHaveProperty('disabledUntil')
@@ -63,7 +63,7 @@ test('an identity disabled for 0 minutes is so for good', async () => {
   expect(await logIn()).toBe(401)
 })
 
-test('an identity disabled and enabled again logs in at once and shows no trace of it', async () => {
+test('an identity enabled again can log in at once and shows no trace of the disabling', async () => {
   await disable(0)
   expect(await logIn()).toBe(401)
   expect((await alice.call('POST', `${identity}/enable`)).status).toBe(401)

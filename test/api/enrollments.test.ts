@@ -23,7 +23,7 @@ async function newEnrollment(identityId: string, rest: object = {}): Promise<str
 }
 
 describe('Outstanding enrollment, none → create', () => {
-  test('gives a token, a JWT of this controller, and shows on the identity', async () => {
+  test('returns a token and a JWT of this controller, and appears at the identity', async () => {
     const identityId = await somebody()
     const expiresAt = later()
     const id = await newEnrollment(identityId, { expiresAt })
@@ -92,7 +92,7 @@ describe('Outstanding enrollment, none → create', () => {
     expect(reply.body.error).toMatchObject({ code: 'COULD_NOT_VALIDATE', cause: { field } })
   })
 
-  test('takes no token from its caller', async () => {
+  test('does not let the caller choose its token', async () => {
     const identityId = await somebody()
     const id = await newEnrollment(identityId, { token: 'mine', jwt: 'mine', edgeRouterId: 'x' })
     const detail = await shown(root, `${enrollments}/${id}`)
@@ -100,7 +100,7 @@ describe('Outstanding enrollment, none → create', () => {
     expect(detail).not.toHaveProperty('edgeRouterId')
   })
 
-  test('asked for again with the same request id is the first one', async () => {
+  test('is returned again for the same request id', async () => {
     const identityId = await somebody()
     const headers = { 'net-request-id': formatUuid(newUuidv7(controller.clock.nowMs())) }
     const body = { identityId, method: 'ott', expiresAt: later() }
@@ -139,7 +139,7 @@ describe('Outstanding enrollment, outstanding or expired → refresh', () => {
     expect(reply.status).toBe(200)
   })
 
-  test('of a router gives the router its new token', async () => {
+  test('also updates the token shown at the router', async () => {
     const router = await made(root, `${management}/edge-routers`, { name: 'refreshed' })
     const [enrollment] = controller.machine.findAll('enrollment', 'edgeRouterId', router)
     const expiresAt = later(9 * hour)
@@ -162,14 +162,14 @@ describe('Outstanding enrollment, outstanding or expired → refresh', () => {
     expect(reply.body.error?.cause).toMatchObject({ field: 'expiresAt' })
   })
 
-  test('of one that does not exist is not found', async () => {
+  test('answers 404 for an unknown enrollment', async () => {
     const url = `${enrollments}/nowhere/refresh`
     expect((await root.call('POST', url, { expiresAt: later() })).status).toBe(404)
   })
 })
 
 describe('Outstanding enrollment, outstanding → delete', () => {
-  test('the entry of the identity disappears', async () => {
+  test('removes it from the identity', async () => {
     const identityId = await somebody()
     const id = await newEnrollment(identityId)
     expect((await root.call('DELETE', `${enrollments}/${id}`)).status).toBe(200)
@@ -180,7 +180,7 @@ describe('Outstanding enrollment, outstanding → delete', () => {
     })
   })
 
-  test('it goes with its identity', async () => {
+  test('happens with the deletion of the identity', async () => {
     const identityId = await somebody()
     const id = await newEnrollment(identityId)
     await root.call('DELETE', `${management}/identities/${identityId}`)
@@ -189,11 +189,11 @@ describe('Outstanding enrollment, outstanding → delete', () => {
   })
 })
 
-describe('an identity that is made with an enrollment', () => {
+describe('an identity created with an enrollment', () => {
   const enrollmentOf = async (id: string): Promise<unknown> =>
     (await shown(root, `${management}/identities/${id}`))['enrollment']
 
-  test('is one entry with it, and its token is good for as long as it is configured', async () => {
+  test('is created in one entry, and its token is valid for the configured time', async () => {
     const before = controller.cluster.proposals.length
     const id = await somebody({ enrollment: { ott: true } })
     expect(controller.cluster.proposals.length).toBe(before + 1)
@@ -202,7 +202,7 @@ describe('an identity that is made with an enrollment', () => {
     })
   })
 
-  test('gets the first of those asked for: ott, then ottca, then updb', async () => {
+  test('gets the first of the requested methods: ott, then ottca, then updb', async () => {
     const first = await somebody({ enrollment: { ott: true, ottca: 'x', updb: 'username' } })
     expect(Object.keys((await enrollmentOf(first)) as object)).toEqual(['ott'])
     const last = await somebody({ enrollment: { ott: false, ottca: '', updb: 'username' } })
@@ -211,7 +211,7 @@ describe('an identity that is made with an enrollment', () => {
     expect(record).toMatchObject({ username: 'username' })
   })
 
-  test('is not made where its enrollment is refused', async () => {
+  test('is not created if its enrollment is refused', async () => {
     const body = { name: 'neither', type: 'Device', isAdmin: false }
     const reply = await root.call('POST', `${management}/identities`, {
       ...body,
@@ -232,7 +232,7 @@ describe('Authenticator exists → re-enroll with expiresAt', () => {
     return { identityId, username, id: await made(root, authenticators, body) }
   }
 
-  test('authenticator deleted; enrollment created: updb gives updb, of the same user name', async () => {
+  test('authenticator deleted; enrollment created: updb gives updb with the same user name', async () => {
     const { identityId, id, username } = await withPassword()
     const expiresAt = later()
     const reply = await root.call('POST', `${authenticators}/${id}/re-enroll`, { expiresAt })
@@ -250,7 +250,7 @@ describe('Authenticator exists → re-enroll with expiresAt', () => {
     expect((await root.get(`${authenticators}/${id}`)).status).toBe(404)
   })
 
-  test('is refused while such an enrollment is outstanding, or for a time that has passed, and leaves it', async () => {
+  test('is refused while such an enrollment is outstanding or for a past time, and keeps the authenticator', async () => {
     const { identityId, id } = await withPassword()
     const url = `${authenticators}/${id}/re-enroll`
     const past = await root.call('POST', url, { expiresAt: '2020-01-01T00:00:00Z' })
@@ -262,7 +262,7 @@ describe('Authenticator exists → re-enroll with expiresAt', () => {
     expect((await root.get(`${authenticators}/${id}`)).status).toBe(200)
   })
 
-  test('of one that does not exist is not found', async () => {
+  test('answers 404 for an unknown authenticator', async () => {
     const url = `${authenticators}/nowhere/re-enroll`
     expect((await root.call('POST', url, { expiresAt: later() })).status).toBe(404)
     expect((await root.call('POST', url, {})).status).toBe(400)

@@ -26,7 +26,7 @@ const certificate = async (): Promise<string> =>
 const jwksEndpoint = 'https://issuer.test/keys'
 
 describe('an external JWT signer', () => {
-  test('with a certificate shows what stands in it, and is known by its fingerprint without a kid', async () => {
+  test('with a certificate shows the certificate’s fields, and has its fingerprint as kid by default', async () => {
     const certPem = await certificate()
     const { sha1, notBeforeMs, notAfterMs } = parseCertificate(certPem)
     const id = idOf(await create({ certPem }))
@@ -42,7 +42,7 @@ describe('an external JWT signer', () => {
     expect(await shown(other)).toMatchObject({ kid: 'mine' })
   })
 
-  test('has the defaults of the API family', async () => {
+  test('has OpenZiti’s defaults', async () => {
     const id = idOf(await create({ jwksEndpoint }))
     expect(await shown(id)).toMatchObject({
       claimsProperty: '/sub',
@@ -62,7 +62,7 @@ describe('an external JWT signer', () => {
     })
   })
 
-  test('has no certificate with a key that no token is verified by', async () => {
+  test('cannot have a certificate whose key cannot verify tokens', async () => {
     const { certificate: weak } = makeAuthority('bits 1024', { keys: newRsaKey(1024) })
     const reply = await create({ certPem: weak.pem })
     expect(reply.status).toBe(400)
@@ -91,7 +91,7 @@ describe('an external JWT signer', () => {
     })
   })
 
-  test('patched with another certificate has its fields, and keeps a kid that was chosen', async () => {
+  test('takes the fields of a new certificate when it is patched, and keeps an explicit kid', async () => {
     const id = idOf(await create({ certPem: await certificate(), kid: 'chosen' }))
     const next = await certificate()
     expect((await root.call('PATCH', `${signers}/${id}`, { certPem: next })).status).toBe(200)
@@ -105,7 +105,7 @@ describe('an external JWT signer', () => {
     expect(missing.status).toBe(404)
   })
 
-  test('replaced has nothing left of what it was', async () => {
+  test('loses all previous values when it is replaced', async () => {
     const id = idOf(await create({ certPem: await certificate(), scopes: ['a'], clientId: 'c' }))
     const reply = await root.call('PUT', `${signers}/${id}`, body({ jwksEndpoint }))
     expect(reply.status, reply.text).toBe(200)
@@ -148,14 +148,14 @@ describe('an external JWT signer', () => {
     expect(reply.body.error?.cause?.['field']).toBe(field)
   })
 
-  test('is refused for a jwksEndpoint that could not be asked with the code of the family', async () => {
+  test('is refused for an unusable jwksEndpoint with OpenZiti’s error code', async () => {
     for (const address of ['file:///etc/passwd', 'http://169.254.169.254/latest/meta-data/']) {
       const reply = await create({ jwksEndpoint: address })
       expect(reply.body.error?.code, address).toBe('INVALID_FIELD')
     }
   })
 
-  test('shares issuer, kid and fingerprint with no other, at create and at patch', async () => {
+  test('has a unique issuer, kid and fingerprint, at create and at patch', async () => {
     const certPem = await certificate()
     const first = body({ certPem, kid: `kid ${serial}` })
     idOf(await root.call('POST', signers, first))
@@ -169,7 +169,7 @@ describe('an external JWT signer', () => {
     expect(reply.status).toBe(400)
   })
 
-  test('enrolls to nothing that the auth policy would not take', async () => {
+  test('cannot enroll a credential that its auth policy refuses', async () => {
     const primary = {
       cert: { allowed: false, allowExpiredCerts: false },
       extJwt: { allowed: false, allowedSigners: [] },
@@ -196,7 +196,7 @@ describe('an external JWT signer', () => {
 })
 
 describe('the client list of external JWT signers', () => {
-  test('shows whoever asks those that are enabled, and of them what a client needs', async () => {
+  test('shows any caller the enabled signers, with the fields that a client needs', async () => {
     const anybody = new CallerOf(controller)
     const more = {
       jwksEndpoint,
@@ -233,7 +233,7 @@ describe('the client list of external JWT signers', () => {
     expect(await names()).not.toContain('shown')
   })
 
-  test('can not be asked for what it does not show', async () => {
+  test('cannot be filtered by fields that it does not show', async () => {
     const anybody = new CallerOf(controller)
     for (const field of ['issuer', 'claimsProperty', 'certPem', 'enrollAuthPolicyId']) {
       const filter = encodeURIComponent(`${field} contains "a"`)

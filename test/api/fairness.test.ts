@@ -6,7 +6,7 @@ import { controllerForFile } from './support/for-file.ts'
 
 const { controller } = await controllerForFile({ waitingRequestsMax: 16 })
 
-test('a caller whose writes do not end leaves room for others, and is told when to come again', async () => {
+test('a caller with endless writes leaves room for others, and gets Retry-After', async () => {
   const { cluster } = controller
   const propose = cluster.propose.bind(cluster)
   const release: (() => void)[] = []
@@ -49,7 +49,7 @@ test('a caller whose writes do not end leaves room for others, and is told when 
   cluster.propose = propose
 })
 
-test('every refusal that passes says when to ask again, and no other does', () => {
+test('every temporary refusal has Retry-After, and no other refusal has it', () => {
   for (const code of Object.keys(problems) as ProblemCode[]) {
     const { http, retry } = problems[code]
     const passes = retry !== 'never' && (http === 429 || http === 503)

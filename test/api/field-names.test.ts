@@ -14,7 +14,7 @@ async function shown(collection: string, reply: Reply): Promise<Record<string, u
   return dataOf(await root.get(`${management}/${collection}/${idOf(reply)}`))
 }
 
-test('a field whose exact name is absent is taken from another spelling, and is not named as ignored', async () => {
+test('a field is accepted in another spelling if its exact name is absent, and is not reported as ignored', async () => {
   const reply = await root.call('POST', `${management}/service-policies`, {
     NAME: 'dialers',
     Type: 'Dial',
@@ -29,7 +29,7 @@ test('a field whose exact name is absent is taken from another spelling, and is 
   })
 })
 
-test('spellings are matched at every depth that a schema names, in lists too', async () => {
+test('spellings are matched at every depth of the schema, also in lists', async () => {
   const reply = await root.call('POST', `${management}/posture-checks`, {
     name: 'linux',
     typeId: 'OS',
@@ -66,7 +66,7 @@ test('spellings are matched at every depth that a schema names, in lists too', a
   })
 })
 
-test('a patch takes other spellings too', async () => {
+test('a patch accepts other spellings too', async () => {
   const created = await root.call('POST', `${management}/services`, {
     name: 'before',
     encryptionRequired,
@@ -76,7 +76,7 @@ test('a patch takes other spellings too', async () => {
   expect(dataOf(await root.get(path))['name']).toBe('after')
 })
 
-test('two spellings of one field are refused, whichever comes first and however deep', async () => {
+test('two spellings of one field are refused in any order and at any depth', async () => {
   const bodies: [unknown, string][] = [
     [{ name: 'one', Name: 'other' }, 'name'],
     [{ Name: 'one', name: 'other' }, 'name'],
@@ -100,7 +100,7 @@ test('two spellings of one field are refused, whichever comes first and however 
   expect(nested.body.error?.cause?.['field']).toBe('operatingSystems.0.type')
 })
 
-test('the keys of maps that are free in form stay as they are', async () => {
+test('the keys of free-form maps are not changed', async () => {
   const tags = { Name: 'a', name: 'b', NAME: 'c' }
   const service = await root.call('POST', `${management}/services`, {
     name: 'tagged',
@@ -128,7 +128,7 @@ test('the keys of maps that are free in form stay as they are', async () => {
   expect((await shown('configs', config))['data']).toEqual({ Name: 'a', name: 'b' })
 })
 
-test('operations written by hand match names in the same way', async () => {
+test('hand-written operations match names in the same way', async () => {
   const reply = await new CallerOf(controller).call(
     'POST',
     `${client}/authenticate?method=password`,
@@ -137,7 +137,7 @@ test('operations written by hand match names in the same way', async () => {
   expect(reply.status, reply.text).toBe(200)
 })
 
-test('a name that no field has in any spelling is ignored and named', async () => {
+test('an unknown name is ignored and reported', async () => {
   const reply = await root.call('POST', `${management}/services`, {
     name: 'odd',
     encryptionRequired,

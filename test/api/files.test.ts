@@ -39,7 +39,7 @@ const get = (url: string, headers: Headers = {}): Promise<LightMyRequestResponse
 
 describe('The files of a mount', () => {
   test.each(['/console', '/console/', '/console/?a=b', '/console/services/a%2Eb', '/zac/'])(
-    '%s is the index, which is never stored',
+    '%s serves the index, which is never cached',
     async (url) => {
       const answer = await get(url)
       expect([answer.statusCode, answer.headers['content-type']]).toEqual([
@@ -51,7 +51,7 @@ describe('The files of a mount', () => {
     },
   )
 
-  test('one with a hash in its name is kept for a year, another one is asked about', async () => {
+  test('caches a file with a hash in its name for a year, and revalidates others', async () => {
     const hashed = await get('/console/assets/main-B3xk9_2a.js')
     expect(hashed.headers['cache-control']).toBe('public, max-age=31536000, immutable')
     const icon = await get('/console/icon.svg')
@@ -59,7 +59,7 @@ describe('The files of a mount', () => {
     expect(icon.headers['content-type']).toBe('image/svg+xml')
   })
 
-  test('a form that the browser takes is sent compressed, with a tag of its own', async () => {
+  test('sends an accepted encoding compressed, with a separate ETag', async () => {
     const url = '/console/assets/main-B3xk9_2a.js'
     const plain = await get(url)
     const packed = await get(url, { 'accept-encoding': 'br;q=0, gzip' })
@@ -70,7 +70,7 @@ describe('The files of a mount', () => {
     expect(packed.headers['etag']).not.toBe(plain.headers['etag'])
   })
 
-  test('one that the browser has already is not sent again', async () => {
+  test('answers 304 for a file that the browser already has', async () => {
     const { headers } = await get('/console/icon.svg')
     const again = await get('/console/icon.svg', {
       'if-none-match': `W/${String(headers['etag'])}`,
@@ -97,18 +97,18 @@ describe('The files of a mount', () => {
     expect((await get(url)).statusCode).toBe(404)
   })
 
-  test('nothing but a read is taken', async () => {
+  test('accepts reads only', async () => {
     const answer = await app.inject({ method: 'POST', url: '/console/', payload: '{}' })
     expect(answer.statusCode).toBe(405)
   })
 
-  test('a clone without a built console says what to run', async () => {
+  test('explains how to build the console if it is not built', async () => {
     const answer = await get('/unbuilt/')
     expect([answer.statusCode, answer.body]).toEqual([404, expect.stringContaining('make console')])
   })
 })
 
-test('what a folder may hold is bounded', () => {
+test('limits the content of a folder', () => {
   expect(() => FileSet.load(join(folder, 'nowhere'))).toThrow('ENOENT')
   expect(FileSet.load(folder).fileCount).toBe(3)
 })
@@ -122,7 +122,7 @@ test.each([
   expect([...acceptedCodings(header)]).toEqual(names)
 })
 
-test('the OpenAPI document is sent compressed to those that take it', async () => {
+test('sends the OpenAPI document compressed to clients that accept it', async () => {
   const url = '/edge/management/v1/openapi.json'
   const plain = await get(url)
   const packed = await get(url, { 'accept-encoding': 'gzip' })
@@ -132,7 +132,7 @@ test('the OpenAPI document is sent compressed to those that take it', async () =
   expect(packed.rawPayload.length * 10).toBeLessThan(plain.body.length)
 })
 
-test('a file of an unknown type is a download', () => {
+test('sends a file of an unknown type as a download', () => {
   expect(mediaTypeOf('a.HTML')).toBe('text/html; charset=utf-8')
   expect(mediaTypeOf('program.exe')).toBe('application/octet-stream')
 })

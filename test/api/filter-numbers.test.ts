@@ -13,7 +13,7 @@ async function namesOf(filter: string): Promise<string[]> {
   return (reply.body.data as { name: string }[]).map(({ name }) => name).sort()
 }
 
-test('the type of a policy is found by its name and by its number', async () => {
+test('a policy type is found by its name and by its number', async () => {
   for (const type of ['Dial', 'Bind']) {
     const body = { name: `to ${type}`, type, semantic: 'AnyOf' }
     await made(root, `${management}/service-policies`, body)
@@ -24,12 +24,12 @@ test('the type of a policy is found by its name and by its number', async () => 
   expect(await namesOf('type in [1, 2]')).toEqual(['to Bind', 'to Dial'])
 })
 
-test('a number that names no type is refused as any number is', async () => {
+test('an unknown number is refused', async () => {
   const reply = await root.get(`${management}/service-policies?filter=type%3D3`)
   expect([reply.status, reply.body.error?.code]).toEqual([400, 'INVALID_FILTER'])
 })
 
-test('the pages of an empty list say so', async () => {
+test('an empty list reports its paging', async () => {
   const reply = await root.get(`${management}/configs?limit=5&offset=3`)
   expect(reply.body.data).toEqual([])
   expect(reply.body.meta?.pagination).toEqual({ limit: 5, offset: 3, totalCount: 0 })

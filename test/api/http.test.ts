@@ -51,17 +51,17 @@ function sendChunks(count: number, headers: Record<string, string>): Promise<See
   })
 }
 
-test('a chunked body over the limit is answered with 413 in the envelope, and the connection ends', async () => {
+test('a chunked body over the limit is answered with 413 in the envelope, and the connection is closed', async () => {
   const seen = await sendChunks(64, { 'net-session': token })
   expect(seen).toEqual({ status: 413, connection: 'close', code: 'REQUEST_ENTITY_TOO_LARGE' })
 })
 
-test('a chunked body of nobody is not read to its end', async () => {
+test('a chunked body of an unauthenticated caller is not read to its end', async () => {
   const seen = await sendChunks(64, {})
   expect(seen).toEqual({ status: 401, connection: 'close', code: 'UNAUTHORIZED' })
 })
 
-test('what is no HTTP is answered with 400 in the envelope and ends', async () => {
+test('a malformed request is answered with 400 in the envelope and closes the connection', async () => {
   const socket = connect(port, '127.0.0.1')
   socket.write('HELLO\r\n\r\n')
   let text = ''
@@ -81,7 +81,7 @@ test('headers beyond the limit are answered with 431', async () => {
   expect(text).toMatch(/^HTTP\/1\.1 431 /)
 })
 
-test('a request that takes too long is answered with TIMEOUT, or OUTCOME_UNKNOWN once its write was handed over', async () => {
+test('a slow request is answered with TIMEOUT, or OUTCOME_UNKNOWN once its write was proposed', async () => {
   const root = new CallerOf(controller)
   root.token = token
   const never = new Promise<never>(() => undefined)
@@ -101,7 +101,7 @@ test('a request that takes too long is answered with TIMEOUT, or OUTCOME_UNKNOWN
   }
 })
 
-test('a listener serves the APIs it was given and no other', async () => {
+test('a listener serves only its configured APIs', async () => {
   const api = createApi(controller.parts)
   const app = api.listener({ apis: ['client', 'host'], https: null })
   try {
@@ -114,7 +114,7 @@ test('a listener serves the APIs it was given and no other', async () => {
   }
 })
 
-test('a route without a permission does not start', async () => {
+test('the API does not start with a route without a permission', async () => {
   const app = createApi(controller.parts).listener({ apis: ['client'], https: null })
   try {
     expect(() => app.get('/open', () => 'open')).toThrow(/declares no permission/)

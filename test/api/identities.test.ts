@@ -35,7 +35,7 @@ async function detail(url: string): Promise<Detail> {
 }
 
 describe('an identity', () => {
-  test('is created with what the family gives it, and keeps the type that it is given', async () => {
+  test('is created with OpenZiti’s defaults, and keeps its type', async () => {
     for (const type of ['User', 'Device', 'Service', 'Default']) {
       const id = await newIdentity({ type, externalId: '', authPolicyId: '' })
       expect(await detail(`${identities}/${id}`)).toMatchObject({
@@ -63,7 +63,7 @@ describe('an identity', () => {
     }
   })
 
-  test('is replaced whole and patched in part; what it is can not be set, nor what it has done', async () => {
+  test('can be replaced and patched; its kind and its status cannot be set', async () => {
     const serviceId = await created(`${management}/services`, {
       name: 'host',
       encryptionRequired: true,
@@ -120,7 +120,7 @@ describe('an identity', () => {
     })
   })
 
-  test('keeps nested data of its applications, which a patch replaces whole', async () => {
+  test('keeps nested application data, which a patch replaces completely', async () => {
     const appData = { site: 'a', limits: { rate: 3, days: ['mon', 'tue'] } }
     const url = `${identities}/${await newIdentity({ appData })}`
     expect(await detail(url)).toMatchObject({ appData })
@@ -160,13 +160,13 @@ describe('an identity', () => {
     expect(controller.machine.count('identity')).toBe(before)
   })
 
-  test('without an enrollment to speak of is created', async () => {
+  test('can be created with an empty enrollment', async () => {
     await newIdentity({ enrollment: {} })
     await newIdentity({ enrollment: null })
     await newIdentity({ enrollment: { ott: false, updb: null } })
   })
 
-  test('names what exists, and is the only one of its name and external id', async () => {
+  test('references existing records only, and has a unique name and external id', async () => {
     for (const fields of [{ authPolicyId: 'nope' }, { serviceHostingCosts: { nope: 1 } }]) {
       const reply = await root.call('POST', identities, {
         name: 'dangling',
@@ -192,7 +192,7 @@ describe('an identity', () => {
     )
   })
 
-  test('is listed by its attributes, and gone when it is deleted', async () => {
+  test('is listed by its role attributes, and disappears when it is deleted', async () => {
     const id = await newIdentity({ roleAttributes: ['listed'] })
     const listed = await root.get(`${identities}?roleFilter=%23listed`)
     expect((listed.body.data as Detail[]).map((row) => row['id'])).toEqual([id])
@@ -203,7 +203,7 @@ describe('an identity', () => {
 })
 
 describe('administrators', () => {
-  test('can not be lost: the default one is not deleted, the last one not demoted or disabled', async () => {
+  test('cannot all be lost: the default one cannot be deleted, the last one not demoted or disabled', async () => {
     const url = `${identities}/admin-id`
     const gone = await root.call('DELETE', url)
     expect(gone.status).toBe(400)
@@ -220,7 +220,7 @@ describe('administrators', () => {
     expect(await detail(url)).toMatchObject({ isAdmin: true, disabled: false })
   })
 
-  test('alone may write: others are refused, whatever they ask, before their body is looked at', async () => {
+  test('are the only ones who may write: others are refused before their body is read', async () => {
     const url = `${identities}/alice-id`
     const asked: [string, string, unknown][] = [
       ['POST', identities, { name: 'x', type: 'User', isAdmin: true }],
@@ -253,7 +253,7 @@ describe('administrators', () => {
     expect(controller.cluster.proposals.length).toBe(proposals)
   })
 
-  test('are not made by the finer permissions', async () => {
+  test('cannot be created by callers with finer permissions', async () => {
     const id = await newIdentity({ permissions: ['identity', 'service.read'] })
     const holder = new CallerOf(controller)
     holder.token = controller.openSession(id)
@@ -263,7 +263,7 @@ describe('administrators', () => {
 })
 
 describe('disabling', () => {
-  test('ends sessions at once and lets none open until it ends', async () => {
+  test('ends sessions at once and refuses log-ins until it ends', async () => {
     const id = await newIdentity()
     const held = new CallerOf(controller)
     held.token = controller.openSession(id)
@@ -285,7 +285,7 @@ describe('disabling', () => {
     expect((await held.get(`${client}/current-identity`)).status).toBe(200)
   })
 
-  test('on another controller counts for a request that waits for what happened since', async () => {
+  test('on another controller applies to a request that waits for later changes', async () => {
     const id = await newIdentity()
     const held = new CallerOf(controller)
     held.token = controller.openSession(id)
@@ -297,7 +297,7 @@ describe('disabling', () => {
     expect((await held.get(`${url}?consistency=linearizable`)).status).toBe(401)
   })
 
-  test('without end, for no or a negative time; not without saying how long', async () => {
+  test('lasts until it is lifted if the time is zero or negative; the time is required', async () => {
     const id = await newIdentity()
     for (const durationMinutes of [0, -1]) {
       await root.call('POST', `${identities}/${id}/disable`, { durationMinutes })
@@ -317,7 +317,7 @@ describe('disabling', () => {
 })
 
 describe('configs given to an identity', () => {
-  test('are associated, listed and taken away', async () => {
+  test('are assigned, listed and removed', async () => {
     const id = await newIdentity()
     const url = `${identities}/${id}/service-configs`
     const serviceId = await created(`${management}/services`, {
@@ -355,7 +355,7 @@ describe('configs given to an identity', () => {
     expect((await root.call('DELETE', `${management}/configs/${configId}`)).status).toBe(200)
   })
 
-  test('are refused where something does not exist or there are too many', async () => {
+  test('are refused for missing records and for too many configs', async () => {
     const id = await newIdentity()
     const url = `${identities}/${id}/service-configs`
     expect((await root.get(`${identities}/nope/service-configs`)).status).toBe(404)

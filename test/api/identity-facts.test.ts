@@ -7,7 +7,7 @@ const { controller, root } = await controllerForFile()
 
 const of = (id: string): string => `${management}/identities/${id}`
 
-describe('of an identity that has reported nothing', () => {
+describe('for an identity without reports', () => {
   test('the posture data has every part, empty', async () => {
     const reply = await root.get(`${of('alice-id')}/posture-data`)
     expect(reply.status, reply.text).toBe(200)
@@ -21,13 +21,13 @@ describe('of an identity that has reported nothing', () => {
     expect((await root.get(`${of('nobody')}/posture-data`)).status).toBe(404)
   })
 
-  test('no service request has failed', async () => {
+  test('the list of failed service requests is empty', async () => {
     const reply = await root.get(`${of('alice-id')}/failed-service-requests`)
     expect(reply.body).toMatchObject({ data: [], meta: { pagination: { totalCount: 0 } } })
     expect((await root.get(`${of('nobody')}/failed-service-requests`)).status).toBe(404)
   })
 
-  test('a second factor that it does not have is removed', async () => {
+  test('removing a missing second factor succeeds', async () => {
     expect((await root.call('DELETE', `${of('alice-id')}/mfa`)).status).toBe(200)
     expect((await root.call('DELETE', `${of('nobody')}/mfa`)).status).toBe(404)
   })
@@ -37,7 +37,7 @@ describe('tracing an identity', () => {
   const trace = (body: object, id = 'alice-id'): Promise<Reply> =>
     root.call('PUT', `${of(id)}/trace`, body)
 
-  test('lasts for the time given, under the id given or another one', async () => {
+  test('lasts for the given time, under the given id or a new one', async () => {
     const named = await trace({
       enabled: true,
       duration: '1h30m',
@@ -51,7 +51,7 @@ describe('tracing an identity', () => {
     expect((unnamed.body.data as { traceId: string }).traceId).toMatch(/^.{12}$/)
   })
 
-  test('ends when it is told to, under the id that it had', async () => {
+  test('can be stopped, and keeps its id', async () => {
     await trace({ enabled: true, duration: '1m', traceId: 'mine' })
     expect((await trace({ enabled: false })).body.data).toMatchObject({
       enabled: false,
@@ -63,7 +63,7 @@ describe('tracing an identity', () => {
     expect((await trace({ enabled: false })).body.data).toMatchObject({ traceId: '' })
   })
 
-  test('is of the channels that are named, or of both', async () => {
+  test('covers the named channels, by default both', async () => {
     const channelsOf = async (channels?: readonly string[]): Promise<number | undefined> => {
       await trace({
         enabled: true,
@@ -90,7 +90,7 @@ describe('tracing an identity', () => {
     },
   )
 
-  test('needs an identity that is there', async () => {
+  test('requires an existing identity', async () => {
     expect((await trace({ enabled: true, duration: '1m' }, 'nobody')).status).toBe(404)
   })
 })

@@ -40,7 +40,7 @@ async function told(appRegex: string, ...names: readonly string[]): Promise<Told
 }
 
 describe('an inspection', () => {
-  test('tells the values asked for, in that order and each once', async () => {
+  test('returns the requested values in order, each once', async () => {
     const names = ['runtime', 'cluster-status', 'config', 'metrics', 'runtime']
     const { errors, success, values } = await told('.*', ...names)
     expect([errors, success]).toEqual([[], true])
@@ -57,7 +57,7 @@ describe('an inspection', () => {
     expect(metrics).toMatch(/^flotilla_alarms\{/m)
   })
 
-  test('tells the members and the index of the state by the names of the API family', async () => {
+  test('shows the members and the index of the state under OpenZiti’s names', async () => {
     const { values } = await told('.*', 'connected-peers', 'data-model-index')
     const [peers, index] = values.map(({ value }) => value)
     const known = controller.cluster.members()
@@ -89,12 +89,12 @@ describe('an inspection', () => {
     ['ctrl2', 0],
     ['^trl', 0],
     ['CTRL1', 0],
-  ])('by %j tells %i values', async (regex, count) => {
+  ])('by %j returns %i values', async (regex, count) => {
     const { errors, success, values } = await told(regex, 'runtime')
     expect([errors, success, values.length]).toEqual([[], true, count])
   })
 
-  test('says which names it does not know, beside what it does', async () => {
+  test('reports unknown names beside the known values', async () => {
     const { errors, success, values } = await told('ctrl1', 'constructor', 'runtime', 'stackdump')
     expect(success).toBe(false)
     expect(errors).toEqual([
@@ -119,7 +119,7 @@ describe('an inspection', () => {
     expect(reply.body.error?.cause).toMatchObject({ field })
   })
 
-  test('ends an expression that does not end, while others are served; a second one waits its turn', async () => {
+  test('stops an endless expression while other requests are served; a second inspection waits', async () => {
     const endless = `${'(.*)*'.repeat(40)}!`
     const [first, second, other] = await Promise.all([
       ask(endless, ['runtime']),
@@ -141,8 +141,8 @@ describe('an inspection', () => {
   })
 })
 
-describe('who may inspect', () => {
-  test('administrators and who was given ops.read; to read everything is not enough', async () => {
+describe('the permission to inspect', () => {
+  test('belongs to administrators and holders of ops.read; permission to read everything is not enough', async () => {
     for (const [permission, status] of [
       ['ops.read', 200],
       ['ops', 200],

@@ -32,7 +32,7 @@ const request = {
 }
 
 describe('POST /cluster/invite', () => {
-  test('gives an administrator a ticket, for a voter and an hour when not said', async () => {
+  test('returns a ticket to an administrator, by default for a voter and one hour', async () => {
     await anonymous.logIn(admin)
     const reply = await anonymous.call('POST', invite, {})
     expect(reply.status).toBe(200)
@@ -48,7 +48,7 @@ describe('POST /cluster/invite', () => {
     ])
   })
 
-  test('is for administrators alone', async () => {
+  test('admits administrators only', async () => {
     expect((await anonymous.call('POST', invite, {})).status).toBe(401)
     await anonymous.logIn(user)
     expect((await anonymous.call('POST', invite, {})).status).toBe(401)
@@ -72,7 +72,7 @@ describe('the tickets', () => {
     expect((await anonymous.call('POST', revoke, {})).status).toBe(400)
   })
 
-  test('are for administrators alone', async () => {
+  test('are accessible to administrators only', async () => {
     for (const isLoggedIn of [false, true]) {
       if (isLoggedIn) await anonymous.logIn(user)
       expect((await anonymous.get(`${fabric}/cluster/list-tickets`)).status).toBe(401)
@@ -83,7 +83,7 @@ describe('the tickets', () => {
 })
 
 describe('POST /cluster/join', () => {
-  test('needs no session, and passes bytes as base64url', async () => {
+  test('needs no session, and accepts bytes as base64url', async () => {
     const reply = await anonymous.call('POST', join, request)
     expect(reply.status).toBe(200)
     expect(reply.body.data).toEqual({
@@ -109,7 +109,7 @@ describe('POST /cluster/join', () => {
     ['too many hosts', { hosts: Array(33).fill('h') }],
     ['a feature level that is none', { featureLevel: 'new' }],
   ])(
-    'with %s is refused before anything is looked at, and shows no ticket',
+    'with %s is refused before the ticket is read, and does not echo it',
     async (_what, change) => {
       const reply = await anonymous.call('POST', join, { ...request, ...change })
       expect([reply.status, reply.body.error?.code]).toEqual([400, 'COULD_NOT_VALIDATE'])
@@ -118,13 +118,13 @@ describe('POST /cluster/join', () => {
     },
   )
 
-  test('takes at most 64 KiB', async () => {
+  test('accepts at most 64 KiB', async () => {
     const large = { ...request, certificateRequestPem: 'x'.repeat(70_000) }
     expect((await anonymous.call('POST', join, large)).status).toBe(413)
     expect(controller.admission.requests).toEqual([])
   })
 
-  test('says why a ticket is refused', async () => {
+  test('gives the reason when a ticket is refused', async () => {
     controller.admission.refusal = new Problem('TICKET_REFUSED', { detail: 'it has expired' })
     const reply = await anonymous.call('POST', join, request)
     expect([reply.status, reply.body.error?.code]).toEqual([403, 'TICKET_REFUSED'])
@@ -132,7 +132,7 @@ describe('POST /cluster/join', () => {
     expect(reply.text).not.toContain('verySecret')
   })
 
-  test('slows down who guesses at tickets, by its address', async () => {
+  test('slows down repeated guesses by source address', async () => {
     controller.admission.refusal = new Problem('TICKET_REFUSED')
     for (let at = 0; at < 3; at += 1) await anonymous.call('POST', join, request)
     const paused = await anonymous.call('POST', join, request)
@@ -147,7 +147,7 @@ describe('POST /cluster/join', () => {
     expect((await anonymous.call('POST', join, request)).status).toBe(200)
   })
 
-  test('passes other refusals on, and they count for nothing', async () => {
+  test('passes other refusals on without counting them as guesses', async () => {
     controller.admission.refusal = new Problem('MEMBERSHIP_REFUSED', { detail: 'ctrl4 is taken' })
     for (let at = 0; at < 5; at += 1) {
       const reply = await anonymous.call('POST', join, request)

@@ -13,7 +13,7 @@ describe('a schema', () => {
     { $id: 'http://x/same', type: 'object', properties: { a: { format: 'idn-hostname' } } },
     { type: 'object', if: { required: ['a'] }, then: { required: ['b'] } },
     { type: 'object', properties: { a: { pattern: '\\-[a-z]\\_' } } },
-  ] as JsonObject[])('that is usable is taken: %j', (schema) => {
+  ] as JsonObject[])('that is usable is accepted: %j', (schema) => {
     expect(schemaFault(schema)).toBeNull()
   })
 
@@ -30,7 +30,7 @@ describe('a schema', () => {
     { $schema: 7, type: 'object' },
     { $async: true, type: 'object', required: ['a'] },
     { type: 'object', properties: { a: { $async: true, type: 'string' } } },
-  ] as JsonObject[])('that no config could be held to is a fault of schema: %j', (schema) => {
+  ] as JsonObject[])('that no config can match is a fault of schema: %j', (schema) => {
     const fault = schemaFault(schema)
     expect(fault?.field).toBe('schema')
     expect(fault?.reason).toMatch(/^schema is invalid: ./)
@@ -59,24 +59,24 @@ describe('data', () => {
     expect(dataFault(schema, data)?.field).toBe(field)
   })
 
-  test('that fits is taken, and so is anything by an empty schema', () => {
+  test('is accepted if it fits, and always by an empty schema', () => {
     expect(dataFault(schema, { a: 1, b: { c: '10.0.0.1' }, list: [true] })).toBeNull()
     expect(dataFault({}, { anything: [1] })).toBeNull()
   })
 
-  test('of a schema that leads back to itself without end is a fault, not a crash', () => {
+  test('with an endlessly recursive schema is a fault, not a crash', () => {
     const loop: JsonObject = { type: 'object', allOf: [{ $ref: '#' }] }
     expect(dataFault(loop, {})).toMatchObject({ field: 'data' })
   })
 
-  test('long values are not sent back', () => {
+  test('is not echoed if it is long', () => {
     const fault = dataFault(schema, { a: 'x'.repeat(10_000) })
     expect(String(fault?.value).length).toBeLessThanOrEqual(128)
     expect(JSON.stringify(dataFault(schema, { a: ['x'.repeat(10_000)] })).length).toBeLessThan(1000)
   })
 })
 
-describe('the config types that a cluster begins with', () => {
+describe('a config type of a new cluster', () => {
   const schemaOf = (name: string): JsonObject =>
     seededConfigTypes.find((type) => type.name === name)?.schema ?? {}
   const interceptable = {
@@ -87,7 +87,7 @@ describe('the config types that a cluster begins with', () => {
   const plainHost = { protocol: 'tcp', address: 'localhost', port: 80 }
 
   test.each(seededConfigTypes.map((type) => [type.name, type] as const))(
-    'have a schema that is usable: %s',
+    'has a usable schema: %s',
     (_name, { schema }) => {
       expect(schemaFault(schema)).toBeNull()
       expect(Object.keys(schema).length).toBeGreaterThan(2)
@@ -95,7 +95,7 @@ describe('the config types that a cluster begins with', () => {
   )
 
   test.each(['host.v1', 'intercept.v1'])(
-    'have lists in the shape that the console of the family builds its forms by: %s',
+    'has lists in the form from which OpenZiti’s console builds its forms: %s',
     (name) => {
       const { properties, definitions } = schemaOf(name) as Readonly<Record<string, JsonObject>>
       const lists = Object.values(properties ?? {}).filter((one) => 'allOf' in (one as JsonObject))
@@ -153,7 +153,7 @@ describe('the config types that a cluster begins with', () => {
         gcMode: 'changed',
       },
     ],
-  ] as [string, Json][])('%s takes %j', (name, data) => {
+  ] as [string, Json][])('accepts for %s: %j', (name, data) => {
     expect(dataFault(schemaOf(name), data)).toBeNull()
   })
 
@@ -178,7 +178,7 @@ describe('the config types that a cluster begins with', () => {
     ['proxy.v1', { port: 0, protocols: ['tcp'] }],
     ['router.link.v1', { listeners: [{}] }],
     ['router.link.v1', { dialers: [{ startupDelay: 'soon' }] }],
-  ] as [string, Json][])('%s refuses %j', (name, data) => {
+  ] as [string, Json][])('refuses for %s: %j', (name, data) => {
     expect(dataFault(schemaOf(name), data)).not.toBeNull()
   })
 })

@@ -57,7 +57,7 @@ async function refuses(address: string, token: string): Promise<void> {
 }
 
 describe('After a rotation', () => {
-  test('sessions of before go on from where they were opened', async () => {
+  test('older sessions continue from the address that opened them', async () => {
     controller.keys.rotate(inOverlap())
     expect((await root.get(services)).status).toBe(200)
     root.address = '::ffff:127.0.0.1'
@@ -72,7 +72,7 @@ describe('After a rotation', () => {
     }
   })
 
-  test('a token of the key in force is good from anywhere', async () => {
+  test('a token of the new key is valid from any address', async () => {
     controller.keys.rotate(inOverlap())
     await root.logIn(admin)
     expect(root.token?.startsWith('2.')).toBe(true)
@@ -80,13 +80,13 @@ describe('After a rotation', () => {
     expect((await root.get(services)).status).toBe(200)
   })
 
-  test('no token of the new key is handed out for one of the old', async () => {
+  test('a session opened by the old key gets no token of the new key', async () => {
     controller.keys.rotate(inOverlap())
     const reply = await root.get(current)
     expect((reply.body.data as { token: string }).token).toBe(root.token)
   })
 
-  test('a token of the old key is refused from everywhere once the overlap is over', async () => {
+  test('a token of the old key is refused from every address once the overlap ends', async () => {
     const { token } = stolen()
     controller.keys.rotate(controller.clock.nowMs() + 60_000)
     expect((await root.get(services)).status).toBe(200)
@@ -95,14 +95,14 @@ describe('After a rotation', () => {
     await refuses('10.0.0.66', token)
   })
 
-  test('after a compromise no token of before is good, not even where it was opened', async () => {
+  test('because of a compromise, no older token is valid, not even from its address', async () => {
     const { token } = stolen()
     controller.keys.rotate(null)
     await refuses('127.0.0.1', token)
     expect(controller.cluster.readRounds, 'refused here and now').toBe(1)
   })
 
-  test('sessions opened by the new key are out of reach of the old one', async () => {
+  test('the old key cannot sign for sessions opened by the new key', async () => {
     const { keys } = stolen()
     controller.keys.rotate(inOverlap())
     const later = new CallerOf(controller)
@@ -115,8 +115,8 @@ describe('After a rotation', () => {
   })
 })
 
-describe('A token of a version not known here', () => {
-  test('is good when another controller has rotated and signed it a moment ago', async () => {
+describe('A token of an unknown key version', () => {
+  test('is valid if another controller has just rotated the key and signed it', async () => {
     const elsewhere = controller.keys.rotateElsewhere(inOverlap())
     controller.cluster.arriving.push(sessionCommand('newSession', 'admin-id'))
     root.token = forge(elsewhere, 2, 'newSession')
@@ -127,14 +127,14 @@ describe('A token of a version not known here', () => {
     expect(controller.keys.refreshes, 'known by now').toBe(1)
   })
 
-  test('is refused when the cluster does not know it either', async () => {
+  test('is refused if the cluster does not know the version either', async () => {
     const { keys } = stolen()
     const [, id = '', mac = ''] = forge(keys, 1, sessionIdOf(root)).split('.')
     await refuses('127.0.0.1', `2.${id}.${mac}`)
     await refuses('127.0.0.1', `999999999.${id}.${mac}`)
   })
 
-  test('is answered with 503 while nobody can tell', async () => {
+  test('is answered with 503 while there is no leader', async () => {
     const elsewhere = controller.keys.rotateElsewhere(inOverlap())
     controller.cluster.hasLeader = false
     root.token = forge(elsewhere, 2, sessionIdOf(root))
@@ -142,7 +142,7 @@ describe('A token of a version not known here', () => {
     expect([reply.status, reply.body.error?.code]).toEqual([503, 'CLUSTER_NO_LEADER'])
   })
 
-  test('is bound to its address when it is of an old key by the time it is known', async () => {
+  test('is bound to its address if its key is already the old one', async () => {
     const { keys, token } = stolen()
     controller.keys.set([])
     controller.keys.arrive([

@@ -36,12 +36,12 @@ async function beginUpload(bytes: number): Promise<Socket> {
   return socket
 }
 
-test('large bodies one after the other are taken, whatever becomes of them', async () => {
+test('sequential large bodies are accepted, whatever their result', async () => {
   for (let n = 0; n < 10; n += 1) expect(await create(`taken-${n}`, 4000)).toBe(201)
   for (let n = 0; n < 10; n += 1) expect(await create('taken-0', 4000)).toBe(400)
 })
 
-test('while their room is taken large bodies wait and are refused, small ones are not, and a client that goes away gives it back', async () => {
+test('while their room is occupied large bodies wait or are refused, small ones are not, and a client that leaves frees its room', async () => {
   const socket = await beginUpload(5000)
   await expect.poll(() => create('waits', 4000)).toBe(429)
   expect(await create('small', 10)).toBe(201)
@@ -49,7 +49,7 @@ test('while their room is taken large bodies wait and are refused, small ones ar
   await expect.poll(() => create('taken', 4000)).toBe(201)
 })
 
-test('a body that waits is taken as soon as there is room', async () => {
+test('a waiting body is accepted as soon as there is room', async () => {
   const socket = await beginUpload(5000)
   await expect.poll(() => create('refused', 4000)).toBe(429)
   const waiting = create('waited', 4000)

@@ -9,7 +9,7 @@ const limits = {
 }
 const tooMany = { code: 'SERVER_TOO_MANY_REQUESTS' }
 
-test('bodies are taken as long as they fit, then one by one in the order in which they came', async () => {
+test('bodies are admitted while they fit, then one by one in order of arrival', async () => {
   const bodies = new LargeBodies(limits)
   const first = await bodies.take(60)
   const taken: string[] = []
@@ -33,7 +33,7 @@ test('bodies are taken as long as they fit, then one by one in the order in whic
   expect(bodies.bytes).toBe(0)
 })
 
-test('one that is larger than all the room is taken alone', async () => {
+test('a body larger than the whole room is admitted alone', async () => {
   const bodies = new LargeBodies(limits)
   const giveBack = await bodies.take(500)
   const next = bodies.take(20)
@@ -43,7 +43,7 @@ test('one that is larger than all the room is taken alone', async () => {
   last()
 })
 
-test('too many that wait are refused at once, and whoever waits too long is refused and passed over', async () => {
+test('excess waiting bodies are refused at once, and a body that waits too long is refused and skipped', async () => {
   const bodies = new LargeBodies({ ...limits, largeBodyWaitMs: 20 })
   const giveBack = await bodies.take(100)
   const waiting = Promise.allSettled([bodies.take(50), bodies.take(50), bodies.take(50)])

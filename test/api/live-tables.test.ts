@@ -34,7 +34,7 @@ const idsOf = async (path: string): Promise<string[]> => {
 }
 
 describe('links that this controller knows', () => {
-  test('are listed by filter, shown, changed and removed', async () => {
+  test('can be listed by filter, shown, changed and removed', async () => {
     const { links } = controller.live
     for (const id of ['l1', 'l2']) links.report('er1', reported(id))
     expect(await idsOf('links?filter=sourceRouter%3D%22er1%22%20sort%20by%20id%20desc')).toEqual([
@@ -69,7 +69,7 @@ describe('circuits of this controller', () => {
     })
   }
 
-  test('are listed, shown and ended', async () => {
+  test('can be listed, shown and ended', async () => {
     circuit('c1', 'session', 1000, ['er1', 'er2'])
     expect(await idsOf('circuits')).toEqual(['c1'])
     const { body } = await root.get(`${fabric}/circuits/c1`)
@@ -81,7 +81,7 @@ describe('circuits of this controller', () => {
   })
 })
 
-test('a live table has an end, and a row that is there already is replaced all the same', () => {
+test('a full live table still updates existing rows', () => {
   const removed: string[] = []
   const rows = new LiveRows<{ id: string; n: number }, { id: string; n: number }>({
     owner: 'ctrl1',

@@ -38,7 +38,7 @@ beforeEach(async () => {
 })
 
 describe('a policy that limits attempts', () => {
-  test('lets the right password in until as many wrong ones were tried in a row, and not after', async () => {
+  test('accepts the right password until the maximum number of consecutive wrong ones, and not after', async () => {
     await limitTo(3)
     await lockOut(2)
     expect((await guess(user)).status).toBe(200)
@@ -50,7 +50,7 @@ describe('a policy that limits attempts', () => {
     expect(refused.body.error?.code).toBe('INVALID_AUTH')
   })
 
-  test('shows the lock in the detail and the list of identities until it ends, and no disabled identity', async () => {
+  test('shows the lock at the identity and in the list until it ends, but does not show the identity as disabled', async () => {
     const url = `${management}/identities/alice-id`
     const shown = async () => (await root.get(url)).body.data as Record<string, unknown>
     await limitTo(3, 5)
@@ -72,7 +72,7 @@ describe('a policy that limits attempts', () => {
     expect(await shown()).not.toHaveProperty('passwordLock')
   })
 
-  test('answers a locked password, a wrong one and an unknown name in the same words', async () => {
+  test('answers a locked password, a wrong one and an unknown name identically', async () => {
     await limitTo(3)
     const first = await guess()
     await lockOut(2)
@@ -90,7 +90,7 @@ describe('a policy that limits attempts', () => {
     for (const one of shown) expect(one).toEqual(shown[0])
   })
 
-  test('locks for as many minutes as it says, and begins a new count after them', async () => {
+  test('locks for the configured minutes, and starts a new count after them', async () => {
     await limitTo(2, 5)
     await lockOut(2)
     controller.clock.advance(5 * 60_000 - 1)
@@ -117,7 +117,7 @@ describe('a policy that limits attempts', () => {
     expect((await guess(user)).status).toBe(200)
   })
 
-  test('costs one entry for an attempt, and none once the password is locked', async () => {
+  test('writes one entry per attempt, and none once the password is locked', async () => {
     await limitTo(3)
     await lockOut(3)
     expect(attemptsLogged()).toBe(3)
@@ -127,7 +127,7 @@ describe('a policy that limits attempts', () => {
     expect(locked?.['count']).toBe(3)
   })
 
-  test('tells in the audit which attempt locked the password, and of no other', async () => {
+  test('audits only the attempt that locked the password', async () => {
     await limitTo(3)
     const before = controller.machine.appliedIndex
     await lockOut(3)
@@ -143,7 +143,7 @@ describe('a policy that limits attempts', () => {
     })
   })
 
-  test('counts wrong current passwords, and forgets them when it was right', async () => {
+  test('counts wrong current passwords, and resets the count after a right one', async () => {
     await limitTo(3)
     const alice = sessionOf('alice-id')
     const own = `${client}/current-identity/authenticators/alice-updb`
@@ -162,7 +162,7 @@ describe('a policy that limits attempts', () => {
   })
 })
 
-test('a policy without a limit costs no entry for a wrong password', async () => {
+test('a policy without a limit writes no entry for a wrong password', async () => {
   await limitTo(0)
   controller.cluster.proposals = []
   await lockOut(5)
@@ -171,7 +171,7 @@ test('a policy without a limit costs no entry for a wrong password', async () =>
   expect((await guess(user)).status).toBe(200)
 })
 
-test('what was counted goes with its authenticator', async () => {
+test('the count of wrong passwords is deleted with the authenticator', async () => {
   await limitTo(5)
   const made = await root.call('POST', `${management}/identities`, {
     name: 'short-lived',

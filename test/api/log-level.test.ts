@@ -10,8 +10,8 @@ import { controllerForFile } from './support/for-file.ts'
 const { controller, root } = await controllerForFile()
 const url = `${fabric}/log-level`
 
-describe('The operation', () => {
-  test('changes the level at once and says what a restart resets it to', async () => {
+describe('The log level operation', () => {
+  test('changes the level at once and reports the level after a restart', async () => {
     const changed = { level: 'debug', configured: 'info' }
     const reply = await root.call('PUT', url, { level: 'debug' })
     expect([reply.status, reply.body.data]).toEqual([200, changed])
@@ -19,7 +19,7 @@ describe('The operation', () => {
     expect(controller.parts.logLevel.get()).toEqual(changed)
   })
 
-  test('refuses a level that is none, and everybody but an administrator', async () => {
+  test('refuses an unknown level and callers who are no administrators', async () => {
     expect((await root.call('PUT', url, { level: 'loud' })).status).toBe(400)
     expect((await root.call('PUT', url, {})).status).toBe(400)
     const alice = new CallerOf(controller)
@@ -29,7 +29,7 @@ describe('The operation', () => {
     expect(controller.parts.logLevel.get().level).toBe('debug')
   })
 
-  test('is recorded with who asked for it', async () => {
+  test('records the caller', async () => {
     await root.call('PUT', url, { level: 'warn' })
     const filter = encodeURIComponent('action = "set-log-level"')
     const reply = await root.get(`${fabric}/audit?filter=${filter}`)
@@ -40,7 +40,7 @@ describe('The operation', () => {
   })
 })
 
-test('a change is logged beside both levels, and one to the same level is none', () => {
+test('a change is logged at both levels, and keeping the level logs nothing', () => {
   const lines: string[] = []
   const log = { level: 'info', warn: (_: object, text: string) => void lines.push(text) }
   const actions = new RecordedActions()

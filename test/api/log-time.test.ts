@@ -16,7 +16,7 @@ operator.isAtSocket = true
 const resetLogTime = (by: CallerOf): Promise<Reply> =>
   by.call('POST', `${fabric}/cluster/reset-log-time`)
 
-test('log time that is not ahead stays as it is, and needs no entry', async () => {
+test('log time that is not ahead stays unchanged without an entry', async () => {
   await raiseLevel(controller)
   const before = controller.machine.appliedIndex
   const reply = await resetLogTime(operator)
@@ -25,13 +25,13 @@ test('log time that is not ahead stays as it is, and needs no entry', async () =
   expect(controller.machine.appliedIndex).toBe(before)
 })
 
-test('while the clocks of a majority are unknown it is refused', async () => {
+test('a reset is refused while the clocks of a majority are unknown', async () => {
   controller.cluster.clockMs = null
   expect((await resetLogTime(operator)).body.error?.code).toBe('PEER_UNREACHABLE')
   controller.cluster.clockMs = undefined
 })
 
-test('after a jump people enroll, and what is disabled meanwhile ends by the time it began by', async () => {
+test('after a reset enrollment works, and a temporary disabling ends at its original time', async () => {
   controller.cluster.aheadMs = JUMP_MS
   const id = await newIdentity(root, 'late')
   const disable = `${management}/identities/${id}/disable`
@@ -44,7 +44,7 @@ test('after a jump people enroll, and what is disabled meanwhile ends by the tim
   expect((await root.call('POST', `${management}/edge-routers`, { name: 'edge' })).status).toBe(201)
 })
 
-test('log time is brought back at the host of a controller alone, and the audit says so', async () => {
+test('only the host user of a controller can reset log time, and the audit log records it', async () => {
   const aheadMs = controller.machine.logTimeMs - controller.clock.nowMs()
   expect(aheadMs).toBe(JUMP_MS)
   expect((await resetLogTime(root)).body.error?.code).toBe('ADMIN_SOCKET_ONLY')

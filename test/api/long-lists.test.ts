@@ -20,9 +20,9 @@ interface Row {
   readonly id: string
 }
 
-describe('a list that is asked for whole', () => {
+describe('an unpaged list', () => {
   test.each([made, `filter=${encodeURIComponent('name contains "many"')}&limit=-1`])(
-    'holds all rows, as its pages do: %s',
+    'contains the same rows as its pages: %s',
     async (query) => {
       const whole = await root.get(`${url}?${query}`)
       expect(whole.status).toBe(200)
@@ -38,7 +38,7 @@ describe('a list that is asked for whole', () => {
     },
   )
 
-  test('that would take more than its bound is refused, and says how to ask', async () => {
+  test('is refused beyond its size limit, with advice to use paging', async () => {
     const reader = await root.call('POST', url, {
       name: 'reader',
       type: 'User',
@@ -58,7 +58,7 @@ describe('a list that is asked for whole', () => {
   })
 })
 
-test('a page of long rows is made in turns too, and is bounded', async () => {
+test('a page of long rows is also built in turns and limited', async () => {
   const configs = `${management}/configs`
   const configTypeId = await newRecord(root, `${management}/config-types`, { name: 'of long data' })
   for (let i = 0; i < 20; i += 1) {
@@ -73,7 +73,7 @@ test('a page of long rows is made in turns too, and is bounded', async () => {
   expect(reply.body.error?.cause?.['field']).toBe('limit')
 })
 
-test('one caller gets few such lists at a time, and each gives its place back when its answer has left', async () => {
+test('one caller gets few such lists at a time, and each slot is freed when its answer was sent', async () => {
   const asked = Array.from({ length: 8 }, () => root.get(`${url}?${made}`))
   const statuses = (await Promise.all(asked)).map(({ status }) => status)
   expect(statuses.filter((status) => status === 200)).toHaveLength(3)

@@ -13,7 +13,7 @@ beforeEach(() => {
 
 const at = (name: string): string => `${fabric}/cluster/${name}`
 
-test('a member is made a voter or a learner by its address or id, as clients of the API family ask', async () => {
+test('a member becomes a voter or learner by its address or id, as OpenZiti clients request it', async () => {
   const asked = [
     { address: 'tls:localhost:1481', isVoter: true },
     { address: 'ctrl2', isVoter: false },
@@ -28,7 +28,7 @@ test('a member is made a voter or a learner by its address or id, as clients of 
   ])
 })
 
-test('a controller that is no member is told that joining takes a ticket', async () => {
+test('a new controller is refused with a hint that joining requires a ticket', async () => {
   const reply = await root.call('POST', at('add-member'), { address: 'far:1', isVoter: true })
   expect(reply.status).toBe(400)
   expect(reply.body.error?.cause).toMatchObject({
@@ -38,7 +38,7 @@ test('a controller that is no member is told that joining takes a ticket', async
   expect(controller.members.changes).toEqual([])
 })
 
-test('each change hands over what was asked with its confirmation, and answers the plan', async () => {
+test('each change forwards the request with its confirmation and returns the plan', async () => {
   const confirmation = 'remove ctrl3 and tolerate 0 failures'
   const asked: [string, object][] = [
     ['remove-member', { id: 'ctrl3', confirmation }],
@@ -61,7 +61,7 @@ test('each change hands over what was asked with its confirmation, and answers t
   ])
 })
 
-test('a plan changes nothing and names what confirms it', async () => {
+test('a plan changes nothing and names its confirmation', async () => {
   const reply = await root.call('POST', at('plan'), { verb: 'remove', id: 'ctrl3', why: 'old' })
   expect(reply.status).toBe(200)
   expect(reply.body.data).toMatchObject({
@@ -72,7 +72,7 @@ test('a plan changes nothing and names what confirms it', async () => {
   expect(controller.members.changes).toEqual([])
 })
 
-test('a body that does not say what to change is refused with the field', async () => {
+test('an incomplete body is refused with the field', async () => {
   const wrong: [string, object, string][] = [
     ['plan', { verb: 'promote' }, 'id'],
     ['plan', { verb: 'replace', oldId: 'ctrl1' }, 'newId'],
@@ -89,7 +89,7 @@ test('a body that does not say what to change is refused with the field', async 
   expect(controller.members.changes).toEqual([])
 })
 
-test('a refusal reaches the caller by its code, with the sentence', async () => {
+test('a refusal reaches the caller with its code and sentence', async () => {
   const refusals: [ConstructorParameters<typeof Problem>[0], number][] = [
     ['MEMBERSHIP_BUSY', 409],
     ['TOLERANCE_REFUSED', 409],

@@ -14,7 +14,7 @@ const apiVersion = (path: string): object => ({
   v1: { path, apiBaseUrls: [`https://localhost:1280${path}`], version: 'v1' },
 })
 
-test('the version is told to anybody, at every base and alias, with the addresses clients look for', async () => {
+test('the version is public at every base and alias, with the addresses of the APIs', async () => {
   const paths = [client, management, fabric].flatMap((base) => [
     base,
     `${base}/`,
@@ -51,7 +51,7 @@ test('the version is told to anybody, at every base and alias, with the addresse
   }
 })
 
-test('OIDC is announced, and served, once every member knows it', async () => {
+test('OIDC is announced and served once every member supports it', async () => {
   const bindings = { 'edge-client': ['https://c:1'], 'edge-oidc': ['https://c:1'] }
   const { state } = controller.parts
   const levels = { featureLevel: 1 }
@@ -87,13 +87,13 @@ test('OIDC is announced, and served, once every member knows it', async () => {
   await app.close()
 })
 
-test('a public operation looks at no token, not even a bad one', async () => {
+test('a public operation ignores tokens, even invalid ones', async () => {
   const reply = await anonymous.get(`${client}/version`, { 'zt-session': 'nonsense' })
   expect(reply.status).toBe(200)
   expect(reply.headers['www-authenticate']).toBeUndefined()
 })
 
-test('capabilities, protocols and specs are told to anybody', async () => {
+test('capabilities, protocols and specs are public', async () => {
   const capabilities = await anonymous.get(`${client}/enumerated-capabilities`)
   expect(capabilities.body.data).toEqual(['OIDC_AUTH', 'HA_CONTROLLER', 'OIDC_AUTH_WITH_CSR'])
   const ofRouters = await anonymous.get(`${management}/enumerated-router-capabilities`)
@@ -110,7 +110,7 @@ test('capabilities, protocols and specs are told to anybody', async () => {
   expect(yaml.headers['content-type']).toBe('text/yaml')
 })
 
-test('the served documents name every operation of the descriptors, each with its own id', async () => {
+test('the served documents list every operation of the descriptors, each with a unique id', async () => {
   for (const [api, base] of [
     ['client', client],
     ['management', management],
@@ -132,7 +132,7 @@ test('the served documents name every operation of the descriptors, each with it
   }
 })
 
-test('the summary counts every store for any session, and those not kept here as none', async () => {
+test('the summary counts every store for any session; stores that are not kept here count zero', async () => {
   const reply = await root.get(`${management}/summary`)
   expect((await alice.get(`${management}/summary`)).body.data).toEqual(reply.body.data)
   expect((await anonymous.get(`${management}/summary`)).status).toBe(401)
@@ -148,7 +148,7 @@ test('the summary counts every store for any session, and those not kept here as
   expect(Object.keys(reply.body.data as object)).toHaveLength(25)
 })
 
-test('controllers are listed with who is online; how they reach each other is shown to administrators alone', async () => {
+test('controllers are listed with their online status; only administrators see how they reach each other', async () => {
   const all = await root.get(`${management}/controllers`)
   expect(all.body.data).toMatchObject([
     {
@@ -172,7 +172,7 @@ test('controllers are listed with who is online; how they reach each other is sh
   expect((await alice.get(`${client}/controllers?filter=${guess}`)).status).toBe(400)
 })
 
-test('any session lists controllers on the management API; how they reach each other needs controllers.read', async () => {
+test('any session lists controllers on the management API; controllers.read also shows how they reach each other', async () => {
   const guess = encodeURIComponent('ctrlAddress contains "1480"')
   const url = `${management}/controllers`
   expect((await anonymous.get(url)).status).toBe(401)
@@ -190,7 +190,7 @@ test('any session lists controllers on the management API; how they reach each o
   ])
 })
 
-test('the members of the cluster are listed without an envelope, and leadership moves on request', async () => {
+test('cluster members are listed without an envelope, and leadership is transferred on request', async () => {
   const reply = await root.get(`${fabric}/cluster/list-members`)
   expect(JSON.parse(reply.text)).toEqual({
     data: [
@@ -231,7 +231,7 @@ const bareCheck = () => ({
   lastCheckDuration: '0s',
 })
 
-test('health is told below the path of the API family, too', async () => {
+test('health is also served below OpenZiti’s path', async () => {
   for (const caller of [anonymous, root]) {
     const [ours, theirs] = [
       await caller.get('/health-checks'),
@@ -245,7 +245,7 @@ test('health is told below the path of the API family, too', async () => {
   controller.isHealthy = true
 })
 
-test('each check tells when it was made and how long that took', async () => {
+test('each health check shows its time and duration', async () => {
   const check = async () => {
     const { body } = await root.get('/health-checks/v1')
     return (body.data as { checks: Record<string, unknown>[] }).checks[0]
@@ -258,7 +258,7 @@ test('each check tells when it was made and how long that took', async () => {
   expect(second?.['lastCheckTime']).not.toBe(first?.['lastCheckTime'])
 })
 
-test('health is told to anybody without its details, and is 503 when a check fails', async () => {
+test('health is public without details, and 503 when a check fails', async () => {
   const well = await anonymous.get('/health-checks')
   expect(well.status).toBe(200)
   expect(well.body.data).toEqual({ healthy: true, checks: [{ id: 'store', ...bareCheck() }] })
@@ -269,7 +269,7 @@ test('health is told to anybody without its details, and is 503 when a check fai
   expect(ill.body.data).toMatchObject({ healthy: false })
 })
 
-test('an administrator sees the whole of the health, and a bad token no more than anybody', async () => {
+test('an administrator sees all health details, and an invalid token shows only the public part', async () => {
   const full = await root.get('/health-checks')
   expect(full.status).toBe(200)
   expect(full.body.data).toMatchObject({
@@ -285,7 +285,7 @@ test('an administrator sees the whole of the health, and a bad token no more tha
   }
 })
 
-test('a controller is ready while it may be answered from and has a leader; alive is another question', async () => {
+test('a controller is ready while it may answer and has a leader, and alive independently of that', async () => {
   const ready = async () => {
     const { status, body } = await anonymous.get('/health-checks/ready')
     return [status, (body.data as { ready: boolean }).ready]
@@ -323,7 +323,7 @@ test('metrics count requests by operation and status', async () => {
   expect(reply.text).toMatch(/flotilla_request_ids 0\n/)
 })
 
-test('a page of another origin may ask, by the headers and methods that the API knows', async () => {
+test('cross-origin requests are allowed with the known headers and methods', async () => {
   const reply = await anonymous.get(`${client}/version`, { origin: 'https://console.example' })
   expect(reply.headers['access-control-allow-origin']).toBe('*')
   expect(reply.headers['access-control-allow-credentials']).toBe('true')
@@ -348,7 +348,7 @@ test('a page of another origin may ask, by the headers and methods that the API 
   expect((await ask('GET', 'x-other')).status).toBe(403)
 })
 
-test('OIDC that is switched off is neither announced nor served, and the REST log-in is', async () => {
+test('disabled OIDC is neither announced nor served, and the REST log-in still works', async () => {
   const { 'edge-oidc': _oidc, ...bindings } = controller.parts.bindings
   const app = createApi({ ...controller.parts, bindings }).listener({
     apis: ['client'],

@@ -37,7 +37,7 @@ function families(): Map<string, { type: string; series: string[] }> {
   return found
 }
 
-test('times are in seconds, and none of our names ends in another unit of time', () => {
+test('times are in seconds, and no metric of ours has another time unit', () => {
   const names = [...families().keys()].filter((name) => name.startsWith('flotilla_'))
   expect(names.length).toBeGreaterThan(30)
   expect(names.filter((name) => /_(ms|millis|minutes)(_|$)/.test(name))).toEqual([])
@@ -48,7 +48,7 @@ test('times are in seconds, and none of our names ends in another unit of time',
   }
 })
 
-test('durations are histograms: buckets that never fall, a sum and a count', () => {
+test('durations are histograms: cumulative buckets, a sum and a count', () => {
   for (const name of [
     'flotilla_http_request_duration_seconds',
     'flotilla_wal_fsync_duration_seconds',
@@ -67,7 +67,7 @@ test('durations are histograms: buckets that never fall, a sum and a count', () 
   }
 })
 
-test('what runs, how large the network is, what is wrong and what ends is there to be asked for', () => {
+test('versions, network size, alarms and expiry times have metrics', () => {
   expect(text).toContain(
     'flotilla_build_info{version="v1.2.3",revision="0123456789ab",runtime="node test"} 1\n',
   )
@@ -84,7 +84,7 @@ test('what runs, how large the network is, what is wrong and what ends is there 
   expect(text).toMatch(/^flotilla_member_connected\{member="ctrl2"\} 0$/m)
 })
 
-test('a listener for metrics shows them and the bare health to whoever reaches it, and serves nothing else', async () => {
+test('a metrics listener shows metrics and the bare health without authentication, and serves nothing else', async () => {
   const app = createApi(controller.parts).listener({ apis: [], hasOpenMetrics: true, https: null })
   const headers = { 'net-session': controller.openSession('admin-id') }
   try {
@@ -108,7 +108,7 @@ test('a listener for metrics shows them and the bare health to whoever reaches i
   }
 })
 
-test('the age of the newest backup is there where backups are taken by schedule, and nowhere else', async () => {
+test('the age of the newest backup exists only where scheduled backups are configured', async () => {
   const line = /^flotilla_backup_last_success_timestamp_seconds (\d+)$/m
   expect(text).not.toMatch(line)
   for (const [takenMs, seconds] of [

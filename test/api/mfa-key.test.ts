@@ -33,7 +33,7 @@ async function resealed(identityId: string): Promise<void> {
   await expect.poll(() => state.get('mfa', identityId)?.['keyVersion']).toBe(versions().at(-1))
 }
 
-test('no rotation of the key loses a factor: it is read by the version before until the leader has encrypted it anew', async () => {
+test('a key rotation loses no factor: the previous version decrypts it until the leader has encrypted it again', async () => {
   const ann = await newIdentity(root, 'ann', {})
   const app = await turnOnMfa(controller, sessionOf(ann))
   const [recovery = ''] = app.recoveryCodes
@@ -56,7 +56,7 @@ test('no rotation of the key loses a factor: it is read by the version before un
   await resealed(ann)
 })
 
-test('versions by which factors are encrypted are never dropped for room: the next rotation waits', async () => {
+test('key versions still in use are never dropped: the next rotation waits', async () => {
   for (let made = 0; versions().length < secretLimits.versionsMax; made += 1) {
     await turnOnMfa(controller, sessionOf(await newIdentity(root, `one of many ${made}`, {})))
     expect(rotate()).toBe('done')

@@ -42,8 +42,8 @@ async function isMfaEnabled(): Promise<unknown> {
   return (reply.body.data as Record<string, unknown>)['isMfaEnabled']
 }
 
-describe('an enrollment', () => {
-  test('that does not exist is not found', async () => {
+describe('an MFA enrollment', () => {
+  test('answers 404 if it does not exist', async () => {
     expect((await alice.get(mfaPath)).status).toBe(404)
     expect((await alice.get(`${mfaPath}/qr-code`)).status).toBe(404)
     expect((await alice.call('DELETE', mfaPath)).status).toBe(404)
@@ -54,7 +54,7 @@ describe('an enrollment', () => {
     expect(codeOf(await giveCode(alice, '123456'))).toBe('MFA_NOT_ENROLLED')
   })
 
-  test('that was begun shows its secret and recovery codes, and asks nothing of sessions', async () => {
+  test('shows its secret and recovery codes once begun, and does not affect sessions', async () => {
     const begun = await alice.call('POST', mfaPath)
     expect(begun.body.data).toMatchObject({ _links: { self: { href: './current-identity/mfa' } } })
     const { body } = await alice.get(mfaPath)
@@ -91,7 +91,7 @@ describe('an enrollment', () => {
     expect((await alice.get(`${mfaPath}/qr-code`)).status).toBe(404)
   })
 
-  test('that was not verified is begun again with another secret, or ended, without a code', async () => {
+  test('can be restarted with a new secret or ended without a code until it is verified', async () => {
     const first = await beginMfa(controller, alice)
     const second = await beginMfa(controller, alice)
     expect(second.url).not.toBe(first.url)
@@ -104,7 +104,7 @@ describe('an enrollment', () => {
     expect((await alice.call('DELETE', mfaPath, undefined, anyCode)).status).toBe(200)
   })
 
-  test('is verified by a time-based code, no recovery code, and shows its secrets no more', async () => {
+  test('is verified by a time-based code, not by a recovery code, and then shows its secrets no more', async () => {
     const app = await beginMfa(controller, alice)
     const [recovery = ''] = app.recoveryCodes
     for (const code of [recovery, app.wrongCode(), app.code(-2), app.code(2), '', '0'.repeat(64)]) {
@@ -124,7 +124,7 @@ describe('an enrollment', () => {
     expect((await alice.call('POST', mfaPath)).status).toBe(409)
   })
 
-  test('that is verified is ended by a time-based code or a recovery code alone', async () => {
+  test('once verified is ended only by a time-based code or a recovery code', async () => {
     for (const pick of [
       (app: Authenticator) => app.freshCode(),
       (app: Authenticator) => app.recoveryCodes[7] ?? '',
@@ -145,7 +145,7 @@ describe('an enrollment', () => {
 })
 
 describe('a session', () => {
-  test('of an identity with MFA is partial until a code is given in it, and so is each of its others', async () => {
+  test('of an identity with MFA is partial until it gets a code, as is each of its other sessions', async () => {
     const other = sessionOf(identityId)
     const app = await turnOnMfa(controller, alice)
     expect(await isFull(alice)).toBe(true)
@@ -178,7 +178,7 @@ describe('a session', () => {
     expect((await giveCode(sessionOf(identityId), second)).status).toBe(200)
   })
 
-  test('takes a code of the step before or after, and none that was used or came before one that was', async () => {
+  test('accepts a code of the adjacent steps, but no used code and none older than a used one', async () => {
     const app = await turnOnMfa(controller, alice)
     expect(codeOf(await giveCode(alice, app.code()))).toBe('MFA_INVALID_TOKEN')
     expect((await giveCode(alice, app.code(1))).status).toBe(200)
@@ -188,7 +188,7 @@ describe('a session', () => {
     expect(codeOf(await giveCode(alice, app.code(-2)))).toBe('MFA_INVALID_TOKEN')
   })
 
-  test('that policy asks a code of enrolls by it and is then complete', async () => {
+  test('enrolls if its policy requires a code, and is then complete', async () => {
     const { primary } = (await root.get(`${management}/auth-policies/default`)).body.data as {
       primary: object
     }
@@ -207,7 +207,7 @@ describe('a session', () => {
     })
   })
 
-  test('has no tokens of its codes: that is for sessions of another kind', async () => {
+  test('cannot exchange a code for tokens, unlike an OIDC session', async () => {
     const reply = await alice.call('POST', `${session}/totp-token`, { code: '123456' })
     expect([reply.status, codeOf(reply)]).toEqual([400, 'INVALID_BACKING_TOKEN_TYPE'])
   })
@@ -222,7 +222,7 @@ describe('recovery codes', () => {
     return (reply.body.data as { recoveryCodes: string[] }).recoveryCodes
   }
 
-  test('that are left are shown for a time-based code in the body or the header, not for one of their own', async () => {
+  test('are shown for a time-based code in the body or the header, not for a recovery code', async () => {
     const app = await turnOnMfa(controller, alice)
     const [used = '', other = ''] = app.recoveryCodes
     expect((await giveCode(alice, used)).status).toBe(200)
@@ -237,7 +237,7 @@ describe('recovery codes', () => {
     expect(codeOf(await alice.get(path))).toBe('MFA_INVALID_TOKEN')
   })
 
-  test('are all replaced by others, for a time-based code or one of them', async () => {
+  test('are all replaced for a time-based code or a recovery code', async () => {
     const app = await turnOnMfa(controller, alice)
     const renewed = await alice.call('POST', path, { code: app.freshCode() })
     expect([renewed.status, renewed.body.data]).toEqual([200, {}])
@@ -252,7 +252,7 @@ describe('recovery codes', () => {
     expect((await giveCode(alice, others[0] ?? '')).status).toBe(200)
   })
 
-  test('of an enrollment that is not verified are not found', async () => {
+  test('are not found for an unverified enrollment', async () => {
     const app = await beginMfa(controller, alice)
     expect((await alice.call('GET', path, { code: app.code() })).status).toBe(404)
     expect((await alice.call('POST', path, { code: app.code() })).status).toBe(404)
@@ -260,7 +260,7 @@ describe('recovery codes', () => {
 })
 
 describe('wrong codes', () => {
-  test('are followed by a pause after the tenth, which a right one does not end before its time', async () => {
+  test('cause a pause after the tenth, which a right code does not shorten', async () => {
     const app = await turnOnMfa(controller, alice)
     const partial = sessionOf(identityId)
     for (let guess = 1; guess <= 10; guess += 1) {
@@ -282,7 +282,7 @@ describe('wrong codes', () => {
 })
 
 describe('an administrator', () => {
-  test('takes MFA from an identity in any state, and its sessions are asked for no code', async () => {
+  test('removes MFA of an identity in any state, and its sessions then need no code', async () => {
     const url = `${management}/identities/${identityId}/mfa`
     expect((await root.call('DELETE', url)).status).toBe(200)
     await beginMfa(controller, alice)
@@ -298,7 +298,7 @@ describe('an administrator', () => {
     expect(nobody.status).toBe(404)
   })
 
-  test('sees how many identities have MFA, and nothing of its secrets', async () => {
+  test('sees how many identities have MFA, but none of its secrets', async () => {
     const app = await turnOnMfa(controller, alice)
     const summary = (await root.get(`${management}/summary`)).body.data as Record<string, number>
     expect(summary['mfas']).toBeGreaterThan(0)
@@ -311,7 +311,7 @@ describe('an administrator', () => {
   })
 })
 
-test('whoever recovers an administrator on the host of a controller takes its MFA away as well', async () => {
+test('recovering an administrator on the controller’s host also removes its MFA', async () => {
   const boss = sessionOf('admin-id')
   await turnOnMfa(controller, boss)
   expect(await isFull(root)).toBe(false)
@@ -327,7 +327,7 @@ test('whoever recovers an administrator on the host of a controller takes its MF
   root.token = again.token
 })
 
-test('what is kept of a factor holds neither its secret nor its codes in the clear', async () => {
+test('the stored factor contains neither its secret nor its codes in the clear', async () => {
   const app = await turnOnMfa(controller, alice)
   const log = Buffer.concat(controller.cluster.entries.map(({ data }) => Buffer.from(data)))
   const record = JSON.stringify(controller.state.get('mfa', identityId))

@@ -73,9 +73,9 @@ async function authenticatorOf(identityId: string): Promise<string> {
 }
 
 describe.each([false, true])(
-  'a holder who is to extend a certificate, keys rolled: %s',
+  'a client whose certificate must be extended, keys rolled: %s',
   (rollKeys) => {
-    test('is told by the session, and goes on by the next one in the same session', async () => {
+    test('learns it from the session, and continues with the next one in the same session', async () => {
       const { id, key } = await enrolled()
       const authenticatorId = await authenticatorOf(id)
       const authenticator = `${management}/authenticators/${authenticatorId}`
@@ -113,7 +113,7 @@ async function codeBy(door: OidcClient): Promise<string> {
   return await door.codeOf(step)
 }
 
-test('log-ins by a new certificate that run side by side all succeed', async () => {
+test('concurrent log-ins with a new certificate all succeed', async () => {
   const { key } = await enrolled()
   const doors = [1, 2, 3].map(() => new OidcClient(certificates.door(key)))
   const codes = await Promise.all(doors.map(codeBy))
@@ -124,7 +124,7 @@ test('log-ins by a new certificate that run side by side all succeed', async () 
 })
 
 describe('a code of a log-in by certificate', () => {
-  test('is worth nothing once another certificate has taken its place', async () => {
+  test('is invalid once the certificate was replaced', async () => {
     const { id, key } = await enrolled()
     const door = new OidcClient(certificates.door(key))
     const ask = bearer((await door.logInByCertificate()).access_token, key)
@@ -144,7 +144,7 @@ describe('a code of a log-in by certificate', () => {
     expect(redeemed).toMatchObject({ status: 400, json: { error: 'invalid_grant' } })
   })
 
-  test('is worth nothing once its authenticator is deleted', async () => {
+  test('is invalid once its authenticator is deleted', async () => {
     const { id, key } = await enrolled()
     const door = new OidcClient(certificates.door(key))
     const code = await codeBy(door)
@@ -156,7 +156,7 @@ describe('a code of a log-in by certificate', () => {
   })
 })
 
-test('a session of OIDC makes certificates of its own, the leaf before what has signed it', async () => {
+test('an OIDC session gets session certificates, the leaf before its issuers', async () => {
   const { id, username } = await newPerson()
   const log = async (): Promise<ReturnType<typeof bearer>> => {
     const { access_token: token } = await new OidcClient(controller).logIn(username, password)
@@ -179,7 +179,7 @@ test('a session of OIDC makes certificates of its own, the leaf before what has 
   expect((await other('GET', `${ownSession}/certificates`)).data).toHaveLength(0)
 })
 
-test('a session of OIDC has the config types that its client asked for, by name or id', async () => {
+test('an OIDC session has the config types that its client requested, by name or id', async () => {
   const { username } = await newPerson()
   const names = [`a ${newShortId()}`, `b ${newShortId()}`]
   const ids: string[] = []

@@ -92,7 +92,7 @@ async function follow({ headers }: OidcReply): Promise<OidcReply> {
 }
 
 describe('a device', () => {
-  test('gets its codes, which discovery announces, and waits until somebody has allowed it', async () => {
+  test('gets its codes, which discovery announces, and waits for approval', async () => {
     const device = new Device()
     const { json } = await device.begin()
     expect(json).toMatchObject({
@@ -130,7 +130,7 @@ describe('a device', () => {
     expect((await controller.app.inject({ method: 'GET', url, headers })).statusCode).toBe(200)
   })
 
-  test('of somebody with a second factor waits for that one too, and is bound to no key of their browser', async () => {
+  test('waits for the user’s second factor too, and is not bound to the key of the browser', async () => {
     const device = await begunDevice()
     const name = await person()
     const caller = new CallerOf(controller)
@@ -149,7 +149,7 @@ describe('a device', () => {
     expect(claims).toMatchObject({ amr: ['password', 'totp'], z_cfs: null })
   })
 
-  test('that asks too often is told to slow down, and one that was refused is told so', async () => {
+  test('that polls too often is slowed down, and gets the refusal of the user', async () => {
     const device = await begunDevice()
     await device.ask()
     await device.askAtOnce()
@@ -170,7 +170,7 @@ describe('a device', () => {
     expect(refreshed.json['error']).toBe('invalid_grant')
   })
 
-  test('that waited too long is told so, and its code leads nowhere', async () => {
+  test('gets expired_token after it waited too long, and its code is invalid', async () => {
     const device = await begunDevice()
     controller.clock.advance(deviceLimits.deviceLogInMs)
     expect((await device.ask()).json['error']).toBe('expired_token')
@@ -185,7 +185,7 @@ describe('a device', () => {
     expect((await device.ask(changes)).json['error']).toBe(error)
   })
 
-  test('is found by the code that another controller gave', async () => {
+  test('accepts a user code that another controller issued', async () => {
     const device = await begunDevice()
     const { waitingDevices } = controller
     const key = device.userCode.replace('-', '')
@@ -197,7 +197,7 @@ describe('a device', () => {
   })
 })
 
-test('the page of codes shows what the address says, escaped, and asks before anything else', async () => {
+test('the code page shows the code from the URL, escaped, and asks for consent first', async () => {
   const page = await browser.send('GET', '/oidc/device?user_code=%22%3E%3Cscript%3E')
   expect(page.text).toContain('value="&#34;&#62;&#60;script&#62;"')
   expect(page.headers['content-security-policy']).toContain("default-src 'none'")

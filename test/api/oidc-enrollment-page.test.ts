@@ -49,7 +49,7 @@ async function atOffer() {
   return { oidc, logIn, submit, offer: await logIn() }
 }
 
-test('a person without an app sets one up on the page, and the log-in goes on', async () => {
+test('a user without an app sets one up on the page, and the log-in continues', async () => {
   const { oidc, offer, submit, logIn } = await atOffer()
   expect([offer.status, offer.headers['content-type']]).toEqual([200, 'text/html; charset=utf-8'])
   expect(offer.text).toContain('none is set up for you yet')
@@ -93,7 +93,7 @@ test('a wrong code shows the same key and recovery codes again, until too many w
   expect((await submit(last, { code: app.code() })).status).toBe(302)
 })
 
-test('a page whose app was replaced meanwhile offers to begin again', async () => {
+test('a page whose app was replaced meanwhile offers to start again', async () => {
   const { offer, submit } = await atOffer()
   const first = await submit(offer)
   const second = await submit(offer)
@@ -104,7 +104,7 @@ test('a page whose app was replaced meanwhile offers to begin again', async () =
   expect((await submit(third, { code: appOfPage(controller, third).code() })).status).toBe(302)
 })
 
-test('a page that is older than the app which was verified asks for its code', async () => {
+test('a page older than the verified app requests its code', async () => {
   const { offer, submit } = await atOffer()
   const page = await submit(offer)
   const app = appOfPage(controller, page)

@@ -45,7 +45,7 @@ async function pending(username: string) {
   return { oidc, id, step, json }
 }
 
-test('an identity whose policy asks for a code enrolls amid its log-in, which goes on', async () => {
+test('an identity whose policy requires a code enrolls during its log-in, which continues', async () => {
   const { id: identityId, username } = await person()
   const { oidc, step, json } = await pending(username)
   expect([step.status, step.headers['totp-required']]).toEqual([200, 'true'])
@@ -74,7 +74,7 @@ test('an identity whose policy asks for a code enrolls amid its log-in, which go
   expect(again.json['authQueries']).toMatchObject([{ isTotpEnrolled: true }])
 })
 
-test('an enrollment that nobody verified is taken away as a tunneler of the family asks', async () => {
+test('an unverified enrollment is removed by the request that OpenZiti tunnelers send', async () => {
   const { username } = await person()
   const { oidc, id, json } = await pending(username)
   const query = `${enrollPath}?id=${encodeURIComponent(id)}`
@@ -85,7 +85,7 @@ test('an enrollment that nobody verified is taken away as a tunneler of the fami
   expect((await json('POST', `${enrollPath}/verify`, '123456')).status).toBe(404)
 })
 
-test('a verified factor is neither replaced nor taken away by whoever knows the password', async () => {
+test('a password alone can neither replace nor remove a verified factor', async () => {
   const { username } = await person()
   const first = await pending(username)
   const begun = await first.json('POST', enrollPath)
@@ -98,7 +98,7 @@ test('a verified factor is neither replaced nor taken away by whoever knows the 
   expect((await thief.json('POST', `${enrollPath}/verify`, app.freshCode())).status).toBe(404)
 })
 
-test('nobody enrolls before primary authentication', async () => {
+test('enrollment requires primary authentication', async () => {
   const oidc = new OidcClient(controller)
   const id = await oidc.begin()
   for (const [method, path] of [

@@ -28,8 +28,8 @@ async function sweep(): Promise<void> {
 
 const refused = { ok: false, fault: 'posture' }
 
-describe('a client of OIDC', () => {
-  test('has its service session before it has told anything, and dials once it has told its router', async () => {
+describe('an OIDC client', () => {
+  test('has its service session before it reports posture, and dials after it reported to its router', async () => {
     const device = await devices.behind(atWork)
     const token = await devices.openSession(device)
     expect(await devices.dial(device, token)).toMatchObject(refused)
@@ -41,7 +41,7 @@ describe('a client of OIDC', () => {
     expect(services.text).toContain('"isPassing":true')
   })
 
-  test('is refused a dial with what failed, where an operator looks for it', async () => {
+  test('is refused a dial with the failed checks, which operators can see', async () => {
     const device = await devices.behind(atWork)
     expect(await devices.dial(device, await devices.openSession(device))).toMatchObject(refused)
     const path = `${management}/identities/${device.id}/failed-service-requests`
@@ -54,7 +54,7 @@ describe('a client of OIDC', () => {
     ])
   })
 
-  test('loses what it has dialed when its device tells its router that it passes no more', async () => {
+  test('loses its circuits when its device reports to the router that a check fails', async () => {
     const device = await devices.behind(atWork)
     await devices.openSession(device)
     await devices.clients.report(device.shown, [domain('corp.test')])
@@ -62,7 +62,7 @@ describe('a client of OIDC', () => {
     expect(await sessionsOf(device)).toBe(0)
   })
 
-  test('that tells nothing has its service session for a minute', async () => {
+  test('without a posture report keeps its service session for a minute', async () => {
     const device = await devices.behind(atWork)
     await devices.openSession(device)
     // The leader has led for long enough, and the session is young.
@@ -81,14 +81,14 @@ describe('a client of OIDC', () => {
 describe('a router that judges posture itself', () => {
   const isJudgedByRouter = true
 
-  test('is believed what only the device knows, in that dial alone', async () => {
+  test('is trusted about facts that only the device knows, for that dial only', async () => {
     const device = await devices.behind(atWork)
     const token = await devices.openSession(device)
     expect(await devices.dial(device, token, { isJudgedByRouter })).toMatchObject({ ok: true })
     expect(await devices.dial(device, token)).toMatchObject(refused)
   })
 
-  test('keeps what its client has dialed, until the device tells a controller otherwise', async () => {
+  test('keeps its client’s circuits until the device reports a change to a controller', async () => {
     const device = await devices.behind(atWork)
     const token = await devices.openSession(device)
     await devices.dial(device, token, { isJudgedByRouter })

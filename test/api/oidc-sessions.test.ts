@@ -51,8 +51,8 @@ const told = {
 const bearerChallenge = (error: keyof typeof told): string =>
   `Bearer realm="openziti-oidc" error="${error}" error_description="${told[error]}"`
 
-describe('a request is told', () => {
-  test('that it needs a token of either kind', async () => {
+describe('the challenge of a refused request', () => {
+  test('names both kinds of tokens if there is none', async () => {
     const both = `zt-session realm="zt-session" error="missing" error_description="${told.missing}",${bearerChallenge('missing')}`
     expect(challengeOf(await get(ownIdentity))).toBe(both)
     const { username } = await person()
@@ -61,7 +61,7 @@ describe('a request is told', () => {
     expect(challengeOf(await get(ownIdentity, refresh))).toBe(both)
   })
 
-  test('that its access token is no token, or is of no session', async () => {
+  test('reports an access token that is malformed or has no session', async () => {
     const { username } = await person()
     const oidc = new OidcClient(controller)
     const tokens = await oidc.logIn(username, password)
@@ -74,19 +74,19 @@ describe('a request is told', () => {
     )
   })
 
-  test('that the time of its access token is over', async () => {
+  test('reports an expired access token', async () => {
     const { username } = await person()
     const { access_token: token } = await new OidcClient(controller).logIn(username, password)
     controller.clock.advance(controller.parts.limits.accessTokenMs)
     expect(challengeOf(await get(ownIdentity, token))).toBe(bearerChallenge('expired'))
   })
 
-  test('nothing where nobody need log in', async () => {
+  test('is absent where no session is required', async () => {
     expect((await get(`${client}/version`, 'x')).status).toBe(200)
   })
 })
 
-test('a session shows the end of its access token, and its own begin', async () => {
+test('a session shows the expiry of its access token, and its start', async () => {
   const { id: identityId, username } = await person()
   const oidc = new OidcClient(controller)
   const tokens = await oidc.logIn(username, password)
@@ -109,8 +109,8 @@ test('a session shows the end of its access token, and its own begin', async () 
   expect(shown.headers['expiration-seconds']).toBe(String(data['expirationSeconds']))
 })
 
-describe('a log-in whose policy asks for the token of a signer', () => {
-  test('goes on once its request brings one of that identity', async () => {
+describe('a log-in whose policy requires an external JWT', () => {
+  test('continues once its request carries a JWT of that identity', async () => {
     const { id: identityId, username } = await person({ authPolicyId: bySigner })
     const oidc = new OidcClient(controller)
     const id = await oidc.begin()
@@ -141,7 +141,7 @@ describe('a log-in whose policy asks for the token of a signer', () => {
     expect(challengeOf(await get(ownIdentity, token))).toContain(`${realm} error="invalid"`)
   })
 
-  test('and for a code takes both, whichever comes first', async () => {
+  test('accepts the JWT and a code in either order if both are required', async () => {
     const { id: identityId, username } = await person()
     const caller = new CallerOf(controller)
     await caller.logIn({ username, password }, client)
@@ -166,7 +166,7 @@ describe('a log-in whose policy asks for the token of a signer', () => {
   })
 })
 
-test('a person in a browser reads that a token of the signer is missing, before or after the code', async () => {
+test('a page shows a user that the JWT is missing, before or after the code', async () => {
   const { id: identityId, username } = await person()
   const caller = new CallerOf(controller)
   await caller.logIn({ username, password }, client)
@@ -191,8 +191,8 @@ test('a person in a browser reads that a token of the signer is missing, before 
   expectMissing(await oidc.send('POST', '/oidc/login/password', form, accept))
 })
 
-describe('a token for a code', () => {
-  test('is given for a time-based code, once, in a session of OIDC', async () => {
+describe('an exchange of a code for tokens', () => {
+  test('succeeds for a time-based code, once, in an OIDC session', async () => {
     const { id: identityId, username } = await person()
     const caller = new CallerOf(controller)
     await caller.logIn({ username, password }, client)
@@ -229,7 +229,7 @@ describe('a token for a code', () => {
     expect((await oidc.refresh(data.token)).status).toBe(400)
   })
 
-  test('is given to nobody without a second factor', async () => {
+  test('is refused without a second factor', async () => {
     const { username } = await person()
     const oidc = new OidcClient(controller)
     const { access_token: access } = await oidc.logIn(username, password)
@@ -241,7 +241,7 @@ describe('a token for a code', () => {
   })
 })
 
-test('a request goes on after a wait in which its token was forgotten, unless it was revoked', async () => {
+test('a request that waited continues although its token was evicted from the cache, unless it was revoked', async () => {
   await raiseLevel(small.controller)
   const logIn = async (): Promise<string> => {
     const name = `name-${newShortId()}`

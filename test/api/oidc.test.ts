@@ -53,7 +53,7 @@ async function bearer(token: string, url = `${client}/current-api-session`): Pro
 }
 
 describe('a log-in by the code flow', () => {
-  test('ends with tokens that the REST APIs take, and one session', async () => {
+  test('ends with tokens for the REST APIs, and one session', async () => {
     const { id, username, password } = await person()
     const oidc = newClient()
     const authorized = await oidc.authorize()
@@ -103,7 +103,7 @@ describe('a log-in by the code flow', () => {
     expect([multipart.status, multipart.json['code']]).toEqual([415, 'UNSUPPORTED_MEDIA_TYPE'])
   })
 
-  test('takes the id from the query, and a body of JSON', async () => {
+  test('accepts the id in the query, and a JSON body', async () => {
     const { username, password } = await person()
     const oidc = newClient()
     for (const name of ['authRequestID', 'id']) {
@@ -116,7 +116,7 @@ describe('a log-in by the code flow', () => {
     }
   })
 
-  test('asks for a code where the identity has one, under the same id', async () => {
+  test('requests a code under the same id if the identity has MFA', async () => {
     const { id: identityId, username, password } = await person()
     const alice = new CallerOf(controller)
     await alice.logIn({ username, password }, client)
@@ -143,7 +143,7 @@ describe('a log-in by the code flow', () => {
   })
 })
 
-test('a flow that would not fit an address is refused where it begins', async () => {
+test('a flow that would not fit into a URL is refused at its start', async () => {
   const { username, password } = await person()
   const oidc = newClient()
   const id = await oidc.begin({ state: 's'.repeat(512), nonce: 'n'.repeat(512) })
@@ -153,7 +153,7 @@ test('a flow that would not fit an address is refused where it begins', async ()
   expect((await oidc.authorize({ configTypes: types })).status).toBe(400)
 })
 
-test('a person whose password is wrong sees the page again, and the refusal is an event', async () => {
+test('a user with a wrong password sees the page again, and an event reports the failure', async () => {
   const { username } = await person()
   const oidc = newClient()
   const id = await oidc.begin()
@@ -169,7 +169,7 @@ test('a person whose password is wrong sees the page again, and the refusal is a
 })
 
 describe('tokens', () => {
-  test('of a refresh go on in the same session, and end with it', async () => {
+  test('of a refresh belong to the same session, and end with it', async () => {
     const { id, username, password } = await person()
     const oidc = newClient()
     const first = await oidc.logIn(username, password)
@@ -185,7 +185,7 @@ describe('tokens', () => {
     expect([refused.status, refused.json['error']]).toEqual([400, 'invalid_grant'])
   })
 
-  test('of an exchange come as clients of the family read them', async () => {
+  test('of an exchange have the form that OpenZiti clients read', async () => {
     const { username, password } = await person()
     const oidc = newClient()
     const first = await oidc.logIn(username, password)
@@ -201,7 +201,7 @@ describe('tokens', () => {
     expect(id.json['refresh_token']).toBeUndefined()
   })
 
-  test('of an exchange outlive no access token that they were given for', async () => {
+  test('of an exchange for an access token include no refresh token', async () => {
     const { username, password } = await person()
     const oidc = newClient()
     const { access_token: access } = await oidc.logIn(username, password)
@@ -212,7 +212,7 @@ describe('tokens', () => {
     expect(again.json['refresh_token']).toBeUndefined()
   })
 
-  test('that are revoked end their session at once', async () => {
+  test('end their session at once when they are revoked', async () => {
     const { username, password } = await person()
     const oidc = newClient()
     const { access_token: access, refresh_token: token } = await oidc.logIn(username, password)
@@ -223,7 +223,7 @@ describe('tokens', () => {
     expect((await oidc.refresh(token)).status).toBe(400)
   })
 
-  test('whose session has ended are refused as such by userinfo', async () => {
+  test('are refused by userinfo once their session has ended', async () => {
     const { username, password } = await person()
     const oidc = newClient()
     const { access_token: access, refresh_token: token } = await oidc.logIn(username, password)
@@ -234,7 +234,7 @@ describe('tokens', () => {
     expect((await oidc.send('GET', '/oidc/userinfo', undefined, headers)).status).toBe(401)
   })
 
-  test('are given to a client that names itself by HTTP Basic, and to no misspelt one', async () => {
+  test('are issued to a client that identifies itself by HTTP Basic, and not if that is malformed', async () => {
     const { username, password } = await person()
     const oidc = newClient()
     const { refresh_token: token } = await oidc.logIn(username, password)
@@ -249,7 +249,7 @@ describe('tokens', () => {
     }
   })
 
-  test('that are revoked by their own id end alone', async () => {
+  test('are revoked individually by their id', async () => {
     const { username, password } = await person()
     const oidc = newClient()
     const first = await oidc.logIn(username, password)
@@ -273,12 +273,12 @@ describe('tokens', () => {
     expect((await oidc.refresh(String(next.json['refresh_token']))).status).toBe(200)
   })
 
-  test('are asked for with a grant, which a client that leaves it out is told', async () => {
+  test('require a grant type, and a request without one gets an error that says so', async () => {
     const refused = await newClient().refresh('any', { grant_type: '' })
     expect([refused.status, refused.json['error']]).toEqual([400, 'invalid_request'])
   })
 
-  test('count at the API of their first use alone', async () => {
+  test('are valid only at the API of their first use', async () => {
     const oidc = newClient()
     const { access_token: access } = await oidc.logIn(admin.username, admin.password)
     expect(await bearer(access, `${client}/current-identity`)).toBe(200)
@@ -289,7 +289,7 @@ describe('tokens', () => {
 })
 
 describe('a code', () => {
-  test('that is used twice ends the session that it made', async () => {
+  test('ends its session when it is used twice', async () => {
     const { username, password } = await person()
     const oidc = newClient()
     const id = await oidc.begin()
@@ -335,7 +335,7 @@ describe('a request to authorize', () => {
     expect([refused.status, refused.json['error']]).toEqual([400, error])
   })
 
-  test('under a host that is none of this controller is not found', async () => {
+  test('to a foreign host name is not found', async () => {
     const oidc = newClient()
     oidc.host = 'evil.example:443'
     expect((await oidc.authorize()).status).toBe(404)
@@ -351,7 +351,7 @@ test('discovery names the issuer by host, and the keys verify the tokens', async
   expect(keys['keys']).toMatchObject([{ use: 'sig', kty: 'EC' }])
 })
 
-test('the page of a log-in needs no script, and no other page may frame it', async () => {
+test('the log-in page needs no script, and no other page may frame it', async () => {
   const oidc = newClient()
   const id = await oidc.begin()
   const page = await oidc.send(

@@ -208,7 +208,7 @@ describe.each([
     expect(isValid ? [] : check.errors).toEqual([])
   })
 
-  test('holds schemas that are JSON Schema 2020-12, and no reference that leads nowhere', async () => {
+  test('contains valid JSON Schema 2020-12 schemas, and no dangling reference', async () => {
     const document = await documentAt(base)
     const ajv = new Ajv2020({ strict: false, allErrors: true })
     addFormats.default(ajv)
@@ -226,7 +226,7 @@ describe.each([
     }
   })
 
-  test('names each operation once, and its path parameters', async () => {
+  test('lists each operation once, and its path parameters', async () => {
     const operations = operationsOf(await documentAt(base))
     const ids = operations.map(([, , { operationId }]) => operationId)
     expect(ids.filter((id, i) => ids.indexOf(id) !== i)).toEqual([])
@@ -242,7 +242,7 @@ describe.each([
     }
   })
 
-  test('says of every refusal how it looks, why a session is needed and when to ask again', async () => {
+  test('describes the form of every refusal, its authentication and its Retry-After', async () => {
     for (const [, method, { responses, security, operationId }] of operationsOf(
       await documentAt(base),
     )) {
@@ -269,7 +269,7 @@ describe.each([
   })
 })
 
-test('one list declares members that no row of it has, optional, as its contract takes them for another kind', async () => {
+test('one list declares optional members that no row has, because OpenZiti’s contract declares them', async () => {
   const document = await documentAt(management)
   const { schemas } = document['components'] as {
     readonly schemas: Readonly<Record<string, { properties: Json; required: readonly string[] }>>
@@ -297,7 +297,7 @@ test('one list declares members that no row of it has, optional, as its contract
 })
 
 // The documents offer what clients of the API family call, and nothing that is offered gets lost.
-describe('the served documents and the contract of the API family', () => {
+describe('the served documents and OpenZiti’s contract', () => {
   const known = readMissing()
   const contracts = { client: readContract('client'), management: readContract('management') }
 
@@ -311,7 +311,7 @@ describe('the served documents and the contract of the API family', () => {
     return faultsOf(contracts[api], document as ServedDocument).map((fault) => `${api} ${fault}`)
   }
 
-  test('differ exactly where it is written down', async () => {
+  test('differ exactly as documented', async () => {
     const found = [
       ...(await faultsAfter('client', () => {})),
       ...(await faultsAfter('management', () => {})),

@@ -78,7 +78,7 @@ async function isAdmitted(caller: CallerOf, base: string, method: string, path: 
 }
 
 describe('every operation of the management API', () => {
-  test('asks for what the API family asks', async () => {
+  test('requires the same permission as in OpenZiti', async () => {
     const found = await operationsOf(management)
     expect(found.length).toBeGreaterThan(60)
     for (const { method, path, ...described } of found) {
@@ -86,7 +86,7 @@ describe('every operation of the management API', () => {
     }
   })
 
-  test('admits who has its kind or its action, reads of everything by admin_readonly, and nobody else', async () => {
+  test('admits holders of its kind or action, admits admin_readonly to reads, and nobody else', async () => {
     const all = grantablePermissions.filter((one) => one !== 'admin_readonly')
     for (const { method, path, ...described } of await operationsOf(management)) {
       const needed = described['x-permission']
@@ -123,7 +123,7 @@ describe('every operation of the management API', () => {
 })
 
 describe('the other APIs', () => {
-  test('honour nothing that was given but ops on the fabric API', async () => {
+  test('accept no granted permission except ops on the fabric API', async () => {
     for (const base of [client, fabric]) {
       for (const { method, path, ...described } of await operationsOf(base)) {
         const needed = described['x-permission']
@@ -136,7 +136,7 @@ describe('the other APIs', () => {
   })
 })
 
-describe('a holder of identity permissions who is no administrator', () => {
+describe('a non-administrator with identity permissions', () => {
   const isDenied = async (method: string, url: string, body?: object): Promise<void> => {
     const reply = await other.call(method, url, body)
     expect(reply.status, `${method} ${url} ${reply.text}`).toBe(401)
@@ -144,7 +144,7 @@ describe('a holder of identity permissions who is no administrator', () => {
     expect(reply.headers['www-authenticate']).toBeUndefined()
   }
 
-  test('makes no administrators, and gives no permissions', async () => {
+  test('cannot create administrators or grant permissions', async () => {
     given('identity')
     const body = { name: 'of alice', type: 'User', isAdmin: false }
     await isDenied('POST', identities, { ...body, isAdmin: true })
@@ -159,7 +159,7 @@ describe('a holder of identity permissions who is no administrator', () => {
     expect((await other.call('DELETE', `${identities}/${id}`)).status).toBe(200)
   })
 
-  test('reads an administrator, and touches none', async () => {
+  test('can read an administrator, but not change it', async () => {
     given('identity')
     const id = await newIdentity({ isAdmin: true })
     const url = `${identities}/${id}`
@@ -172,7 +172,7 @@ describe('a holder of identity permissions who is no administrator', () => {
     await isDenied('DELETE', `${url}/service-configs`, [])
   })
 
-  test('is judged by the log: an identity made an administrator meanwhile is not touched', async () => {
+  test('is refused by apply if the identity has become an administrator', async () => {
     given('identity')
     const id = await newIdentity()
     const { cluster } = controller
@@ -187,7 +187,7 @@ describe('a holder of identity permissions who is no administrator', () => {
   })
 })
 
-describe('what has moved between gate and log', () => {
+describe('a change between admission and apply', () => {
   /** Lets something come first in the log. */
   function before(data: () => void): void {
     const { cluster } = controller
@@ -199,7 +199,7 @@ describe('what has moved between gate and log', () => {
     }
   }
 
-  test('a permission taken away counts', async () => {
+  test('revokes a permission in time', async () => {
     const id = await newIdentity()
     given('identity.update')
     before(() => controller.cluster.apply(patched('identity', 'alice-id', { permissions: [] })))
@@ -208,7 +208,7 @@ describe('what has moved between gate and log', () => {
     expect((await root.get(`${identities}/${id}`)).text).not.toContain('too late')
   })
 
-  test('an administrator who is none any more is refused, and so is a session that has ended', async () => {
+  test('refuses a former administrator and an ended session', async () => {
     const adminId = await newIdentity({ isAdmin: true })
     const caller = new CallerOf(controller)
     const id = await newIdentity()

@@ -51,7 +51,7 @@ describe('a posture check', () => {
     ['PROCESS', process],
     ['PROCESS_MULTI', multi],
     ['MFA', mfa],
-  ])('of the type %s has its own fields and no other', async (_type, body) => {
+  ])('of the type %s has its specific fields only', async (_type, body) => {
     const id = idOf(await create({ ...body, roleAttributes: ['b', 'a'] }))
     const detail = await shown(id)
     expect(detail).toMatchObject({ ...body, roleAttributes: ['a', 'b'], version: 1 })
@@ -108,7 +108,7 @@ describe('a posture check', () => {
     expect(reply.body.error?.cause?.['field']).toBe(field)
   })
 
-  test('has addresses and hashes without what stands between their digits', async () => {
+  test('stores addresses and hashes without separators', async () => {
     const macs = ['00:1B:44:11:3A:B7', '00-1b-44-11-3a-b8', '001b.4411.3ab9']
     const id = idOf(await create({ typeId: 'MAC', macAddresses: macs }))
     const addresses = ['001b44113ab7', '001b44113ab8', '001b44113ab9']
@@ -123,7 +123,7 @@ describe('a posture check', () => {
     expect(await shown(bare)).toMatchObject({ process: { hashes: [], signerFingerprint: '' } })
   })
 
-  test('has one entry an operating system, the last one', async () => {
+  test('stores one entry per operating system, the last one', async () => {
     const operatingSystems = [
       { type: 'Windows', versions: ['10.0.0'] },
       { type: 'Linux', versions: [] },
@@ -137,7 +137,7 @@ describe('a posture check', () => {
   })
 
   test.each([[0], [-5], [null], [undefined]])(
-    'of MFA with the timeout %j has none',
+    'of MFA with the timeout %j has no timeout',
     async (timeoutSeconds) => {
       const id = idOf(await create({ typeId: 'MFA', timeoutSeconds }))
       expect(await shown(id)).toMatchObject({
@@ -149,7 +149,7 @@ describe('a posture check', () => {
     },
   )
 
-  test('patched needs its type, which stays, and keeps what is not given', async () => {
+  test('needs its type in a patch, which cannot change, and keeps omitted fields', async () => {
     const id = idOf(await create({ ...multi, roleAttributes: ['a'], tags: { x: 1 } }))
     const patch = (body: object): Promise<Reply> => root.call('PATCH', `${checks}/${id}`, body)
     expect((await patch({ semantic: 'AllOf' })).body.error?.cause?.['field']).toBe('typeId')
@@ -176,7 +176,7 @@ describe('a posture check', () => {
     expect(untyped.status, untyped.text).toBe(200)
   })
 
-  test('of one process keeps the hashes and the signer that a patch leaves out', async () => {
+  test('of one process keeps its hashes and signer if a patch omits them', async () => {
     const id = idOf(await create(process))
     const patch = (body: object): Promise<Reply> =>
       root.call('PATCH', `${checks}/${id}`, { typeId: 'PROCESS', process: body })
@@ -203,7 +203,7 @@ describe('a posture check', () => {
     expect(await found(`filter=${filter}`)).toContain(id)
   })
 
-  test('is deleted once no policy names it', async () => {
+  test('can be deleted once no policy names it', async () => {
     const id = idOf(await create(domain))
     const policy = { name: 'p', type: 'Dial', semantic: 'AnyOf', postureCheckRoles: [`@${id}`] }
     const policyId = idOf(await root.call('POST', `${management}/service-policies`, policy))
@@ -216,7 +216,7 @@ describe('a posture check', () => {
 })
 
 describe('types', () => {
-  test('of posture checks are five, for anybody with a session', async () => {
+  test('of posture checks are five, visible to any session', async () => {
     const alice = new CallerOf(controller)
     alice.token = controller.openSession('alice-id')
     const listed = await alice.get(`${management}/posture-check-types`)
@@ -231,7 +231,7 @@ describe('types', () => {
     expect((await alice.get(`${management}/posture-check-types/MFA`)).status).toBe(404)
   })
 
-  test('of identities are five, for any session of the management API', async () => {
+  test('of identities are five, visible to any session of the management API', async () => {
     const alice = new CallerOf(controller)
     alice.token = controller.openSession('alice-id')
     const listed = await alice.get(`${management}/identity-types`)

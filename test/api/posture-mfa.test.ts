@@ -76,7 +76,7 @@ async function sweep(): Promise<void> {
   await Promise.resolve()
 }
 
-test('a code that is given in the session opens the service, and its timeout closes it again', async () => {
+test('a code given in the session grants access to the service until its timeout', async () => {
   const person = await behind({ timeoutSeconds: 600 })
   expect((await giveCode(person.caller, person.app.freshCode())).status).toBe(200)
   expect(await query(person)).toMatchObject({
@@ -100,7 +100,7 @@ test('a code that is given in the session opens the service, and its timeout clo
   expect((await dial(person)).status).toBe(201)
 })
 
-test('the marker of service updates moves as the time of a code is over, and again with the next code', async () => {
+test('the service update marker changes when a code times out, and again with the next code', async () => {
   const person = await behind({ promptOnWake: true, timeoutSeconds: 600 })
   await giveCode(person.caller, person.app.freshCode())
   const marker = async (): Promise<string> => {
@@ -125,7 +125,7 @@ test('the marker of service updates moves as the time of a code is over, and aga
   await holds(1, false)
 })
 
-test('a machine that has woken names the services that ask for a code, and keeps them for five minutes', async () => {
+test('a machine that woke lists the services that require a code, and keeps them for five minutes', async () => {
   const person = await behind({ promptOnWake: true, timeoutSeconds: 7200 })
   await giveCode(person.caller, person.app.freshCode())
   expect((await dial(person)).status).toBe(201)
@@ -151,7 +151,7 @@ test('a machine that has woken names the services that ask for a code, and keeps
   expect((await dial(person)).status).toBe(201)
 })
 
-test('a code that was given in the session counts where its client dials at a router, and its timeout ends that', async () => {
+test('a code given in the session applies to dials at a router until its timeout', async () => {
   const person = await behind({ timeoutSeconds: 600 })
   await giveCode(person.caller, person.app.freshCode())
   const { token } = (await dial(person)).body.data as { token: string }
@@ -174,7 +174,7 @@ test('a code that was given in the session counts where its client dials at a ro
   expect(await clients.judge(claim)).toEqual({ ok: false, fault: 'posture' })
 })
 
-test('ending MFA ends at once what rested on it', async () => {
+test('ending MFA ends the access that depends on it at once', async () => {
   const person = await behind({})
   await giveCode(person.caller, person.app.freshCode())
   expect((await dial(person)).status).toBe(201)
@@ -184,7 +184,7 @@ test('ending MFA ends at once what rested on it', async () => {
   expect(await query(person)).toMatchObject({ isPassing: false })
 })
 
-test('a code that is given in another session of the identity opens nothing here', async () => {
+test('a code given in another session of the identity grants nothing here', async () => {
   const person = await behind({})
   const other = { ...person, caller: sessionOf(person.id) }
   await giveCode(person.caller, person.app.freshCode())

@@ -125,7 +125,7 @@ const pair = {
   processes: ['/a', '/b'].map((path) => ({ osType: 'Linux', path })),
 }
 
-describe('a client that tells what its service asks for', () => {
+describe('a client that reports the required posture', () => {
   test.each([
     ['OS', linux, [{ typeId: 'OS', type: 'linux', version: '5.15.0-91-generic', build: 'x' }]],
     ['DOMAIN', corp, [{ typeId: 'DOMAIN', domain: 'CORP.test' }]],
@@ -140,27 +140,30 @@ describe('a client that tells what its service asks for', () => {
       pair,
       ['/a', '/b'].map((path) => ({ typeId: 'PROCESS', path, isRunning: true })),
     ],
-  ])('passes a check of the type %s, sees so, and may dial', async (_type, check, told) => {
-    const person = await Person.behind(check)
-    expect((await person.dial()).body.error?.code).toBe('INVALID_POSTURE')
-    expect(await person.queries()).toMatchObject({ isPassing: false })
-    const before = await person.marker()
+  ])(
+    'passes a check of the type %s, sees that it passes, and may dial',
+    async (_type, check, told) => {
+      const person = await Person.behind(check)
+      expect((await person.dial()).body.error?.code).toBe('INVALID_POSTURE')
+      expect(await person.queries()).toMatchObject({ isPassing: false })
+      const before = await person.marker()
 
-    const answers = told.map((one) => ({ id: person.checkId, ...one }))
-    const [single = {}] = answers
-    const reply = answers.length === 1 ? await tell(person.caller, single) : null
-    const bulk = reply ?? (await tellAll(person.caller, answers))
-    expect(bulk.status, bulk.text).toBe(reply === null ? 200 : 201)
-    expect(bulk.body.data).toEqual({ services: [] })
+      const answers = told.map((one) => ({ id: person.checkId, ...one }))
+      const [single = {}] = answers
+      const reply = answers.length === 1 ? await tell(person.caller, single) : null
+      const bulk = reply ?? (await tellAll(person.caller, answers))
+      expect(bulk.status, bulk.text).toBe(reply === null ? 200 : 201)
+      expect(bulk.body.data).toEqual({ services: [] })
 
-    const queries = await person.queries()
-    expect(queries).toMatchObject({ policyId: person.policyId, isPassing: true })
-    expect(queries.postureQueries).toMatchObject([{ id: person.checkId, isPassing: true }])
-    expect(await person.marker()).not.toBe(before)
-    await person.dialled()
-  })
+      const queries = await person.queries()
+      expect(queries).toMatchObject({ policyId: person.policyId, isPassing: true })
+      expect(queries.postureQueries).toMatchObject([{ id: person.checkId, isPassing: true }])
+      expect(await person.marker()).not.toBe(before)
+      await person.dialled()
+    },
+  )
 
-  test('loses its sessions with the next word that fails, and its marker moves', async () => {
+  test('loses its sessions with the next report that fails, and its marker changes', async () => {
     const person = await Person.behind(corp)
     await tell(person.caller, { id: person.checkId, typeId: 'DOMAIN', domain: 'corp.test' })
     const session = await person.dialled()
@@ -190,7 +193,7 @@ describe('a client that tells what its service asks for', () => {
     expect(await person.sessions()).toEqual([session])
   })
 
-  describe('whose policy changes between its judgement and the log', () => {
+  describe('whose policy changes between its judgment and the log', () => {
     /** Runs when the next session has been judged and is about to be logged. */
     const meanwhile = async (change: () => Promise<unknown>, then: () => Promise<Reply>) => {
       const { cluster } = controller
@@ -210,7 +213,7 @@ describe('a client that tells what its service asks for', () => {
       }
     }
 
-    test('is judged again, and let in by what still passes', async () => {
+    test('is judged again, and admitted by the checks that still pass', async () => {
       const person = await Person.behind(corp)
       await tell(person.caller, { id: 'c', typeId: 'DOMAIN', domain: 'corp.test' })
       const check = `${management}/posture-checks/${person.checkId}`
@@ -222,7 +225,7 @@ describe('a client that tells what its service asks for', () => {
       expect(reply.status, reply.text).toBe(201)
     })
 
-    test('is refused for a check that asks for something else by now', async () => {
+    test('is refused for a check whose requirement changed', async () => {
       const person = await Person.behind(corp)
       await tell(person.caller, { id: 'c', typeId: 'DOMAIN', domain: 'corp.test' })
       const check = `${management}/posture-checks/${person.checkId}`
@@ -234,7 +237,7 @@ describe('a client that tells what its service asks for', () => {
       expect(await person.sessions()).toEqual([])
     })
 
-    test('is refused for a check that came to it', async () => {
+    test('is refused for an added check', async () => {
       const person = await Person.behind(corp)
       await tell(person.caller, { id: 'c', typeId: 'DOMAIN', domain: 'corp.test' })
       const policy = await root.get(`${management}/service-policies/${person.policyId}`)
@@ -248,7 +251,7 @@ describe('a client that tells what its service asks for', () => {
     })
   })
 
-  test('vouches for its identity and nobody else', async () => {
+  test('grants access to its own identity only', async () => {
     const [alice, bob] = [await Person.behind(corp), await Person.behind(corp)]
     await tell(alice.caller, { id: alice.checkId, typeId: 'DOMAIN', domain: 'corp.test' })
     expect((await bob.dial()).status).toBe(409)
@@ -256,7 +259,7 @@ describe('a client that tells what its service asks for', () => {
   })
 })
 
-test('queries show what is asked for, by the type of the check', async () => {
+test('queries show the requirements by the type of the check', async () => {
   const rows = [
     [agent, { process: { osType: 'Linux', path: '/agent' }, timeout: -1, timeoutRemaining: -1 }],
     [pair, { processes: ['/a', '/b'].map((path) => ({ osType: 'Linux', path })) }],
@@ -276,7 +279,7 @@ test('queries show what is asked for, by the type of the check', async () => {
 })
 
 describe('a refused session', () => {
-  test('names the checks that fail and not those that pass, and is remembered', async () => {
+  test('names the failed checks only, and is recorded', async () => {
     const person = await Person.behind(corp)
     await created('posture-checks', { ...linux, roleAttributes: ['other'] })
     const second = await created('posture-checks', { ...linux, name: 'a system' })
@@ -316,7 +319,7 @@ describe('a refused session', () => {
     ])
   })
 
-  test('is remembered without what the checks ask for where that is much', async () => {
+  test('is recorded without long requirements', async () => {
     const domains = Array.from({ length: 200 }, (_, at) => `${'d'.repeat(50)}${at}.test`)
     const person = await Person.behind({ typeId: 'DOMAIN', domains })
     expect((await person.dial()).status).toBe(409)
@@ -330,8 +333,8 @@ describe('a refused session', () => {
   })
 })
 
-describe('what was told', () => {
-  test('is shown with the identity, and goes with its last session', async () => {
+describe('a posture report', () => {
+  test('is shown at the identity, and disappears with its last session', async () => {
     const person = await Person.behind(corp)
     const nowMs = controller.clock.nowMs()
     const lastUpdatedAt = new Date(nowMs).toISOString()
@@ -385,7 +388,7 @@ describe('what was told', () => {
     })
   })
 
-  test('to another controller counts here, and is missed when that one has gone', async () => {
+  test('to another controller applies here, and is dropped when that controller leaves', async () => {
     const person = await Person.behind(corp)
     const topic = new LocalTopic<Uint8Array>('ctrl2')
     const elsewhere = new PostureReports('ctrl2', topic, controller.clock)
@@ -409,7 +412,7 @@ describe('what was told', () => {
     expect(await sweep()).toEqual([])
   })
 
-  test('counts by what the check asks at that time: the leader ends what it does not grant any more', async () => {
+  test('is judged by the current check: the leader ends sessions that no longer pass', async () => {
     const person = await Person.behind(corp)
     await tell(person.caller, { id: 'c', typeId: 'DOMAIN', domain: 'corp.test' })
     await person.dialled()
@@ -423,7 +426,7 @@ describe('what was told', () => {
   })
 })
 
-test('a leader looks at once when a check changes, and not only when its round comes', async () => {
+test('a leader judges sessions when a check changes, without waiting for its next round', async () => {
   const person = await Person.behind(corp)
   await tell(person.caller, { id: 'c', typeId: 'DOMAIN', domain: 'corp.test' })
   controller.scheduler.run(parts.limits.sweepMs)
@@ -434,7 +437,7 @@ test('a leader looks at once when a check changes, and not only when its round c
   await expect.poll(() => person.sessions()).toEqual([])
 })
 
-test('a check that changes is held to whoever tells again and again on another controller; the leader sees to it', async () => {
+test('the leader applies a changed check to a client that keeps reporting to another controller', async () => {
   const person = await Person.behind(corp)
   const topic = new LocalTopic<Uint8Array>('ctrl2')
   const elsewhere = new PostureReports('ctrl2', topic, controller.clock)
@@ -461,7 +464,7 @@ test('a check that changes is held to whoever tells again and again on another c
   expect(await sweep()).toEqual([])
 })
 
-test('a machine that wakes moves the marker where a second factor is asked for again', async () => {
+test('a machine that wakes moves the marker if a second factor is required again', async () => {
   const woken = { id: '0', typeId: 'ENDPOINT_STATE', woken: true }
   for (const [promptOnWake, moves] of [
     [true, true],
@@ -474,7 +477,7 @@ test('a machine that wakes moves the marker where a second factor is asked for a
   }
 })
 
-test('a controller without room for more says so', async () => {
+test('a controller without room for more reports refuses them', async () => {
   const person = await Person.behind(corp)
   controller.posture.isFull = true
   const reply = await tell(person.caller, { id: 'c', typeId: 'DOMAIN', domain: 'corp.test' })
@@ -483,7 +486,7 @@ test('a controller without room for more says so', async () => {
   expect(await person.queries()).toMatchObject({ isPassing: false })
 })
 
-describe('a response that is none', () => {
+describe('an invalid posture response', () => {
   const wrong: readonly (readonly [string, object, string])[] = [
     ['an unknown type', { id: 'x', typeId: 'WEATHER' }, 'typeId'],
     ['a type that is answered otherwise', { id: 'x', typeId: 'MFA' }, 'typeId'],
@@ -507,13 +510,13 @@ describe('a response that is none', () => {
     expect(shown.body.data).toMatchObject({ domain: { domain: '' } })
   })
 
-  test('is named by the fields that nobody knows', async () => {
+  test('is answered with the unknown fields', async () => {
     const reply = await tell(sessionOf('alice-id'), { id: 'x', typeId: 'PROCESS', weather: 1 })
     expect(reply.status).toBe(201)
     expect(reply.body.meta?.ignoredFields).toEqual(['weather'])
   })
 
-  test('among too many, or with more than is kept, is refused', async () => {
+  test('is refused if there are too many, or if it exceeds the stored size', async () => {
     const caller = sessionOf('alice-id')
     const one = { id: 'x', typeId: 'DOMAIN', domain: 'd' }
     expect(
@@ -534,7 +537,7 @@ describe('a response that is none', () => {
     expect(reply.body.error?.cause?.['reason']).toContain('32 KiB')
   })
 
-  test('from nobody is refused before it is read', async () => {
+  test('without a session is refused before its body is read', async () => {
     const nobody = sessionOf('alice-id')
     nobody.token = null
     expect((await tell(nobody, { id: 'x' })).status).toBe(401)

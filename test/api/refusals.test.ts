@@ -29,6 +29,16 @@ describe('a body', () => {
     expect(reply.body.error?.code).toBe('COULD_NOT_PARSE_BODY')
   })
 
+  test.each([
+    ['an operation that requires none', 'POST', `${client}/authenticate?method=cert`, 401],
+    ['an operation that requires one', 'POST', services, 400],
+  ] as const)('of `null` counts as no body for %s', async (_what, method, url, status) => {
+    const as = status === 401 ? anonymous : root
+    const expected = status === 401 ? 'INVALID_AUTH' : 'COULD_NOT_VALIDATE'
+    const reply = await as.call(method, url, 'null')
+    expect([reply.status, reply.body.error?.code]).toEqual([status, expected])
+  })
+
   test('that is not UTF-8 is answered with 400', async () => {
     const answer = await controller.app.inject({
       method: 'POST',
@@ -95,7 +105,7 @@ describe('a body', () => {
     }
   })
 
-  test('that declares more than 1 MiB is answered with 413 in the envelope, whoever sends it', async () => {
+  test('with a declared length over 1 MiB is answered with 413 in the envelope, for any caller', async () => {
     const big = JSON.stringify({ ...good, tags: { a: 'x'.repeat(1024 * 1024) } })
     for (const caller of [root, anonymous]) {
       const reply = await caller.call('POST', services, big)
@@ -132,14 +142,14 @@ describe('a session', () => {
     }
   })
 
-  test('of nobody does not get its body looked at', async () => {
+  test('that is missing is refused before the body is read', async () => {
     const reply = await anonymous.call('POST', services, '{"name":')
     expect(reply.status).toBe(401)
     const typed = await anonymous.call('POST', services, '<a/>', { 'content-type': 'text/xml' })
     expect(typed.status).toBe(401)
   })
 
-  test('of somebody who is no administrator opens nothing of management, and no challenge tells to log in again', async () => {
+  test('of a non-administrator opens no management operation, and its refusal has no challenge', async () => {
     const asked: [string, string, unknown][] = [
       ['GET', services, undefined],
       ['POST', services, good],
@@ -185,17 +195,17 @@ describe('a path', () => {
     }
   })
 
-  test('of an id longer than any is answered with 404', async () => {
+  test('with an id longer than the limit is answered with 404', async () => {
     expect((await root.get(`${services}/${'x'.repeat(5000)}`)).status).toBe(404)
   })
 
-  test('that is no URL is answered with 400', async () => {
+  test('that is no valid URL is answered with 400', async () => {
     const reply = await root.get(`${services}/%zz`)
     expect(reply.status).toBe(400)
     expect(reply.body.error?.code).toBe('COULD_NOT_VALIDATE')
   })
 
-  test('with another verb is answered with 405, with or without a session', async () => {
+  test('with an unsupported method is answered with 405, with or without a session', async () => {
     for (const [method, path] of [
       ['DELETE', services],
       ['POST', `${services}/x`],
@@ -231,7 +241,7 @@ describe('a list query', () => {
     expect(reply.body.error?.code).toBe(code)
   })
 
-  test('names the symbol and its place', async () => {
+  test('names the symbol and its position', async () => {
     const unknown = await root.get(`${services}?filter=nothing%20%3D%20%22x%22`)
     expect(unknown.body.error?.cause?.['message']).toContain('unknown symbol nothing')
     const broken = await root.get(`${services}?filter=name%20%3D%20)`)
@@ -300,7 +310,7 @@ test('every error names code, message, request id and both versions', async () =
   expect(first.headers['content-type']).toBe('application/json')
 })
 
-test('a controller that must not be trusted answers nothing but its health', async () => {
+test('a quarantined controller answers nothing but its health', async () => {
   controller.refusal = 'NODE_QUARANTINED'
   try {
     const reply = await root.get(services)
@@ -314,7 +324,7 @@ test('a controller that must not be trusted answers nothing but its health', asy
   }
 })
 
-describe('a state that is found wrong while a request is under way', () => {
+describe('a state that is found wrong during a request', () => {
   afterEach(() => {
     controller.refusal = null
   })
@@ -333,7 +343,7 @@ describe('a state that is found wrong while a request is under way', () => {
     })
   }
 
-  test('makes the fate of a write unknown, whether it was made or refused', async () => {
+  test('makes the outcome of a write unknown, whether it was applied or refused', async () => {
     const body = { name: 'made under a wrong state', encryptionRequired: true }
     for (const attempt of ['is made', 'is refused as a duplicate']) {
       findWrongDuring('propose')
@@ -347,7 +357,7 @@ describe('a state that is found wrong while a request is under way', () => {
     }
   })
 
-  test('is not read from', async () => {
+  test('is not used for answers', async () => {
     for (const path of [`${services}?consistency=linearizable`, `${services}/nowhere`]) {
       findWrongDuring('readIndex')
       const reply = await root.get(path)
@@ -356,7 +366,7 @@ describe('a state that is found wrong while a request is under way', () => {
     }
   })
 
-  test('tells nobody that a session has ended', async () => {
+  test('does not cause a refusal of a session as ended', async () => {
     findWrongDuring('readIndex')
     const token = controller.tokenOf('no-such-session')
     const reply = await root.get(services, { 'net-session': token })

@@ -29,7 +29,7 @@ async function detail(url: string): Promise<Detail> {
   return reply.body.data as Detail
 }
 
-test('a service is created, shown, replaced, patched and deleted', async () => {
+test('a service can be created, shown, replaced, patched and deleted', async () => {
   const make = await root.call('POST', services, {
     name: 'printer',
     encryptionRequired: true,
@@ -98,7 +98,7 @@ test('a service is created, shown, replaced, patched and deleted', async () => {
   expect(again.body.error?.code).toBe('NOT_FOUND')
 })
 
-test('a name that is taken is refused, at create, replace and patch', async () => {
+test('a name in use is refused at create, replace and patch', async () => {
   await created(services, { name: 'taken', encryptionRequired: true })
   const other = await created(services, { name: 'other', encryptionRequired: true })
   for (const [method, url] of [
@@ -113,14 +113,14 @@ test('a name that is taken is refused, at create, replace and patch', async () =
   }
 })
 
-test('text beyond ASCII comes back as it was sent', async () => {
+test('text beyond ASCII is stored unchanged', async () => {
   for (const name of ['Prüfgerät', 'プリンター 🖨', 'plain']) {
     const id = await created(services, { name, encryptionRequired: true })
     expect((await detail(`${services}/${id}`)).name).toBe(name)
   }
 })
 
-test('a write to what does not exist is answered with 404, a reference to it too', async () => {
+test('a write to an unknown record is answered with 404, and so is an unknown reference', async () => {
   for (const [method, url, body] of [
     ['PUT', `${services}/nobody`, { name: 'x' }],
     ['PATCH', `${services}/nobody`, { name: 'x' }],
@@ -133,7 +133,7 @@ test('a write to what does not exist is answered with 404, a reference to it too
   }
 })
 
-test('a policy names roles: wrong ones are refused, right ones are shown with names', async () => {
+test('a policy refuses invalid roles and shows valid ones with names', async () => {
   const service = await created(services, { name: 'wiki', encryptionRequired: true })
   const base = { name: 'readers', type: 'Dial', semantic: 'AnyOf' }
   for (const [field, roles] of [
@@ -176,7 +176,7 @@ test('a policy names roles: wrong ones are refused, right ones are shown with na
   expect((await alice.get(`${client}/services/${service}`)).status).toBe(404)
 })
 
-test('on the client API an administrator sees what its own policies reach, and may change services', async () => {
+test('on the client API an administrator sees the services of its policies, and may change services', async () => {
   const id = await created(services, { name: 'unreached', encryptionRequired: true })
   expect((await root.get(`${client}/services/${id}`)).status).toBe(404)
   expect((await root.call('PATCH', `${client}/services/${id}`, { name: 'reached' })).status).toBe(
@@ -188,14 +188,14 @@ test('on the client API an administrator sees what its own policies reach, and m
   )
 })
 
-test('a sub-list of an unknown parent is empty or 404, as documented', async () => {
+test('a sub-list of an unknown parent is empty or answers 404, as documented', async () => {
   expect((await root.get(`${management}/identities/nobody/services`)).status).toBe(404)
   const empty = await root.get(`${services}/nobody/service-policies`)
   expect(empty.status).toBe(200)
   expect(empty.body.data).toEqual([])
 })
 
-test('a list is paged, filtered and sorted', async () => {
+test('a list can be paged, filtered and sorted', async () => {
   for (let n = 0; n < 25; n += 1) {
     await created(services, {
       name: `page-${String(n).padStart(2, '0')}`,

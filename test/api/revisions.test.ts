@@ -30,7 +30,7 @@ function patched(url: string, ifMatch: string, name = `renamed ${(serial += 1)}`
 }
 
 describe('a write with If-Match', () => {
-  test('takes effect on the record that its caller has seen, and on no later one', async () => {
+  test('takes effect on the revision that its caller has seen, and on no later one', async () => {
     const url = await newService()
     const tag = await tagOf(url)
     expect((await patched(url, tag)).status).toBe(200)
@@ -46,14 +46,14 @@ describe('a write with If-Match', () => {
     expect((await patched(url, now)).status).toBe(412)
   })
 
-  test('may name several, and * for any that is there', async () => {
+  test('may name several revisions, or * for any existing record', async () => {
     const url = await newService()
     expect((await patched(url, `"1.old", ${await tagOf(url)}`)).status).toBe(200)
     expect((await patched(url, '*')).status).toBe(200)
     expect((await patched(`${services}/nobody`, '*')).status).toBe(412)
   })
 
-  test('is held by no record when its tag is weak or of somebody else', async () => {
+  test('fails for a weak ETag and for an ETag of another record', async () => {
     const url = await newService()
     for (const tag of [`W/${await tagOf(url)}`, '"x"', '"0"', '""', '"99999999999999999999"']) {
       expect((await patched(url, tag)).status, tag).toBe(412)
@@ -64,7 +64,7 @@ describe('a write with If-Match', () => {
     expect(() => parseIfMatch(Array(40).fill('"1"').join(','))).toThrow(Problem)
   })
 
-  test('is judged by the log, not by how far this controller has got', async () => {
+  test('is judged by apply, not by the state of this controller', async () => {
     const url = await newService()
     const tag = await tagOf(url)
     const { cluster } = controller
@@ -78,7 +78,7 @@ describe('a write with If-Match', () => {
     expect((await root.get(url)).text).toContain('first')
   })
 
-  test('takes effect once when its request id comes again, though the tag has moved by itself', async () => {
+  test('takes effect once when its request id is repeated, although the write itself changed the ETag', async () => {
     const url = await newService()
     const headers = {
       'if-match': await tagOf(url),
@@ -89,7 +89,7 @@ describe('a write with If-Match', () => {
     expect((await root.call('PATCH', url, body, headers)).status).toBe(200)
   })
 
-  test('is refused where nothing has a tag', async () => {
+  test('is refused where records have no ETag', async () => {
     const reply = await root.call('POST', services, {}, { 'if-match': '*' })
     expect(reply.status).toBe(400)
     expect(reply.body.error?.cause?.['field']).toBe('If-Match')
@@ -97,7 +97,7 @@ describe('a write with If-Match', () => {
 })
 
 describe('a detail', () => {
-  test('that its caller has already comes without a body', async () => {
+  test('answers 304 without a body if the caller already has it', async () => {
     const url = await newService()
     const tag = await tagOf(url)
     for (const known of [tag, `"x", W/${tag}`, '*']) {
@@ -109,7 +109,7 @@ describe('a detail', () => {
     expect((await root.get(url, { 'if-none-match': '"x"' })).status).toBe(200)
   })
 
-  test('has another tag when only what it tells of other records has changed, and can still be written', async () => {
+  test('has another ETag when only related records change, and can still be written', async () => {
     const url = `${management}/identities/alice-id`
     const before = await tagOf(url)
     controller.openSession('alice-id')
@@ -132,7 +132,7 @@ describe('The ETag of a detail', () => {
     return taggedAnswer(call, record, printedAnswer(text)).headers?.['etag']
   }
 
-  test('names the revision of its record, also where the text is that of another one', () => {
+  test('contains the revision of its record, even if other records have the same text', () => {
     // Revisions that are 4,096 apart share a place of the tags that are kept.
     expect([tagAt(1), tagAt(4097), tagAt(1)].map((tag) => String(tag).split('.')[0])).toEqual([
       '"1',

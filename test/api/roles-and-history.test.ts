@@ -7,7 +7,7 @@ import { ManualClock, ManualScheduler } from './support/manual-time.ts'
 
 const { controller, root } = await controllerForFile()
 
-test('role attributes are counted, by prefix and page', async () => {
+test('role attributes are counted, with prefix and paging', async () => {
   await newIdentity(root, 'a', { roleAttributes: ['sales', 'salt'] })
   await newIdentity(root, 'b', { roleAttributes: ['sales', 'ops'] })
   await newService(root, 'c', { roleAttributes: ['salary'] })
@@ -29,7 +29,7 @@ test('role attributes are counted, by prefix and page', async () => {
   expect(await rows('posture-checks?limit=-1')).toEqual([[], 0])
 })
 
-test('a history holds an hour of each figure, and no more', () => {
+test('a history holds one hour of each metric', () => {
   const clock = new ManualClock()
   const scheduler = new ManualScheduler()
   const zero = { fsyncs: 0, fsyncP99Ms: 0, leaderChanges: 0, logIns: 0, requests: 0 }
@@ -59,7 +59,7 @@ test('a history holds an hour of each figure, and no more', () => {
   history.stop()
 })
 
-test('the history of a controller is read on the fabric API', async () => {
+test('the history of a controller is available on the fabric API', async () => {
   const reply = await root.get(`${fabric}/cluster/history`)
   expect(reply.status, reply.text).toBe(200)
   expect(reply.body.data).toMatchObject({ selfId: controller.cluster.selfId, periodSeconds: 10 })

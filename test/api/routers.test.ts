@@ -13,7 +13,7 @@ const newRouter = (name: string, rest: object = {}): Promise<string> =>
   made(root, edgeRouters, { name, ...rest })
 
 describe('a new edge router', () => {
-  test('shows the token that it is to enroll by, signed by this controller', async () => {
+  test('shows its enrollment token, signed by this controller', async () => {
     const nowMs = controller.clock.nowMs()
     const id = await newRouter('gate', { cost: null, isTunnelerEnabled: false })
     const detail = await shown(root, `${edgeRouters}/${id}`)
@@ -50,7 +50,7 @@ describe('a new edge router', () => {
     expect(enrollment).not.toHaveProperty('identity')
   })
 
-  test('takes a listener without groups, be they an empty list or null', async () => {
+  test('accepts a listener without groups, as an empty list or null', async () => {
     const ctrlChanListeners = { 'tls:one:6262': null, 'tls:two:6262': [], 'tls:three:6262': ['a'] }
     const id = await newRouter('listening', { ctrlChanListeners })
     const known = { ...ctrlChanListeners, 'tls:one:6262': [] }
@@ -62,13 +62,13 @@ describe('a new edge router', () => {
     })
   })
 
-  test('is one entry with its enrollment', async () => {
+  test('is created in one entry with its enrollment', async () => {
     const before = controller.cluster.proposals.length
     await newRouter('one entry')
     expect(controller.cluster.proposals.length).toBe(before + 1)
   })
 
-  test('has every field, null or absent as the API family has it', async () => {
+  test('has every field, null or absent as in OpenZiti', async () => {
     const id = await newRouter('fields')
     const { enrollmentToken, enrollmentJwt, enrollmentCreatedAt, enrollmentExpiresAt, ...rest } =
       await shown(root, `${edgeRouters}/${id}`)
@@ -105,7 +105,7 @@ describe('a new edge router', () => {
     })
   })
 
-  test('takes what can be said of it, and gives it up by an empty value', async () => {
+  test('accepts all writable fields, and clears them by an empty value', async () => {
     const body = {
       appData: { zone: 'a' },
       cost: 65_535,
@@ -138,7 +138,7 @@ describe('a new edge router', () => {
     expect(reply.body.error).toMatchObject({ code: 'COULD_NOT_VALIDATE', cause: { field } })
   })
 
-  test('ignores what only an enrollment makes', async () => {
+  test('ignores fields that only an enrollment sets', async () => {
     const forged = { isVerified: true, fingerprint: 'ab', certPem: 'x', isEdge: false }
     const reply = await root.call('POST', edgeRouters, { name: 'forged', ...forged })
     expect(reply.body.meta?.ignoredFields).toEqual(Object.keys(forged))
@@ -155,7 +155,7 @@ describe.each(['edge-routers', 'routers', 'transit-routers'])('configs below /%s
   const newConfig = (name: string, configTypeId: string, data: object): Promise<string> =>
     made(root, `${management}/configs`, { name: `${collection} ${name}`, configTypeId, data })
 
-  test('are for routers, one of each type, and go by an empty list', async () => {
+  test('must target routers, one of each type, and are removed by an empty list', async () => {
     const link = await newConfig('link', 'router.link.v1', {})
     const again = await newConfig('again', 'router.link.v1', {})
     const host = await newConfig('host', 'proxy.v1', { port: 1, protocols: ['tcp'] })
@@ -172,7 +172,7 @@ describe.each(['edge-routers', 'routers', 'transit-routers'])('configs below /%s
   })
 })
 
-test('the list of edge routers takes a role filter and knows no other routers', async () => {
+test('the list of edge routers accepts a role filter and omits other routers', async () => {
   const id = await newRouter('filtered', { roleAttributes: ['north'] })
   await made(root, `${management}/routers`, { name: 'not edge' })
   const north = await listed(root, `${edgeRouters}?roleFilter=%23north`)
@@ -186,7 +186,7 @@ test('the list of edge routers takes a role filter and knows no other routers', 
 describe('an edge router that tunnels', () => {
   const identityUrl = (id: string): string => `${management}/identities/${id}`
 
-  test('has an identity of the type Router that is shown and can not be made otherwise', async () => {
+  test('has an identity of the type Router, which is shown and cannot be created otherwise', async () => {
     const id = await newRouter('tunneler', { isTunnelerEnabled: true })
     expect(await shown(root, identityUrl(id))).toMatchObject({
       name: 'tunneler',
@@ -219,7 +219,7 @@ describe('an edge router that tunnels', () => {
     })
   })
 
-  test('is refused with the name of an identity, and nothing is left of it', async () => {
+  test('is refused if an identity has its name, and leaves no records behind', async () => {
     await newIdentity(root, 'taken by one')
     const before = controller.machine.count('enrollment')
     const reply = await root.call('POST', edgeRouters, {
@@ -234,7 +234,7 @@ describe('an edge router that tunnels', () => {
     expect(controller.machine.count('enrollment')).toBe(before)
   })
 
-  test('deleted, takes identity, policy, terminators and enrollment along', async () => {
+  test('takes its identity, policy, terminators and enrollment along when it is deleted', async () => {
     const id = await newRouter('going', { isTunnelerEnabled: true })
     const service = await newService(root, 'hosted there')
     const terminator = await made(root, `${management}/terminators`, {
@@ -261,7 +261,7 @@ describe('an edge router that tunnels', () => {
 })
 
 describe('Edge router enrolled → re-enroll', () => {
-  test('enrollment required again: a new token each time, never two, the properties kept', async () => {
+  test('enrollment required again: a new token each time, never two, other properties unchanged', async () => {
     const id = await newRouter('again', { roleAttributes: ['x'], cost: 3 })
     const url = `${edgeRouters}/${id}`
     const tokens = [(await shown(root, url))['enrollmentToken']]
@@ -279,7 +279,7 @@ describe('Edge router enrolled → re-enroll', () => {
     }
   })
 
-  test('of one that does not exist, or is no edge router, is not found', async () => {
+  test('answers 404 for an unknown router and for one that is no edge router', async () => {
     const transit = await made(root, `${management}/transit-routers`, { name: 'transit only' })
     for (const id of ['nowhere', transit]) {
       expect((await root.call('POST', `${edgeRouters}/${id}/re-enroll`)).status).toBe(404)
@@ -291,7 +291,7 @@ describe.each(['routers', 'transit-routers'])('/%s', (collection) => {
   const url = `${management}/${collection}`
   const other = collection === 'routers' ? 'transit-routers' : 'routers'
 
-  test('makes routers that enroll by trott, shown under both names', async () => {
+  test('creates routers that enroll by trott, shown under both names', async () => {
     const body = { name: `${collection} one`, cost: 5, noTraversal: true, disabled: true }
     const id = await made(root, url, body)
     for (const path of [collection, other]) {
@@ -319,7 +319,7 @@ describe.each(['routers', 'transit-routers'])('/%s', (collection) => {
     expect((await root.get(`${edgeRouters}/${id}`)).status).toBe(404)
   })
 
-  test('changes all that it makes', async () => {
+  test('can change all routers that it creates', async () => {
     const id = await made(root, url, { name: `${collection} two`, cost: 5 })
     const patch = await root.call('PATCH', `${url}/${id}`, { noTraversal: true, disabled: true })
     expect(patch.status).toBe(200)
@@ -336,7 +336,7 @@ describe.each(['routers', 'transit-routers'])('/%s', (collection) => {
     expect(controller.machine.findAll('enrollment', 'transitRouterId', id)).toEqual([])
   })
 
-  test('lists every router; those made elsewhere as verified, without a token, not to be changed', async () => {
+  test('lists every router; others are shown as verified, without a token, and cannot be changed', async () => {
     const edge = await newRouter(`${collection} edge`)
     const core = `${collection}-core`
     const body = { id: core, name: core, cost: 0, noTraversal: false }
@@ -361,7 +361,7 @@ describe.each(['routers', 'transit-routers'])('/%s', (collection) => {
 describe('the fabric API', () => {
   const routers = `${fabric}/routers`
 
-  test('makes routers with the id it is given', async () => {
+  test('creates routers with the given id', async () => {
     const body = {
       id: 'core.1',
       name: 'core 1',
@@ -398,7 +398,7 @@ describe('the fabric API', () => {
     expect(reply.body.error?.cause).toMatchObject({ field })
   })
 
-  test('replaces a router and leaves its fingerprint where none is given', async () => {
+  test('replaces a router and keeps its fingerprint if none is given', async () => {
     const body = { name: 'core 9', cost: 1, noTraversal: false }
     await made(root, routers, { id: 'core.9', ...body, fingerprint: '0909' })
     expect((await root.call('PUT', `${routers}/core.9`, { ...body, cost: 2 })).status).toBe(200)
@@ -409,7 +409,7 @@ describe('the fabric API', () => {
     expect((await root.get(`${routers}/core.9`)).status).toBe(404)
   })
 
-  test('makes services that the other APIs do not know', async () => {
+  test('creates services that the other APIs do not show', async () => {
     const services = `${fabric}/services`
     const id = await made(root, services, { name: 'inner', maxIdleTimeMillis: 7 })
     expect(await shown(root, `${services}/${id}`)).toMatchObject({
@@ -445,7 +445,7 @@ describe('the fabric API', () => {
     expect((await root.call('PATCH', `${fabric}/links/x`, { down: 'yes' })).status).toBe(400)
   })
 
-  test('is for administrators', async () => {
+  test('admits administrators only', async () => {
     const alice = new CallerOf(controller)
     alice.token = controller.openSession('alice-id')
     for (const kind of ['routers', 'services', 'terminators', 'links', 'circuits']) {

@@ -52,7 +52,7 @@ const totpQuery = {
   isTotpEnrolled: false,
 }
 
-test('a log-in under a policy that asks for a code gives a session that tells what it lacks', async () => {
+test('a log-in under a policy that requires a code gives a session that shows the missing factor', async () => {
   await ask({ requireTotp: true })
   const alice = new CallerOf(controller)
   const expected = { authQueries: [totpQuery], isMfaRequired: true, isMfaComplete: false }
@@ -65,7 +65,7 @@ test('a log-in under a policy that asks for a code gives a session that tells wh
   expect((await alice.get(session)).status).toBe(401)
 })
 
-test('a policy that asks for a JWT names the signer that gives it, and its sessions are partial', async () => {
+test('a policy that requires an external JWT names its signer, and its sessions are partial', async () => {
   const made = await root.call('POST', signers, {
     name: 'idp',
     issuer: 'idp',
@@ -97,7 +97,7 @@ test('a policy that asks for a JWT names the signer that gives it, and its sessi
   expect((await alice.get(`${client}/current-identity`)).status).toBe(401)
 })
 
-test('a change of the policy counts at the next request of sessions that stand', async () => {
+test('a policy change applies to existing sessions at their next request', async () => {
   const alice = sessionOf('alice-id')
   expect((await alice.get(`${client}/services`)).status).toBe(200)
   await ask({ requireTotp: true })
@@ -106,7 +106,7 @@ test('a change of the policy counts at the next request of sessions that stand',
   expect((await alice.get(`${client}/services`)).status).toBe(200)
 })
 
-test('an administrator sees of every session whether its identity must give a code', async () => {
+test('an administrator sees for every session whether its identity must give a code', async () => {
   await ask({ requireTotp: true })
   const alice = sessionOf('alice-id')
   const { id } = (await alice.get(session)).body.data as { id: string }
@@ -116,7 +116,7 @@ test('an administrator sees of every session whether its identity must give a co
   expect(own).toMatchObject({ isMfaRequired: false, authQueries: [] })
 })
 
-test('a factor that was asked for before the entry counts, wherever the write was judged', async () => {
+test('apply enforces a factor that an earlier entry required, even if the proposer did not know it', async () => {
   const alice = sessionOf('alice-id')
   const { cluster } = controller
   const propose = cluster.propose.bind(cluster)

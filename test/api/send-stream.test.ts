@@ -72,7 +72,7 @@ class Endless implements ByteStream {
   }
 }
 
-test('what was written before the end arrives, in its order, and the end with it', async () => {
+test('chunks arrive in order, followed by the end', async () => {
   const told: string[] = []
   const pipe = new TextPipe(1024, {
     onTaken: () => told.push('taken'),
@@ -90,7 +90,7 @@ test('what was written before the end arrives, in its order, and the end with it
   expect(told.filter((one) => one === 'returned')).toHaveLength(1)
 })
 
-test('a quiet stream ends as its client goes', async () => {
+test('an idle stream ends when its client disconnects', async () => {
   let returned = 0
   const parts = { ...nobody(), onReturned: () => (returned += 1) }
   const answer = await ask({ chunks: new TextPipe(1024, parts) })
@@ -101,7 +101,7 @@ test('a quiet stream ends as its client goes', async () => {
   await expect(sent.at(-1)).resolves.toBe('over')
 })
 
-test('no more is made than is read, and whoever reads nothing for too long is cut off', async () => {
+test('the source produces only as fast as the client reads, and a stalled client is disconnected', async () => {
   const endless = new Endless()
   const answer = await ask(endless)
   answer.pause()
@@ -111,7 +111,7 @@ test('no more is made than is read, and whoever reads nothing for too long is cu
   await expect(sent.at(-1)).resolves.toBe('over')
 })
 
-test('a maker that judges the pace by itself is the one who gives up', async () => {
+test('a source that limits the pace itself decides when to give up', async () => {
   const patience = new AbortController()
   const endless = new Endless(patience.signal)
   const answer = await ask(endless)
@@ -123,7 +123,7 @@ test('a maker that judges the pace by itself is the one who gives up', async () 
   expect(endless.asked).toBeLessThan(1024)
 })
 
-test('what fails on the way cuts the connection, so that nobody takes it for the end', async () => {
+test('an error of the source breaks the connection, so that the client does not mistake it for the end', async () => {
   async function* failing(): AsyncGenerator<Uint8Array> {
     yield await Promise.resolve(PIECE)
     throw new Error('the disk is gone')
@@ -133,7 +133,7 @@ test('what fails on the way cuts the connection, so that nobody takes it for the
   await expect(sent.at(-1)).resolves.toBe('the disk is gone')
 })
 
-test('text that waits for its reader is bounded by its writer, who is told to go on', async () => {
+test('buffered text is bounded by its writer, which resumes after a drain', async () => {
   let taken = 0
   const pipe = new TextPipe(10, { ...nobody(), onTaken: () => (taken += 1) })
   expect(pipe.write('12345')).toBe(true)

@@ -21,7 +21,7 @@ describe('a path', () => {
     },
   )
 
-  test('is taken as its escapes mean it, and as it stands where they mean nothing', () => {
+  test('is decoded, and used as it is if its escapes are invalid', () => {
     expect(served.has('/%61/7')).toBe(true)
     expect(served.has('/%zz/7')).toBe(false)
     expect(served.has('/a/%zz')).toBe(true)

@@ -54,7 +54,7 @@ async function lastChangeAt(caller: CallerOf = alice): Promise<string> {
   return (reply.body.data as { lastChangeAt: string }).lastChangeAt
 }
 
-test('sub-lists through policies of routers say the same from every side', async () => {
+test('sub-lists through router policies agree from every side', async () => {
   const printer = await service('printer', ['office'])
   const east = await router('east', ['east'])
   const west = await router('west', ['west'])
@@ -128,7 +128,7 @@ test('sub-lists through policies of routers say the same from every side', async
   await removed('services', printer)
 })
 
-test('a session is refused in the order of the checks, and told its routers once they all pass', async () => {
+test('a session is refused in the order of the checks, and lists its routers once they all pass', async () => {
   const wiki = await service('wiki', ['wiki'])
   const open = (type?: string, serviceId = wiki) =>
     alice.call('POST', `${client}/sessions`, { serviceId, ...(type === undefined ? {} : { type }) })
@@ -265,7 +265,7 @@ function byId(a: { readonly id: string }, b: { readonly id: string }): number {
   return a.id < b.id ? -1 : 1
 }
 
-test('a session token is good for its own session and service alone, and as long as the session is there', async () => {
+test('a session token is valid only for its session and service, until the session ends', async () => {
   const [mail, chat] = [await service('mail'), await service('chat')]
   await grant('mail and chat', 'Dial', [`@${mail}`, `@${chat}`])
   await router('any')
@@ -294,7 +294,7 @@ test('a session token is good for its own session and service alone, and as long
   expect((await root.get(`${management}/sessions/${last.id}`)).status).toBe(404)
 })
 
-test('the marker moves when what a client sees moves, and then alone', async () => {
+test('the marker changes exactly when the client view changes', async () => {
   const start = await lastChangeAt()
   expect(start).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
   expect(await lastChangeAt()).toBe(start)
@@ -331,7 +331,7 @@ test('the marker moves when what a client sees moves, and then alone', async () 
   expect(await lastChangeAt(late)).toBe((session.body.data as Row)['createdAt'])
 })
 
-test('a config moves the marker of those who see it, not of those who have one of their own', async () => {
+test('a config changes the marker of identities that see it, not of identities with an override', async () => {
   const seen = await service('configured', ['shared'])
   const type = await created('config-types', { name: 'test.v1' })
   const [theirs, own] = await Promise.all(
@@ -363,7 +363,7 @@ test('a config moves the marker of those who see it, not of those who have one o
   expect(await change(own, { data: { port: 4 } })).toBe(true)
 })
 
-test('a change that is refused marks nobody', async () => {
+test('a refused change leaves every marker unchanged', async () => {
   const before = await lastChangeAt()
   controller.clock.advance(10)
   const body = { name: 'seen', encryptionRequired: true, roleAttributes: ['shared'] }
@@ -371,7 +371,7 @@ test('a change that is refused marks nobody', async () => {
   expect(await lastChangeAt()).toBe(before)
 })
 
-test('the routers of a caller are those that are enrolled; an administrator sees all of these', async () => {
+test('a caller sees its enrolled routers; an administrator sees all of these', async () => {
   const url = `${client}/current-identity/edge-routers`
   const none = (await alice.get(url)).body
   expect(none.data).toEqual([])
@@ -409,7 +409,7 @@ interface Usage {
   readonly usage: Readonly<Record<string, { readonly count: number; readonly ids: unknown }>>
 }
 
-test('role attributes are listed with filter, sort and paging, and with who uses them', async () => {
+test('role attributes are listed with filter, sort and paging, and with their users', async () => {
   const id = await service('with attributes', ['zeta', 'eta', 'theta'])
   const policy = await grant('names another', 'Dial', ['#theta', '#unheld'])
   const list = async (query: string) => {

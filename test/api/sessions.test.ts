@@ -45,7 +45,7 @@ async function sweep(): Promise<void> {
   await Promise.resolve()
 }
 
-test('a log-in answers with the session, its token in both headers and its end', async () => {
+test('a log-in answers with the session, its token in both headers and its expiry', async () => {
   const alice = new CallerOf(controller)
   const reply = await alice.call('POST', `${client}/authenticate?method=password`, {
     ...user,
@@ -91,7 +91,7 @@ test('a log-in answers with the session, its token in both headers and its end',
   }
 })
 
-test('the token stands in no command and no record', async () => {
+test('no command and no record contains the token', async () => {
   const { token } = root
   const kept = JSON.stringify([
     controller.machine.list('apiSession', {}).records,
@@ -110,7 +110,7 @@ test('logging out ends the session at once', async () => {
   expect(reply.headers['www-authenticate']).toContain('error="invalid"')
 })
 
-test('a session ends by inactivity, and every use of it counts as activity', async () => {
+test('a session expires by inactivity, and every use counts as activity', async () => {
   for (let use = 0; use < 3; use += 1) {
     controller.clock.advance(29 * minute)
     expect((await root.get(current)).status).toBe(200)
@@ -126,7 +126,7 @@ test('a session ends by inactivity, and every use of it counts as activity', asy
 const touches = () =>
   controller.cluster.proposals.filter(({ kind }) => kind === CommandKind.SESSION_TOUCH)
 
-test('activity is told to the others where it moved by more than half a minute, and not through the log', async () => {
+test('activity is shared with the other controllers if it moved by more than half a minute, and not through the log', async () => {
   controller.clock.advance(29_000)
   await root.get(current)
   await spread()
@@ -142,7 +142,7 @@ test('activity is told to the others where it moved by more than half a minute, 
   expect(touches()).toHaveLength(0)
 })
 
-test('the leader writes activity to the log now and then, and takes back what the log knows', async () => {
+test('the leader writes activity to the log periodically, and withdraws what the log contains', async () => {
   controller.clock.advance(31_000)
   await root.get(current)
   await spread()
@@ -159,7 +159,7 @@ test('the leader writes activity to the log now and then, and takes back what th
   expect(controller.activity.own.size).toBe(0)
 })
 
-test('a use on another controller keeps the session alive here, also after that one has gone', async () => {
+test('a use on another controller keeps the session alive here, even after that controller left', async () => {
   const { id } = (await root.get(current)).body.data as Session
   controller.clock.advance(29 * minute)
   controller.activity.hear('ctrl2', id, controller.clock.nowMs())
@@ -171,21 +171,21 @@ test('a use on another controller keeps the session alive here, also after that 
   expect((await root.get(current)).status).toBe(200)
 })
 
-test('a use from a clock that runs ahead counts as one of now', async () => {
+test('a use reported with a future time counts as a use now', async () => {
   const { id } = (await root.get(current)).body.data as Session
   controller.activity.hear('ctrl2', id, controller.clock.nowMs() + 600 * minute)
   controller.clock.advance(30 * minute + 1)
   expect((await root.get(current)).status).toBe(401)
 })
 
-test('what was used up to a stop is told before it', async () => {
+test('a controller publishes pending activity before it stops', async () => {
   controller.clock.advance(31_000)
   await root.get(current)
   await controller.app.close()
   expect(controller.activity.own.size).toBe(1)
 })
 
-test('the leader removes sessions that ended, once it has led long enough to know what others saw', async () => {
+test('the leader removes expired sessions after it has led long enough to learn of uses elsewhere', async () => {
   await new CallerOf(controller).logIn(user)
   expect(controller.machine.count('apiSession')).toBe(2)
   controller.clock.advance(40 * minute)
@@ -198,7 +198,7 @@ test('the leader removes sessions that ended, once it has led long enough to kno
   expect(controller.machine.count('apiSession')).toBe(0)
 })
 
-test('a session used here is not removed, whatever the log knows of it', async () => {
+test('a session used here is not removed, even if the log contains no use', async () => {
   await sweep()
   controller.clock.advance(29 * minute)
   await root.get(current)
@@ -208,7 +208,7 @@ test('a session used here is not removed, whatever the log knows of it', async (
   expect((await root.get(current)).status).toBe(200)
 })
 
-test('a controller out of contact honours sessions for a quarter of an hour', async () => {
+test('a controller without contact to the leader honors sessions for a quarter of an hour', async () => {
   controller.cluster.contactMs = 15 * minute
   expect((await root.get(current)).status).toBe(200)
   controller.cluster.contactMs = 15 * minute + 1
@@ -217,7 +217,7 @@ test('a controller out of contact honours sessions for a quarter of an hour', as
   expect(reply.body.error?.code).toBe('CLUSTER_NO_LEADER')
 })
 
-test('an administrator lists and ends sessions, and sees the token of its own alone', async () => {
+test('an administrator lists and ends sessions, and sees only the token of its own session', async () => {
   const alice = new CallerOf(controller)
   const mine = (await alice.logIn(user)).body.data as Session
   const list = (await root.get(`${management}/api-sessions`)).body.data as Session[]
@@ -234,7 +234,7 @@ test('an administrator lists and ends sessions, and sees the token of its own al
   expect((await root.call('DELETE', url)).status).toBe(404)
 })
 
-test('after ten wrong passwords even the right one waits, and the answer says how long', async () => {
+test('after ten wrong passwords even the right one must wait, and the answer gives the time', async () => {
   const guesser = new CallerOf(controller)
   for (let guess = 0; guess < 10; guess += 1) {
     expect((await guesser.logIn({ ...user, password: 'a wrong guess' })).status).toBe(401)

@@ -10,7 +10,7 @@ describe('a revocation', () => {
   const revocations = `${management}/revocations`
   const tokenId = '0197b3a0-5b1e-7c4e-9d2f-0123456789ab'
 
-  test('has the id that the caller gives, and ends when no token it speaks of could live any more', async () => {
+  test('has the given id, and ends after the last token that it covers expires', async () => {
     const body = {
       id: tokenId,
       type: 'JTI',
@@ -35,7 +35,7 @@ describe('a revocation', () => {
     expect((await root.call('DELETE', `${revocations}/${tokenId}`)).status).toBe(405)
   })
 
-  test('of an identity or of one session ends what was opened before, and nothing that is opened later', async () => {
+  test('of an identity or a session ends earlier sessions, but no later ones', async () => {
     const bob = await newIdentity(root, 'bob')
     const [first, second] = [sessionOf(bob), sessionOf(bob)]
     const status = async (caller: CallerOf) =>
@@ -50,7 +50,7 @@ describe('a revocation', () => {
     expect(await status(sessionOf(bob))).toBe(200)
   })
 
-  test('is made again as often as it takes, and ends what was opened since', async () => {
+  test('can be repeated, and ends sessions opened since the last one', async () => {
     const eve = await newIdentity(root, 'eve')
     const revoke = (type: string, id: string) => root.call('POST', revocations, { id, type })
     for (let round = 0; round < 3; round += 1) {
@@ -68,7 +68,7 @@ describe('a revocation', () => {
     expect([other.status, other.body.error?.cause?.['field']]).toEqual([400, 'id'])
   })
 
-  test('of the token of an enrollment ends the enrollment', async () => {
+  test('of an enrollment token ends the enrollment', async () => {
     const identityId = await newIdentity(root, 'fay')
     const expiresAt = new Date(controller.clock.nowMs() + 3_600_000).toISOString()
     const wanted = { identityId, method: 'updb', username: 'fay of old', expiresAt }
@@ -85,7 +85,7 @@ describe('a revocation', () => {
     expect(enrolled.status).toBe(404)
   })
 
-  test('is refused of an administrator where its maker is none', async () => {
+  test('of an administrator is refused if the caller is none', async () => {
     const body = { permissions: ['revocation'] }
     await root.call('PATCH', `${management}/identities/alice-id`, body)
     const alice = sessionOf('alice-id')
@@ -114,7 +114,7 @@ describe('a revocation', () => {
     expect(reply.body.error?.cause?.['field']).toBe(field)
   })
 
-  test('of an identity needs one that there is', async () => {
+  test('of an identity requires an existing identity', async () => {
     const unknown = await root.call('POST', revocations, { id: 'nobody', type: 'IDENTITY' })
     expect(unknown.status).toBe(404)
     expect(unknown.body.error?.code).toBe('NOT_FOUND')
@@ -122,7 +122,7 @@ describe('a revocation', () => {
     expect(known.status, known.text).toBe(201)
   })
 
-  test('whose end has come goes with the next one', async () => {
+  test('is removed with the next one after it ended', async () => {
     controller.clock.advance(revocationLimits.lifetimeMs)
     root.token = controller.openSession('admin-id')
     const next = await root.call('POST', revocations, { id: 'token-2', type: 'API_SESSION' })
@@ -137,7 +137,7 @@ describe('controller settings', () => {
   const shown = async (path: string): Promise<unknown> =>
     (await root.get(`${settings}/${path}`)).body.data
 
-  test('of one controller stand over those of all', async () => {
+  test('of one controller override those of all', async () => {
     const all = {
       controllerId: 'global',
       oidc: { redirectUris: ['https://a.test'], postLogoutUris: ['https://b.test'] },
@@ -167,7 +167,7 @@ describe('controller settings', () => {
     expect(odd.body.error?.cause?.['field']).toBe('controllerId')
   })
 
-  test('are patched member by member, replaced and deleted where their effect is shown', async () => {
+  test('can be patched by member, replaced and deleted, and take effect', async () => {
     const path = `${settings}/ctrl1/effective`
     const patch = { oidc: { postLogoutUris: ['https://d.test'], redirectUris: null } }
     expect((await root.call('PATCH', path, patch)).status).toBe(200)
@@ -181,7 +181,7 @@ describe('controller settings', () => {
     expect((await root.call('PUT', path, {})).status).toBe(404)
   })
 
-  test('are for administrators', async () => {
+  test('are accessible to administrators only', async () => {
     const alice = new CallerOf(controller)
     alice.token = controller.openSession('alice-id')
     for (const path of ['', '/global', '/global/effective']) {

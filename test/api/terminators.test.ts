@@ -23,7 +23,7 @@ function hosted(changes: object = {}): Promise<string> {
 }
 
 describe('a terminator', () => {
-  test('is shown with its service and its router, and never its secret', async () => {
+  test('is shown with its service and its router, but without its secret', async () => {
     const identitySecret = Buffer.from('kept').toString('base64')
     const id = await hosted({
       identity: 'host-1',
@@ -65,7 +65,7 @@ describe('a terminator', () => {
     expect(await shown(root, `${terminators}/${id}`)).toMatchObject({ binding })
   })
 
-  test('keeps service, identity and secret; router, address, binding, cost and precedence change', async () => {
+  test('keeps service, identity and secret; router, address, binding, cost and precedence can change', async () => {
     const id = await hosted({ identity: 'host-1' })
     const url = `${terminators}/${id}`
     const other = await newService(root, `other ${serial}`)
@@ -140,7 +140,7 @@ describe('a terminator', () => {
     }
   })
 
-  test('is found by the names of its service and its router, as they are now', async () => {
+  test('is found by the current names of its service and its router', async () => {
     const id = await hosted()
     const found = async (filter: string): Promise<unknown[]> => {
       const url = `${terminators}?limit=500&filter=${encodeURIComponent(filter)}`
@@ -158,7 +158,7 @@ describe('a terminator', () => {
   })
 
   test.each(['service.name', 'router.name desc'])(
-    'can not be sorted by %s: that leads to another record',
+    'cannot be sorted by %s, a symbol of another record',
     async (sort) => {
       const reply = await root.get(`${terminators}?sort=${encodeURIComponent(sort)}`)
       expect(reply.status).toBe(400)
@@ -170,7 +170,7 @@ describe('a terminator', () => {
 describe('the terminators of a service on the client API', () => {
   const url = (id: string): string => `${client}/services/${id}/terminators`
 
-  test('are for those who may use the service, administrators no exception', async () => {
+  test('are visible only to callers who may use the service, including administrators', async () => {
     await hosted()
     for (const caller of [alice, root]) {
       expect((await caller.get(url(service))).status).toBe(404)
@@ -179,7 +179,7 @@ describe('the terminators of a service on the client API', () => {
     expect((await new CallerOf(controller).get(url(service))).status).toBe(401)
   })
 
-  test('show no address and no cost, and can not be filtered by them', async () => {
+  test('show no address and no cost, and cannot be filtered by them', async () => {
     const id = await hosted({ identity: 'host-1', address: 'tcp:10.0.0.1:80' })
     await made(root, `${management}/service-policies`, {
       name: `policy ${serial}`,
@@ -212,7 +212,7 @@ describe('the terminators of a service on the client API', () => {
 })
 
 describe('a terminator of the fabric API', () => {
-  test('may be of a service that exists for the fabric alone', async () => {
+  test('may belong to a fabric-only service', async () => {
     const inner = await made(root, `${fabric}/services`, { name: `inner ${serial}` })
     const body = {
       service: inner,

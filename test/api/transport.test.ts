@@ -45,7 +45,7 @@ async function ask(head: string, rest: string | Buffer = ''): Promise<Seen> {
 
 const close = 'connection: close\r\n\r\n'
 
-test('every answer forbids to store it, to guess its type, and to come back without TLS', async () => {
+test('every answer forbids caching and content sniffing, and requires TLS', async () => {
   const { headers } = await ask(`GET /version HTTP/1.1\r\nhost: x\r\n${close}`)
   expect(headers).toContain('cache-control: no-store')
   expect(headers).toContain('x-content-type-options: nosniff')
@@ -59,7 +59,7 @@ test('a request without a Host is refused in the envelope', async () => {
   })
 })
 
-test('a request that expects something unknown is refused in the envelope', async () => {
+test('a request with an unknown expectation is refused in the envelope', async () => {
   const answer = await ask(`GET /version HTTP/1.1\r\nhost: x\r\nexpect: a-miracle\r\n${close}`)
   expect(answer).toMatchObject({ status: 417, code: 'EXPECTATION_FAILED' })
 })
@@ -73,12 +73,12 @@ const create =
   `POST ${management}/services HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n` +
   'expect: 100-continue\r\n'
 
-test('a caller without a session is refused before it is asked for its body', async () => {
+test('a caller without a session is refused before it sends its body', async () => {
   const answer = await ask(`${create}content-length: 50\r\n${close}`)
   expect(answer).toMatchObject({ status: 401, code: 'UNAUTHORIZED' })
 })
 
-test('a caller that may send a body is asked for it', async () => {
+test('a caller that may send a body gets 100 Continue', async () => {
   const body = JSON.stringify({ name: 'asked-for', encryptionRequired: true })
   const socket = connect(port, '127.0.0.1')
   socket.write(`${create}net-session: ${token}\r\ncontent-length: ${body.length}\r\n${close}`)
@@ -110,7 +110,7 @@ test.for([
   },
 )
 
-test('headers that do not come end the connection when the timeout says so', async () => {
+test('a connection without complete headers is closed after the timeout', async () => {
   const socket = connect(port, '127.0.0.1')
   socket.write('GET /version HTTP/1.1\r\n')
   const fromMs = performance.now()
@@ -119,7 +119,7 @@ test('headers that do not come end the connection when the timeout says so', asy
   expect(tookMs).toBeGreaterThan(300)
 })
 
-test('a connection that is refused is closed even if its client never closes it', async () => {
+test('a refused connection is closed even if its client never closes it', async () => {
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
   socket.write('HELLO\r\n\r\n')
   socket.on('data', () => undefined)

@@ -30,7 +30,7 @@ interface Order {
   readonly tags?: JsonObject
 }
 
-test('the type of a body has the members, the nulls and the lists of its schema', () => {
+test('a body type has the members, nulls and lists of its schema', () => {
   expectTypeOf<ValueOf<typeof order.schema>>().toExtend<Order>()
   expectTypeOf<Order>().toExtend<ValueOf<typeof order.schema>>()
   expect(order.schema.required).toEqual(['id', 'verb'])
@@ -44,13 +44,13 @@ test('a schema without required members lists none', () => {
   expect(schema).toEqual({ type: 'object', properties: { id: { type: 'string' } } })
 })
 
-test('no member is certain of a body that may be left out, or be text', () => {
+test('an optional body, or one that may be text, has no certain member', () => {
   const body = { schema: order, isRequired: false, textTypes: ['text/plain'] } as const
   expectTypeOf<string>().toExtend<BodyOf<typeof body>>()
   expectTypeOf<Partial<Order>>().toExtend<BodyOf<typeof body>>()
 })
 
-test('a handler reads no member that the schema does not name', () => {
+test('a handler can read only members that the schema names', () => {
   const operation = withBody({
     operationId: 'order',
     summary: '',

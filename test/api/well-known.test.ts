@@ -10,7 +10,7 @@ const anybody = new CallerOf(controller)
 const path = '/.well-known/est/cacerts'
 
 test.each([`${client}${path}`, `${management}${path}`, path, `/edge/v1${path}`])(
-  'the CA certificates of the network are told to anybody at %s, each once',
+  'the CA certificates of the network are public at %s, each once',
   async (url) => {
     const reply = await anybody.get(url, { accept: 'application/pkcs7-mime' })
     expect(reply.status, reply.text).toBe(200)
@@ -31,7 +31,7 @@ test.each([`${client}${path}`, `${management}${path}`, path, `/edge/v1${path}`])
 )
 
 test.each(['application/json', 'text/html', 'application/pkcs7-mime;q=0', 'nonsense'])(
-  'they come whatever the caller accepts: %s',
+  'the CA certificates are sent whatever the caller accepts: %s',
   async (accept) => {
     const reply = await anybody.get(`${client}${path}`, { accept })
     expect(reply.status).toBe(200)

@@ -9,6 +9,8 @@ import { attackedListener, textOf } from './support/listener.ts'
 
 const { port } = await attackedListener({})
 
+const bodyOf = (answer: string): string => answer.slice(answer.indexOf('{'))
+
 async function get(path: string): Promise<string> {
   const socket = connect({ host: '127.0.0.1', port, rejectUnauthorized: false })
   await once(socket, 'secureConnect')
@@ -32,7 +34,13 @@ test.each([
   '/edge%2fmanagement/v1/version',
   '/edge/%6danagement/v1/version',
   '/edge/management/%761/version',
-  '//version',
+  '///version',
+  '//edge/v1/version',
+  '//edge/client/v1/version',
+  '//%65dge/management/v1/version',
+  '//edge%2fmanagement/v1/version',
+  '//x/../edge/management/v1/version',
+  '//health-checks',
   '/fabric/%761/routers',
 ])('%s is answered as a path that does not exist', async (path) => {
   const answer = await get(path)
@@ -53,6 +61,15 @@ test.each([
 ])('%s is served: behind the version, repeated slashes are one', async (path) => {
   expect(await get(path)).toMatch(/^HTTP\/1\.1 200 /)
 })
+
+test.each(['//version', '//version?limit=1'])(
+  '%s, which the JVM SDK sends, is served by the client API',
+  async (path) => {
+    const answer = await get(path)
+    expect(answer).toMatch(/^HTTP\/1\.1 200 /)
+    expect(bodyOf(answer)).toBe(bodyOf(await get('/edge/client/v1/version')))
+  },
+)
 
 test('behind the version of the fabric API, repeated slashes are one', async () => {
   expect(await get('/fabric/v1//routers')).toMatch(/^HTTP\/1\.1 401 /)

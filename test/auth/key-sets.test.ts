@@ -52,13 +52,13 @@ async function kids(id: string, kid: string): Promise<readonly string[] | null> 
   return set?.keys.map((key) => key.kid) ?? null
 }
 
-test('keys are fetched when they are asked for first, and kept', async () => {
+test('keys are fetched at their first use, and cached', async () => {
   expect(await kids('a', 'one')).toEqual(['one'])
   expect(await kids('a', 'one')).toEqual(['one'])
   expect(fetched).toEqual(['https://a.test/keys'])
 })
 
-test('all who ask at once wait for one fetch', async () => {
+test('concurrent callers wait for one fetch', async () => {
   release = () => undefined
   const asked = Promise.all(['one', 'one', 'other'].map((kid) => kids('a', kid)))
   release()
@@ -66,7 +66,7 @@ test('all who ask at once wait for one fetch', async () => {
   expect(fetched.length).toBe(1)
 })
 
-test('an unknown name makes it fetch again, but not at once', async () => {
+test('an unknown key id causes another fetch, but not at once', async () => {
   await kids('a', 'one')
   document = published(one, two)
   expect(await kids('a', 'two')).toEqual(['one'])
@@ -75,7 +75,7 @@ test('an unknown name makes it fetch again, but not at once', async () => {
   expect(fetched.length).toBe(2)
 })
 
-test('keys that are no longer fresh serve while they are fetched again', async () => {
+test('stale keys are still used while they are fetched again', async () => {
   await kids('a', 'one')
   document = published(two)
   clock.advance(limits.keySetFreshMs + 1)
@@ -83,7 +83,7 @@ test('keys that are no longer fresh serve while they are fetched again', async (
   await expect.poll(() => keySets.known(signer('a'))?.keys[0]?.kid).toBe('two')
 })
 
-test('while a provider does not answer its keys count until they are stale, and one line tells', async () => {
+test('while a provider does not answer its keys are valid until they are stale, and one line is logged', async () => {
   const before = await keySets.holding(signer('a'), 'one')
   document = null
   for (let hours = 1; hours < 24; hours += 1) {
@@ -99,14 +99,14 @@ test('while a provider does not answer its keys count until they are stale, and 
   expect(await kids('a', 'one')).toEqual(['one'])
 })
 
-test('the same document leaves the set as it was', async () => {
+test('an identical document leaves the key set unchanged', async () => {
   const before = await keySets.holding(signer('a'), 'one')
   clock.advance(limits.keyFetchMsMin)
   expect(await keySets.holding(signer('a'), 'unknown')).toBe(before)
   expect(fetched.length).toBe(2)
 })
 
-test('another address begins without the keys of the one before, and gains no fetch by it', async () => {
+test('another address starts without the old keys, and gains no extra fetch', async () => {
   await kids('a', 'one')
   const moved = signer('a', 'https://elsewhere.test/keys')
   expect(keySets.known(moved)).toBe(null)
@@ -116,7 +116,7 @@ test('another address begins without the keys of the one before, and gains no fe
   expect(fetched).toEqual(['https://a.test/keys', 'https://elsewhere.test/keys'])
 })
 
-test('all signers together are asked so often a minute', async () => {
+test('all signers together are limited in fetches per minute', async () => {
   for (const id of ['a', 'b', 'c', 'd', 'e', 'f', 'g']) await kids(id, 'one')
   expect(fetched.length).toBe(limits.keyFetchesPerMinuteMax)
   clock.advance(60_000)
@@ -129,7 +129,7 @@ test.each([
   ['a list', '[]'],
   ['more keys than a provider has', published(one, two, one, two)],
   ['nesting without end', `{"keys":${'['.repeat(100)}${']'.repeat(100)}}`],
-])('a document that is %s is not taken, and the keys before it stay', async (_what, text) => {
+])('a document that is %s is rejected, and the previous keys stay', async (_what, text) => {
   await kids('a', 'one')
   document = text
   clock.advance(limits.keyFetchMsMin)

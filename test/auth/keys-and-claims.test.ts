@@ -15,7 +15,7 @@ const algorithms = (jwk: object): string[] | null => {
 }
 
 describe('a key of a provider', () => {
-  test('says by its type what may be verified by it', () => {
+  test('determines by its type which algorithms it verifies', () => {
     expect(algorithms(ec)).toEqual(['ES256'])
     expect(algorithms(rsa)).toEqual(['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'])
     expect(algorithms({ ...rsa, alg: 'PS384' })).toEqual(['PS384'])
@@ -40,16 +40,16 @@ describe('a key of a provider', () => {
     ['broken', { ...ec, x: 'AA' }],
     ['of a curve that is not taken', { ...ec, crv: 'secp256k1' }],
     ['with a certificate that is none', { ...rsa, x5c: ['AAAA'] }],
-  ])('is of no use where it is %s', (_what, jwk) => {
+  ])('is unusable if it is %s', (_what, jwk) => {
     expect(keyOfJwk(JSON.parse(JSON.stringify(jwk)) as Json)).toBe(null)
   })
 
-  test('is none where it is no object', () => {
+  test('is rejected if it is no object', () => {
     for (const jwk of [null, 'key', 1, [rsa] as unknown as Json]) expect(keyOfJwk(jwk)).toBe(null)
     expect([...algorithmsOf(createSecretKey(Buffer.alloc(32)))]).toEqual([])
   })
 
-  test('of a certificate counts within its dates', async () => {
+  test('of a certificate is valid within the certificate’s dates', async () => {
     const nowMs = Date.UTC(2026, 5, 1)
     const { certificatePem } = await newCa('provider', nowMs)
     const key = keyOfCertificate(certificatePem, 'kid')
@@ -66,7 +66,7 @@ describe('a key of a provider', () => {
     expect(keyOfJwk({ kty: 'oct', kid: 'x', x5c: [der] })).toBe(null)
   })
 
-  test('may leave out what it is for, or say it in the ways that providers do', () => {
+  test('may omit its use, or state it in any of the common forms', () => {
     for (const rest of [
       { alg: '', use: '', key_ops: null },
       { alg: null, use: null, key_ops: [] },
@@ -114,14 +114,14 @@ describe('a selector', () => {
     expect(claimAt(claims, selector)).toBe(value)
   })
 
-  test('gives a text where there is one that is not empty', () => {
+  test('returns only texts that are not empty', () => {
     expect(textClaim(claims, 'sub')).toBe('a')
     for (const selector of ['n', '/deep', '/deep/list', 'nothing']) {
       expect(textClaim(claims, selector)).toBe(null)
     }
   })
 
-  test('takes no longer than it should for one that is made to take long', () => {
+  test('takes linear time on an adversarial selector', () => {
     const hostile = `/${'~'.repeat(2000)}${'~0'.repeat(1000)}!`
     const costOf = (selector: string): number => {
       const before = process.threadCpuUsage()
@@ -138,7 +138,7 @@ describe('the text of a token', () => {
   const head = part({ alg: 'ES256', kid: 'k' })
   const body = part({ iss: 'i' })
 
-  test('tells algorithm, key and issuer', () => {
+  test('returns algorithm, key and issuer', () => {
     expect(readToken(`${head}.${body}.AA`)).toMatchObject({
       algorithm: 'ES256',
       kid: 'k',
@@ -155,12 +155,12 @@ describe('the text of a token', () => {
     ['claims that are a text', `${head}.${part('iss')}.AA`],
     ['no kid', `${part({ alg: 'ES256' })}.${body}.AA`],
     ['an inherited issuer', `${head}.${part({ ['__proto__']: { iss: 'i' } })}.AA`],
-  ])('is not read with %s', (_what, text) => {
+  ])('is rejected with %s', (_what, text) => {
     expect(readToken(text)).toBe(null)
   })
 })
 
-test('bearer tokens are taken of their scheme alone, the first three of them', () => {
+test('only the first three bearer tokens are read, and no other scheme', () => {
   expect(
     bearersIn(['Basic abc', 'Bearer', 'Bearer ', 'bearer a', 'BEARER  b ', 'Bearer c', 'Bearer d']),
   ).toEqual(['a', 'b', 'c'])

@@ -41,7 +41,7 @@ function request(): { write: Parameters<typeof logIns.open>[3]; told: (Idempoten
   }
 }
 
-test('a right password is a proof, and the session of a proof admits', async () => {
+test('a right password is a proof, and the session of a proof is admitted', async () => {
   const proof = await logIns.prove(right, shown(), turn)
   if ('code' in proof) throw new Error(`refused with ${proof.code}`)
   expect(proof).toMatchObject({ identityId: 'alice-id', authenticator: { id: 'alice-updb' } })
@@ -87,7 +87,7 @@ test.each<[string, LogInCredential, object]>([
   expect(told).toEqual([])
 })
 
-test('a password that is changed between proof and session opens none', async () => {
+test('no session opens if the password changes between proof and session', async () => {
   const proof = await logIns.prove(right, shown(), turn)
   if ('code' in proof) throw new Error(`refused with ${proof.code}`)
   const authenticator = present(proof.authenticator, 'the password of alice')

@@ -15,7 +15,7 @@ function from(address: string): HashCaller & { isGone: boolean } {
   return { sharer: addressShareKey(address), isGone: false }
 }
 
-test('a password is hashed by Argon2id with 19 MiB, two passes, and a salt of its own', async () => {
+test('a password is hashed by Argon2id with 19 MiB, two passes, and a random salt', async () => {
   const [first, second] = await Promise.all([
     hashPassword('correct horse'),
     hashPassword('correct horse'),
@@ -33,7 +33,7 @@ test('only the right password of a known hash is accepted', async () => {
   expect(await verifier.verify(bob, 'no PHC string', 'correct horse')).toBe(false)
 })
 
-test('log-ins beyond the waiting list are sent away, and the list empties again', async () => {
+test('log-ins beyond the queue limit are refused, and the queue drains again', async () => {
   const verifier = new PasswordVerifier({ atOnceMax: 1, waitingMax: 2 })
   const results = await Promise.allSettled(
     Array.from({ length: 5 }, () => verifier.verify(bob, null, 'whatever')),
@@ -47,7 +47,7 @@ test('log-ins beyond the waiting list are sent away, and the list empties again'
   expect(await verifier.verify(bob, null, 'whatever')).toBe(false)
 })
 
-test('a caller that has gone before its turn is neither counted nor hashed, and the next one is served', async () => {
+test('a caller that left before its turn is neither counted nor hashed, and the next one is served', async () => {
   const verifier = new PasswordVerifier({ atOnceMax: 1, waitingMax: 8 })
   const hash = await hashPassword('correct horse')
   const reserved: string[] = []
@@ -82,7 +82,7 @@ async function codeOf(attempt: Promise<unknown>): Promise<string> {
   )
 }
 
-test('after ten failures in a row a user name pauses from one source, longer each time, a minute at most', async () => {
+test('after ten failures in a row a user name pauses for one source, longer each time, a minute at most', async () => {
   const clock = new ManualClock()
   const throttle = new LogInThrottle(limits, clock)
   for (let failure = 0; failure < 10; failure += 1) await throttle.attempt('eve', '10.0.0.1', fails)
@@ -98,7 +98,7 @@ test('after ten failures in a row a user name pauses from one source, longer eac
   }
 })
 
-test('another source or name is not held up, and a success forgets the failures', async () => {
+test('other sources and names are not delayed, and a success resets the failures', async () => {
   const throttle = new LogInThrottle(limits, new ManualClock())
   for (let failure = 0; failure < 9; failure += 1) await throttle.attempt('eve', '10.0.0.1', fails)
   expect(await throttle.attempt('eve', '10.0.0.1', () => Promise.resolve('in'))).toBe('in')
@@ -119,7 +119,7 @@ test('addresses of one IPv6 /64 are one source', async () => {
   expect(await codeOf(throttle.attempt('eve', '2001:db8:0:2::1', fails))).toBe('let through')
 })
 
-test('a burst of guesses can not get past the limit while the first ones are still at work', async () => {
+test('a burst of guesses cannot exceed the limit while the first ones are still running', async () => {
   const throttle = new LogInThrottle(limits, new ManualClock())
   await throttle.attempt('eve', '10.0.0.1', fails)
   const release: (() => void)[] = []
@@ -130,7 +130,7 @@ test('a burst of guesses can not get past the limit while the first ones are sti
   expect(codes.filter((code) => code === 'let through')).toHaveLength(9)
 })
 
-test('guesses made all at once count from the first one, before any has failed', async () => {
+test('concurrent guesses count before any of them has failed', async () => {
   const throttle = new LogInThrottle(limits, new ManualClock())
   const release: (() => void)[] = []
   const slow = (): Promise<null> => new Promise((resolve) => release.push(() => resolve(null)))
@@ -140,7 +140,7 @@ test('guesses made all at once count from the first one, before any has failed',
   expect(codes.filter((code) => code === 'let through')).toHaveLength(10)
 })
 
-test('whoever is asked to wait is told whether failed log-ins are the reason, and for how long', async () => {
+test('the refusal says whether failed log-ins are the reason, and how long to wait', async () => {
   const clock = new ManualClock()
   const throttle = new LogInThrottle({ ...limits, failuresMax: 2, attemptsMax: 2 }, clock)
   const told = (name: string): Promise<string | null> =>
@@ -161,7 +161,7 @@ test('whoever is asked to wait is told whether failed log-ins are the reason, an
   await Promise.all([other, more.catch(() => null)])
 })
 
-test('an attempt that was never judged counts as no failure', async () => {
+test('an attempt that was never judged does not count as a failure', async () => {
   const throttle = new LogInThrottle(limits, new ManualClock())
   const busy = (): Promise<null> => Promise.reject(new Problem('CLUSTER_NO_LEADER'))
   for (let attempt = 0; attempt < 20; attempt += 1) {
@@ -169,7 +169,7 @@ test('an attempt that was never judged counts as no failure', async () => {
   }
 })
 
-test('one source does not take the room of all that log in', async () => {
+test('one source cannot occupy the room of all others', async () => {
   const throttle = new LogInThrottle({ ...limits, attemptsMax: 8 }, new ManualClock())
   const release: (() => void)[] = []
   const slow = (): Promise<string> => new Promise((resolve) => release.push(() => resolve('in')))

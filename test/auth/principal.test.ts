@@ -38,7 +38,7 @@ test.each<[string, Exclude<Principal, Monitor>]>([
   expect(actorFault(actor)).toBeNull()
 })
 
-test('the actor of a session names the token that came with its request', () => {
+test('the actor of a session names the JWT of its request', () => {
   const token = { signerId: 'j1', signerRevision: 3, claim: 'alice', expiresAtMs: 1 }
   expect(actorOf({ ...session, token })).toEqual({
     case: 'session',

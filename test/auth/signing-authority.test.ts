@@ -39,7 +39,7 @@ function registered(
   return new Reader(state, { nowMs: () => 0, monotonicMs: () => 0 })
 }
 
-test('cert with CA gives ottca: the CA that signed the certificate is found among those registered', async () => {
+test('cert with CA gives ottca: the CA that signed the certificate is found among the registered ones', async () => {
   const [ours, theirs, namesake] = [
     await authority('ours'),
     await authority('theirs'),

@@ -13,7 +13,7 @@ function newSigner(): { readonly keys: TestTokenKeys; readonly signer: TokenSign
   return { keys, signer: new TokenSigner(keys) }
 }
 
-test('a token holds key version, session id and an HMAC-SHA256 over the id', () => {
+test('a token contains key version, session id and an HMAC-SHA256 over the id', () => {
   const { keys, signer } = newSigner()
   const { secret } = present(keys.clusterKeys()[0], 'a key')
   const mac = createHmac('sha256', Buffer.from(secret)).update(sessionId).digest('base64url')
@@ -48,7 +48,7 @@ test('a token of another cluster, a changed one and any other text are refused',
   expect(signer.judge(`2.${sessionId}.${mac}`, nowMs)).toBe('unknown-version')
 })
 
-test('after a rotation new tokens are signed by the new version and old ones are told apart until their end', () => {
+test('after a rotation new tokens use the new version, and old ones are recognized as old until the overlap ends', () => {
   const { keys, signer } = newSigner()
   const before = signer.tokenOf(sessionId)
   expect(signer.judge(before, nowMs)).toMatchObject({ isOfOldKey: false })
@@ -61,7 +61,7 @@ test('after a rotation new tokens are signed by the new version and old ones are
   expect(signer.judge(before, nowMs + 1000)).toBe('invalid')
 })
 
-test('a version that is gone stays gone, however well it was signed', () => {
+test('a removed version stays invalid, even with a correct signature', () => {
   const { keys, signer } = newSigner()
   const before = signer.tokenOf(sessionId)
   expect(signer.judge(before, nowMs)).not.toBe('invalid')
@@ -69,14 +69,14 @@ test('a version that is gone stays gone, however well it was signed', () => {
   expect(signer.judge(before, nowMs)).toBe('invalid')
 })
 
-test('a version can not be borrowed: a token says which key it is judged by', () => {
+test('a token is judged only by the key version that it names', () => {
   const { keys, signer } = newSigner()
   const [, , oldMac] = signer.tokenOf(sessionId).split('.')
   keys.rotate(nowMs + 1000)
   expect(signer.judge(`2.${sessionId}.${oldMac ?? ''}`, nowMs)).toBe('invalid')
 })
 
-test('without a key in force nothing is signed and nothing is judged', () => {
+test('without a key no token is signed or judged', () => {
   const { keys, signer } = newSigner()
   const token = signer.tokenOf(sessionId)
   keys.set([])

@@ -115,6 +115,23 @@ describe('a channel', () => {
     channel.close('over')
   })
 
+  test.each([-1, 0, 7])(
+    'answers a hello with sequence %i under that sequence',
+    async (sequence) => {
+      const accepting = rigged()
+      accepting.pipe.say({ ...hello, sequence })
+      const refusing = rigged({}, false)
+      refusing.pipe.say({ ...hello, sequence })
+      await settle()
+      refusing.channel.close('no', helloRefused('the router is disabled', 'notPermitted'))
+      await settle()
+      for (const { pipe, channel } of [accepting, refusing]) {
+        expect(pipe.sent[0]?.headers.get(1)).toEqual(int32Value(sequence))
+        channel.close('over')
+      }
+    },
+  )
+
   test('refuses with a reason and then closes', async () => {
     const { pipe, channel, closed } = rigged({}, false)
     pipe.say(hello)

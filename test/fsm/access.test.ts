@@ -5,7 +5,7 @@ import { Reader } from '../../src/fsm/reader.ts'
 import { runCampaign } from './access-campaign.ts'
 import { formedState, identity, policy, service, startMs } from './support/log.ts'
 
-test('on random networks, indexes and all records say the same of access after each entry', () => {
+test('on random networks, indexes and full records agree about access after each entry', () => {
   const figures = runCampaign(12, 900_001)
   // A campaign in which little happens would hold little.
   expect(figures.moved).toBeGreaterThan(100)
@@ -31,7 +31,7 @@ function crowd() {
 }
 
 describe('Marks', () => {
-  test('one record says that the view of a whole class has moved', () => {
+  test('cover the move of a whole class with one record', () => {
     const { log, reader, marks } = crowd()
     log.timeMs += 1000
     log.create('service', 's', service('s'))
@@ -39,7 +39,7 @@ describe('Marks', () => {
     for (let n = 0; n < 10; n += 1) expect(reader.lastChangeAt(`as${n}`)).toBe(log.timeMs)
   })
 
-  test('whoever leaves a class keeps what it was at, and takes no part in what comes after', () => {
+  test('are kept by an identity that leaves its class, which then ignores later class marks', () => {
     const { log, reader } = crowd()
     log.timeMs += 1000
     log.create('service', 's', service('s'))
@@ -51,7 +51,7 @@ describe('Marks', () => {
     expect([3, 4, 5].map((n) => reader.lastChangeAt(`as${n}`))).toEqual([moved, log.timeMs, moved])
   })
 
-  test('coming to a class whose mark is later moves nobody who saw the same before', () => {
+  test('do not change for an identity that joins a class with a later mark and sees the same services', () => {
     const { log, reader } = crowd()
     log.create('servicePolicy', 'other', policy('other', ['#other'], ['#all']))
     log.create('identity', 'x', identity('x', ['crowd', 'other']))
@@ -70,7 +70,7 @@ describe('Marks', () => {
     expect(reader.lastChangeAt('asx')).toBe(moved)
   })
 
-  test('a service that was written goes out of a view with it, and so moves it', () => {
+  test('move if a service is written while it leaves the view', () => {
     const { log, reader } = crowd()
     log.create('service', 's', service('s', ['x']))
     log.create('servicePolicy', 'x', policy('x', ['#gone'], ['#x'], { type: 'Bind' }))
@@ -86,7 +86,7 @@ describe('Marks', () => {
     expect(reader.lastChangeAt('asy')).toBe(log.timeMs)
   })
 
-  test('those who come to a new class from several old ones keep what each of them was at', () => {
+  test('of identities that join a new class from several old ones keep their old values', () => {
     const { log, reader } = crowd()
     log.create('service', 's', service('s'))
     log.create('servicePolicy', 'next', policy('next', ['#next'], ['#all']))
@@ -108,7 +108,7 @@ describe('Marks', () => {
     expect([0, 1].map((n) => reader.lastChangeAt(`as${n}`))).toEqual([moved, before])
   })
 
-  test('marks go with the last session', () => {
+  test('are removed with the last session', () => {
     const { log, marks } = crowd()
     log.timeMs += 1
     log.create('service', 's', service('s'))
@@ -120,7 +120,7 @@ describe('Marks', () => {
 })
 
 describe('Views of classes', () => {
-  test('are shared, built when asked for, and kept by changes', () => {
+  test('are shared, built on demand, and updated by changes', () => {
     const { state, log, reader } = crowd()
     expect(state.access.size).toMatchObject({ classes: 1, views: 0 })
     const seen = (n: number): string[] =>
@@ -138,7 +138,7 @@ describe('Views of classes', () => {
     expect(reader.permissions('i4', 'a')).toEqual(['Bind', 'Dial'])
   })
 
-  test('nothing is kept of identities without a session', () => {
+  test('are not kept for identities without a session', () => {
     const { state, log, reader } = crowd()
     log.create('service', 'a', service('a'))
     log.create('identity', 'absent', identity('absent', ['crowd']))
@@ -150,7 +150,7 @@ describe('Views of classes', () => {
   })
 })
 
-test('an administrator keeps a session that nothing grants any more, until it is none', () => {
+test('let an administrator keep a session without a grant until the administrator rights end', () => {
   const { state, log } = crowd()
   log.create('service', 's', service('s'))
   log.create('edgeRouter', 'r', { name: 'r' })

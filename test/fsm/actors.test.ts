@@ -86,7 +86,7 @@ describe.each(kinds)('a command of kind %s', (_name, kind) => {
     expect(recordsOf()).toBe(before)
   })
 
-  test('is refused from whoever enrolls, but for the one thing that what it shows opens', () => {
+  test('is refused from an enrolling client, except for its own enrollment', () => {
     for (const [shown, opens] of [
       ['enrollmentId', CommandKind.ENROLL],
       ['caId', CommandKind.CA_ENROLL],
@@ -102,7 +102,7 @@ describe.each(kinds)('a command of kind %s', (_name, kind) => {
   })
 })
 
-test('a cluster is not formed by a command without an actor', () => {
+test('a command without an actor forms no cluster', () => {
   const state = new ClusterState()
   const data = dataOf(CommandKind.FORM, { payload: new Uint8Array([10, 1, 99]) })
   const entry: Entry = { index: 1, term: 1, timeMs: 1, type: 'command', data }
@@ -110,7 +110,7 @@ test('a cluster is not formed by a command without an actor', () => {
   expect(state.clusterId).toBe('')
 })
 
-test('the refusal is remembered with the actor that was named, if any', () => {
+test('the refusal is remembered with the named actor, if any', () => {
   const { applied } = formed()
   expect(applied(dataOf(CommandKind.ENTITY_CREATE, {})).audit).toMatchObject({
     actor: '',

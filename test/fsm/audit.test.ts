@@ -29,8 +29,8 @@ async function newest(state: ClusterState): Promise<Readonly<Record<string, unkn
   return (await list(state, { limit: 1 })).records[0] ?? {}
 }
 
-describe('what is remembered of a write', () => {
-  test('is who asked, from where, what it touched, when and what came of it', async () => {
+describe('the audit record of a write', () => {
+  test('names who requested it, from where, what it touched, when and with which result', async () => {
     const { state, log } = withSession()
     log.create('service', 'mail', service('mail'), { actor })
     expect(await newest(state)).toMatchObject({
@@ -59,7 +59,7 @@ describe('what is remembered of a write', () => {
     expect(await newest(state)).toMatchObject({ action: 'session-create', actor: 'admin' })
   })
 
-  test('is also who did what to the cluster beside its records, when it was wanted and what came of it', async () => {
+  test('also covers cluster actions: who did what, when it was planned and its result', async () => {
     const { state, log } = withSession()
     const told = (
       content: { target?: string; outcome?: string; reason?: string; action?: string },
@@ -88,7 +88,7 @@ describe('what is remembered of a write', () => {
     }
   })
 
-  test('names all that one entry wrote, and no value of any field', async () => {
+  test('names all records that one entry wrote, and no field value', async () => {
     const { state, log } = formedState()
     log.batch(
       [
@@ -102,7 +102,7 @@ describe('what is remembered of a write', () => {
     expect(JSON.stringify(record)).not.toContain('secret name')
   })
 
-  test('leaves out the marks of activity', async () => {
+  test('does not exist for activity marks', async () => {
     const { state, log } = formedState()
     log.logIn('session')
     const { size } = state.audit
@@ -111,8 +111,8 @@ describe('what is remembered of a write', () => {
   })
 })
 
-describe('the list', () => {
-  test('is filtered, sorted and paged over all of it', async () => {
+describe('the audit list', () => {
+  test('can be filtered, sorted and paged as a whole', async () => {
     const { state, log } = withSession()
     const { size } = state.audit
     for (let i = 0; i < 200; i += 1) log.create('service', `s${i}`, service(`s${i}`), { actor })
@@ -135,8 +135,8 @@ describe('the list', () => {
   })
 })
 
-describe('what is remembered', () => {
-  test('is the same after a restart, with the digests of the state, and goes on equally', async () => {
+describe('the audit log', () => {
+  test('is the same after a restart, with the state digests, and continues identically', async () => {
     const store = new TestStore()
     const { state, log } = withSession()
     for (let i = 0; i < 150; i += 1) {
@@ -152,7 +152,7 @@ describe('what is remembered', () => {
     expect(loaded.isDigestRight('state')).toBe(true)
   })
 
-  test('is forgotten by age, and goes from the store as well', async () => {
+  test('drops old records, in the store as well', async () => {
     const store = new TestStore()
     const { state, log } = formedState()
     for (let i = 0; i < 200; i += 1) log.create('service', `s${i}`, service(`s${i}`))

@@ -29,14 +29,14 @@ function withAlice(...permissions: readonly string[]) {
   return { state, log }
 }
 
-describe('what a caller may do as the log stands', () => {
-  test('is all of it for the system, and for the holder of a session in its own matters', () => {
+describe('the authority of a caller at apply', () => {
+  test('is full for the system, and for a session in matters of its identity', () => {
     const { state } = withAlice()
     expect(authority(state, systemActor({ name: 'controller:ctrl1' }))).toBe('full')
     expect(authority(state, actor('session'))).toBe('full')
   })
 
-  test('is nothing once the session or the identity is gone', () => {
+  test('is none once the session or the identity is deleted', () => {
     const { state, log } = withAlice('service')
     expect(authority(state, actor('service.create'))).toBe('limited')
     log.logOut('of-alice')
@@ -45,7 +45,7 @@ describe('what a caller may do as the log stands', () => {
     expect(authority(state, actor('service.create', 'nobody'))).toBe(null)
   })
 
-  test('is nothing by the session of somebody else', () => {
+  test('is none in the session of another identity', () => {
     const { state, log } = withAlice()
     log.logIn('of-admin')
     expect(authority(state, actor('admin', 'admin', 'of-admin'))).toBe('full')
@@ -53,7 +53,7 @@ describe('what a caller may do as the log stands', () => {
     expect(authority(state, actor('session', 'alice', 'of-admin'))).toBe(null)
   })
 
-  test('follows the identity as it stands', () => {
+  test('follows the current identity', () => {
     const { state, log } = withAlice('service.create')
     expect(authority(state, actor('service.create'))).toBe('limited')
     expect(authority(state, actor('service.delete'))).toBe(null)
@@ -62,7 +62,7 @@ describe('what a caller may do as the log stands', () => {
     expect(authority(state, actor('admin'))).toBe('full')
   })
 
-  test('refuses the entry of who may nothing, and changes nothing', () => {
+  test('refuses the entry of an unauthorized caller, and changes nothing', () => {
     const { state, log } = withAlice()
     const payload = LogWriter.write('service', 'one', service('one'))
     const input = { actor: actor('service.create') }
@@ -72,12 +72,12 @@ describe('what a caller may do as the log stands', () => {
   })
 })
 
-describe('what belongs to an administrator', () => {
+describe('a record of an administrator', () => {
   const limited = { authority: 'limited', held: ['enrollment'] } as const
   const place = { index: 1, logTimeMs: 1, sessionId: '', routerId: '' }
   const context = { ...place, ...limited, touched: [], rulesOf }
 
-  test('is not written under a permission: its enrollments, second factors and credentials', () => {
+  test('cannot be written with a permission: enrollments, second factors and credentials', () => {
     const { state } = withAlice('enrollment')
     for (const kind of ['enrollment', 'mfa', 'authenticator', 'serviceConfig'] as const) {
       const write = (identityId: string) =>
@@ -95,7 +95,7 @@ describe('what belongs to an administrator', () => {
     }
   })
 
-  test('its enrollments are shown to administrators alone', () => {
+  test('is shown to administrators only if it is an enrollment', () => {
     const { state } = withAlice()
     const record = { id: 'x', createdAt: 1, updatedAt: 1, revision: 1, identityId: 'admin' }
     expect(disclosesAdminSecret(state, 'enrollment', record)).toBe(true)
@@ -105,7 +105,7 @@ describe('what belongs to an administrator', () => {
   })
 })
 
-test('a permission covers its own action alone, a kind all of them, and nothing that can not be granted', () => {
+test('a permission covers only its action, a kind permission all its actions, and neither covers ungrantable ones', () => {
   expect(isGranted(['service.read'], 'service.read', true)).toBe(true)
   expect(isGranted(['service.delete'], 'service.read', true)).toBe(false)
   expect(isGranted(['service'], 'service.delete', false)).toBe(true)
@@ -117,7 +117,7 @@ test('a permission covers its own action alone, a kind all of them, and nothing 
   expect(isGranted(['controllers'], 'controllers.delete', false)).toBe(false)
 })
 
-test('each kind whose records belong to an identity is owned, or is named here with its reason', () => {
+test('each kind whose records belong to an identity is owned, or is listed here with its reason', () => {
   // A permission can end sessions, and no more; no API writes certificates of sessions or counts of attempts.
   const notOwned = ['apiSession', 'mfaAttempts', 'session', 'sessionCertificate']
   const belonging = entities.filter((one) => one.fieldNames.includes('identityId'))

@@ -11,7 +11,7 @@ function notFound(detail: string): unknown {
 }
 
 describe('refusals', () => {
-  test('a second service of a name is refused at create, replace and patch, and nothing changes', () => {
+  test('a duplicate service name is refused at create, replace and patch, and nothing changes', () => {
     const { state, log } = formedState()
     log.create('service', 's1', service('one'))
     log.create('service', 's2', service('two'))
@@ -23,7 +23,7 @@ describe('refusals', () => {
     expect(state.table('service').rows.size).toBe(2)
   })
 
-  test('a second identity of a name is refused in the words of the API family', () => {
+  test('a duplicate identity name is refused with OpenZiti’s message', () => {
     const { log } = formedState()
     log.create('identity', 'i1', identity('ann'))
     const reason = `duplicate value 'ann' in unique index on identities store`
@@ -53,7 +53,7 @@ describe('refusals', () => {
     )
   })
 
-  test('writing to what is not there is NOT_FOUND', () => {
+  test('a write to an unknown record is NOT_FOUND', () => {
     const { log } = formedState()
     const refusal = notFound('service with id nope not found')
     expect(log.replace('service', 'nope', { name: 'x' })).toEqual(refusal)
@@ -62,7 +62,7 @@ describe('refusals', () => {
     expect(log.logOut('nope')).toEqual(notFound('apiSession with id nope not found'))
   })
 
-  test('a reference to what is not there is NOT_FOUND', () => {
+  test('a reference to an unknown record is NOT_FOUND', () => {
     const { log } = formedState()
     const body = { ...service('one'), configs: ['c1'] }
     expect(log.create('service', 's1', body)).toEqual(notFound('config with id c1 not found'))
@@ -72,7 +72,7 @@ describe('refusals', () => {
     expect(log.create('identity', 'i1', costs)).toEqual(notFound('service with id s9 not found'))
   })
 
-  test('a role that names an unknown id is a fault of its field, at create and at patch', () => {
+  test('a role with an unknown id is a fault of its field, at create and at patch', () => {
     const { log } = formedState()
     const reason = 'no identities found with the given ids'
     const refusal = fault('identityRoles', reason, ['x', 'y'])
@@ -98,7 +98,7 @@ describe('refusals', () => {
     [{ tags: { a: { b: 1 } } }, 'tags'],
     [{ tags: [] }, 'tags'],
   ])(
-    'what a proposer let through is a refusal at apply, never an exception: %j',
+    'input that a proposer failed to reject is a refusal at apply, never an exception: %j',
     (fields, field) => {
       const { log, state } = formedState()
       log.create('servicePolicy', 'p1', policy('p', [], []))
@@ -109,7 +109,7 @@ describe('refusals', () => {
     },
   )
 
-  test('role attributes may not look like roles', () => {
+  test('role attributes cannot have the syntax of roles', () => {
     const { log } = formedState()
     for (const attribute of ['#x', '@x', '']) {
       const fields = { name: 'n', roleAttributes: [attribute] }
@@ -118,14 +118,14 @@ describe('refusals', () => {
     }
   })
 
-  test('read-only fields can not be written whatever the command says', () => {
+  test('no command can write read-only fields', () => {
     const { log, state } = formedState()
     const fields = { name: 'mallory', isAdmin: false, isDefaultAdmin: true, disabledAt: 5 }
     log.raw(CommandKind.ENTITY_CREATE, 'identity', 'i1', fields)
     expect(state.get('identity', 'i1')).toMatchObject({ isDefaultAdmin: false, disabledAt: null })
   })
 
-  test('protected and referenced records are not deleted', () => {
+  test('protected and referenced records cannot be deleted', () => {
     const { log } = formedState()
     expect(log.delete('identity', 'admin')).toMatchObject({ code: 'ENTITY_CAN_NOT_BE_DELETED' })
     expect(log.delete('authPolicy', 'default')).toMatchObject({
@@ -150,7 +150,7 @@ describe('refusals', () => {
     expect(state.clusterId).toBe('cluster')
   })
 
-  test('a write judged on a revision that moved is refused, and on one that stands is done', () => {
+  test('a write with an outdated revision is refused, and one with the current revision succeeds', () => {
     const { log, state } = formedState()
     log.create('service', 's1', service('one'))
     const revision = BigInt(state.get('service', 's1')?.revision ?? 0)
@@ -171,8 +171,8 @@ describe('refusals', () => {
   })
 })
 
-describe('what a write does', () => {
-  test('times come from the log, and patch leaves what it does not name', () => {
+describe('a write', () => {
+  test('takes its times from the log, and a patch keeps unnamed fields', () => {
     const { log, state } = formedState()
     log.timeMs = startMs + 1000
     log.create('service', 's1', { ...service('one', ['b', 'a', 'b']), tags: { k: 'v' } })
@@ -189,7 +189,7 @@ describe('what a write does', () => {
     })
   })
 
-  test('replace clears what it does not name and keeps what was fixed at creation', () => {
+  test('as a replacement clears unnamed fields and keeps fields fixed at creation', () => {
     const { log, state } = formedState()
     log.create('service', 's1', { ...service('one', ['a']), tags: { k: 'v' } })
     log.replace('service', 's1', { name: 'uno', encryptionRequired: false })
@@ -201,7 +201,7 @@ describe('what a write does', () => {
     })
   })
 
-  test('log time does not run back with an entry that does', () => {
+  test('never moves log time back, even with an earlier timestamp', () => {
     const { log, state } = formedState()
     log.timeMs = startMs - 60_000
     log.create('service', 's1', service('one'))
@@ -209,7 +209,7 @@ describe('what a write does', () => {
     expect(state.logTimeMs).toBe(startMs)
   })
 
-  test('a deleted identity leaves every role list, and takes authenticators and sessions along', () => {
+  test('that deletes an identity removes it from every role list, with its authenticators and sessions', () => {
     const { log, state } = formedState()
     log.create('identity', 'i1', identity('ann'))
     log.create('authenticator', 'a1', { identityId: 'i1', method: 'updb', username: 'ann' })
@@ -223,7 +223,7 @@ describe('what a write does', () => {
     expect(state.get('apiSession', 'sess2')).toBeDefined()
   })
 
-  test('a deleted service leaves role lists and hosting costs', () => {
+  test('that deletes a service removes it from role lists and hosting costs', () => {
     const { log, state } = formedState()
     log.create('service', 's1', service('one'))
     log.create('service', 's2', service('two'))
@@ -234,7 +234,7 @@ describe('what a write does', () => {
     expect(state.get('identity', 'i1')).toMatchObject({ serviceHostingCosts: { s2: 4 } })
   })
 
-  test('member names that objects inherit are data like any other', () => {
+  test('stores member names of Object.prototype like any other data', () => {
     const { log, state } = formedState()
     const tags = JSON.parse('{"__proto__":"a","constructor":"b"}') as Record<string, string>
     expect(log.create('service', 's1', { ...service('one'), tags }).ok).toBe(true)

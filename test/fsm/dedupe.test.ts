@@ -37,10 +37,10 @@ function request(id: Uint8Array, hash = 1, caller = 'admin'): RequestId {
   return create(RequestIdSchema, { caller, id, bodyHash: new Uint8Array(32).fill(hash) })
 }
 
-describe('between controllers', () => {
+describe('deduplication between controllers', () => {
   const payload = (name: string): Uint8Array => LogWriter.write('service', name, { name })
 
-  test('a command that the log repeats takes effect once, and the repetition has no outcome', () => {
+  test('applies a repeated command once, and the repetition has no outcome', () => {
     const { log, state } = formedState()
     const first = log.command(CommandKind.ENTITY_CREATE, payload('a'), { origin: origin(1, 1) })
     expect(first.outcome).toEqual({ ok: true, id: 'a' })
@@ -51,7 +51,7 @@ describe('between controllers', () => {
     expect(state.get('service', 'a')).toBeUndefined()
   })
 
-  test('commands out of order are each taken once', () => {
+  test('applies each of several commands out of order once', () => {
     const windows = new OriginWindows()
     const taken = [3, 1, 3, 2, 1, 4, 2].map((sequence) =>
       windows.take('s', 1, sequence, 1, sequence),
@@ -60,13 +60,13 @@ describe('between controllers', () => {
     expect(windows.stored('s')).toMatchObject({ floor: 5, ahead: [] })
   })
 
-  test('a sequence given up is passed over when it arrives after all', () => {
+  test('ignores a command whose sequence number was given up', () => {
     const windows = new OriginWindows()
     expect(windows.take('s', 1, 9, 9, 1)).toBe(true)
     expect(windows.take('s', 1, 4, 1, 2)).toBe(false)
   })
 
-  test('a new start of a store begins anew, and its earlier start is over', () => {
+  test('starts a new sequence after a restart of the store, and ends the earlier one', () => {
     const windows = new OriginWindows()
     expect(windows.take('s', 1, 1, 1, 1)).toBe(true)
     expect(windows.take('s', 2, 1, 1, 2)).toBe(true)
@@ -74,22 +74,22 @@ describe('between controllers', () => {
     expect(windows.take('other', 1, 1, 1, 4)).toBe(true)
   })
 
-  test('the number of stores remembered is bounded; the one not heard of longest makes room', () => {
+  test('bounds the number of remembered stores; the least recently seen one makes room', () => {
     const windows = new OriginWindows()
     for (let i = 0; i < 300; i += 1) windows.take(`s${i}`, 1, 1, 1, i)
     expect(windows.stored('s0')).toBeNull()
     expect(windows.stored('s299')).not.toBeNull()
   })
 
-  test('gaps far behind are closed rather than kept for ever', () => {
+  test('closes gaps far behind instead of keeping them forever', () => {
     const windows = new OriginWindows()
     for (let i = 2; i < 70_000; i += 1) windows.take('s', 1, i, 1, i)
     expect(windows.stored('s')).toMatchObject({ floor: 70_000, ahead: [] })
   })
 })
 
-describe('for callers', () => {
-  test('the same request again is answered with its first outcome and done once', () => {
+describe('deduplication for callers', () => {
+  test('answers the same request with its first outcome, and applies it once', () => {
     const { log, state } = formedState()
     const id = newUuidv7(startMs)
     const first = log.create('service', 's1', service('one'), { request: request(id) })
@@ -98,7 +98,7 @@ describe('for callers', () => {
     expect(state.table('service').rows.size).toBe(1)
   })
 
-  test('a refusal for good is an outcome like any other', () => {
+  test('remembers a permanent refusal like any other outcome', () => {
     const { log } = formedState()
     log.create('service', 's1', service('one'))
     const id = newUuidv7(startMs)
@@ -107,7 +107,7 @@ describe('for callers', () => {
     expect(log.create('service', 's3', service('one'), { request: request(id) })).toEqual(refusal)
   })
 
-  test('another body under a used id is refused; another caller is not concerned', () => {
+  test('refuses another body under a used id, without affecting other callers', () => {
     const { log } = formedState()
     const id = newUuidv7(startMs)
     log.create('service', 's1', service('one'), { request: request(id, 1) })
@@ -118,7 +118,7 @@ describe('for callers', () => {
     expect(log.create('service', 's2', service('two'), { request: other }).ok).toBe(true)
   })
 
-  test('an id older than the window is refused, and one from the future too', () => {
+  test('refuses an id older than the window, and one from the future', () => {
     const { log } = formedState()
     const old = request(newUuidv7(startMs - requestWindowMs - 1))
     expect(log.create('service', 's1', service('one'), { request: old })).toMatchObject({
@@ -132,7 +132,7 @@ describe('for callers', () => {
     })
   })
 
-  test('no id works a second time once its outcome is forgotten, however far ahead its clock was', () => {
+  test('never applies an id twice after its outcome is forgotten, however far ahead the clock was', () => {
     const { log, state } = formedState()
     for (const aheadMs of [-requestWindowMs, 0, requestAheadMsMax]) {
       const id = request(newUuidv7(log.timeMs + aheadMs))
@@ -148,7 +148,7 @@ describe('for callers', () => {
     }
   })
 
-  test('outcomes are forgotten by log time', () => {
+  test('forgets outcomes by log time', () => {
     const { log, state } = formedState()
     log.create('service', 's1', service('one'), { request: request(newUuidv7(startMs)) })
     expect(state.requests.size).toBe(1)
@@ -161,8 +161,8 @@ describe('for callers', () => {
   })
 })
 
-describe('in the store', () => {
-  test('what was remembered is taken back in any order and goes on: answered, told apart, forgotten in order', () => {
+describe('deduplication in the store', () => {
+  test('loads remembered requests in any order and continues: it answers, distinguishes and forgets them in order', () => {
     const { log, state } = formedState()
     const ids = Array.from({ length: 50 }, (_, n) => newUuidv7(startMs - n * 1000))
     for (const [n, id] of ids.entries()) {
@@ -190,7 +190,7 @@ describe('in the store', () => {
     expect(again.size).toBe(0)
   })
 
-  test('a request that is not as it was stored is damage', () => {
+  test('rejects a malformed stored request', () => {
     const table = new RequestTable(new SetDigest())
     const { key, value } = table.remember('ann', newUuidv7(startMs), {
       atMs: 1,
@@ -240,7 +240,7 @@ function judgeNew(table: RequestTable, caller: string, level: number, atMs = sta
 
 const tooMany = { code: 'SERVER_TOO_MANY_REQUESTS' }
 
-test('one caller leaves room for the request ids of others, and has its own again once they are forgotten', () => {
+test('one caller leaves room for the request ids of others, and has room again once its ids are forgotten', () => {
   const table = new RequestTable(new SetDigest())
   const id = 'x'.repeat(65_536)
   const each = requestsBytesPerCallerMax / id.length
@@ -279,7 +279,7 @@ function exposedCollect(): () => void {
   return runInNewContext('gc') as () => void
 }
 
-test('remembered request ids take no more memory than is counted', () => {
+test('remembered request ids use no more memory than is counted', () => {
   const table = new RequestTable(new SetDigest())
   const collect = exposedCollect()
   collect()

@@ -38,7 +38,7 @@ function filled() {
 }
 
 describe('The text of a detail', () => {
-  test('is that of the detail, printed first and kept', () => {
+  test('equals the detail, and is cached after the first print', () => {
     const { state, reader } = filled()
     let shown = 0
     for (const round of ['printed', 'kept']) {
@@ -56,7 +56,7 @@ describe('The text of a detail', () => {
     expect(shown).toBeGreaterThan(200)
   })
 
-  test('is another one once its record, or one that it names, is another', () => {
+  test('changes when its record or a referenced record changes', () => {
     const { log, textOf } = filled()
     expect(textOf('service', 'mail')).toMatchObject({ permissions: ['Dial'] })
     log.create('servicePolicy', 'host', policy('host', ['@admin'], ['@mail'], { type: 'Bind' }))
@@ -69,7 +69,7 @@ describe('The text of a detail', () => {
     expect(textOf('apiSession', 'session')).toMatchObject({ identity: { name: 'Anna' } })
   })
 
-  test('follows the time', () => {
+  test('changes with time', () => {
     const { state, later, textOf } = filled()
     const until = startMs + 1000
     const ann = { ...state.get('identity', 'ann'), id: 'ann' }
@@ -79,7 +79,7 @@ describe('The text of a detail', () => {
     expect(textOf('identity', 'ann')).toMatchObject({ disabled: false })
   })
 
-  test('hides how an administrator is enrolled from others, whoever read it before', () => {
+  test('hides an administrator’s enrollment from other callers, even after an administrator read it', () => {
     const { state, reader, textOf } = filled()
     const root = present(state.get('identity', 'root'), 'root')
     expect(textOf('identity', 'root')).toMatchObject({

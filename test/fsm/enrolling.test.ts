@@ -72,7 +72,7 @@ function formed(): ReturnType<typeof formedState> {
 }
 
 describe('a one-time token', () => {
-  test('gives its identity a certificate and is gone with the same entry', () => {
+  test('gives its identity a certificate and is deleted in the same entry', () => {
     const { log, state } = formed()
     outstanding(log, 'e1')
     expect(enroll(log, 'e1')).toEqual({ ok: true, id: 'a of e1' })
@@ -86,7 +86,7 @@ describe('a one-time token', () => {
     })
   })
 
-  test('is used once: the second of two that bring it finds it unknown, whatever it brings', () => {
+  test('is used once: a second use finds it unknown, with any request', () => {
     const { log, state } = formed()
     outstanding(log, 'e1')
     expect(enroll(log, 'e1')).toMatchObject({ ok: true })
@@ -96,7 +96,7 @@ describe('a one-time token', () => {
     expect(state.table('authenticator').indexes.ids('identityId', 'i1').size).toBe(1)
   })
 
-  test('that was refreshed opens nothing by its old text, and does by the new one', () => {
+  test('is invalid by its old text after a refresh, and valid by the new one', () => {
     const { log, state } = formed()
     outstanding(log, 'e1')
     log.raw(CommandKind.ENTITY_PATCH, 'enrollment', 'e1', { token: 'fresh', jwt: 'n.e.w' })
@@ -105,7 +105,7 @@ describe('a one-time token', () => {
     expect(enroll(log, 'e1', { token: 'fresh' })).toMatchObject({ ok: true })
   })
 
-  test('is refused past its end, by log time, and for another method, and is not used up by that', () => {
+  test('is refused after its expiry by log time and for another method, without being consumed', () => {
     const { log, state } = formed()
     outstanding(log, 'e1')
     expect(enroll(log, 'e1', { method: 'updb' })).toMatchObject(
@@ -121,7 +121,7 @@ describe('a one-time token', () => {
     expect(state.table('authenticator').rows.size).toBe(1)
   })
 
-  test('is not used up where its certificate is another identity’s', () => {
+  test('is not consumed if its certificate belongs to another identity', () => {
     const { log, state } = formed()
     outstanding(log, 'e1')
     enroll(log, 'e1')
@@ -132,7 +132,7 @@ describe('a one-time token', () => {
     expect(state.get('enrollment', 'e2')).toBeDefined()
   })
 
-  test('for a password uses the name that stands in the enrollment', () => {
+  test('for a password uses the user name of the enrollment', () => {
     const { log, state } = formed()
     outstanding(log, 'e1', { method: 'updb', username: 'ann-lee' })
     const credential = { case: 'passwordHash', value: '$argon2id$x' } as const
@@ -150,7 +150,7 @@ describe('a one-time token', () => {
     })
   })
 
-  test('for a CA takes certificates of that CA alone, while it is verified and enabled for it', () => {
+  test('for a CA accepts certificates of that CA only, while it is verified and enabled', () => {
     const { log, state } = formed()
     newCa(log)
     outstanding(log, 'e1', { method: 'ottca', caId: 'c1' })
@@ -171,7 +171,7 @@ describe('a one-time token', () => {
     })
   })
 
-  test('is refused to an identity that has as many authenticators as there may be', () => {
+  test('is refused to an identity with the maximum number of authenticators', () => {
     const { log } = formed()
     for (let at = 0; at < authenticatorsPerIdentityMax; at += 1) {
       outstanding(log, `e${at}`)
@@ -201,7 +201,7 @@ describe('a router', () => {
   test.each([
     ['edgeRouter', 'erott', 'edgeRouterId'],
     ['transitRouter', 'trott', 'transitRouterId'],
-  ] as const)('of the kind %s enrolls by %s and is verified from then on', (kind, method, by) => {
+  ] as const)('of the kind %s enrolls by %s and is verified after that', (kind, method, by) => {
     const { log, state } = formedState()
     log.create(kind, 'r1', { name: 'gate' })
     outstanding(log, 'e1', { method, [by]: 'r1', identityId: '' })
@@ -214,7 +214,7 @@ describe('a router', () => {
     expect(state.get('enrollment', 'e1')).toBeUndefined()
   })
 
-  test('extends by the certificate in force, and the one before is refused from that entry on', () => {
+  test('extends by its current certificate, and the entry invalidates the previous one', () => {
     const { log, state } = formedState()
     log.create('edgeRouter', 'r1', { name: 'gate' })
     outstanding(log, 'e1', { method: 'erott', edgeRouterId: 'r1', identityId: '' })
@@ -243,7 +243,7 @@ describe('a certificate of a verified CA', () => {
     return log.command(CommandKind.CA_ENROLL, toBinary(CaEnrollSchema, message)).outcome
   }
 
-  test('makes an identity with the roles of the CA, and with a number where its name is taken', () => {
+  test('creates an identity with the roles of the CA, with a number if its name is in use', () => {
     const { log, state } = formedState()
     newCa(log)
     const names = [byCa(log), byCa(log), byCa(log)].map((outcome) => {
@@ -260,7 +260,7 @@ describe('a certificate of a verified CA', () => {
     expect(names).toEqual(['sensor', 'sensor000001', 'sensor000002'])
   })
 
-  test('that is a credential already makes none', () => {
+  test('creates no identity if it is a credential already', () => {
     const { log, state } = formedState()
     newCa(log)
     byCa(log)
@@ -270,13 +270,13 @@ describe('a certificate of a verified CA', () => {
     expect(state.table('identity').rows.size).toBe(before)
   })
 
-  test('is refused when the CA is not enabled for that, or not verified', () => {
+  test('is refused if the CA is not enabled for enrollment, or not verified', () => {
     const { log } = formedState()
     newCa(log, { isAutoCaEnrollmentEnabled: false })
     expect(byCa(log)).toMatchObject(refusedWith('CERT_FAILED_VALIDATION'))
   })
 
-  test('with a claim is known by the claim alone, and once', () => {
+  test('with a claim is recognized by the claim only, and enrolls once', () => {
     const { log, state } = formedState()
     const externalIdClaim = { ...noClaim, location: 'COMMON_NAME' }
     newCa(log, { externalIdClaim })
@@ -323,7 +323,7 @@ describe('the certificate of an identity', () => {
     return log.command(CommandKind.AUTHENTICATOR_EXTEND_VERIFY, payload).outcome
   }
 
-  test('that is extended stays in force until the new one is verified, and not a moment longer', () => {
+  test('stays valid during an extension exactly until the new one is verified', () => {
     const { log, state } = enrolled()
     expect(session(log, 's1', 'print of e1')).toMatchObject({ ok: true })
     expect(verify(log, 'next')).toMatchObject(refusedWith('CAN_NOT_UPDATE_AUTHENTICATOR'))
@@ -339,7 +339,7 @@ describe('the certificate of an identity', () => {
     expect(extend(log, 'e1', 'third')).toMatchObject(refusedWith('UNAUTHORIZED'))
   })
 
-  test('opens no session by a CA that is not enabled for log-in, and takes its sessions along with the CA', () => {
+  test('opens no session if the CA is not enabled for authentication, and loses its sessions with the CA', () => {
     const { log, state } = formed()
     newCa(log)
     log.raw(CommandKind.ENTITY_PATCH, 'identity', 'i1', { externalId: 'unit 7' })
@@ -356,7 +356,7 @@ describe('the certificate of an identity', () => {
     expect(state.get('apiSession', 's1')).toBeUndefined()
   })
 
-  test('of a session is bounded in number, belongs to it alone and ends with it', () => {
+  test('for a session is limited in number, belongs to the session only and ends with it', () => {
     const { log, state } = enrolled()
     session(log, 's1', 'print of e1')
     session(log, 's2', 'print of e1')

@@ -46,7 +46,7 @@ describe('Outstanding enrollment, none → create', () => {
     expect(state.table('enrollment').rows.size).toBe(0)
   })
 
-  test('when one of the same method is outstanding is a conflict, even when that one has expired', () => {
+  test('is a conflict when one of the same method is outstanding, even an expired one', () => {
     const { log } = withIdentity()
     expect(enroll(log, 'e1')).toMatchObject({ ok: true })
     log.timeMs += 3_600_000
@@ -71,7 +71,7 @@ describe('Outstanding enrollment, none → create', () => {
     })
   })
 
-  test('with an identity in one entry makes both, or neither', () => {
+  test('is created with a new identity in one entry, or neither is', () => {
     const { log, state } = formedState()
     const make = (changes: JsonObject) =>
       log.batch([
@@ -86,7 +86,7 @@ describe('Outstanding enrollment, none → create', () => {
 })
 
 describe('Outstanding enrollment, outstanding or expired → refresh', () => {
-  test('takes a new token and a later end, and refuses one that has passed by log time', () => {
+  test('sets a new token and a later expiry, and refuses an expiry that has passed by log time', () => {
     const { log, state } = withIdentity()
     enroll(log, 'e1')
     log.timeMs += 3_600_000
@@ -105,7 +105,7 @@ describe('Outstanding enrollment, outstanding or expired → refresh', () => {
 })
 
 describe('Outstanding enrollment → none', () => {
-  test('when it is deleted, or its identity is', () => {
+  test('when it or its identity is deleted', () => {
     const { log, state } = withIdentity()
     enroll(log, 'e1')
     expect(log.delete('enrollment', 'e1').ok).toBe(true)
@@ -143,7 +143,7 @@ describe('Authenticator exists → re-enroll', () => {
   test.each([
     ['ENROLLMENT_EXISTS', {}],
     ['COULD_NOT_VALIDATE', { expiresAt: startMs }],
-  ])('that is refused with %s leaves the authenticator and its sessions', (code, changes) => {
+  ])('that is refused with %s keeps the authenticator and its sessions', (code, changes) => {
     const { log, state } = withIdentity()
     log.raw(CommandKind.ENTITY_CREATE, 'authenticator', 'a1', credential)
     log.logIn('sess', 'i1', 'a1')
@@ -164,7 +164,7 @@ test('enrollments are in the state digest only', () => {
 })
 
 describe('an enrollment whose identity gains rights', () => {
-  test('is removed by the write that gives them, and the audit names it', () => {
+  test('is removed by the write that grants them, and the audit names it', () => {
     const { log, state } = restorableState()
     log.create('identity', 'i1', identity('ann'))
     enroll(log, 'e1')
@@ -181,7 +181,7 @@ describe('an enrollment whose identity gains rights', () => {
     expect([...state.table('enrollment').ids]).toEqual(['e1'])
   })
 
-  test('is removed as feature level 2 comes into force, and those of others stay', () => {
+  test('is removed by the raise to feature level 2, but those of other identities stay', () => {
     const { log, state } = withIdentity()
     enroll(log, 'e1')
     log.patch('identity', 'i1', { isAdmin: true })

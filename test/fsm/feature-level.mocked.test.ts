@@ -139,7 +139,7 @@ describe('one log applied by two releases', () => {
     expect(one.get('service', 'b1')).toMatchObject({ owner: 'nobody', weight: 9 })
   })
 
-  test('gives one state where a snapshot of the older one is loaded by the newer one, and back', async () => {
+  test('gives one state when the newer release loads a snapshot of the older one, and back', async () => {
     const next = await nextGeneration()
     const log = unappliedLog()
     writeServices(log, 'a')
@@ -160,7 +160,7 @@ describe('one log applied by two releases', () => {
     }
   })
 
-  test('of the newer level is refused by the older release before a record of it is read', async () => {
+  test('is refused by the older release at a newer level before it reads a record', async () => {
     const next = await nextGeneration()
     const log = unappliedLog()
     log.command(CommandKind.FEATURE_LEVEL_RAISE, raiseTo(NEXT_LEVEL))
@@ -175,7 +175,7 @@ describe('one log applied by two releases', () => {
 })
 
 describe('the feature level of a state', () => {
-  test('is that of the forming command, 1 where it names none, and never one that is not known', () => {
+  test('is that of the forming command, 1 by default, and never an unknown one', () => {
     const { state } = formedState()
     expect(state.featureLevel).toBe(1)
     const formWith = (featureLevel: number): ClusterState => {
@@ -189,7 +189,7 @@ describe('the feature level of a state', () => {
     expect(() => formWith(NEXT_LEVEL)).toThrow(FeatureLevelUnknown)
   })
 
-  test('never falls, and moves the digest and the snapshot', async () => {
+  test('never falls, and changes the digest and the snapshot', async () => {
     const next = await nextGeneration()
     const state = next.newState()
     const log = new LogWriter((entry) => next.apply(state, entry))
@@ -211,7 +211,7 @@ describe('the feature level of a state', () => {
     expect((await next.load(store)).featureLevel).toBe(NEXT_LEVEL)
   })
 
-  test('decides alone on a command that needs a higher one: it is refused the same by whoever knows it or not', async () => {
+  test('alone decides about a command of a higher level: every release refuses it identically', async () => {
     const next = await nextGeneration()
     for (const generation of [current, next]) {
       const state = generation.newState()
@@ -229,7 +229,7 @@ describe('the feature level of a state', () => {
   })
 })
 
-test('a field of a later level is not set by what a handler writes either', async () => {
+test('apply ignores a field of a later level, even one that a handler writes', async () => {
   const next = await nextGeneration()
   const state = next.newState()
   const written = { id: 's', createdAt: 1, updatedAt: 1, revision: 1, name: 's', ...later }
@@ -240,8 +240,8 @@ test('a field of a later level is not set by what a handler writes either', asyn
   expect(state.get('service', 's')).toMatchObject(later)
 })
 
-describe('what a release brings', () => {
-  test('is of no level above its own', () => {
+describe('an addition of a release', () => {
+  test('has no level above the release', () => {
     const levels = entities.flatMap(({ since, fields }) => [
       since,
       ...Object.values(fields).map((field) => field.since),
@@ -253,7 +253,7 @@ describe('what a release brings', () => {
     expect(Math.min(...levels)).toBe(1)
   })
 
-  test('is never required of a body: clients of before do not know it', () => {
+  test('is never required in a body, because older clients do not know it', () => {
     const required = entities.flatMap(({ name, since: of, fields }) =>
       Object.entries(fields)
         .filter(([, { since, isRequired }]) => isRequired && since > of)
@@ -264,7 +264,7 @@ describe('what a release brings', () => {
 })
 
 describe('a stored record', () => {
-  test('leaves out what is zero, and has it again when it is loaded', async () => {
+  test('omits zero values, and has them again when it is loaded', async () => {
     const { state, log } = formedState()
     state.takeDirty()
     log.create('service', 's1', { name: 'one' })
@@ -277,7 +277,7 @@ describe('a stored record', () => {
     expect(again.get('service', 's1')).toMatchObject({ tags: {}, roleAttributes: [] })
   })
 
-  test('says the same whether a member was given as its default or not at all', () => {
+  test('is the same whether a member was given as its default or omitted', () => {
     const { state } = formedState()
     const base = { id: 'p1', createdAt: 1, updatedAt: 1, revision: 1 }
     const zero = Object.fromEntries(

@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest'
 import { hostedTerminatorLimits } from '../../src/fsm/services/hosted-terminator.ts'
 import { Hosting } from './support/hosting.ts'
 
-describe('a terminator of a client of a router', () => {
-  test('is of the service and the identity of the service session, and of the router that asks', () => {
+describe('a terminator that a router’s client hosts', () => {
+  test('belongs to the service and identity of the service session, and to the requesting router', () => {
     const hosting = new Hosting()
     expect(hosting.host({ cost: 7, peerData: { '1003': 'a2V5' } })).toEqual({ ok: true, id: 't1' })
     expect(hosting.terminator()).toMatchObject({
@@ -20,7 +20,7 @@ describe('a terminator of a client of a router', () => {
     })
   })
 
-  test('has the cost and precedence of its identity where the client says none', () => {
+  test('has the cost and precedence of its identity by default', () => {
     const hosting = new Hosting()
     hosting.log.patch('identity', 'i1', {
       defaultHostingCost: 40,
@@ -31,7 +31,7 @@ describe('a terminator of a client of a router', () => {
     expect(hosting.terminator()).toMatchObject({ cost: 50, precedence: 'required' })
   })
 
-  test('asked for again, as after a lost answer, is the same one', () => {
+  test('is the same one for a repeated request, such as after a lost answer', () => {
     const hosting = new Hosting()
     hosting.host()
     const revision = hosting.terminator()?.revision
@@ -41,7 +41,7 @@ describe('a terminator of a client of a router', () => {
     expect(hosting.host({}, 'r2')).toMatchObject({ ok: false, code: 'COULD_NOT_VALIDATE' })
   })
 
-  test('has the cost and precedence that its router says later', () => {
+  test('can get another cost and precedence from its router', () => {
     const hosting = new Hosting()
     hosting.host()
     expect(hosting.change({ cost: 9 }).ok).toBe(true)
@@ -52,7 +52,7 @@ describe('a terminator of a client of a router', () => {
     expect(hosting.change({ id: 'nowhere', cost: 1 })).toMatchObject({ code: 'NOT_FOUND' })
   })
 
-  test('goes when its router is done with it, however often that is said', () => {
+  test('is removed by its router, and removing it again succeeds', () => {
     const hosting = new Hosting()
     hosting.host()
     hosting.host({ id: 't2' })

@@ -35,7 +35,7 @@ function clusterOfOld(): { readonly state: ClusterState; readonly log: LogWriter
 
 const typesOf = (state: ClusterState): string[] => [...state.table('identityType').ids].toSorted()
 
-test('a cluster of an earlier release gets the other types with the level, once', () => {
+test('a cluster of an earlier release gets the other types once, with the feature level', () => {
   const { state, log } = clusterOfOld()
   expect(typesOf(state)).toEqual(['Default', 'Router'])
   raise(log)
@@ -45,7 +45,7 @@ test('a cluster of an earlier release gets the other types with the level, once'
   expect(state.entitiesDigest()).toBe(digest)
 })
 
-test('below the level a type in a write is passed over; from it on it is stored', () => {
+test('a type in a write is ignored below the level, and stored from it on', () => {
   const { state, log } = clusterOfOld()
   const written = { ...identity('before'), typeId: 'Device' }
   expect(log.raw(ENTITY_CREATE, 'identity', 'before', written).ok).toBe(true)
@@ -57,7 +57,7 @@ test('below the level a type in a write is passed over; from it on it is stored'
   expect(state.get('identity', 'before')?.['typeId']).toBe('Device')
 })
 
-test('nobody but a router makes, or unmakes, an identity of the type Router', () => {
+test('only routers create or remove an identity of the type Router', () => {
   const { state, log } = formedState()
   raise(log)
   const refused = { ok: false, fault: { field: 'type' } }

@@ -64,18 +64,18 @@ function repairAll(state: ClusterState, log: LogWriter): void {
   for (const finding of scanned(state).findings) repair(log, finding.repair)
 }
 
-describe('a look through the state', () => {
-  test('finds nothing where all is what the records make it', () => {
+describe('an integrity scan', () => {
+  test('finds nothing in a consistent state', () => {
     expect(descriptions(filled().state)).toEqual([])
   })
 
-  test('finds nothing wrong with a terminator that only the fabric knows', () => {
+  test('finds nothing wrong with a fabric-only terminator', () => {
     const { state, log } = formedState()
     withFabricTerminator(log)
     expect(descriptions(state)).toEqual([])
   })
 
-  test('removes a terminator that only the fabric knows once its service is missing', () => {
+  test('removes a fabric-only terminator whose service is missing', () => {
     const { state, log } = formedState()
     withFabricTerminator(log)
     state.remove('fabricService', 'inner')
@@ -87,7 +87,7 @@ describe('a look through the state', () => {
     expect(descriptions(state)).toEqual([])
   })
 
-  test('finds an index that has lost an entry, and derives it anew', () => {
+  test('finds a missing index entry, and rebuilds the index', () => {
     const { state, log } = filled()
     const digest = state.entitiesDigest()
     const alice = state.get('identity', 'alice')
@@ -101,7 +101,7 @@ describe('a look through the state', () => {
     expect(state.entitiesDigest()).toBe(digest)
   })
 
-  test('finds entries that lead to what is not so', () => {
+  test('finds wrong index entries', () => {
     const { state, log } = filled()
     const record = { ...stored(state, 'service', 'mail'), id: 'ghost', name: 'ghost' }
     state.table('service').indexes.move('ghost', undefined, record)
@@ -123,7 +123,7 @@ describe('a look through the state', () => {
     expect(descriptions(state)).toEqual([])
   })
 
-  test('finds digests that are not those of the content, of one record and of all', () => {
+  test('finds wrong digests, of one record and of all', () => {
     for (const [kind, id, which] of [
       ['service', 'mail', 'that clients see'],
       ['apiSession', 'session', 'that clients do not see'],
@@ -143,7 +143,7 @@ describe('a look through the state', () => {
     }
   })
 
-  test('finds references that lead nowhere, and lets go of them as a deletion would have', () => {
+  test('finds dangling references, and removes them like a deletion of the missing record', () => {
     const { state, log } = filled()
     state.put('service', { ...stored(state, 'service', 'mail'), configs: ['gone'] })
     state.put('servicePolicy', {
@@ -166,7 +166,7 @@ describe('a look through the state', () => {
     expect(state.get('apiSession', 'session')).toBeUndefined()
   })
 
-  test('detaches nothing that is there, or that can name nothing else', () => {
+  test('detaches no valid reference, and none that the record cannot be without', () => {
     const { state, log } = filled()
     const use = {
       kind: 'detach',
@@ -184,7 +184,7 @@ describe('a look through the state', () => {
     expect(state.get('config', 'one')).toMatchObject({ configTypeId: 'none' })
   })
 
-  test('takes no change on its way for a fault', () => {
+  test('reports no change during the scan as a fault', () => {
     const { state, log } = filled()
     for (let i = 0; i < 300; i += 1) log.create('service', `s${i}`, service(`s${i}`, ['office']))
     const scan = new StateScan(state)
@@ -196,7 +196,7 @@ describe('a look through the state', () => {
     expect(scan.findings).toEqual([])
   })
 
-  test('keeps a bounded number of findings, and says that there were more', () => {
+  test('keeps a bounded number of findings, and reports that there were more', () => {
     const { state, log } = filled()
     for (let i = 0; i <= integrityLimits.findingsMax; i += 1) {
       log.create('service', `s${i}`, service(`s${i}`))
@@ -208,7 +208,7 @@ describe('a look through the state', () => {
   })
 })
 
-describe('a run', () => {
+describe('an integrity run', () => {
   const start = (log: LogWriter, id: string, isFixing = false) =>
     log.command(
       CommandKind.INTEGRITY_START,
@@ -226,7 +226,7 @@ describe('a run', () => {
     ).outcome
   const runOf = (state: ClusterState) => state.get('integrityRun', 'run')
 
-  test('is one at a time, taken up by one controller and ended for that one', () => {
+  test('is exclusive: one controller claims it and ends it', () => {
     const { state, log } = filled()
     expect(start(log, 'first')).toMatchObject({ ok: true })
     expect(start(log, 'second', true)).toMatchObject({ ok: false, code: 'RATE_LIMITED' })

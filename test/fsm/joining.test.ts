@@ -14,7 +14,7 @@ function withSecrets(): Joining {
   return cluster
 }
 
-test('a ticket lets one controller in, with the secrets in force', () => {
+test('a ticket admits one controller, with the current secrets', () => {
   const cluster = withSecrets()
   expect(cluster.invite('ticket-a')).toEqual({ ok: true, id: 'ticket-a' })
   expect(cluster.redeem('ticket-a', ann)).toEqual({ ok: true, id: 'ctrl4' })
@@ -31,14 +31,14 @@ test('a ticket lets one controller in, with the secrets in force', () => {
   }
 })
 
-test('a ticket says whether who comes by it will vote', () => {
+test('a ticket decides whether its controller becomes a voter', () => {
   const cluster = withSecrets()
   cluster.invite('ticket-a', 60_000, false)
   cluster.redeem('ticket-a', ann)
   expect(cluster.admission('ctrl4')?.isVoter).toBe(false)
 })
 
-test('the same controller asking again gets the same answer, and keeps its first certificate', () => {
+test('a repeated request of the same controller gets the same answer and keeps its first certificate', () => {
   const cluster = withSecrets()
   cluster.invite('ticket-a')
   cluster.redeem('ticket-a', ann)
@@ -62,7 +62,7 @@ test.each([
   expect(cluster.admission('ctrl4')).toEqual(before)
 })
 
-test('a revoked ticket lets nobody in, and the other tickets do', () => {
+test('a revoked ticket admits nobody, but the other tickets do', () => {
   const cluster = withSecrets()
   cluster.invite('ticket-a')
   cluster.invite('ticket-b')
@@ -73,7 +73,7 @@ test('a revoked ticket lets nobody in, and the other tickets do', () => {
   expect(cluster.redeem('ticket-b', ann).ok).toBe(true)
 })
 
-test('a used ticket is not revoked: the refusal names the controller that is to be removed', () => {
+test('a used ticket cannot be revoked: the refusal names the controller to remove', () => {
   const cluster = withSecrets()
   cluster.invite('ticket-a')
   cluster.redeem('ticket-a', ann)
@@ -83,7 +83,7 @@ test('a used ticket is not revoked: the refusal names the controller that is to 
   expect(cluster.redeem('ticket-a', ann).ok).toBe(true)
 })
 
-test('a used ticket is no way back in after a removal', () => {
+test('a removed controller cannot rejoin with its used ticket', () => {
   const cluster = withSecrets()
   cluster.invite('ticket-a')
   cluster.redeem('ticket-a', ann)
@@ -91,7 +91,7 @@ test('a used ticket is no way back in after a removal', () => {
   expect(cluster.redeem('ticket-a', ann)).toMatchObject({ code: 'TICKET_REFUSED' })
 })
 
-test('a ticket that is unknown, expired, or of another text is refused', () => {
+test('an unknown, expired or changed ticket is refused', () => {
   const cluster = withSecrets()
   cluster.invite('ticket-a', 60_000)
   expect(cluster.redeem('ticket-b', ann)).toMatchObject({ code: 'TICKET_REFUSED' })
@@ -111,7 +111,7 @@ test.each([
   ['the id of a member', { ...ann, nodeId: 'ctrl2' }],
   ['the key of another controller', { ...ann, key: 'key-ctrl1' }],
   ['the store of another controller', { ...ann, store: 'ctrl1' }],
-])('a good ticket is no way in with %s', (_what, joiner) => {
+])('a valid ticket is refused with %s', (_what, joiner) => {
   const cluster = withSecrets()
   cluster.members([
     { id: 'ctrl1', key: 'key-ctrl1' },
@@ -136,13 +136,13 @@ test.each([
     'too many secrets',
     { ...ann, secrets: Array.from({ length: 25 }, (_, at) => ['clusterKey', at] as const) },
   ],
-])('%s is refused whoever proposed it', (_what, joiner) => {
+])('%s is refused from any proposer', (_what, joiner) => {
   const cluster = withSecrets()
   cluster.invite('ticket-a')
   expect(cluster.redeem('ticket-a', joiner)).toMatchObject({ code: 'COULD_NOT_VALIDATE' })
 })
 
-test('who comes with the secrets of before a rotation has them wrapped again', () => {
+test('a controller with secrets from before a rotation gets them wrapped again', () => {
   const cluster = withSecrets()
   cluster.invite('ticket-a')
   const secrets = cluster.inForce()
@@ -175,7 +175,7 @@ test('tickets live for at most 7 days, and their ids work once', () => {
   expect(cluster.invite('ticket-a', day)).toMatchObject({ code: 'COULD_NOT_VALIDATE' })
 })
 
-test('open tickets are bounded, and expired ones make room by themselves', () => {
+test('open tickets are limited, and expired ones make room automatically', () => {
   const cluster = new Joining()
   for (let at = 0; at < joiningLimits.ticketsMax; at += 1) cluster.invite(`ticket-${at}`)
   expect(cluster.invite('ticket-more')).toMatchObject({ code: 'SERVER_TOO_MANY_REQUESTS' })
@@ -185,14 +185,14 @@ test('open tickets are bounded, and expired ones make room by themselves', () =>
   expect(cluster.state.table('joinTicket').rows.size).toBe(ticketsMax - ticketsPrunedMax + 1)
 })
 
-test('controllers are bounded', () => {
+test('controllers are limited in number', () => {
   const cluster = new Joining()
   for (let at = 0; at < joiningLimits.admissionsMax; at += 1) cluster.join(`node${at}`)
   cluster.invite('ticket-a')
   expect(cluster.redeem('ticket-a', ann)).toMatchObject({ code: 'MEMBERSHIP_REFUSED' })
 })
 
-test('a controller that has gone leaves no admission and no secret, and what it knew is marked', () => {
+test('removing a controller removes its admission and secrets, and marks the secrets that it knew', () => {
   const cluster = withSecrets()
   cluster.join('ctrl4')
   expect(cluster.remove('ctrl4')).toEqual({ ok: true, id: 'ctrl4' })
@@ -205,14 +205,14 @@ test('a controller that has gone leaves no admission and no secret, and what it 
   expect(cluster.remove('ctrl4'), 'a second time').toEqual({ ok: true, id: 'ctrl4' })
 })
 
-test('the admission of a member can not be deleted', () => {
+test('the admission of a member cannot be deleted', () => {
   const cluster = withSecrets()
   cluster.members([{ id: 'ctrl1', key: 'key-ctrl1' }])
   expect(cluster.remove('ctrl1')).toMatchObject({ code: 'MEMBERSHIP_REFUSED' })
   expect(cluster.admission('ctrl1')).toBeDefined()
 })
 
-test('an admission made anew with another key survives a late deletion of the old one', () => {
+test('a new admission with another key survives a late deletion of the old one', () => {
   const cluster = withSecrets()
   cluster.join('ctrl4')
   cluster.remove('ctrl4')

@@ -20,7 +20,7 @@ function loadedAgain(state: ClusterState): ClusterState {
   return loaded
 }
 
-test('a state that is loaded finds its records as the one did that stored them', () => {
+test('a loaded state finds the same records as the state that stored them', () => {
   const { state, log } = formedState()
   // Neither names nor ids come in order, and one name is above all that UTF-16 orders by itself.
   for (const name of ['zoë', '\u{1F600}', '\uFF5E', 'bob', 'alice']) {
@@ -34,7 +34,7 @@ test('a state that is loaded finds its records as the one did that stored them',
   expect(loaded.entitiesDigest()).toBe(state.entitiesDigest())
 })
 
-test('fields that are stored as zero or not at all are loaded as zero, in the order of all records', () => {
+test('fields stored as zero or omitted are loaded as zero, in the order of all records', () => {
   const { state, log } = formedState()
   log.create('identity', 'alice', identity('Alice'))
   const loaded = loadedAgain(state)

@@ -42,7 +42,7 @@ function session(state: ClusterState): ApiSession {
   return found
 }
 
-test('log time goes back to the target, and goes on from there with the stamps', () => {
+test('log time is reset to the target, and continues from there with the timestamps of the log', () => {
   const { state, log } = restorableState()
   log.timeMs += JUMP_MS
   log.create('service', 'one', service('one'))
@@ -65,7 +65,7 @@ test('log time goes back to the target, and goes on from there with the stamps',
   expect(state.logTimeMs, 'a second time').toBe(targetMs + 2500)
 })
 
-test('what was stored by the wrong time lasts as long as it was to', () => {
+test('records stored under wrong log time keep their intended lifetime', () => {
   const { state, log } = restorableState()
   log.create('identity', 'ann', identity('ann', ['staff']))
   log.create('identity', 'bob', identity('bob'))
@@ -105,7 +105,7 @@ test('what was stored by the wrong time lasts as long as it was to', () => {
   expect(session(state).lastActivityAt).toBe(targetMs + 1000)
 })
 
-test('a request that was forgotten as log time ran ahead does not take effect twice', () => {
+test('a request forgotten while log time was ahead does not take effect twice', () => {
   const { state, log } = restorableState()
   log.timeMs += MINUTE_MS
   // The clock of its maker is ahead as far as is allowed.
@@ -136,7 +136,7 @@ test('a request that was forgotten as log time ran ahead does not take effect tw
   expect(state.requests.size).toBe(0)
 })
 
-test('is brought back by the host of a controller alone, and by no release before', () => {
+test('only the host user can reset log time, and only from a certain release on', () => {
   const { state, log } = restorableState()
   log.logIn('s1')
   log.timeMs += JUMP_MS
@@ -152,7 +152,7 @@ test('is brought back by the host of a controller alone, and by no release befor
   expect(old.state.logTimeMs).toBe(startMs + JUMP_MS)
 })
 
-test('a controller that starts again goes on by the same log time', async () => {
+test('a restarted controller continues with the same log time', async () => {
   const store = new TestStore()
   const schedule = new ManualSchedule()
   const parts = { store, clock: { nowMs: () => startMs, monotonicMs: () => 0 } }

@@ -55,7 +55,7 @@ test('one log applied twice gives equal digests at every index, and another log 
   expect(new Set(digests).size).toBe(digests.length)
 })
 
-test('what is loaded from the store equals what was applied, and goes on equally', async () => {
+test('a state loaded from the store equals the applied one, and continues identically', async () => {
   const { machine, log, store } = await open()
   log.form()
   writeRandomLog(log, 2, 600)
@@ -78,7 +78,7 @@ test('what is loaded from the store equals what was applied, and goes on equally
   expect(reopened.machine.digests().entities).toBe(whole.entitiesDigest())
 })
 
-test('a store whose records are not those of its mark is not built upon', async () => {
+test('a store whose records do not match its mark is rejected', async () => {
   const { machine, log, store } = await open()
   log.form()
   log.create('service', 's1', service('one'))
@@ -101,7 +101,7 @@ test('changes reach the store soon after the first of them, in one batch', async
   expect(machine.progress()).toEqual({ applied: 2, persisted: 2 })
 })
 
-test('much change is written at once, and one batch is in flight at a time', async () => {
+test('many changes are written at once, with one batch in flight', async () => {
   const { machine, log, store, time } = await open(new TestStore(), 1000)
   let release: () => void = () => undefined
   store.gate = new Promise((resolve) => {
@@ -121,7 +121,7 @@ test('much change is written at once, and one batch is in flight at a time', asy
   expect(store.inFlightMost).toBe(1)
 })
 
-test('a machine says that it is behind while much waits for a slow store, and no longer once it is taken', async () => {
+test('a machine reports a backlog while a slow store has much to write, and stops when it catches up', async () => {
   const { machine, log, store } = await open(new TestStore(), 1000, 20_000)
   let release: () => void = () => undefined
   store.gate = new Promise((resolve) => {
@@ -140,7 +140,7 @@ test('a machine says that it is behind while much waits for a slow store, and no
   await expect.poll(() => machine.progress().persisted).toBe(created + 1)
 })
 
-test('an entry without records moves the mark all the same, so that the log can be cut', async () => {
+test('an entry without records moves the mark too, so that the log can be compacted', async () => {
   const { machine, log, time } = await open()
   const record = { members: [{ id: 'ctrl1', voter: true, address: '127.0.0.1:1' }] }
   const configuration = create(ConfigurationSchema, record)
@@ -155,7 +155,7 @@ test('an entry without records moves the mark all the same, so that the log can 
   })
 })
 
-test('a store that fails is told once, and nothing is written after it', async () => {
+test('a failed store is reported once, and nothing is written after it', async () => {
   const { machine, log, store, time, persisted } = await open()
   const failures: Error[] = []
   machine.onFailed = (error) => failures.push(error)
@@ -170,7 +170,7 @@ test('a store that fails is told once, and nothing is written after it', async (
   expect(failures).toHaveLength(1)
 })
 
-test('after an entry that can not be applied, none is, and the half-made state is not kept', async () => {
+test('after an entry that cannot be applied, none is applied, and the partial state is not kept', async () => {
   const { machine, log, store } = await open()
   log.form()
   expect(() => log.append('command', Uint8Array.of(255))).toThrow('entry 2 can not be applied')
@@ -179,7 +179,7 @@ test('after an entry that can not be applied, none is, and the half-made state i
   expect(store.writes).toBe(0)
 })
 
-test('an entry already applied is passed over, and a gap is refused', async () => {
+test('an entry already applied is ignored, and a gap is refused', async () => {
   const { machine, log } = await open()
   log.form()
   const [entry] = log.entries
@@ -193,7 +193,7 @@ test('an entry already applied is passed over, and a gap is refused', async () =
   expect(() => machine.apply({ ...entry, index: 3 })).toThrow('without gaps')
 })
 
-test('whoever waits for an index is told when it is applied, or when time is up', async () => {
+test('a waiter for an index is notified when it is applied, or after its timeout', async () => {
   const { machine, log, time } = await open()
   const second = machine.waitForApplied(2, 1000)
   const third = machine.waitForApplied(3, 1000)
@@ -205,7 +205,7 @@ test('whoever waits for an index is told when it is applied, or when time is up'
   expect(await third).toBe(false)
 })
 
-test('a snapshot of one machine takes the place of the state of another, readers and waiters included', async () => {
+test('a snapshot of one machine replaces the state of another, including readers and waiters', async () => {
   const source = await open()
   source.log.form()
   writeRandomLog(source.log, 5, 300)

@@ -13,7 +13,7 @@ import type { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 const clock = { nowMs: () => startMs, monotonicMs: () => 0 }
 const caller = { isAdmin: true, permissions: [] }
 
-test('on random networks, a preview says what the same writes come to when they are made', () => {
+test('on random networks, a preview predicts the effect of the same writes', () => {
   const figures = runPreviewCampaign(15, 700_001)
   // A campaign in which little happens would hold little.
   expect(figures.refused).toBeGreaterThan(100)
@@ -49,7 +49,7 @@ function departments(identities: number, services: number) {
   return { state, log, reader: new Reader(state, clock) }
 }
 
-test('records of many policies are taken together, and their pairs are those of each', () => {
+test('records of many policies are compared together with the same pairs', () => {
   const { state, log, reader } = departments(270, 260)
   const fields = policy('p1', ['#d1', '#e1', '@i5'], ['#d2', '#d3', '#d4', '#d5', '#d6'])
   const before = slowDials(state)
@@ -65,7 +65,7 @@ test('records of many policies are taken together, and their pairs are those of 
   expect(given?.length).toBeGreaterThan(1000)
 })
 
-test('a preview is over when records change meanwhile', () => {
+test('a preview ends when records change meanwhile', () => {
   const { log, reader } = departments(300, 290)
   const fields = policy('new', ['#all'], ['#all'])
   const preview = reader.previewAccess(
@@ -80,7 +80,7 @@ test('a preview is over when records change meanwhile', () => {
   expect(preview.difference.next()).toEqual({ done: true, value: null })
 })
 
-test('a preview that would change too many records comes to nothing', () => {
+test('a preview that would change too many records is refused', () => {
   const { state, reader } = departments(1, 1)
   const digest = state.stateDigest()
   const layer = state.layer(2)
@@ -98,7 +98,7 @@ test('a preview that would change too many records comes to nothing', () => {
   expect(state.table('terminator').rows.size).toBe(previewLimits.previewWritesMax)
 })
 
-test('a layered map is a map, and what is below it stays as it is', () => {
+test('a layered map behaves like a map, and leaves the map below unchanged', () => {
   const random = seededRandom(1)
   for (let round = 0; round < 50; round += 1) {
     const below = new Map<string, number>()

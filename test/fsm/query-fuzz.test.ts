@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { parseQuery } from '../../src/fsm/query/parser.ts'
 import { corpus, fuzz } from './query-fuzz.ts'
 
-test('the corpus holds what it says', () => {
+test('the corpus contains the declared filters', () => {
   const files = corpus()
   const all = [...files.values()].flat()
   expect(all.length).toBeGreaterThan(150)
@@ -11,7 +11,7 @@ test('the corpus holds what it says', () => {
   expect(all.some((filter) => filter.length >= 100_000)).toBe(true)
 })
 
-test('mutated filters give a page or a refusal of filters, in time and in bounded memory', () => {
+test('mutated filters return a page or a filter error, in bounded time and memory', () => {
   const { failure, filters, answered, refused } = fuzz(15_000, 31, () => undefined)
   expect(failure).toBe(null)
   expect(filters).toBe(15_000)

@@ -36,7 +36,7 @@ const refused = (filter: string): void => {
   expect(problemOf(() => parseQuery(filter)).code).toBe('INVALID_FILTER')
 }
 
-describe('where blanks must, may and must not stand', () => {
+describe('blanks at required, optional and forbidden positions', () => {
   test.each([
     ['name="x"'],
     ['name = "x"'],
@@ -251,13 +251,13 @@ test.each([
   ['name = "😀é" und b', 'und', 1, 12, 'name = "😀é" und b'],
   ['name = 😀', '😀', 1, 7, 'name = 😀'],
   ['not(name)', '(', 1, 3, 'not(name)'],
-])('%j is refused naming symbol, line, column and text', (filter, symbol, line, column, text) => {
+])('%j is refused with symbol, line, column and text', (filter, symbol, line, column, text) => {
   expect(problemOf(() => parseQuery(filter)).detail).toBe(
     `Unexpected symbol: "${symbol}" at line: ${line} column: ${column}. line: ${text}`,
   )
 })
 
-describe('what records answer', () => {
+describe('a filter on records', () => {
   const { state, log } = formedState()
   const reader = new Reader(state, clock)
   const list = (entity: KindName, query: ListQuery): string[] =>
@@ -345,13 +345,13 @@ describe('what records answer', () => {
     expect(problem.detail).toContain(detail)
   })
 
-  test('a role filter counts only where lists take one', () => {
+  test('a role filter applies only to lists with role filters', () => {
     expect(list('config', { roleFilter: ['#none'] })).toEqual(['c1', 'c2'])
     expect(list('service', { roleFilter: ['#none'] })).toEqual([])
   })
 })
 
-describe('symbols of the record that a reference names', () => {
+describe('a symbol of a referenced record', () => {
   const place = defineEntity({
     name: 'place',
     plural: 'places',
@@ -427,7 +427,7 @@ describe('symbols of the record that a reference names', () => {
     expect(problemOf(() => list({ filter })).code).toBe(code)
   })
 
-  test('the reference must lead to the kind that the symbol is of', () => {
+  test('the reference must lead to the kind of the symbol', () => {
     const symbols = [
       { name: 'place.name', through: { field: 'placeId', of: 'config', symbol: 'name' } },
     ] as const
@@ -469,8 +469,8 @@ test.each([
   expect(names.sort()).toEqual([...common, ...symbols.split(' ')].sort())
 })
 
-describe('what one answer may cost', () => {
-  test('terms on all records are refused beyond the bound, by an index they are not', () => {
+describe('the cost limit of an answer', () => {
+  test('counts terms tested on records, but not terms answered by an index', () => {
     const { state } = formedState()
     const reader = new Reader(state, clock)
     const values = { createdAt: 1, updatedAt: 1, revision: 1 }
@@ -486,7 +486,7 @@ describe('what one answer may cost', () => {
     expect(reader.list('identity', { filter: 'name icontains "N7"' }).totalCount).toBe(3444 - 2333)
   })
 
-  test('queries in a query are counted', () => {
+  test('counts subqueries', () => {
     const one = 'isEmpty(from a where true)'
     const rowOf = (count: number): string => Array.from({ length: count }, () => one).join(' and ')
     accepted(rowOf(16))

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { runCampaign } from './query-campaign.ts'
 
-test('lists and a slow twin of them find the same, whatever is asked of whatever network', () => {
+test('lists return the same as a slow reference implementation, for random queries on random networks', () => {
   const { rounds, telling, difference } = runCampaign({
     rounds: 8000,
     seed: 29,

@@ -73,7 +73,7 @@ describe('grammar', () => {
     expect(parseQuery(text)).toMatchObject(expected)
   })
 
-  test('only the first five sort fields count', () => {
+  test('only the first five sort fields are used', () => {
     expect(
       parseQuery('sort by a,b, c ,d,e,f')
         .sort?.map(({ name }) => name)
@@ -81,7 +81,7 @@ describe('grammar', () => {
     ).toBe('abcde')
   })
 
-  test('strings keep what their escapes say', () => {
+  test('strings are unescaped', () => {
     const where = parseQuery(String.raw`name = "a\"b\\c\n\t\r\f é"`).where
     expect(where).toMatchObject({ value: { value: 'a"b\\c\n\t\r\f é' } })
   })
@@ -186,7 +186,7 @@ describe('grammar', () => {
     expect(problemOf(() => parseQuery(text)).code).toBe('INVALID_FILTER')
   })
 
-  test('as many terms as are allowed do not exhaust the stack', () => {
+  test('the maximum number of terms does not exhaust the stack', () => {
     expect(grouped(parseQuery(`a${' and a'.repeat(999)}`).where)).toHaveLength(1000 + 999 * 7)
   })
 })
@@ -346,7 +346,7 @@ describe('evaluation', () => {
   })
 })
 
-describe('a list that is asked for whole', () => {
+describe('an unpaged list', () => {
   // Without a log: one of so many entries would be replayed after each test.
   const table = new Table(configType)
   const noLanes = lanesOf('', '')
@@ -372,7 +372,7 @@ describe('a list that is asked for whole', () => {
     expect(problem.fault?.field).toBe('limit')
   })
 
-  test('may have as many as that, and a page of it may begin anywhere', () => {
+  test('has a maximum length, but a page of it may start anywhere', () => {
     const whole = listed({ filter: `${id(wholeListRowsMax)} limit none` })
     expect(whole.records).toHaveLength(wholeListRowsMax)
     const page = { limit: 500, offset: wholeListRowsMax, sort: 'createdAt' }

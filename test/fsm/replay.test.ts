@@ -7,7 +7,7 @@ import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 // What is asked of every test that writes a log (test/support/after-each.ts), and that it can fail.
 
-test('a state that its log does not lead to is noticed', async () => {
+test('a replay detects a state that its log does not produce', async () => {
   const { state, log } = formedState()
   log.create('service', 's1', service('one'))
   const made = { state: state.stateDigest(), entities: state.entitiesDigest() }
@@ -18,7 +18,7 @@ test('a state that its log does not lead to is noticed', async () => {
   )
 })
 
-test('apply that looks at more than state and entry is noticed after the test', async () => {
+test('a replay detects an apply that depends on more than state and entry', async () => {
   const state = new ClusterState()
   let calls = 0
   const log = new LogWriter(

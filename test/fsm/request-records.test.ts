@@ -7,7 +7,7 @@ function record(index: number): RequestRecord {
   return { atMs: 1_800_000_000_000 + index, index, outcome: `o${index}`, lanes }
 }
 
-test('records come back as they were, and are forgotten in order', () => {
+test('records are returned unchanged, and forgotten in order', () => {
   const random = seededRandom(7)
   const records = new RequestRecords()
   const twin: (readonly [string, RequestRecord])[] = []
@@ -31,7 +31,7 @@ test('records come back as they were, and are forgotten in order', () => {
   expect([...records.allLanes()]).toEqual(twin.map(([, { lanes }]) => lanes))
 })
 
-test('what was added in any order stands in that of the log once it is sorted', () => {
+test('records added in any order are in log order after sorting', () => {
   const records = new RequestRecords()
   const random = seededRandom(3)
   const order = Array.from({ length: 5000 }, (_, n) => n + 1)

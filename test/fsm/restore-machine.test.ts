@@ -50,7 +50,7 @@ function shown(machine: StateMachine): readonly unknown[] {
   return [...machine.ids('service')].sort()
 }
 
-test('after each entry of a restore a member may restart or be sent a snapshot, and all end with one state', async () => {
+test('a member may restart or receive a snapshot after any entry of a restore, and all reach one state', async () => {
   const { entries, from } = restoringLog()
   for (let cut = from; cut < entries.length; cut += 1) {
     const whole = await machineOn(new MemoryStateStore())
@@ -71,7 +71,7 @@ test('after each entry of a restore a member may restart or be sent a snapshot, 
   }
 })
 
-test('who follows the records is told once that all may differ, after they do', async () => {
+test('a follower is notified once, after a restore, that all records may differ', async () => {
   const { entries } = restoringLog()
   const machine = await machineOn(new MemoryStateStore())
   const told: string[] = []

@@ -82,7 +82,7 @@ function expectIntact(state: ClusterState): void {
 }
 
 describe('a restore', () => {
-  test('shows the old records until its last entry and the new ones from there on', () => {
+  test('shows the old records until its last entry and the new ones after it', () => {
     const { state, log } = since()
     const { state: wanted, content } = backup()
     const before = state.entitiesDigest()
@@ -107,7 +107,7 @@ describe('a restore', () => {
     expectIntact(state)
   })
 
-  test('ends sessions, keeps what was revoked and brings no spent token back', () => {
+  test('ends sessions, keeps revocations and brings no used token back', () => {
     const { state, log } = since()
     new Restore(log, backup().content).stage()
     expect([...state.table('apiSession').ids]).toEqual(['session'])
@@ -118,7 +118,7 @@ describe('a restore', () => {
     expectIntact(state)
   })
 
-  test('leaves members, secrets, log time, level, cluster id and request ids as they are', () => {
+  test('keeps members, secrets, log time, level, cluster id and request ids', () => {
     const { state, log } = since()
     const kept = (): unknown => [
       state.clusterId,
@@ -136,7 +136,7 @@ describe('a restore', () => {
     expect(kept()).toEqual(before)
   })
 
-  test('changes what identities may use with the records', () => {
+  test('changes the access of identities with the records', () => {
     const { state, log } = since()
     const restore = new Restore(log, backup().content)
     restore.stage()
@@ -151,7 +151,7 @@ describe('a restore', () => {
     }
   })
 
-  test('is remembered with its backup, and can be done again later', () => {
+  test('is remembered with its backup, and can be repeated later', () => {
     const { state, log } = since()
     const { content } = backup()
     const restore = new Restore(log, content)
@@ -166,7 +166,7 @@ describe('a restore', () => {
     expect(names(state, 'service')).toEqual(['mail', 'wiki'])
   })
 
-  test('takes retries of every entry for what they are', () => {
+  test('accepts retries of every entry', () => {
     const { state, log } = since()
     const { content } = backup()
     const restore = new Restore(log, content)
@@ -183,7 +183,7 @@ describe('a restore', () => {
   })
 })
 
-describe('nothing is changed by a restore', () => {
+describe('a restore changes nothing', () => {
   test.each([
     ['of another cluster', { clusterId: 'elsewhere' }],
     ['of a newer feature level', { featureLevel: 3 }],
@@ -201,7 +201,7 @@ describe('nothing is changed by a restore', () => {
     expect(state.staged.head).toBeNull()
   })
 
-  test('beside another one', () => {
+  test('beside another restore', () => {
     const { log } = since()
     const { content } = backup()
     new Restore(log, content).begin()
@@ -211,7 +211,7 @@ describe('nothing is changed by a restore', () => {
     expect(other.end()).toMatchObject(refusedRestore)
   })
 
-  test('of which a chunk is missing, cut or another one', () => {
+  test('with a missing, cut or replaced chunk', () => {
     const { state, log } = since()
     for (let n = 0; n < 150; n += 1) {
       log.create('service', `s${n}`, { ...service(`s${n}`), tags: { a: incompressible(n) } })
@@ -235,7 +235,7 @@ describe('nothing is changed by a restore', () => {
     expect(restore.end()).toMatchObject({ ok: true })
   })
 
-  test('whose chunks hold what is not restored, or no records', () => {
+  test('whose chunks contain unsupported or no records', () => {
     const { state, log } = since()
     const { content } = backup()
     const restore = new Restore(log, content)
@@ -247,7 +247,7 @@ describe('nothing is changed by a restore', () => {
     expect(state.staged.received).toBe(0)
   })
 
-  test('that was abandoned, or took too long', () => {
+  test('that was aborted, or took too long', () => {
     const { state, log } = since()
     const { content } = backup()
     const before = state.entitiesDigest()
@@ -263,7 +263,7 @@ describe('nothing is changed by a restore', () => {
     expect(state.entitiesDigest()).toBe(before)
   })
 
-  test('when records were written after the index that it was planned at', () => {
+  test('after records were written since its planned index', () => {
     const { state, log } = since()
     const { index } = state.position
     const restore = new Restore(log, backup().content)
@@ -274,7 +274,7 @@ describe('nothing is changed by a restore', () => {
     expect(restore.end({ ifIndex: String(index + 20) })).toMatchObject({ ok: true })
   })
 
-  test('that a session asks for, whatever it may do', () => {
+  test('requested in a session, with any permission', () => {
     const { log } = since()
     log.logIn('of-admin')
     const actor = anySession({ sessionId: 'of-admin', permission: 'admin' })
@@ -289,7 +289,7 @@ describe('nothing is changed by a restore', () => {
   })
 })
 
-test('sessions that come and go do not count as records written', () => {
+test('sessions that come and go do not prevent a restore', () => {
   const { state, log } = since()
   const { index } = state.position
   const restore = new Restore(log, backup().content)

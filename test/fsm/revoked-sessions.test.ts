@@ -24,7 +24,7 @@ function tableAt(clock: { logTimeMs: number }) {
   return { rows, revoke: (id: string) => revokeSession(id, consequences) }
 }
 
-test('a table that is full of ended sessions takes the next one once they have expired', () => {
+test('a table full of ended sessions accepts the next one once they have expired', () => {
   const clock = { logTimeMs: 0 }
   const { rows, revoke } = tableAt(clock)
   for (let at = 0; at < sessionRevocationsMax; at += 1) {
@@ -37,7 +37,7 @@ test('a table that is full of ended sessions takes the next one once they have e
   expect([...rows.keys()]).toEqual(['later'])
 })
 
-test('what has expired goes while the table is far from full', () => {
+test('expired revocations are removed while the table is far from full', () => {
   const clock = { logTimeMs: 0 }
   const { rows, revoke } = tableAt(clock)
   for (let at = 0; at < 1000; at += 1) revoke(`s${at}`)
@@ -46,6 +46,6 @@ test('what has expired goes while the table is far from full', () => {
   expect(rows.size).toBeLessThanOrEqual(300)
 })
 
-test('routers know of the end of a session for longer than its access token lives', () => {
+test('routers know of an ended session for longer than its access token lives', () => {
   expect(sessionRevocationMs).toBeGreaterThan(defaultLimits.accessTokenMs)
 })

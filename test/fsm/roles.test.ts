@@ -25,13 +25,13 @@ test.each([
   [[], 'AllOf', ['x'], false],
   [[], 'AnyOf', ['x'], false],
 ] as const)(
-  'roles %j by %s mean a record with attributes %j: %s',
+  'roles %j by %s match a record with attributes %j: %s',
   (roles, semantic, own, expected) => {
     expect(matches(record('a', own), roles, semantic)).toBe(expected)
   },
 )
 
-test('a service of the fabric alone is not there for the kind of services that policies speak of', () => {
+test('a fabric-only service is invisible to policies', () => {
   const { log, state } = formedState()
   log.create('service', 's1', service('one', ['x']))
   log.create('service', 's2', service('two', ['x']))
@@ -64,7 +64,7 @@ function slowGrants(state: ClusterState, identityId: string): Map<string, Set<st
   return grants
 }
 
-test('what the indexes say that policies grant is what every policy says of every pair', () => {
+test('the indexes grant the same access as each policy applied to each pair', () => {
   const random = seededRandom(11)
   const { state, log } = formedState()
   const reader = new Reader(state, clock)
@@ -114,7 +114,7 @@ test('what the indexes say that policies grant is what every policy says of ever
   }
 })
 
-test('sub-lists lead both ways and narrow by policy type', () => {
+test('sub-lists lead both ways and can be narrowed by policy type', () => {
   const { state, log } = formedState()
   const reader = new Reader(state, clock)
   log.create('service', 's1', service('one', ['x']))
@@ -137,7 +137,7 @@ test('sub-lists lead both ways and narrow by policy type', () => {
   expect(() => reader.subList('identity', 'i1', 'services', { policyType: 'x' })).toThrow('invalid')
 })
 
-test('role lists are shown by present names, and what names nothing is left out', () => {
+test('role lists are shown with current names, without missing records', () => {
   const { state, log } = formedState()
   const reader = new Reader(state, clock)
   log.create('service', 's1', service('one'))

@@ -55,8 +55,8 @@ class Extending {
   }
 }
 
-describe('certificates that a router extends over its channel', () => {
-  test('count from when the router says that it has them', () => {
+describe('certificates of an extension over the router’s channel', () => {
+  test('become valid when the router reports that it has them', () => {
     const extending = new Extending()
     expect(extending.begin().ok).toBe(true)
     expect(extending.router).toMatchObject({ fingerprint: 'print of r1', certPem: 'pem of r1' })
@@ -72,7 +72,7 @@ describe('certificates that a router extends over its channel', () => {
     expect(extending.verify().ok, 'said again').toBe(true)
   })
 
-  test('begun again are those of the last time', () => {
+  test('are replaced if the extension is begun again', () => {
     const extending = new Extending()
     extending.begin()
     expect(extending.begin('r1', 'print of r1', 'later print').ok).toBe(true)
@@ -80,7 +80,7 @@ describe('certificates that a router extends over its channel', () => {
     expect(extending.verify('r1', 'later print').ok).toBe(true)
   })
 
-  test('are no other router’s to begin or to verify', () => {
+  test('cannot be begun or verified by another router', () => {
     const extending = new Extending()
     expect(extending.begin('r2')).toMatchObject({ code: 'UNAUTHORIZED' })
     extending.begin()
@@ -88,7 +88,7 @@ describe('certificates that a router extends over its channel', () => {
     expect(extending.router.fingerprint).toBe('print of r1')
   })
 
-  test('are not begun by a certificate that is not in force, or for one that is another’s', () => {
+  test('are refused to an invalid certificate, and for a certificate in use elsewhere', () => {
     const extending = new Extending()
     expect(extending.begin('r1', 'an old print')).toMatchObject({ code: 'UNAUTHORIZED' })
     expect(extending.begin('r1', 'print of r1', 'print of r2')).toMatchObject({

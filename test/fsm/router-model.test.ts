@@ -25,8 +25,8 @@ function whole(state: ClusterState): FollowedModel {
   return model
 }
 
-describe('the data model of routers', () => {
-  test('followed entry by entry, is the same as told whole, over random networks', () => {
+describe('the router data model', () => {
+  test('followed entry by entry, equals the full model on random networks', () => {
     let events = 0
     for (let seed = 1; seed <= 60; seed += 1) {
       const { network, followed } = following(seed)
@@ -41,7 +41,7 @@ describe('the data model of routers', () => {
     expect(events).toBeGreaterThan(1500)
   })
 
-  test('followed several entries at a time, is the same as well', () => {
+  test('followed several entries at a time, equals the full model too', () => {
     for (let seed = 100; seed <= 130; seed += 1) {
       const { network, followed } = following(seed)
       for (let at = 0; at < 60; at += 1) {
@@ -53,7 +53,7 @@ describe('the data model of routers', () => {
     }
   })
 
-  test('loses the config that is taken off a router, and one that is deleted leaves its routers', () => {
+  test('drops a config removed from a router, and a deleted config leaves its routers', () => {
     const { network } = following(7)
     const { log, state } = network
     for (const at of [90, 91]) {
@@ -70,7 +70,7 @@ describe('the data model of routers', () => {
     expect(configs()).toEqual([[]])
   })
 
-  test('is not moved by a write that routers are not told of', () => {
+  test('ignores a write that routers do not receive', () => {
     const { network } = following(7)
     network.log.create('service', 's90', { name: 'books', encryptionRequired: true, tags: {} })
     expect(changed(network.state)).toHaveLength(1)

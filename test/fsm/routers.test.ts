@@ -27,7 +27,7 @@ function routerConfig(log: LogWriter, id: string, type = 'router.link.v1'): void
 }
 
 describe('an edge router with isTunnelerEnabled', () => {
-  test('owns an identity of the same id and name and a system policy between the two', () => {
+  test('owns an identity with its id and name, and a system policy between the two', () => {
     const { log, state } = formedState()
     expect(log.create('edgeRouter', 'r1', { name: 'gate', isTunnelerEnabled: true }).ok).toBe(true)
     expect(state.get('identity', 'r1')).toMatchObject({
@@ -46,7 +46,7 @@ describe('an edge router with isTunnelerEnabled', () => {
     })
   })
 
-  test('renamed, renames its identity and keeps what that one was given', () => {
+  test('renames its identity when it is renamed, and keeps the identity’s policies', () => {
     const { log, state } = formedState()
     log.create('edgeRouter', 'r1', { name: 'gate', isTunnelerEnabled: true })
     log.patch('identity', 'r1', { roleAttributes: ['hosts'], defaultHostingCost: 7 })
@@ -66,7 +66,7 @@ describe('an edge router with isTunnelerEnabled', () => {
     }
   })
 
-  test('that is turned off, or deleted by whatever API, leaves neither behind', () => {
+  test('removes both when tunneling is disabled, or when it is deleted on any API', () => {
     const { log, state } = formedState()
     log.create('edgeRouterPolicy', 'p1', {
       name: 'p',
@@ -90,7 +90,7 @@ describe('an edge router with isTunnelerEnabled', () => {
     }
   })
 
-  test('is refused a name that an identity has, at creation, by rename and when it begins to tunnel', () => {
+  test('cannot have the name of an identity, at creation, by rename and when tunneling is enabled', () => {
     const { log, state } = formedState()
     log.create('identity', 'i1', identity('taken'))
     const refusal = {
@@ -110,7 +110,7 @@ describe('an edge router with isTunnelerEnabled', () => {
     expect(state.get('identity', 'r2')).toMatchObject({ name: 'free' })
   })
 
-  test('is refused when the name of its policy is taken', () => {
+  test('is refused if another policy has the name of its policy', () => {
     const { log } = formedState()
     log.create('edgeRouterPolicy', 'p1', { name: 'edge-router-r1-system', semantic: 'AnyOf' })
     expect(log.create('edgeRouter', 'r1', { name: 'gate', isTunnelerEnabled: true })).toMatchObject(
@@ -131,7 +131,7 @@ describe('an edge router with isTunnelerEnabled', () => {
 })
 
 describe('the identity of a router', () => {
-  test('may not change its name, nor be deleted while the router exists; other fields may change', () => {
+  test('cannot change its name, nor be deleted while the router exists; other fields can change', () => {
     const { log, state } = formedState()
     log.create('edgeRouter', 'r1', { name: 'gate', isTunnelerEnabled: true })
     expect(log.patch('identity', 'r1', { name: 'own' })).toMatchObject({
@@ -143,7 +143,7 @@ describe('the identity of a router', () => {
     expect(state.get('identity', 'r1')).toMatchObject({ typeId: 'Router', appData: { a: 1 } })
   })
 
-  test('keeps its system policy from being changed or deleted', () => {
+  test('prevents changes and deletion of its system policy', () => {
     const { log } = formedState()
     log.create('edgeRouter', 'r1', { name: 'gate', isTunnelerEnabled: true })
     expect(log.patch('edgeRouterPolicy', 'r1', { name: 'x' })).toMatchObject(
@@ -165,7 +165,7 @@ describe.each(['edgeRouter', 'router', 'transitRouter', 'fabricRouter'])(
       configs,
     })
 
-    test('are of types that target routers, at most one a type, and go when they are deleted', () => {
+    test('must target routers, at most one per type, and are removed when they are deleted', () => {
       const { log, state } = formedState()
       routerConfig(log, 'c1')
       routerConfig(log, 'c2')
@@ -182,7 +182,7 @@ describe.each(['edgeRouter', 'router', 'transitRouter', 'fabricRouter'])(
 )
 
 describe('Edge router enrolled → re-enroll', () => {
-  test('the certificate goes, other properties and associations stay, an outstanding token is replaced', () => {
+  test('the certificate is removed, other properties and associations stay, an outstanding token is replaced', () => {
     const { log, state } = formedState()
     log.batch([
       [CommandKind.ENTITY_CREATE, 'edgeRouter', 'r1', { name: 'gate', roleAttributes: ['eu'] }],
@@ -210,7 +210,7 @@ describe('Edge router enrolled → re-enroll', () => {
     expect(state.get('terminator', 't1')).toBeDefined()
   })
 
-  test('of a router that does not exist changes nothing', () => {
+  test('changes nothing for an unknown router', () => {
     const { log, state } = formedState()
     expect(
       log.batch([[CommandKind.ENTITY_PATCH, 'edgeRouter', 'r1', {}], erott('e1', 'r1')]),
@@ -219,7 +219,7 @@ describe('Edge router enrolled → re-enroll', () => {
   })
 })
 
-test('deleting an edge router takes its terminators and enrollments along', () => {
+test('deleting an edge router deletes its terminators and enrollments', () => {
   const { log, state } = formedState()
   log.batch([[CommandKind.ENTITY_CREATE, 'edgeRouter', 'r1', { name: 'gate' }], erott('e1', 'r1')])
   log.create('service', 's1', service('web'))
@@ -232,7 +232,7 @@ test('deleting an edge router takes its terminators and enrollments along', () =
 })
 
 describe('a router that was not made by the transit API', () => {
-  test('can not be changed by it, and can be deleted', () => {
+  test('cannot be changed by it, but can be deleted', () => {
     const { log } = formedState()
     log.create('edgeRouter', 'edge', { name: 'edge' })
     log.create('fabricRouter', 'fabric', { name: 'fabric', cost: 1, noTraversal: true })
@@ -251,7 +251,7 @@ describe('a router that was not made by the transit API', () => {
     expect(log.delete('transitRouter', 'fabric').ok).toBe(true)
   })
 
-  test('shares the space of names with all others', () => {
+  test('shares the name space of all routers', () => {
     const { log } = formedState()
     log.create('edgeRouter', 'r1', { name: 'gate' })
     for (const kind of ['router', 'transitRouter', 'fabricRouter', 'edgeRouter']) {
@@ -263,7 +263,7 @@ describe('a router that was not made by the transit API', () => {
     }
   })
 
-  test('is nothing that edge router policies or edge routers lists speak of', () => {
+  test('is invisible to edge router policies and edge router lists', () => {
     const { log, state } = formedState()
     log.create('fabricRouter', 'fabric', { name: 'fabric', cost: 1, noTraversal: true })
     expect(state.get('edgeRouter', 'fabric')).toBeUndefined()
@@ -276,7 +276,7 @@ describe('a router that was not made by the transit API', () => {
 })
 
 describe('a replacement of an edge router', () => {
-  test('keeps what enrollment made of it, and what the view that replaces it does not know', () => {
+  test('keeps the enrolled certificate, and the fields that the replacing view does not have', () => {
     const { log, state } = formedState()
     log.create('edgeRouter', 'r1', { name: 'gate', roleAttributes: ['eu'], appData: { a: 1 } })
     const enrolled = { isVerified: true, fingerprint: 'ab12', certPem: 'pem' }
@@ -298,7 +298,7 @@ describe('a replacement of an edge router', () => {
 
 describe('after any commands', () => {
   test.each([1, 2, 3, 4])(
-    'routers that tunnel have what is theirs, nothing outlives what it names, and no router has two tokens (%i)',
+    'tunneling routers own their records, no record outlives its references, and no router has two tokens (%i)',
     (seed) => {
       const { log, state } = formedState()
       writeRandomLog(log, seed, 3000)

@@ -30,7 +30,7 @@ function updb(identityId: string, username: string): JsonObject {
 }
 
 describe('the last administrator', () => {
-  test('can neither be demoted, nor disabled, by whatever way', () => {
+  test('cannot be demoted or disabled in any way', () => {
     const { log, state } = formedState()
     const expected = { ok: false, code: 'ENTITY_CAN_NOT_BE_UPDATED', fault: null }
     for (const outcome of [
@@ -45,7 +45,7 @@ describe('the last administrator', () => {
     expect(state.get('identity', 'admin')).toMatchObject({ isAdmin: true, disabledAt: null })
   })
 
-  test('may be demoted once there is another one, who then is the last', () => {
+  test('can be demoted once there is another one, who is then the last', () => {
     const { log } = formedState()
     log.create('identity', 'i1', { ...identity('ann'), isAdmin: true })
     authenticator(log, 'a1', updb('i1', 'anna'))
@@ -54,7 +54,7 @@ describe('the last administrator', () => {
     expect(log.delete('identity', 'i1')).toMatchObject(refusedWith('ENTITY_CAN_NOT_BE_DELETED'))
   })
 
-  test('is not made dispensable by one who is disabled', () => {
+  test('stays protected if the other one is disabled', () => {
     const { log } = formedState()
     log.create('identity', 'i1', { ...identity('ann'), isAdmin: true })
     authenticator(log, 'a1', updb('i1', 'anna'))
@@ -65,7 +65,7 @@ describe('the last administrator', () => {
     expect(log.patch('identity', 'admin', { isAdmin: false }).ok).toBe(true)
   })
 
-  test('is never the default administrator to delete, whoever else there is', () => {
+  test('includes the default administrator, which can never be deleted', () => {
     const { log } = formedState()
     log.create('identity', 'i1', { ...identity('ann'), isAdmin: true })
     expect(log.delete('identity', 'admin')).toMatchObject(refusedWith('ENTITY_CAN_NOT_BE_DELETED'))
@@ -75,7 +75,7 @@ describe('the last administrator', () => {
 })
 
 describe('disabling an identity', () => {
-  test('ends its sessions in the same entry and refuses the next, until it is enabled', () => {
+  test('ends its sessions in the same entry and refuses new ones, until it is enabled', () => {
     const { log, state } = formedState()
     log.create('identity', 'i1', identity('ann'))
     authenticator(log, 'a1', updb('i1', 'anna'))
@@ -91,7 +91,7 @@ describe('disabling an identity', () => {
     expect(log.logIn('s4', 'i1', 'a1').ok).toBe(true)
   })
 
-  test('for a time ends with log time; a time beyond all bounds is cut', () => {
+  test('for a time ends by log time; an excessive time is reduced', () => {
     const { log, state } = formedState()
     log.create('identity', 'i1', identity('ann'))
     log.disable('i1', 2)
@@ -101,7 +101,7 @@ describe('disabling an identity', () => {
     expect(Number.isNaN(new Date(until).getTime())).toBe(false)
   })
 
-  test('that does not exist is NOT_FOUND', () => {
+  test('answers NOT_FOUND for an unknown identity', () => {
     const { log } = formedState()
     expect(log.disable('nope', 0)).toMatchObject(refusedWith('NOT_FOUND'))
     expect(log.enable('nope')).toMatchObject(refusedWith('NOT_FOUND'))
@@ -109,7 +109,7 @@ describe('disabling an identity', () => {
 })
 
 describe('an authenticator', () => {
-  test('is the only one of its method, its user name the only one of all', () => {
+  test('is the only one of its method, and its user name is unique', () => {
     const { log } = formedState()
     log.create('identity', 'i1', identity('ann'))
     log.create('identity', 'i2', identity('ben'))
@@ -125,7 +125,7 @@ describe('an authenticator', () => {
     )
   })
 
-  test('has a user name and a hash, at create and ever after', () => {
+  test('always has a user name and a hash', () => {
     const { log, state } = formedState()
     log.create('identity', 'i1', identity('ann'))
     const { passwordHash, ...nameOnly } = updb('i1', 'anna')
@@ -150,7 +150,7 @@ describe('an authenticator', () => {
     expect(state.get('authenticator', 'a1')).toMatchObject({ passwordHash, username: 'anna2' })
   })
 
-  test('takes the sessions made with it along, and goes with its identity', () => {
+  test('takes its sessions along, and is deleted with its identity', () => {
     const { log, state } = formedState()
     log.create('identity', 'i1', identity('ann'))
     authenticator(log, 'a1', updb('i1', 'anna'))
@@ -182,7 +182,7 @@ function withConfigs(): { readonly state: ClusterState; readonly log: LogWriter 
 }
 
 describe('configs of a service', () => {
-  test('exist, are for services, and are one a type', () => {
+  test('must exist, target services, and differ in type', () => {
     const { log, state } = withConfigs()
     const configs = (ids: readonly string[]): unknown =>
       log.patch('service', 's2', { configs: ids })
@@ -199,7 +199,7 @@ describe('configs of a service', () => {
     })
   })
 
-  test('leave it when they are deleted; a type with configs stays', () => {
+  test('are removed from it when they are deleted; a type with configs cannot be deleted', () => {
     const { log, state } = withConfigs()
     expect(log.delete('config', 'c1').ok).toBe(true)
     expect(state.get('service', 's1')?.['configs']).toEqual(['c3'])
@@ -210,7 +210,7 @@ describe('configs of a service', () => {
     expect(log.delete('configType', 'interfaces.v1').ok).toBe(true)
   })
 
-  test('keep their type, and a type its target; `all` is no name of a type', () => {
+  test('keep their type, and a type its target; `all` is not allowed as a type name', () => {
     const { log, state } = withConfigs()
     log.raw(CommandKind.ENTITY_PATCH, 'config', 'c1', { configTypeId: 'interfaces.v1' })
     expect(state.get('config', 'c1')?.['configTypeId']).toBe('proxy.v1')
@@ -222,7 +222,7 @@ describe('configs of a service', () => {
     expect(log.patch('configType', 'proxy.v1', { name: 'all' })).toMatchObject({ ok: false })
   })
 
-  test('a write judged on a type that has moved since is refused', () => {
+  test('a write judged with an outdated type is refused', () => {
     const { log, state } = withConfigs()
     const revision = state.get('configType', 'proxy.v1')?.revision ?? 0
     const judgedOn = [
@@ -237,7 +237,7 @@ describe('configs of a service', () => {
   })
 })
 
-describe('configs that an identity gets in place of a service’s own', () => {
+describe('config overrides of an identity', () => {
   const shown = (
     state: ClusterState,
     serviceId: string,
@@ -251,7 +251,7 @@ describe('configs that an identity gets in place of a service’s own', () => {
     return reader.detail('service', record, caller, { ...shownForNobody, configTypes })['config']
   }
 
-  test('come before the service’s of that type, also where it has none, for that identity alone', () => {
+  test('precede the service’s config of that type for that identity, also if the service has none', () => {
     const { log, state } = withConfigs()
     log.create('servicePolicy', 'p', policy('p', ['#all'], ['#all']))
     expect(
@@ -273,7 +273,7 @@ describe('configs that an identity gets in place of a service’s own', () => {
     expect(shown(state, 's1', 'i1', [])).toEqual({})
   })
 
-  test('are one a service and type: a second one takes the place of the first', () => {
+  test('exist once per service and type: a second one replaces the first', () => {
     const { log, state } = withConfigs()
     log.serviceConfigs('associate', 'i1', [['s1', 'c1']])
     log.serviceConfigs('associate', 'i1', [['s1', 'c2']])
@@ -285,7 +285,7 @@ describe('configs that an identity gets in place of a service’s own', () => {
     expect(log.serviceConfigs('disassociate', 'i1', []).ok).toBe(true)
   })
 
-  test('are taken all or not at all', () => {
+  test('are set all or none', () => {
     const { log, state } = withConfigs()
     const associate = (pairs: [string, string][]): unknown =>
       log.serviceConfigs('associate', 'i1', [['s1', 'c1'], ...pairs])
@@ -298,7 +298,7 @@ describe('configs that an identity gets in place of a service’s own', () => {
     expect(state.table('serviceConfig').rows.size).toBe(0)
   })
 
-  test('hold their config, and go with their service and their identity', () => {
+  test('keep their config from deletion, and are removed with their service and identity', () => {
     const { log, state } = withConfigs()
     log.serviceConfigs('associate', 'i1', [
       ['s1', 'c1'],
@@ -322,7 +322,7 @@ describe('configs that an identity gets in place of a service’s own', () => {
   })
 })
 
-test('permissions are those that there are, also where a proposer lets others through', () => {
+test('unknown permissions are refused, even if a proposer allowed them', () => {
   const { log } = formedState()
   const permissions = ['service.read', 'everything']
   expect(
@@ -334,7 +334,7 @@ test('permissions are those that there are, also where a proposer lets others th
   ).toMatchObject(refusedWith('COULD_NOT_VALIDATE', 'permissions'))
 })
 
-test('an identity that is deleted leaves the roles that named it', () => {
+test('deleting an identity removes it from all roles', () => {
   const { log, state } = formedState()
   log.create('identity', 'i1', identity('ann'))
   log.create('servicePolicy', 'p', policy('p', ['@admin', '@i1'], []))
@@ -373,7 +373,7 @@ describe('a posture check that a service policy names', () => {
   })
 })
 
-describe('a lock without an end of the password of an administrator', () => {
+describe('an endless lock of an administrator’s password', () => {
   function attempt(log: LogWriter): boolean {
     const message = create(PasswordAttemptSchema, { authenticatorId: 'admin-updb' })
     const payload = toBinary(PasswordAttemptSchema, message)

@@ -62,7 +62,7 @@ function raise(log: LogWriter, level: number): void {
 
 const alice = (records: StandingRecords) => present(standingOf(records, 'of-alice'), 'her standing')
 
-test('a session is judged once, whatever else is written', () => {
+test('a session is judged once, regardless of unrelated writes', () => {
   const { state, log } = withAlice()
   const first = alice(state)
   expect(first).toMatchObject({
@@ -85,7 +85,7 @@ test.each([
   ['ca', 'of-alices'],
   ['externalJwtSigner', 'of-logins'],
   ['mfa', 'alice'],
-])('a session is judged anew after a write of %s', (kind, id) => {
+])('a session is judged again after a write of %s', (kind, id) => {
   const { state } = withAlice()
   const before = alice(state)
   write(state, entityNamed(kind).name, id)
@@ -122,7 +122,7 @@ test.each<[string, string, Readonly<Record<string, unknown>>, object]>([
   expect(alice(state)).toMatchObject(standing)
 })
 
-test('an administrator is one in a full session alone, and nobody else is', () => {
+test('only an administrator with a full session has administrator rights', () => {
   const { state, log } = formedState()
   log.create('identity', 'bob', identity('Bob'))
   log.logIn('of-bob', 'bob', '')
@@ -131,7 +131,7 @@ test('an administrator is one in a full session alone, and nobody else is', () =
   expect(standingOf(state, 'of-bob')).toMatchObject({ isAdmin: false, pendingFactors: [] })
 })
 
-test('what was undone leaves no judgement of it behind', () => {
+test('an undone write leaves no judgment behind', () => {
   const { state } = withAlice()
   state.transact(() => {
     write(state, 'ca', 'of-alices', { isAuthEnabled: false })
@@ -141,7 +141,7 @@ test('what was undone leaves no judgement of it behind', () => {
   expect(alice(state).isHonoured).toBe(true)
 })
 
-test('a layer over the state is judged by its own records, and the state by those below', () => {
+test('a layer over the state is judged by its records, and the state by the records below', () => {
   const { state } = withAlice()
   const layer = state.layer(100)
   write(layer, 'ca', 'of-alices', { isAuthEnabled: false })
@@ -153,7 +153,7 @@ test('a layer over the state is judged by its own records, and the state by thos
   expect(alice(state).isHonoured).toBe(true)
 })
 
-test('nothing decides a standing but the session, its identity and the kinds that are told', () => {
+test('a standing depends only on the session, its identity and the watched kinds', () => {
   const { state } = withAlice()
   const read = new Set<string>()
   const watched: StandingRecords = {
@@ -167,7 +167,7 @@ test('nothing decides a standing but the session, its identity and the kinds tha
   expect([...read].sort()).toEqual(['apiSession', 'identity', ...standingKinds].sort())
 })
 
-test('a session that is not there, or whose identity is not, has no standing', () => {
+test('a missing session, or one without an identity, has no standing', () => {
   const { state } = withAlice()
   expect(standingOf(state, 'nobody')).toBeNull()
   state.remove('identity', 'alice')
@@ -175,7 +175,7 @@ test('a session that is not there, or whose identity is not, has no standing', (
 })
 
 describe('sessions whose signer is disabled', () => {
-  test('end with it, and those of other signers stay', () => {
+  test('end with it, but sessions of other signers stay', () => {
     const { state, log } = withAlice()
     state.featureLevel = 2
     log.logIn('of-admin')
@@ -186,7 +186,7 @@ describe('sessions whose signer is disabled', () => {
     expect(standingOf(state, 'of-admin')).not.toBeNull()
   })
 
-  test('stay without a right below the level that ends them, and end as that comes into force', () => {
+  test('stay without rights below the level that ends them, and end at the raise to it', () => {
     const { state, log } = withAlice()
     log.logIn('of-admin')
     expect(log.patch('externalJwtSigner', 'of-logins', { enabled: false }).ok).toBe(true)

@@ -5,7 +5,7 @@ import type { EntityRecord } from '../../src/lib/entity-record.ts'
 import { formedState, identity, startMs } from './support/log.ts'
 import { restorableState } from './support/restoring.ts'
 
-test('a log-in needs an identity that exists and its own authenticator', () => {
+test('a log-in needs an existing identity and one of its authenticators', () => {
   const { log } = formedState()
   log.create('identity', 'i1', identity('ann'))
   const refusal = { ok: false, code: 'INVALID_AUTH', fault: null, detail: null }
@@ -15,7 +15,7 @@ test('a log-in needs an identity that exists and its own authenticator', () => {
   expect(log.logIn('s1')).toEqual({ ok: true, id: 's1' })
 })
 
-test('a disabled identity does not log in until its time is over', () => {
+test('a disabled identity cannot log in until its time is over', () => {
   const { log, state } = formedState()
   const admin = state.get('identity', 'admin')
   state.put('identity', {
@@ -31,7 +31,7 @@ test('a disabled identity does not log in until its time is over', () => {
   expect(log.logIn('s2')).toMatchObject({ code: 'INVALID_AUTH' })
 })
 
-test('a log-in needs a policy that takes its method where the session stands in the log', () => {
+test('a log-in needs a policy that allows its method when the entry is applied', () => {
   const { log, state } = formedState()
   const policy = present(state.get('authPolicy', 'default'), 'the default policy')
   const { primary } = policy
@@ -42,20 +42,20 @@ test('a log-in needs a policy that takes its method where the session stands in 
   expect(log.logIn('s1', 'admin', 'admin-updb').ok).toBe(true)
 })
 
-test('a session id works once', () => {
+test('a session id can be used once', () => {
   const { log } = formedState()
   log.logIn('s1')
   expect(log.logIn('s1')).toMatchObject({ ok: false })
 })
 
-test('what the client tells of itself is kept with its identity', () => {
+test('client details are stored with the identity', () => {
   const { log, state } = formedState()
   log.logIn('s1', 'admin', 'admin-updb', '{"os":"linux"}')
   log.logIn('s2')
   expect(state.get('identity', 'admin')).toMatchObject({ envInfo: { os: 'linux' }, sdkInfo: {} })
 })
 
-test('activity moves forward only, and never past log time', () => {
+test('activity only moves forward, and never past log time', () => {
   const { log, state } = formedState()
   const last = (): number | null | undefined => state.get('apiSession', 's1')?.lastActivityAt
   log.logIn('s1')
@@ -69,7 +69,7 @@ test('activity moves forward only, and never past log time', () => {
   expect(log.touch('gone', startMs).ok).toBe(true)
 })
 
-test('a session whose activity moved is not expired', () => {
+test('a session with recent activity is not expired', () => {
   const { log, state } = formedState()
   log.logIn('s1')
   log.timeMs = startMs + 10_000
@@ -80,7 +80,7 @@ test('a session whose activity moved is not expired', () => {
   expect(state.get('apiSession', 's1')).toBeUndefined()
 })
 
-test('a session whose end log time has not reached is not expired, from feature level 2 on', () => {
+test('a session is not expired before its end by log time, from feature level 2 on', () => {
   const { log, state } = restorableState()
   log.logIn('s1')
   const endsMs = startMs + 60_000
@@ -103,7 +103,7 @@ test('log-out ends the session, once', () => {
   expect(log.logOut('s1')).toMatchObject({ code: 'NOT_FOUND' })
 })
 
-test('the sessions of a deleted authenticator end', () => {
+test('deleting an authenticator ends its sessions', () => {
   const { log, state } = formedState()
   log.create('identity', 'i1', identity('ann'))
   const credential = {

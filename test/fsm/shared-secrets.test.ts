@@ -12,7 +12,7 @@ function ofTwo(): Joining {
 }
 const both = ['ctrl1', 'ctrl2'] as const
 
-test('a rotation puts the next version in force and gives the one before its end', () => {
+test('a rotation activates the next version and ends the previous one after an overlap', () => {
   const cluster = ofTwo()
   expect(cluster.rotate('clusterKey', 2, both, 30_000)).toEqual({ ok: true, id: 'clusterKey' })
   expect(cluster.versions('clusterKey')).toMatchObject([
@@ -21,7 +21,7 @@ test('a rotation puts the next version in force and gives the one before its end
   ])
 })
 
-test('an end once given is never moved further away', () => {
+test('the end of a version is never postponed', () => {
   const cluster = ofTwo()
   cluster.rotate('clusterKey', 2, both, 30_000)
   const endsAt = cluster.log.timeMs + 30_000
@@ -30,7 +30,7 @@ test('an end once given is never moved further away', () => {
   expect(cluster.versions('clusterKey')[0]?.overlapEndsAt).toBe(endsAt)
 })
 
-test('a version past its end goes with the next rotation', () => {
+test('a version past its end is removed by the next rotation', () => {
   const cluster = ofTwo()
   cluster.rotate('clusterKey', 2, both, 30_000)
   cluster.log.timeMs += 30_000
@@ -38,14 +38,14 @@ test('a version past its end goes with the next rotation', () => {
   expect(cluster.versions('clusterKey').map(({ version }) => version)).toEqual([2, 3])
 })
 
-test('an overlap is bounded, however far away its end was proposed', () => {
+test('an overlap is bounded, regardless of the proposed end', () => {
   const cluster = ofTwo()
   cluster.rotate('clusterKey', 2, both, 365 * 24 * 60 * 60_000)
   const end = cluster.log.timeMs + secretLimits.overlapMsMax
   expect(cluster.versions('clusterKey')[0]?.overlapEndsAt).toBe(end)
 })
 
-test('versions are bounded: the oldest goes first', () => {
+test('versions are limited: the oldest is removed first', () => {
   const cluster = ofTwo()
   for (let version = 2; version <= 12; version += 1) cluster.rotate('clusterKey', version, both)
   expect(cluster.versions('clusterKey').map(({ version }) => version)).toEqual([
@@ -53,7 +53,7 @@ test('versions are bounded: the oldest goes first', () => {
   ])
 })
 
-test('what a compromised controller knew is dropped at once, whatever overlap was proposed', () => {
+test('a version that a compromised controller knew is dropped at once, regardless of the proposed overlap', () => {
   const cluster = ofTwo()
   cluster.rotate('clusterKey', 2, both, 60_000)
   cluster.remove('ctrl2', { compromised: true })
@@ -90,7 +90,7 @@ test.each([
   expect(cluster.versions('clusterKey').map((one) => one.version)).toEqual([1])
 })
 
-test('a rotation that was wrapped for a controller removed meanwhile changes nothing', () => {
+test('a rotation wrapped for a controller that was removed meanwhile changes nothing', () => {
   const cluster = ofTwo()
   cluster.remove('ctrl2')
   expect(cluster.rotate('clusterKey', 2, both)).toMatchObject({ code: 'REVISION_MOVED' })
@@ -115,7 +115,7 @@ test('only an authority has a certificate, and it must have one', () => {
   ])
 })
 
-test('a controller that lacks a version is given it, and none that has it is given another', () => {
+test('a controller without a version receives it, and an existing one is not replaced', () => {
   const cluster = new Joining()
   cluster.join('ctrl1')
   cluster.rotate('clusterKey', 1, ['ctrl1'])
@@ -135,7 +135,7 @@ test('a controller that lacks a version is given it, and none that has it is giv
   expect(Object.keys(cluster.versions('clusterKey')[0]?.wrapped ?? {})).toEqual(['ctrl1'])
 })
 
-test('nothing of it is part of what clients can see', () => {
+test('clients cannot see any part of a secret', () => {
   const cluster = ofTwo()
   const before = cluster.state.entitiesDigest()
   const state = cluster.state.stateDigest()

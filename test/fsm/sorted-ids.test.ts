@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { SortedIds } from '../../src/fsm/records/sorted-ids.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 
-test('a sorted set holds what a plain set holds, in order, through splits and gaps', () => {
+test('a sorted set contains the same ids as a plain set, in order, through splits and gaps', () => {
   const random = seededRandom(3)
   const ids = new SortedIds()
   const twin = new Set<string>()

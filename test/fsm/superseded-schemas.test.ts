@@ -32,7 +32,7 @@ function raise(log: LogWriter): unknown {
 const schemaOf = (state: ClusterState, id: string): JsonObject | undefined =>
   state.get('configType', id)?.schema
 
-test('the schemas of release 0.1.0 stay below level 2, and are those of today from then on', () => {
+test('the schemas of release 0.1.0 stay below level 2, and are updated at level 2', () => {
   const { state, log } = formedState()
   writeReleased(log)
   for (const id of seeds.keys()) expect(schemaOf(state, id), id).toEqual(released[id]?.schema)
@@ -45,7 +45,7 @@ test('the schemas of release 0.1.0 stay below level 2, and are those of today fr
   expect(state.get('configType', 'NH5p4FpGR')).toEqual(host)
 })
 
-test('a schema that somebody has changed, and a config type that is gone, stay as they are', () => {
+test('a changed schema and a deleted config type stay unchanged', () => {
   const { state, log } = formedState()
   writeReleased(log)
   const schema = { ...released['NH5p4FpGR']?.schema, description: 'of our own' }
@@ -57,7 +57,7 @@ test('a schema that somebody has changed, and a config type that is gone, stay a
   expect(schemaOf(state, 'g7cIWbcGg')).toEqual(seeds.get('g7cIWbcGg'))
 })
 
-test('a backup of release 0.1.0 brings no schema of that release back', () => {
+test('restoring a backup of release 0.1.0 does not restore its schemas', () => {
   const old = formedState()
   writeReleased(old.log)
   const { state, log } = restorableState()

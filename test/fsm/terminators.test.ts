@@ -27,12 +27,12 @@ describe('a terminator', () => {
     [{ serviceId: '' }],
     [{ routerId: '' }],
     [{ serviceId: 's2' }],
-  ])('is not created where service or router is missing: %j', (changes) => {
+  ])('cannot be created if its service or router is missing: %j', (changes) => {
     const { log } = network()
     expect(hosted(log, 't1', changes)).toMatchObject({ ok: false, code: 'NOT_FOUND' })
   })
 
-  test('goes with its service and with its router', () => {
+  test('is deleted with its service and with its router', () => {
     const { log, state } = network()
     hosted(log, 't1')
     hosted(log, 't2', { routerId: 'r2' })
@@ -45,7 +45,7 @@ describe('a terminator', () => {
   test.each([
     ['service', 'fabricService', 's2'],
     ['router', 'fabricRouter', 'r2'],
-  ])('that only the fabric knows goes with its %s, too', (_what, kind, id) => {
+  ])('is deleted with its %s too if it is fabric-only', (_what, kind, id) => {
     const { log, state } = network()
     const fields = { serviceId: 's2', routerId: 'r2' }
     expect(hosted(log, 't1', fields, 'fabricTerminator').ok).toBe(true)
@@ -53,7 +53,7 @@ describe('a terminator', () => {
     expect(state.get('fabricTerminator', 't1')).toBeUndefined()
   })
 
-  test('made by its router can be deleted, and not changed', () => {
+  test('created by its router can be deleted, but not changed', () => {
     const { log, state } = network()
     hosted(log, 't1')
     state.put('terminator', { ...state.get('terminator', 't1'), id: 't1', isSystem: true })
@@ -66,7 +66,7 @@ describe('a terminator', () => {
     expect(log.delete('terminator', 't1').ok).toBe(true)
   })
 
-  test('of a service that exists for the fabric alone is shown by the fabric alone', () => {
+  test('of a fabric-only service is shown on the fabric API only', () => {
     const { log, state } = network()
     hosted(log, 't1')
     expect(hosted(log, 't2', { serviceId: 's2' }, 'fabricTerminator').ok).toBe(true)

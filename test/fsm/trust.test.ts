@@ -55,7 +55,7 @@ function certificate(log: LogWriter, id: string, identityId: string, more: JsonO
 }
 
 describe('a nested patch', () => {
-  test('is merged into what stands there when it is applied, not when it was made', () => {
+  test('is merged into the value at apply, not at the proposal', () => {
     const { log, state } = formedState()
     log.create('authPolicy', 'p', policy('p'))
     log.raw(ENTITY_PATCH, 'authPolicy', 'p', { primary: { updb: { maxAttempts: 3 } } })
@@ -65,7 +65,7 @@ describe('a nested patch', () => {
     })
   })
 
-  test('that comes to something without sense is refused, and changes nothing', () => {
+  test('with an invalid result is refused, and changes nothing', () => {
     const { log, state } = formedState()
     log.create('authPolicy', 'p', policy('p'))
     const before = state.get('authPolicy', 'p')
@@ -89,7 +89,7 @@ describe('a nested patch', () => {
 })
 
 describe('an auth policy', () => {
-  test('names signers that exist, and holds them however it came to name them', () => {
+  test('must name existing signers, and protects them from deletion however it came to name them', () => {
     const { log, state } = formedState()
     newSigner(log, 's1')
     newSigner(log, 's2')
@@ -119,7 +119,7 @@ describe('an auth policy', () => {
     expect(state.table('externalJwtSigner').rows.size).toBe(0)
   })
 
-  test('holds its signers also after a restart', () => {
+  test('protects its signers after a restart too', () => {
     const { log, state } = formedState()
     newSigner(log, 's1')
     const naming = { primary: { extJwt: { allowedSigners: ['s1'] } } }
@@ -133,7 +133,7 @@ describe('an auth policy', () => {
     ])
   })
 
-  test('that is the default is never deleted', () => {
+  test('cannot be deleted if it is the default', () => {
     const { log } = formedState()
     expect(log.delete('authPolicy', 'default')).toMatchObject(
       refusedWith('CAN_NOT_DELETE_REFERENCED_ENTITY'),
@@ -142,7 +142,7 @@ describe('an auth policy', () => {
 })
 
 describe('an external JWT signer', () => {
-  test('is verified by one thing, whatever a proposer lets through', () => {
+  test('has one means of verification, even if a proposer allows more', () => {
     const { log } = formedState()
     const none = newSigner(log, 's', { jwksEndpoint: null })
     expect(none).toMatchObject(refusedWith('COULD_NOT_VALIDATE', 'certPem'))
@@ -152,7 +152,7 @@ describe('an external JWT signer', () => {
     expect(bare).toMatchObject(refusedWith('COULD_NOT_VALIDATE', 'kid'))
   })
 
-  test('without a kid or a certificate stands beside others that have none either', () => {
+  test('can exist beside others without a kid or a certificate', () => {
     const { log } = formedState()
     expect(newSigner(log, 's1').ok).toBe(true)
     expect(newSigner(log, 's2').ok).toBe(true)
@@ -160,7 +160,7 @@ describe('an external JWT signer', () => {
 })
 
 describe('a CA', () => {
-  test('is verified once, by that command alone, and stays so', () => {
+  test('is verified once, by the verification command only, and stays verified', () => {
     const { log, state } = formedState()
     newCa(log, 'c', { isVerified: true })
     expect(state.get('ca', 'c')).toMatchObject({ isVerified: false })
@@ -175,7 +175,7 @@ describe('a CA', () => {
     expect(state.get('ca', 'c')).toMatchObject({ isVerified: true })
   })
 
-  test('takes its certificate authenticators and their sessions along, and no others', () => {
+  test('takes only its certificate authenticators and their sessions along when it is deleted', () => {
     const { log, state } = formedState()
     log.create('identity', 'i1', identity('ann'))
     log.create('identity', 'i2', identity('bob'))
@@ -194,7 +194,7 @@ describe('a CA', () => {
     expect(state.get('identity', 'i1')).toBeDefined()
   })
 
-  test('is none without fingerprint and token, and is one of not too many', () => {
+  test('needs fingerprint and token, and is limited in number', () => {
     const { log, state } = formedState()
     for (const missing of ['fingerprint', 'verificationToken']) {
       expect(newCa(log, 'c', { [missing]: '' })).toMatchObject(
@@ -210,7 +210,7 @@ describe('a CA', () => {
     expect(newCa(log, 'c').ok).toBe(true)
   })
 
-  test('whose claim a patch makes contradictory is left as it was', () => {
+  test('keeps its claim if a patch would make it contradictory', () => {
     const { log, state } = formedState()
     const claim = { ...noClaim, location: 'COMMON_NAME' }
     newCa(log, 'c', { externalIdClaim: claim })
@@ -231,8 +231,8 @@ describe('a CA', () => {
   })
 })
 
-describe('a certificate as a credential', () => {
-  test('is one an identity, whole, and of no router', () => {
+describe('a certificate authenticator', () => {
+  test('is unique per identity, complete, and of no router', () => {
     const { log, state } = formedState()
     expect(certificate(log, 'a', 'admin', { certPem: '' })).toMatchObject(
       refusedWith('COULD_NOT_VALIDATE', 'certPem'),
@@ -255,7 +255,7 @@ describe('a certificate as a credential', () => {
     )
   })
 
-  test('gets no user name and no password', () => {
+  test('cannot have a user name and a password', () => {
     const { log } = formedState()
     certificate(log, 'a', 'admin', {})
     for (const change of [{ username: 'x' }, { passwordHash: 'y' }]) {
@@ -266,7 +266,7 @@ describe('a certificate as a credential', () => {
     expect(log.raw(ENTITY_PATCH, 'authenticator', 'a', { tags: { a: 1 } }).ok).toBe(true)
   })
 
-  test('is asked to be extended at log time, and a password never', () => {
+  test('can be marked for extension at log time, unlike a password', () => {
     const { log, state } = formedState()
     certificate(log, 'a', 'admin', {})
     const ask = (id: string, rollKeys: boolean): Outcome | null => {
@@ -287,7 +287,7 @@ describe('a certificate as a credential', () => {
 })
 
 describe('a posture check', () => {
-  test('has what its type is about, and stays of its type', () => {
+  test('has the fields of its type, and keeps its type', () => {
     const { log, state } = formedState()
     const make = (fields: JsonObject): Outcome =>
       log.raw(ENTITY_CREATE, 'postureCheck', 'c', { name: 'c', ...fields })
@@ -311,7 +311,7 @@ describe('a posture check', () => {
 })
 
 describe('revocations', () => {
-  test('end by log time, and go with the next one that is made', () => {
+  test('end by log time, and are removed with the next one', () => {
     const { log, state } = formedState()
     const revoke = (id: string): Outcome => log.create('revocation', id, { type: 'JTI', id })
     revoke('r1')
@@ -324,7 +324,7 @@ describe('revocations', () => {
     expect([...state.table('revocation').ids]).toEqual(['r2', 'r3'])
   })
 
-  test('are not too many in force', () => {
+  test('are limited in number', () => {
     const { log, state } = formedState()
     const base = { createdAt: 1, updatedAt: 1, revision: 1, type: 'JTI' }
     for (let at = 0; at < revocationLimits.revocationsMax; at += 1) {

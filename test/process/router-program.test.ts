@@ -1,5 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { readEndpoints } from '../../src/router/controllers/endpoints-file.ts'
@@ -153,6 +155,29 @@ test('enrolls by its token, into files that are nobody else’s, and not twice',
   expect(forced.code).toBe(1)
   expect(forced.stderr).toContain('the token was already used')
   expect(parseCertificates(readFileSync(path('router.cert'), 'utf8'))[0].sha1).toBe(leaf.sha1)
+})
+
+test.each([
+  ['health checks', () => healthPort],
+  ['links', () => linkPort],
+  ['clients', () => edgePort],
+])('ends with exit code 1 when its port for %s is in use', async (_what, portOf) => {
+  const port = portOf()
+  const other = createServer().listen(port, '127.0.0.1')
+  await once(other, 'listening')
+  try {
+    startRouter()
+    const child = router
+    const [code] = (await once(child as ChildProcess, 'exit', {
+      signal: AbortSignal.timeout(30_000),
+    })) as [number | null]
+    expect([code, output]).toEqual([1, expect.stringMatching(new RegExp(`${port}.*in use`, 's'))])
+  } finally {
+    other.close()
+    // A router that did not end might ignore SIGTERM as well.
+    router?.kill('SIGKILL')
+    router = null
+  }
 })
 
 test('is online on every controller, and writes down exactly the members', async () => {

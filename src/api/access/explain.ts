@@ -31,7 +31,10 @@ export const explainLimits = {
 
 const text = { type: 'string' } as const
 
-/** Operations that tell operators who can reach what, and why, as the enforcing engine sees it. */
+/**
+ * Operations that show operators who can reach which service, and why, from the engine that
+ * enforces it.
+ */
 export function explainOperations(deps: ExplainOperationsDeps): Operation[] {
   return [
     {

@@ -178,8 +178,8 @@ export class ExplanationView {
   }
 
   /**
-   * The checks by which every session is refused; none where one passes, and where no session can
-   * tell.
+   * Posture checks that fail in every session; none if a session passes or if the identity has no
+   * session.
    */
   #failingChecks(
     { identity, service }: AccessExplanation,
@@ -307,7 +307,7 @@ export class ExplanationView {
     }
   }
 
-  /** Configs that clients are shown, those of the service before those of the identity. */
+  /** Configs of the service, then the overrides of the identity for it. */
   #configs({ identity, service }: AccessExplanation): JsonObject[] {
     const { state } = this.#deps
     const own = state

@@ -58,8 +58,8 @@ export interface PieceFacts {
 const namedMax = 10
 
 /**
- * Finds what is missing, the first piece first; [] where nothing is.
- * @param may whether the reader of the answer may be told how many records of a kind there are.
+ * Returns the obstacles in the order in which a dial or bind meets them; [] if there are none.
+ * @param may whether the reader of the answer may learn how many records of a kind exist.
  */
 export function missingPieces(
   facts: PieceFacts,
@@ -82,7 +82,7 @@ function ofIdentity(facts: PieceFacts): MissingPiece[] {
     const message = 'The identity is disabled'
     pieces.push({ ...about, code: 'IDENTITY_DISABLED', message })
   }
-  // Whoever is logged in needs no authenticator any more.
+  // A logged-in identity no longer needs an authenticator.
   if (logIn !== 'some' && !hasApiSession) {
     const what =
       logIn === 'notAllowed'

@@ -44,7 +44,7 @@ const body = { schema: accessPreview, isRequired: true } as const
 /** Rights of pairs with an edge router. */
 const ofRouters: ReadonlySet<AccessRight> = new Set(['router', 'serviceRouter'])
 
-/** Operations that tell what changes would come to, before anybody makes them. */
+/** Operations that show the effect of changes on access before anyone makes the changes. */
 export function previewOperations(deps: PreviewOperationsDeps): Operation[] {
   const writes = new PreviewedWrites(deps.validator)
   return [

@@ -32,8 +32,8 @@ export class PreviewedWrites {
   }
 
   /**
-   * Judges one change after the other, up to what only apply can tell.
-   * @throws {Problem} as the operation would, with the place of the change in the field.
+   * Validates the changes in order, except for the rules that only apply can check.
+   * @throws {Problem} as the operation would, with the index of the change in the field.
    */
   async of(
     deps: PreviewedWritesDeps,
@@ -72,7 +72,7 @@ export class PreviewedWrites {
     const base = { mode: action, entity: kind, id } as const
     if (action === 'delete') return { write: { ...base, fields: {} }, ignored: [] }
     this.#checkOf(entity, action)(data)
-    // Tokens to enroll by give nobody access, and are not made for nothing.
+    // An enrollment grants no access, so a preview creates no enrollment token.
     const { enrollment: _, ...body } = data
     const { known, later } = membersAt(entity, kind === 'identity' ? body : data, level)
     const plan = await preparers.of(entity)(call, action, known, id)
@@ -119,8 +119,8 @@ export function placed(error: unknown, at: number): unknown {
 }
 
 /**
- * Permissions to preview a change of a kind: to read the kind, what its records name, and the
- * policies that name them. Refusals and results tell of all of these.
+ * Permissions to preview a change of a kind: to read the kind, the kinds that its records
+ * reference, and the policies that reference them. Refusals and results reveal all of these.
  */
 export function readPermissionsOf(kind: PreviewedKind): readonly SessionPermission[] {
   const entity = entityNamed(kind)

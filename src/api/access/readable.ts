@@ -4,8 +4,8 @@ import type { RequestContext } from '../call.ts'
 import { callerOf } from '../sessions/current.ts'
 
 /**
- * Permissions of the caller of one request, for answers about several kinds of record. What it may
- * not read is left out, and named.
+ * Permissions of a request's caller, for answers about several kinds of record. The answer omits
+ * the parts that the caller may not read and lists the missing permissions.
  */
 export class Readable {
   readonly #call: RequestContext

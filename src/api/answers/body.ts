@@ -15,8 +15,8 @@ interface BodyParserDeps {
 }
 
 /**
- * Only where the operation takes a body, and of its type alone: nothing of another request is
- * looked at. `application/json` with an empty body means that there is none.
+ * Parses the body only if the operation takes one, and only as the operation's type.
+ * `application/json` with an empty body means no body.
  */
 export function bodyParser({ limits, largeBodies }: BodyParserDeps): FastifyContentTypeParser {
   return (request, payload, done) => {
@@ -45,8 +45,8 @@ export function bodyParser({ limits, largeBodies }: BodyParserDeps): FastifyCont
 }
 
 /**
- * Reads and parses the body of an operation that takes one. `application/json` with nothing in it
- * means no body; the text of another type is taken as it is.
+ * Reads and parses the body of an operation that takes one. `application/json` with an empty body
+ * means no body; other types are returned as text.
  * @throws {Problem} UNSUPPORTED_CONTENT_TYPE, REQUEST_ENTITY_TOO_LARGE, COULD_NOT_PARSE_BODY.
  */
 export async function readBody(
@@ -178,8 +178,8 @@ function unparsable(why: string, cause?: unknown): Problem {
 const PROTOTYPE_KEY = /__proto__|\\u00/i
 
 /**
- * A member of that name changes what an object is when it is copied by assignment. Depth is bounded
- * by then.
+ * Assigning a member named `__proto__` would change the prototype of the copy. The depth of the
+ * value was already checked.
  */
 function hasPrototypeKey(value: unknown): boolean {
   if (value === null || typeof value !== 'object') return false

@@ -47,8 +47,8 @@ function ofOidc(error: keyof typeof descriptions): string {
 }
 
 /**
- * Headers of an answer about a session that lacks such a token: it is a success, and clients of the
- * API family learn by it all the same what is missing.
+ * Headers of a successful answer about a session that lacks an external JWT. OpenZiti clients read
+ * them to learn which signer is required.
  */
 export function factorHeaders(
   deps: FactorHeadersDeps,

@@ -1,7 +1,7 @@
 import type { ByteStream } from '../../ports/byte-stream.ts'
 import type { Body } from '../transport/unsent-answers.ts'
 
-/** The one shape of a success: `{data, meta}`, both version strings in every meta. */
+/** Every success has the form `{data, meta}`; every meta has both version strings. */
 export const API_VERSION = '0.0.1'
 const versions = { apiEnrollmentVersion: API_VERSION, apiVersion: API_VERSION } as const
 export const versionMetaText = JSON.stringify(versions)
@@ -41,7 +41,7 @@ export function answer(
   return printedAnswer(JSON.stringify(data), status, metaText)
 }
 
-/** @param text of the data, as JSON. */
+/** @param text the data as JSON. */
 export function printedAnswer(text: string, status = 200, metaText = versionMetaText): TextAnswer {
   return { status, body: `{"data":${text},"meta":${metaText}}`, contentType: JSON_TYPE }
 }
@@ -81,7 +81,9 @@ export function emptyAnswer(ignoredFields: readonly string[] = []): Reply {
   return answer(200, {}, ignoredMeta(ignoredFields))
 }
 
-/** For a deletion. `detachedFrom`: the records that named what is gone, and stay without it. */
+/**
+ * Answer to a deletion. `detachedFrom`: the records that referenced the deleted one and were kept.
+ */
 export function deletedAnswer(detachedFrom: readonly Readonly<Record<string, unknown>>[]): Reply {
   return answer(200, {}, detachedFrom.length === 0 ? null : { detachedFrom })
 }

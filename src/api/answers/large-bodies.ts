@@ -16,9 +16,9 @@ interface Waiting {
 }
 
 /**
- * Room for the large bodies that are being read or worked on. On its way into the log a body is in
- * memory several times over, so only a few are taken at once; the others stay unread in their
- * connections until it is their turn.
+ * Memory for large bodies that are being read or processed. A body on its way into the log is in
+ * memory several times, so only a few are admitted at once; the others stay unread in their
+ * connections until their turn.
  */
 export class LargeBodies {
   readonly #limits: LargeBodyLimits
@@ -40,7 +40,7 @@ export class LargeBodies {
   }
 
   /**
-   * Resolves when it is this body's turn, with what gives the room back.
+   * Resolves when it is this body's turn, with a function that frees the room.
    * @throws {Problem} SERVER_TOO_MANY_REQUESTS when too many wait, or its turn does not come in
    * time.
    */

@@ -74,9 +74,10 @@ class Rendering<T> {
 }
 
 /**
- * Answers with rows, in turns that others have theirs between. Lists of more rows than a page, or
- * of long rows, are made few at a time. What would not fit is refused, never cut off: a client that
- * asks for all of a list takes what it gets for all there is.
+ * Answers with rows and yields between steps, so that other callers get their turn. Only a few
+ * lists with more rows than a page, or with long rows, are built at once. An answer that would be
+ * too large is refused, never truncated: a client that requests the whole list would mistake a part
+ * for the whole.
  */
 export class ListAnswers {
   readonly #processor: ProcessorShare
@@ -153,7 +154,10 @@ export class ListAnswers {
     return rendering.answer()
   }
 
-  /** An answer is in memory until its client has read it, so its room is taken for as long. */
+  /**
+   * The answer stays in memory until the client has read it, and its slot stays occupied for as
+   * long.
+   */
   #takeRoom(call: RequestContext): void {
     const sharer = call.sharer
     if (!this.#room.hasRoomFor(sharer)) throw new Problem('SERVER_TOO_MANY_REQUESTS')

@@ -20,8 +20,8 @@ const RETRY_AFTER_SECONDS = 1
 const SECRET_FIELD = /password|token|secret|code|key|csr|jwt|session|authorization/i
 
 /**
- * The one place that turns a problem into HTTP. `cause` of the exception is for the log and is
- * never sent.
+ * Turns a problem into an HTTP answer. `cause` of the exception is for the log only and is never
+ * sent.
  */
 export function answerOf(
   problem: Problem,

@@ -77,7 +77,7 @@ export class ReplyWriter {
     } else this.#stream(reply, call, headers, answer.stream)
   }
 
-  /** Ends what an answer that is not sent would have been made of. */
+  /** Ends the stream of an answer that is not sent. */
   drop({ stream }: Reply): void {
     stream?.chunks[Symbol.asyncIterator]()
       .return?.()
@@ -274,9 +274,9 @@ export class ReplyWriter {
 }
 
 /**
- * For who asked, not for what was asked: a caller that is known and may not, or somebody who could
- * not prove who it is. Whoever shows no good token at all could fill the log, and what was proposed
- * is audited where it is applied.
+ * True if the write was refused because of its caller: a known caller without permission, or
+ * invalid credentials. Requests without credentials are not logged, because they could fill the
+ * log; proposed writes are audited where they are applied.
  */
 function isRefusedWrite(call: OperationCall, { code }: Problem): boolean {
   if (call.operation === null || call.method === 'GET' || call.proposed !== null) return false
@@ -327,8 +327,7 @@ function statusOfClientError(code: string | undefined): number {
 }
 
 /**
- * `2024-01-02 03:04:05.678 +0000 UTC`, as Go prints a time: clients of the API family read this
- * header so.
+ * `2024-01-02 03:04:05.678 +0000 UTC`: OpenZiti clients expect Go's time format in this header.
  */
 function goTimeText(ms: number): string {
   const whole = Math.floor(ms)

@@ -6,13 +6,13 @@ export interface BackupRequest {
   readonly hasSecrets: boolean
   /** Secrets in the clear are meant. */
   readonly isPlaintext: boolean
-  /** Without a word of the leader: what this controller has applied. */
+  /** Reads the state that this controller has applied, without asking the leader. */
   readonly isStale: boolean
 }
 
 /** Backups that one controller has written by its schedule. */
 export interface ScheduledBackups {
-  /** False: the configuration names no folder, and none are taken. */
+  /** False: the configuration names no folder, so this controller makes no backups. */
   readonly isScheduled: boolean
   /** The newest first. */
   readonly backups: readonly { readonly name: string; readonly takenAtMs: number }[]
@@ -21,8 +21,9 @@ export interface ScheduledBackups {
 /** Backups of the whole state by this controller. */
 export interface BackupControl {
   /**
-   * The bytes of a backup, taken as they are read; they end with an error where it cannot be whole.
-   * @throws {Problem} RATE_LIMITED while another one is taken, COULD_NOT_VALIDATE,
+   * Streams the bytes of a backup as it is made; the stream fails if the backup cannot be
+   * completed.
+   * @throws {Problem} RATE_LIMITED while another backup is running, COULD_NOT_VALIDATE,
    * CLUSTER_NO_LEADER.
    */
   take(request: BackupRequest, by: Actor): Promise<AsyncIterable<Uint8Array>>

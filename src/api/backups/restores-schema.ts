@@ -51,7 +51,7 @@ export const restoreEnd = objectSchema(
     sha256,
     // Staged parts are dropped, and no record changes.
     isAbandoned: isTrue,
-    // Refused when a record was written after it; 0: whatever was written.
+    // The restore is refused if a record was written after this index; 0: no such check.
     ifIndex: count,
     // The backup that it is, for the audit log.
     reason: { type: 'string', maxLength: 512 },

@@ -1,6 +1,6 @@
 /**
- * How long answers may take that the cluster, or a disk, takes its time for; the command line waits
- * a little longer.
+ * Time limits of answers that wait for the cluster or a disk; the command line waits a little
+ * longer.
  */
 export const answerTimes = {
   /**

@@ -34,11 +34,11 @@ export interface ClusterStatus {
   readonly leaderId: string | null
   /** Sorted by id. */
   readonly members: readonly MemberStatus[]
-  /** Voters that may be lost while writes go on; -1: there is no quorum. */
+  /** Number of voters that may fail while writes still succeed; -1: there is no quorum. */
   readonly failureTolerance: number
-  /** One sentence: what the next loss would do. */
+  /** One sentence: the effect of the next failure. */
   readonly nextRisk: string
-  /** Level in force: what needs a higher one is not written. */
+  /** Current feature level: the cluster writes nothing that requires a higher one. */
   readonly featureLevel: number
   /**
    * A higher one that some voter knows, and the voters that do not, or are not connected; absent

@@ -39,9 +39,9 @@ const symbols = [
 ] as const
 
 /**
- * Symbols that a filter on the list may use. The rows are not stored: they are what the cluster
- * looks like from here, now. How controllers reach each other is shown on the management API alone,
- * to callers who may read controllers; the rows of all others can not be filtered by it either.
+ * Symbols for filters on the list. The rows are not stored; they describe the cluster as this
+ * controller sees it now. Only the management API shows how controllers reach each other, and only
+ * to callers who may read controllers; other callers cannot filter by it either.
  */
 const clientRows = defineEntity({ ...shared, symbols })
 const meshRows = defineEntity({ ...shared, symbols: [...symbols, 'ctrlAddress'] })

@@ -40,7 +40,7 @@ export const joinTicketSchema: NamedSchema = {
 export const joinTicketChoice = objectSchema('clusterTicketChoice', { id: shortText }, ['id'])
 
 /**
- * The ticket has no limit of its own: a fault in a field is answered with its value, and this one
+ * The schema sets no limit on the ticket: an error about a field repeats its value, and the ticket
  * is a secret.
  */
 export const joinRequest = objectSchema(

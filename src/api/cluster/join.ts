@@ -29,8 +29,8 @@ const HOUR_MS = 60 * 60_000
 const BASE64URL = /^[A-Za-z0-9_-]*$/
 
 /**
- * How a new controller comes in: an administrator asks for a ticket, and the ticket is its
- * credential.
+ * Operations to join a controller: an administrator creates a ticket, which the new controller
+ * presents as its credential.
  */
 export function joinOperations(deps: JoinOperationsDeps): Operation[] {
   const { admission, limits, clock } = deps
@@ -81,7 +81,7 @@ export function joinOperations(deps: JoinOperationsDeps): Operation[] {
   ]
 }
 
-/** Operations on tickets; a ticket that got into wrong hands is taken back. */
+/** Operations on tickets. An administrator can revoke a leaked ticket. */
 function ticketOperations({ admission }: JoinOperationsDeps): Operation[] {
   const common = { tag: 'cluster', apis: ['fabric'], permission: 'admin', success: 200 } as const
   return [

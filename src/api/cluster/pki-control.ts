@@ -18,7 +18,7 @@ export interface CertificatesInForce {
   readonly certificates: readonly InspectedCertificate[]
   /** The issuing authority in force, PEM, without its key; null when it is not known. */
   readonly issuingPem: string | null
-  /** False: the leaf comes from elsewhere, and whoever made it must renew it. */
+  /** False: the certificate was issued elsewhere and must be renewed there. */
   readonly isRenewedHere: boolean
   /** Time from which on it renews itself; UTC ms, null for a leaf from elsewhere. */
   readonly renewAtMs: number | null

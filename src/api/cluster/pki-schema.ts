@@ -57,7 +57,7 @@ export const certificatesInForce: NamedSchema = {
 }
 
 /**
- * The key has no limit of its own: a fault in a field is answered with its value, and this one is a
+ * The schema sets no limit on the key: an error about a field repeats its value, and the key is a
  * secret.
  */
 export const issuingAuthorityGiven = objectSchema(

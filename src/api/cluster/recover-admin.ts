@@ -29,7 +29,7 @@ export interface RecoveredAdmin {
 
 type Records = Pick<StateView, 'get' | 'findAll'>
 
-/** Brings an administrator back whose password is lost or whom a policy shuts out. */
+/** Restores access of an administrator whose password is lost or whose policy prevents log-in. */
 export function adminRecoveryOperations(deps: AdminRecoveryOperationsDeps): Operation[] {
   return [
     withBody({

@@ -109,8 +109,8 @@ export const clusterHistory: NamedSchema = {
 }
 
 /**
- * The password has no limit of its own: a fault in a field is answered with its value, and this one
- * is a secret.
+ * The schema sets no limit on the password: an error about a field repeats its value, and the
+ * password is a secret.
  */
 export const adminRecovery = objectSchema(
   'clusterAdminRecovery',

@@ -3,7 +3,7 @@ import { flag, text } from '../../entities/shapes.ts'
 import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
 import type { ValueOf } from '../schemas/typed-schema.ts'
 
-/** Under writes a member is always some entries behind what the leader last told. */
+/** During writes a member always lags a few entries behind the leader's last report. */
 const LAG_ENTRIES_MAX = 100
 
 const level = { type: 'integer', minimum: 0 } as const
@@ -26,7 +26,7 @@ const upgradeMember = {
   additionalProperties: false,
 } as const
 
-/** How far a rolling upgrade is, and what the operator does next. */
+/** Progress of a rolling upgrade and the operator's next step. */
 export const upgradeStatus = {
   name: 'clusterUpgradeStatus',
   schema: {

@@ -256,7 +256,7 @@ function keyOperations(deps: EnrollOperationsDeps): Operation[] {
       body: { schema: challenge, isRequired: true },
       response: { kind: 'bare', schema: challengeSignature },
       handle: async (_call, { keyId, nonce }) => {
-        // Anything else would let its sender have a token of its own making signed.
+        // Signing arbitrary text would let the sender obtain a signature on a forged token.
         // @guard enrollment-texts--nonce
         if (parseUuid(nonce) === null)
           throw fieldProblem('nonce', 'must be a UUID', nonce.slice(0, 64))
@@ -297,8 +297,7 @@ function requestIn(body: EnrollBody): string | undefined {
 }
 
 /**
- * Undefined where the client wants no certificate; a request that is there and is none is not
- * passed over.
+ * Undefined if the client wants no certificate; a malformed request is refused rather than ignored.
  */
 function requestOrNone(body: EnrollBody): string | undefined {
   const csr = requestIn(body)

@@ -10,7 +10,9 @@ interface AuthoritiesPemDeps {
   readonly authorities: NetworkAuthorities
 }
 
-/** All CA certificates of the network as one PEM text: what whoever enrolls trusts from then on. */
+/**
+ * All CA certificates of the network as one PEM text. An enrolled client trusts them from now on.
+ */
 export function authoritiesPem(deps: Pick<AuthoritiesPemDeps, 'authorities'>): string {
   return networkAuthorities(deps)
     .map(({ pem }) => pem.trim())
@@ -38,9 +40,8 @@ export function enrolledAnswer(
 }
 
 /**
- * The certificate in the answer is made for this call alone. Had the outcome of a request id been
- * that of an earlier call, the one that is kept would be another, and the one in the answer
- * nobody's.
+ * Keeps no request id for this call. Every call issues a new certificate; if a repeated request id
+ * returned the earlier outcome, the stored certificate would differ from the returned one.
  */
 export function answerThisCallAlone(call: RequestContext): void {
   call.metadata.isRepeatable = false

@@ -11,7 +11,7 @@ const optional = { type: ['string', 'null'], maxLength: 128 } as const
 const password = { ...passwordSchema, type: ['string', 'null'] } as const
 const name = { type: ['string', 'null'], maxLength: 512 } as const
 
-/** Whatever the method needs of it; other members are passed over. */
+/** The members that a method does not need are ignored. */
 export const genericEnroll = objectSchema('genericEnroll', {
   token: optional,
   clientCsr: csr,

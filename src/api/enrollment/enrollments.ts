@@ -151,8 +151,7 @@ class Enrollments {
   }
 
   /**
-   * Apply keeps the last enrollment of a router alone, so that the one before it goes by the same
-   * entry.
+   * Apply keeps only the last enrollment of a router, so the same entry removes the previous one.
    */
   async ofEdgeRouter(call: RequestContext): Promise<Reply> {
     const id = call.param('id')

@@ -155,8 +155,8 @@ class Extension {
   }
 
   /**
-   * Asked over a connection by the very certificate that is to be extended, which proves who holds
-   * its key.
+   * The connection must use the certificate that is to be extended, which proves possession of its
+   * key.
    */
   async extend(call: RequestContext, requestPem: string): Promise<Reply> {
     const { id, isIssuedByNetwork, certPem, identityId, fingerprint } = await this.#own(call)

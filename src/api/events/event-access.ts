@@ -27,8 +27,8 @@ export function maySee(
 }
 
 /**
- * Access of a reader, and its end: the session is judged again and again while a stream stands.
- * @param namespaces asked for already; none of a web socket that has not asked yet.
+ * Access of a reader to an event stream; it judges the session repeatedly while the stream is open.
+ * @param namespaces requested so far; none for a web socket without a request yet.
  * @throws {Problem} SERVER_TOO_MANY_REQUESTS when there are too many streams.
  */
 export function readerOf(
@@ -46,7 +46,7 @@ export function readerOf(
   return {
     identityId,
     refusal: () => {
-      // A controller in quarantine might tell what is wrong.
+      // The state of a quarantined controller may be wrong, so it must not send events.
       if (deps.refusal() === 'NODE_QUARANTINED') return 'this controller is out of service'
       return deps.gate.endReason(caller, {
         ...wanted,

@@ -24,23 +24,21 @@ interface TakeEventSocketsDeps extends ValidationDeps {
   readonly gate: SessionGuard
 }
 
-/** Path where the CLI of the API family asks for its management channel. */
+/** Path at which OpenZiti's CLI opens its management channel. */
 export const EVENT_SOCKET_PATH = `${basePaths.fabric}/ws-api`
 const WEB_SOCKET_VERSION = '13'
 /** 16 bytes as base64 (RFC 6455, 4.1). */
 const KEY = /^[A-Za-z0-9+/]{22}==$/
 
-/**
- * Whether a request that wants to go on as something else is for the event socket; all others are
- * requests as any.
- */
+/** Whether an upgrade request is for the event socket; others are handled as ordinary requests. */
 export function isEventSocket({ url = '' }: Pick<IncomingMessage, 'url'>): boolean {
   return url === EVENT_SOCKET_PATH || url.startsWith(`${EVENT_SOCKET_PATH}?`)
 }
 
 /**
- * Streams of events over web sockets: admitted as every request is, by session and permission.
- * @param socketCaller who asks without a session, at the admin socket alone.
+ * Serves event streams over web sockets, with the same session and permission checks as other
+ * requests.
+ * @param socketCaller identifies callers without a session, only at the admin socket.
  */
 export function takeEventSockets(
   server: Server,
@@ -48,7 +46,7 @@ export function takeEventSockets(
   socketCaller: SocketCaller | null,
 ): void {
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
-    // Whoever goes while it is judged is not worth an error.
+    // A client may disconnect while its request is judged; that is no error.
     socket.on('error', () => socket.destroy())
     const opened = { request, socket: socket as Socket, head }
     void admit(opened, deps, socketCaller).catch((error: unknown) => {

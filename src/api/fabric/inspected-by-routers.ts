@@ -23,7 +23,7 @@ export interface InspectedCircuits {
   readonly forwarder: ReadonlyMap<string, InspectedCircuit>
   /** Circuits that it has and does not show. */
   readonly omitted: number
-  /** Circuits of its edge listeners, and those that clients tell of themselves. */
+  /** Circuits of the router's edge listeners, and circuits that SDK clients report. */
   readonly edge: ReadonlyMap<string, InspectedCircuit>
   readonly clients: ReadonlyMap<string, InspectedCircuit>
 }
@@ -39,7 +39,7 @@ const INSPECTED_MAX = 65_536
 const TEXT_CHARACTERS_MAX = 512
 const DESTINATIONS_MAX = 16
 
-/** @returns null when the router does not tell of its links. */
+/** @returns null if the router does not report its links. */
 export function inspectedLinks({ values }: RouterInspection): readonly InspectedLink[] | null {
   const value = values.find(({ name }) => name === 'links')?.value
   if (!isJsonObject(value)) return null
@@ -54,7 +54,7 @@ export function inspectedLinks({ values }: RouterInspection): readonly Inspected
   })
 }
 
-/** @returns null when the router does not tell of its circuits. */
+/** @returns null if the router does not report its circuits. */
 export function inspectedCircuits({ values }: RouterInspection): InspectedCircuits | null {
   const named = (wanted: string): unknown => values.find(({ name }) => name === wanted)?.value
   const forwarder = named(circuitValues.forwarder)

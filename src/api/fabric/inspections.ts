@@ -180,10 +180,7 @@ function valuesOf(deps: InspectionOperationsDeps): Values {
     config: () => ({ bindings, limits }),
     /** null while nothing is known of it. */
     'cluster-status': () => deps.health().node ?? null,
-    /**
-     * The members as this controller sees them, under the names that the API family gives them
-     * here.
-     */
+    /** The members as this controller sees them, under OpenZiti's names. */
     'connected-peers': () => {
       const views = cluster.members()
       const preferred = preferredLeaders(views)

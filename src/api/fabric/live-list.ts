@@ -12,7 +12,7 @@ import { listAnswer, type Reply } from '../answers/envelope.ts'
 import { listQueryOf } from '../answers/query-parameters.ts'
 
 const lister = new Lister(noLinks)
-/** Nobody asks for the digest of what is not replicated. */
+/** Live rows are not replicated, so their digest is never used. */
 const noLanes = lanesOf('', '')
 
 export interface LiveList<T> {
@@ -23,7 +23,7 @@ export interface LiveList<T> {
   readonly viewOf: (each: T) => object
 }
 
-/** Lists what stands in no record, by the same query as any other list. */
+/** Lists rows that are not stored, with the same query language as other lists. */
 export function liveListAnswer<T>(
   call: RequestContext,
   all: readonly T[],
@@ -45,7 +45,8 @@ export function liveListAnswer<T>(
 }
 
 /**
- * @param kind null for what stands in no record. What is gone, or has no name, has its id for one.
+ * @param kind null for an entity without a record. The name of a missing or unnamed record is its
+ * id.
  */
 export function liveRef(
   state: StateView,

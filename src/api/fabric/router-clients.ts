@@ -365,7 +365,7 @@ function isShownBy(
   return fingerprints.some((one) => own.includes(one))
 }
 
-/** The fault that a router is told where no service session is opened. */
+/** Fault that the router receives when a service session cannot be opened, by problem code. */
 const openFaults: ReadonlyMap<string, ClaimFault> = new Map([
   ['NOT_FOUND', 'service'],
   ['COULD_NOT_VALIDATE', 'access'],

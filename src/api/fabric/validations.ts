@@ -72,8 +72,9 @@ type InTurns = <T>(work: () => T) => Promise<T>
 const EDGE_DESTINATION = 'xg-edge-fwd'
 
 /**
- * Validations for one caller. Links and circuits of this controller need the permission to read
- * events. Terminators are records, and filters tell of records: both need an administrator.
+ * Validations for one caller. Validating links and circuits of this controller requires the
+ * permission to read events. Validating terminators requires an administrator: terminators are
+ * records, and filters reveal records.
  */
 export function networkValidationsFor(deps: ValidationDeps, caller: Caller): NetworkValidations {
   const { state } = deps

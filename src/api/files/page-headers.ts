@@ -8,7 +8,7 @@ const ORIGIN = /^https:\/\/(?:[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?$/
 /** The APIs that the console asks. */
 const askedApis = new Set(['edge-management', 'fabric'])
 
-/** For all pages: no framing, no sniffing, nothing of them is told to other sites. */
+/** For all pages: no framing, no sniffing, no referrer. */
 const common = {
   'x-content-type-options': 'nosniff',
   'x-frame-options': 'DENY',
@@ -19,9 +19,9 @@ const common = {
 } as const
 
 /**
- * Security headers of the pages of a mount. The console runs its own scripts alone, makes no markup
- * from text (Trusted Types), and speaks to members of the cluster alone. What the pages of an
- * operator's folder need is not known here: they only may not be framed.
+ * Security headers of the pages of a mount. The console may run only its own scripts, may not
+ * create markup from text (Trusted Types), and may connect only to members of the cluster. The
+ * needs of pages in an operator's folder are unknown here; those pages only may not be framed.
  */
 export function pageHeaders(
   policy: PagePolicy,
@@ -52,8 +52,8 @@ function consoleDirectives(members: readonly Pick<MemberView, 'apiAddresses'>[])
 }
 
 /**
- * HTTPS origins of the members of the cluster. Members say their own addresses: one that is no
- * plain origin would add words of its own to the policy, and is left out.
+ * HTTPS origins of the cluster members. Members report their own addresses: an address that is no
+ * plain origin could add directives to the policy, so it is left out.
  */
 function originsOf(members: readonly Pick<MemberView, 'apiAddresses'>[]): string[] {
   const urls = members.flatMap(({ apiAddresses }) =>

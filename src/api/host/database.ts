@@ -88,7 +88,8 @@ function snapshotOperations(deps: DatabaseOperationsDeps): Operation[] {
 }
 
 /**
- * Told to the log: no entry says that password hashes and wrapped secrets were written to a file.
+ * Writes a log line, because no entry records that password hashes and wrapped secrets went into a
+ * file.
  */
 async function takeSnapshot(
   { snapshots, logger }: DatabaseOperationsDeps,

@@ -11,7 +11,7 @@ import type { ApiMetrics } from '../metrics/metrics.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
 import { text } from '../../entities/shapes.ts'
 
-/** For people and for support: what is in it may differ from release to release. */
+/** Unstable output for people and for support; it may differ between releases. */
 const anything = { type: ['object', 'null'], additionalProperties: true } as const
 
 const debugFacts: NamedSchema = {

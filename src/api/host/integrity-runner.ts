@@ -36,9 +36,9 @@ interface Judged {
 }
 
 /**
- * Carries out integrity runs on whichever controller leads. That one is asked for, taken up and
- * ended stands in the log, so any controller shows it, and a leader that finds a run of another one
- * ends it: nobody works on it any more.
+ * Carries out integrity runs on the leader. The log records the request, the claim and the end of a
+ * run, so any controller can show it. A leader that finds a run of another controller ends it,
+ * because nobody continues it.
  */
 export class IntegrityRunner {
   readonly #deps: IntegrityRunnerDeps
@@ -83,7 +83,7 @@ export class IntegrityRunner {
     }
   }
 
-  /** A process that starts anew is another runner. */
+  /** A restarted process counts as another runner. */
   get #self(): string {
     return `${this.#deps.cluster.selfId} ${this.#deps.instanceId}`
   }
@@ -120,7 +120,7 @@ export class IntegrityRunner {
     return true
   }
 
-  /** Each table is derived anew once, whatever is wrong in it. */
+  /** Rebuilds each table at most once, however many faults it has. */
   async #fix(findings: readonly Finding[]): Promise<Judged[]> {
     const rebuilt = new Map<string, boolean>()
     const judged: Judged[] = []

@@ -13,7 +13,7 @@ interface MetaOperationsDeps {
   readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
 }
 
-/** Every capability of the API family; those in force stand in the version answer. */
+/** All capabilities of OpenZiti; the version answer lists the enabled ones. */
 const knownCapabilities = ['OIDC_AUTH', 'HA_CONTROLLER', 'OIDC_AUTH_WITH_CSR']
 /**
  * Clients act on what is announced, and keep to it: a capability is named here once it works on

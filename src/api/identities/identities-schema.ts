@@ -50,7 +50,7 @@ export const serviceConfigsAssign = {
   },
 } as const
 
-/** The one member of two bodies that the API family calls differently. */
+/** Member that OpenZiti names differently in two bodies. */
 export function enrollmentExpiry(name: 'enrollmentRefresh' | 'reEnroll') {
   return objectSchema(name, { expiresAt: expirySchema }, ['expiresAt'])
 }

@@ -51,7 +51,7 @@ function standing({ writer }: IdentityOperationsDeps): Operation[] {
       handle: async (call, { durationMinutes }) => {
         const message = create(IdentityDisableSchema, {
           id: call.param('id'),
-          // A negative duration means no end, as in the whole API family.
+          // As in OpenZiti, a negative duration means no end.
           durationMinutes: BigInt(Math.max(0, durationMinutes)),
         })
         const payload = toBinary(IdentityDisableSchema, message)

@@ -82,7 +82,7 @@ function change(
   })
 }
 
-/** All of them where none is named, as in the family; names that nobody knows mean nothing. */
+/** As in OpenZiti, no names mean all channels; unknown names are ignored. */
 function channelsOf(names: readonly string[]): number {
   const isAll = names.length === 0 || names.includes('all')
   const chosen = Object.entries(traceChannels).filter(([name]) => isAll || names.includes(name))

@@ -16,10 +16,7 @@ interface PostureResponseOperationsDeps {
   readonly limits: ApiLimits
 }
 
-/**
- * Operations by which clients tell of their machines, in answer to the posture queries of their
- * services.
- */
+/** Operations by which clients report the posture of their machines. */
 export function postureResponseOperations(deps: PostureResponseOperationsDeps): Operation[] {
   const common = { tag: 'postureChecks', apis: ['client'], permission: 'session' } as const
   const refusals = [] as const

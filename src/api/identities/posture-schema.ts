@@ -10,8 +10,8 @@ const manyBounded = (maxLength: number) =>
 const maybe = { type: ['boolean', 'null'] } as const
 
 /**
- * The types that are told of; the second factor has operations of its own, and several processes
- * are told one by one.
+ * Types that clients report here. MFA has separate operations, and a client reports each process
+ * separately.
  */
 const reportedTypes = ['OS', 'DOMAIN', 'MAC', 'PROCESS', 'ENDPOINT_STATE'] as const
 

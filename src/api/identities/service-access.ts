@@ -52,8 +52,8 @@ export function serviceAccessOperations(deps: ServiceAccessOperationsDeps): Oper
         const { session, identity } = callerOf(call)
         const changedAt = state.lastChangeAt(session.id) ?? session.createdAt
         const lastChangeAt = Math.max(changedAt, deps.posture.lapsedAt(session))
-        // Clients compare the text. What they tell of themselves moves it too, by a millisecond
-        // each time: a count, as the clocks of the controllers that they told it to are not one.
+        // Clients compare the text. Each posture report adds a millisecond: a counter, because the
+        // clocks of the controllers that received the reports differ.
         const moves = deps.posture.moves(identity.id)
         return detailAnswer({ lastChangeAt: timeText(lastChangeAt + moves) })
       },
@@ -151,7 +151,7 @@ async function edgeRoutersOfService(
 }
 
 /**
- * Routers of those that the list query of a call asks for.
+ * Routers of the records that the call's list query selects.
  * @throws {Problem} as `StateView.list`.
  */
 function asked(
@@ -188,7 +188,7 @@ async function checkSessionToken(
   if (state.get('session', sessionId) === undefined) throw new Problem('UNAUTHORIZED')
 }
 
-/** Whatever the posture of clients. Names of what the caller may not read are left empty. */
+/** Ignores the posture of clients. Names that the caller may not read are left empty. */
 function advice(deps: ServiceAccessOperationsDeps, call: RequestContext): Reply | Promise<Reply> {
   const { state } = deps
   const identityId = call.param('id')

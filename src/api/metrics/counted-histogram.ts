@@ -5,7 +5,7 @@ export interface HistogramSeries {
   readonly labels: Readonly<Record<string, string>>
   readonly count: number
   readonly sumMs: number
-  /** How many took no longer than the bound of the same place. */
+  /** Cumulative counts: observations up to the bound with the same index. */
   readonly buckets: ArrayLike<number>
 }
 

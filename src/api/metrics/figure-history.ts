@@ -34,7 +34,7 @@ export interface HistoryView {
   readonly periodMs: number
   /** Time of the newest sample, UTC ms; null: there is none yet. */
   readonly endedAtMs: number | null
-  /** The oldest sample first; null: it could not be told. */
+  /** Oldest sample first; null: unknown. */
   readonly figures: Readonly<Record<HistoryFigure, readonly (number | null)[]>>
 }
 
@@ -95,7 +95,7 @@ function figuresBetween(
   after: HistoryTotals,
   seconds: number,
 ): Readonly<Record<HistoryFigure, number>> {
-  // A count that fell was begun anew, as that of a raft thread that was started again.
+  // A counter that fell has restarted at zero, for example because the Raft thread restarted.
   const grown = (name: keyof HistoryTotals): number =>
     after[name] < before[name] ? after[name] : after[name] - before[name]
   return {

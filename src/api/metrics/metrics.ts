@@ -13,8 +13,8 @@ const LAG_SAMPLE_MS = 1000
 const BUCKET_BOUNDS_MS = [0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 5000, 10_000] as const
 
 /**
- * Plain counters of one operation: the hot path adds numbers, names and labels are made when
- * somebody asks.
+ * Plain counters of one operation: the hot path only adds numbers; names and labels are built when
+ * metrics are read.
  */
 export class OperationMetrics {
   readonly operationId: string

@@ -36,8 +36,7 @@ const KINDS = [
 ] as const
 
 /**
- * Adds what the network holds, what it runs, and how long its certificates last; read when somebody
- * asks.
+ * Adds metrics of the network's records, versions and certificate lifetimes, read at each scrape.
  */
 export function addNetworkMetrics(
   registry: Registry,

@@ -13,7 +13,7 @@ export interface NodeMetricsSources {
   readonly node: () => NodeHealth | undefined
   /** Request ids whose outcome is remembered. */
   readonly requestIds: () => number
-  /** UTC ms; 0: none was taken yet; null: none are taken here. */
+  /** UTC ms; 0: there was no backup yet; null: this controller makes no backups. */
   readonly lastBackupMs: () => number | null
   /** null: there is none. */
   readonly softState: () => SoftStateCounts | null
@@ -22,8 +22,7 @@ export interface NodeMetricsSources {
 const ROLES = ['leader', 'follower', 'candidate', 'preCandidate', 'learner'] as const
 
 /**
- * Adds what consensus, log, apply, mesh and event loops of this process have done; read when
- * somebody asks.
+ * Adds metrics of consensus, log, apply, mesh and event loops of this process, read at each scrape.
  */
 export function addNodeMetrics(
   registry: Registry,
@@ -170,7 +169,7 @@ function addMembers(registry: Registry, members: () => NodeHealth['members']): v
   )
 }
 
-/** Without a line where none are taken: an alert on its age would never be over. */
+/** Omitted if this controller makes no backups: an alert on the backup's age would never clear. */
 function addLastBackup(registry: Registry, lastBackupMs: () => number | null): void {
   new Gauge({
     name: 'flotilla_backup_last_success_timestamp_seconds',

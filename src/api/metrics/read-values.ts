@@ -2,7 +2,7 @@ import { Counter, Gauge, type Registry } from 'prom-client'
 
 type Add = (name: string, help: string, read: () => number) => void
 
-/** A gauge whose value is read when somebody asks. */
+/** A gauge whose value is read at each scrape. */
 export function gaugesOf(registry: Registry): Add {
   return (name, help, read) => {
     new Gauge({
@@ -16,7 +16,7 @@ export function gaugesOf(registry: Registry): Add {
   }
 }
 
-/** A counter whose value is read when somebody asks. */
+/** A counter whose value is read at each scrape. */
 export function countersOf(registry: Registry): Add {
   return (name, help, read) => {
     new Counter({

@@ -23,8 +23,9 @@ interface FactorResealerDeps {
 }
 
 /**
- * After the factor key was rotated, whoever leads encrypts by the new version what is still
- * encrypted by others: those are kept until nothing is, and there is room for a few only.
+ * After a rotation of the factor key, the leader re-encrypts factors of older key versions with the
+ * new one. The cluster keeps an old version until no factor uses it, and there is room for only a
+ * few versions.
  */
 export class FactorResealer {
   readonly #deps: FactorResealerDeps
@@ -46,7 +47,7 @@ export class FactorResealer {
     this.#stop()
   }
 
-  /** Reseals at most `sweepBatchMax` of them; the next round goes on. Never rejects. */
+  /** Re-encrypts at most `sweepBatchMax` factors; the next round continues. Never rejects. */
   async sweep(): Promise<void> {
     const { cluster, logger } = this.#deps
     if (this.#isAtWork || cluster.leaderId() !== cluster.selfId) return

@@ -45,7 +45,7 @@ const code = { schema: mfaCode, isRequired: true } as const
 /** A body holds one code. */
 const CODE_BODY_BYTES_MAX = 4096
 
-/** MFA of the caller: turned on, shown, used and turned off by whoever holds the session. */
+/** MFA operations of the caller's identity: enroll, show, use and remove. */
 export function ownMfaOperations(deps: OwnMfaDeps): Operation[] {
   return [...enrollmentOperations(deps), ...codeOperations(deps)]
 }

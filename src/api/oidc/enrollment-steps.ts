@@ -141,8 +141,8 @@ class EnrollmentSteps {
   }
 
   /**
-   * Gives a refusal the page on which a person goes on: the one that was sent, as long as its
-   * secret is the one to verify, and else that of the factor which the identity has now.
+   * Adds to a refusal the page on which the person continues: the enrollment page if the submitted
+   * secret is still the one to verify, otherwise the factor page.
    * @returns the refusal.
    */
   async #withPage(
@@ -158,7 +158,7 @@ class EnrollmentSteps {
     const status = error.code === 'MFA_INVALID_TOKEN' ? WRONG_CODE_STATUS : http
     const found = this.#deps.secondFactors.find(identityId)
     const shownId = formParametersOf(body)(ENROLLMENT_FIELD)
-    // A caller who knows the password alone was shown no secret, and names none.
+    // A caller who knows only the password never saw the secret and cannot name it.
     // @guard oidc/enrollment--shown, oidc/enrollment--verified
     if (found?.isVerified === false && found.secretId === shownId) {
       const failure = { fault: faults[error.code], status }

@@ -157,7 +157,9 @@ export class LogInSteps {
     return await this.goOn(call, id)
   }
 
-  /** Goes on after a factor that was right: the callback, or the factor that is missing still. */
+  /**
+   * Continues after a correct factor: redirects to the callback, or requests the missing factor.
+   */
   async goOn(call: RequestContext, id: string): Promise<Reply> {
     return await this.#answer(
       call,
@@ -175,7 +177,7 @@ export class LogInSteps {
   }
 
   /**
-   * Whoever passed primary authentication under that id.
+   * The caller that passed primary authentication in this flow.
    * @throws {Problem} UNAUTHORIZED before that.
    */
   async principal(call: RequestContext, id: string): Promise<SessionPrincipal> {
@@ -275,7 +277,7 @@ export class LogInSteps {
   }
 }
 
-/** How the steps of a log-in ask for a second factor. */
+/** How the log-in steps request a second factor. */
 interface FactorAsk {
   /** Whether `factorPage` asks a person for it; false: a header of each request brings it. */
   readonly onPage: boolean

@@ -46,8 +46,8 @@ export function withParameters(url: string, added: Readonly<Record<string, strin
 const FORM_PARAMETERS_MAX = 64
 
 /**
- * Parameters of a request by name, from its form or JSON and else from its query. One that is
- * given twice is none (RFC 6749, 3.1).
+ * Parameters of a request by name, from its form or JSON, otherwise from its query. A repeated
+ * parameter counts as missing (RFC 6749, 3.1).
  */
 export function parametersOf(
   call: RequestContext,
@@ -57,7 +57,7 @@ export function parametersOf(
   return (name) => onlyOf(form.get(name) ?? call.all(name))
 }
 
-/** The parameters of a body alone: no secret is taken from an address, which is logged. */
+/** Parameters from the body only: secrets in a URL would be logged. */
 export function formParametersOf(body: unknown): (name: string) => string | undefined {
   const form = formIn(body)
   return (name) => onlyOf(form.get(name) ?? [])

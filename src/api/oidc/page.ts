@@ -72,7 +72,7 @@ export function tokenPage({ redirectUri, fault, status }: PageOfFlow, signerName
   return framed({ title: 'A token is missing', content, fault, status })
 }
 
-/** A page whose one form goes on with the flow. */
+/** A page with one form that continues the flow. */
 export function formPage(
   { id, redirectUri, fault, status }: PageOfFlow,
   { path, title, fields, button }: LogInForm,

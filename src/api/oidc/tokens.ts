@@ -228,8 +228,8 @@ function grantedAnswer(granted: MintedTokens & Partial<FlowTokens>): Reply {
 }
 
 /**
- * RFC 8693, 2.2.1, as clients of the family read it: a refresh token comes in a member of its own,
- * beside a new access token.
+ * RFC 8693, 2.2.1, as OpenZiti clients read it: the refresh token has a separate member beside a
+ * new access token.
  */
 function exchanged(granted: FlowTokens, wanted: string): Reply {
   const { access, refresh, id, expiresInSeconds, sessionCertificate } = granted

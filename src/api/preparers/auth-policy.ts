@@ -6,7 +6,7 @@ import { passwordLengthMin } from '../../fsm/identities/auth-policy-rules.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import type { Preparer } from './preparer.ts'
 
-/** The least that each number can be; what is below is raised to it, as the API family does. */
+/** Minimum of each number; as in OpenZiti, lower values are raised to it. */
 const minima: Readonly<Record<string, number>> = {
   minPasswordLength: passwordLengthMin,
   maxAttempts: 0,
@@ -15,7 +15,7 @@ const minima: Readonly<Record<string, number>> = {
 
 export const prepareAuthPolicy: Preparer = (_call, mode, body) => preparedAuthPolicy(mode, body)
 
-/** An empty signer stands for none. Of a patch, only what it names is looked at. */
+/** An empty signer id means no signer. A patch is validated only for the fields that it names. */
 export function preparedAuthPolicy(mode: RequestMode, body: JsonObject): Normalised {
   const prepared = normalise(authPolicy, mode, body)
   const { primary, secondary, ...fields } = prepared.fields

@@ -22,7 +22,10 @@ export interface NewToken {
 
 const routerMethods: ReadonlySet<EnrollmentMethod> = new Set(['erott', 'trott'])
 
-/** `https://host:port` of this controller's client API: where its tokens send whoever enrolls. */
+/**
+ * `https://host:port` of this controller's client API, which enrollment tokens name as their
+ * issuer.
+ */
 export function clientApiUrl({ bindings }: Pick<ClientApiUrlDeps, 'bindings'>): string {
   const url = bindings['edge-client']?.[0]
   if (url !== undefined) return url

@@ -64,7 +64,7 @@ export function timeOf(text: Json | undefined): number {
   return Date.parse(String(text))
 }
 
-/** Also where the method asks for none: whoever names one expects it to count. */
+/** Also checked where the method needs no CA: a caller that names one expects it to apply. */
 async function mustHaveCa(deps: EnrollmentFieldsDeps, caId: string): Promise<void> {
   const found = await deps.reads.latest(() => deps.state.get('ca', caId))
   if (found === undefined) throw fieldProblem('caId', 'ca not found', caId.slice(0, 128))

@@ -20,7 +20,7 @@ interface ExternalJwtSignerPreparerDeps {
   readonly allowsReservedSignerHosts: boolean
 }
 
-/** Addresses, with what one is refused as that could never be asked: as in the API family. */
+/** URL fields, each with OpenZiti's error code for an unusable URL. */
 const urls = [
   ['externalAuthUrl', 'COULD_NOT_VALIDATE'],
   ['jwksEndpoint', 'INVALID_FIELD'],

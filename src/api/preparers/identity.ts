@@ -23,7 +23,7 @@ interface IdentityPreparerDeps {
   readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
 }
 
-/** One that is made with an enrollment is there with it or not at all. */
+/** An identity and its enrollment are created in the same entry. */
 export function identityPreparer(deps: IdentityPreparerDeps): Preparer {
   return async (_call, mode, body, id) => {
     const typeId = await typeIn(deps, mode, body['type'], id)

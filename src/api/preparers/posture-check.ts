@@ -64,7 +64,7 @@ async function typeOf(
 }
 
 /**
- * The one form of a field, in whatever way it was written.
+ * Normalizes a field.
  * @throws {Problem} COULD_NOT_VALIDATE.
  */
 export function normalisedPostureField(name: string, value: Json): Json {
@@ -108,9 +108,8 @@ function macAddress(text: string): string {
 }
 
 /**
- * Reduces values as those of clients are reduced: else no hash that is written with separators
- * would ever match. What a patch leaves out stays out, so that the hashes and the signer that are
- * stored go on being asked for.
+ * Normalizes hashes and fingerprints like those that clients report; a hash with separators would
+ * otherwise never match. A patch without hashes or signer keeps the stored ones.
  */
 function singleProcess(process: JsonObject): JsonObject {
   const { hashes, signerFingerprint } = process

@@ -17,9 +17,9 @@ export interface WritePlan extends Normalised {
 }
 
 /**
- * Makes a body, valid by its schema, into a write of the record `id` (at create: of a new one).
- * Asked again when what it was judged on has moved.
- * @throws {Problem} what the body is refused with.
+ * Turns a body, valid by its schema, into a write of the record `id` (on create: a new record).
+ * Called again if the records that the write depends on changed.
+ * @throws {Problem} when the body is refused.
  */
 export type Preparer = (
   call: RequestContext,

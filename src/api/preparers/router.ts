@@ -44,7 +44,7 @@ export function transitRouterPreparer(deps: EdgeRouterPreparerDeps, entity: Enti
   }
 }
 
-/** One that the caller names, and may know the certificate of already. */
+/** The caller chooses the id of the router and may already know its certificate. */
 export const prepareFabricRouter: Preparer = (_call, mode, body, id) => {
   const { fields, ignoredFields } = normalise(fabricRouter, mode, body)
   const { fingerprint } = body

@@ -10,7 +10,7 @@ interface TerminatorPreparerDeps {
   readonly reads: ConfirmedReads
 }
 
-/** Names that bodies have for the fields that are taken once, at creation. */
+/** Names of the fields that can be set only at creation. */
 interface Names {
   readonly instanceId: string
   readonly instanceSecret: string
@@ -40,7 +40,7 @@ export function terminatorPreparer(
   }
 }
 
-/** Its service is fixed at creation; another one given later is passed over. */
+/** The service is fixed at creation; a later one is ignored. */
 function referencesIn(mode: RequestMode, { service, router }: JsonObject): JsonObject {
   return {
     ...(mode === 'create' ? { serviceId: service ?? '' } : {}),

@@ -13,8 +13,8 @@ export function configTypesOfSession({ session }: Caller): ConfigTypesShown {
 }
 
 /**
- * The types whose data a list shows: those of the query parameter `configTypes` (repeated, or
- * separated by commas), by id or name, else those of the session. What does not exist is left out.
+ * Types whose data a list shows: the query parameter `configTypes` (repeated, or separated by
+ * commas) by id or name, otherwise the types of the session. Unknown types are ignored.
  * @throws {Problem} COULD_NOT_VALIDATE for too many.
  */
 export function configTypesOfList(

@@ -13,7 +13,7 @@ export interface Detachment {
   readonly totalCount: number
 }
 
-/** The records that name this one and need not go with it: asked before it is deleted. */
+/** Records that reference this one and are kept; collected before the deletion. */
 export function namingBefore(
   state: Pick<StateView, 'listNaming'>,
   entity: Entity,

@@ -16,9 +16,8 @@ const REVISION = /^([1-9][0-9]{0,14})(\.[A-Za-z0-9_-]{0,64})?$/
 const HASH_CHARACTERS = 12
 
 /**
- * `"<revision>.<hash>"`. The revision is that of the record, and what If-Match is held to. The hash
- * is over what is shown: a detail also tells of other records, whose changes do not move the
- * revision.
+ * `"<revision>.<hash>"`. If-Match compares the revision of the record. The hash covers the body: a
+ * detail also shows other records, whose changes do not change the revision.
  */
 function etagOf({ revision }: EntityRecord, { body }: TextAnswer): string {
   const known = recentTags.get(revision)
@@ -90,8 +89,8 @@ export async function writeIfMatches<T>(
     } catch (error) {
       const hasMoved = error instanceof Problem && error.code === 'REVISION_MOVED'
       if (!hasMoved) throw error
-      // The refusal is applied here: what stands now is what it was refused for, or something else
-      // that has moved.
+      // This controller has applied the refusal: its revision now is the one that caused the
+      // refusal, or a later one.
       const now = revisionHere()
       if (now === revision) throw error
       if (!precondition.includes(now)) break

@@ -6,10 +6,8 @@ import type { JsonSchema } from '../operation.ts'
 export type FieldNames = (value: unknown, path?: string) => void
 
 /**
- * Clients of the API family match names without regard to case, and some send `Type` for `type`. A
- * name that the schema has is taken as it is and costs one look into a map; only others are
- * compared without case. Free-form maps keep their keys.
- *
+ * OpenZiti clients match names case-insensitively, and some send `Type` for `type`. A name with the
+ * exact case costs one map lookup; only other names are folded. Free-form maps keep their keys.
  * @returns null for a schema that names no members at any depth.
  */
 export function fieldNamesOf(schema: JsonSchema): FieldNames | null {

@@ -11,7 +11,7 @@ const compiledMax = 16
 const messageCharactersMax = 512
 const valueCharactersMax = 128
 
-/** Names that draft-07 and its forerunners go by; what stock clients write into their schemas. */
+/** URIs of draft-07 and its predecessors, which OpenZiti clients write into their schemas. */
 const DIALECT = /^https?:\/\/json-schema\.org\/(draft-0[4-7]\/)?schema#?$/
 
 /**
@@ -25,7 +25,7 @@ export function schemaFault(schema: JsonObject): FieldFault | null {
   if (dialect !== undefined && (typeof dialect !== 'string' || !DIALECT.test(dialect))) {
     return faultOf('schema', '$schema must name draft-07 of JSON Schema')
   }
-  // It would be compiled into a promise, which is taken for a yes.
+  // The compiled schema would return a promise, which always counts as valid.
   if (Object.hasOwn(schema, '$async')) return faultOf('schema', '$async is not part of draft-07')
   try {
     compile(schema)

@@ -2,13 +2,12 @@ import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import type { FieldFault } from '../../lib/problems.ts'
 
 /**
- * Judges JSON Schemas (draft-07) that users bring, and data by them, away from the threads that
- * others wait for: both may be made to take for ever. Callers are judged for in turn: `caller` is
- * who waits for it.
+ * Compiles and evaluates user-supplied JSON Schemas (draft-07) in a separate thread, because both
+ * may be made to run forever. Callers take turns; `caller` identifies the waiting one.
  */
 export interface SchemaJudge {
   /**
-   * @returns what is wrong with the schema (field `schema`), null when it can be used.
+   * @returns the fault of the schema (field `schema`), null if it is usable.
    * @throws {Problem} SERVER_TOO_MANY_REQUESTS when too many wait, or this one has waited for too
    * long; TIMEOUT when the processor had no time for it.
    */

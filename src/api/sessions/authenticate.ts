@@ -23,7 +23,7 @@ interface AuthenticateOperationsDeps {
   readonly logIns: LogIns
 }
 
-/** Whoever has no session yet can not take the room of large bodies. */
+/** A caller without a session must not occupy the memory for large bodies. */
 const LOG_IN_BODY_BYTES_MAX = 64 * 1024
 
 type LogInBody = ValueOf<typeof credentials.schema>

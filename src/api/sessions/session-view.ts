@@ -78,7 +78,7 @@ function tokenAuthenticator({ signerId }: ApiSession): string {
   return `extJwtId:${signerId}`
 }
 
-/** How a client gives a second factor, as SDKs and consoles of the API family read it. */
+/** How a client provides a second factor, in the form that OpenZiti SDKs and consoles read. */
 export function authQueryOf(
   state: Pick<SessionViewDeps['state'], 'get'>,
   identityId: string,

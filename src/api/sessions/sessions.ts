@@ -46,7 +46,7 @@ interface SessionOperationsDeps {
 const tag = 'sessions'
 const ofId = { tag, path: '/sessions/{id}', success: 200 } as const
 
-/** Service sessions: what API sessions have been let to dial or host. */
+/** Operations on service sessions, which permit an API session to dial or host a service. */
 export function sessionOperations(deps: SessionOperationsDeps): Operation[] {
   return [...ownSessions(deps), ...allSessions(deps)]
 }
@@ -213,7 +213,7 @@ function listed(
   })
 }
 
-/** The token is shown once, to whoever creates the session; later its id stands there. */
+/** Only the response to the create request contains the token; this view shows the id instead. */
 function viewOf(
   { state }: SessionOperationsDeps,
   call: RequestContext,

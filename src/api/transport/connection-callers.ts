@@ -64,7 +64,7 @@ export class ConnectionCallers {
     return waitsSinceMs
   }
 
-  /** Tells by whom a request is, once that is judged. */
+  /** Records the caller of a request once it is known. */
   know(request: IncomingMessage, sharer: string): void {
     const last = this.#last.get(request.socket)
     if (last?.sharer === sharer && isShownBy(request, last)) return

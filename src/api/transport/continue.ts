@@ -15,10 +15,7 @@ export function deferContinue(server: Server, handler: RequestListener): void {
   server.on('checkExpectation', handler)
 }
 
-/**
- * Asks the client for the body if it waits to be asked. Called when the request has been judged by
- * its head.
- */
+/** Sends `100 Continue` if the client waits for it. Called after the request head was judged. */
 export function askForBody(request: IncomingMessage): void {
   const response = waiting.get(request)
   if (response === undefined) return

@@ -2,12 +2,10 @@ import type { Server } from 'node:http'
 import { Server as NetServer } from 'node:net'
 
 /**
- * Makes `close` of a server gentle: at once it accepts no more connections, but those that stand
- * may still bring a request, which is answered with `Connection: close`; only after `idleMs` are
- * the ones that are silent ended. Node ends them at once, and a request that is on its way by then
- * is lost to its client.
- *
- * Resolves the callback of `close` when the last connection has ended.
+ * Makes `close` of a server graceful. It stops accepting connections at once. Open connections may
+ * still send a request, which is answered with `Connection: close`; idle ones are closed after
+ * `idleMs`. Node would close idle connections at once, and a request already on its way would be
+ * lost. The callback of `close` is called when the last connection has ended.
  */
 export function closeGently(server: Server, idleMs: number): void {
   const closeAtOnce = server.close.bind(server)

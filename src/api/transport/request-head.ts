@@ -38,7 +38,7 @@ export function isAccepted(accept: string | undefined, types: readonly string[])
 
 const ACCEPT_TYPES_MAX = 32
 
-/** Each of them: Node keeps the first one alone where a header may stand once. */
+/** All values of a header: Node keeps only the first one of some repeated headers. */
 export function headerValuesOf({ headers, rawHeaders }: IncomingMessage, name: string): string[] {
   if (headers[name] === undefined) return []
   const found: string[] = []
@@ -52,8 +52,8 @@ export function headerValuesOf({ headers, rawHeaders }: IncomingMessage, name: s
 const AMBIGUOUS = ''
 
 /**
- * The session that a request names. Two that differ are none: whatever judged the request before it
- * came here may have gone by the other one.
+ * Session token of a request. Two different tokens count as an invalid one: a proxy may have
+ * checked the other one.
  */
 function tokenOf({ headers }: IncomingMessage): string | undefined {
   // @guard header-smuggling--spelling
@@ -69,7 +69,9 @@ function tokenOf({ headers }: IncomingMessage): string | undefined {
 /** Finds the user of the host that makes a request at the admin socket, by what it says. */
 export type SocketCaller = (request: IncomingMessage) => Actor
 
-/** @param socketCaller of the listener, never of a request: null but at the admin socket. */
+/**
+ * @param socketCaller set by the listener, never by a request; null except at the admin socket.
+ */
 export function credentialsOf(
   raw: IncomingMessage,
   socketCaller: SocketCaller | null,

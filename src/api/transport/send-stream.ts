@@ -46,7 +46,7 @@ async function sendAll(
     const { done, value } = await pieces.next()
     if (done === true || response.destroyed) return
     if (!response.write(value)) await drained(response, stallMsMax)
-    // Whatever else this thread has to do comes between two pieces.
+    // Lets other work of this thread run between two pieces.
     await setImmediate()
   }
 }

@@ -18,13 +18,12 @@ export const listenerTls = {
     'ECDHE-RSA-AES128-GCM-SHA256',
   ].join(':'),
   honorCipherOrder: true,
-  // A client may show a certificate and need not: what it is worth is judged where a request asks
-  // for something. No issuers are named, or clients with a certificate of a CA that was added later
-  // would show none.
+  // Client certificates are optional; each request judges the certificate if it needs one. No
+  // issuers are listed, because clients with a certificate of a CA that was added later would then
+  // send none.
   requestCert: true,
-  // Every connection proves anew that its client holds the key of the certificate that it shows,
-  // with all that it presents beside: a resumed session would bring the leaf alone, and a
-  // renegotiated one another client.
+  // Each connection must prove possession of the key and send the full chain. A resumed session
+  // would carry the leaf only, and a renegotiation could change the client.
   // @guard certificate-without-its-key--ticket
   secureOptions: constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION,
   rejectUnauthorized: false,

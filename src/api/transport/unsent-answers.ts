@@ -19,7 +19,7 @@ type UnsentLimits = Pick<
 const SMALL_BYTES = 4096
 /** Memory that a request takes that is read and not begun yet, about. */
 const WAITING_REQUEST_BYTES = 8192
-/** Between two looks, what a client has read by then comes to be known. */
+/** Two polls are needed to learn how much a client has read. */
 const LOOKS_MIN = 2
 
 /**
@@ -46,7 +46,9 @@ interface Unread extends ListLinks<Unread> {
   readonly dueMs: number
   /** Monotonic ms at which the last of it moved. */
   movedMs: number
-  /** How often it was looked at since: a controller that is held up itself does not look. */
+  /**
+   * Number of polls since the last progress: a controller that is itself delayed does not poll.
+   */
   looks: number
 }
 
@@ -61,7 +63,7 @@ interface Unread extends ListLinks<Unread> {
 export class UnsentAnswers {
   readonly #limits: UnsentLimits
   readonly #room: FairShare
-  /** The one that moved longest ago is first. */
+  /** Least recent progress first. */
   readonly #unread = new LinkedList<Unread>()
   #looking: NodeJS.Timeout | null = null
 
@@ -92,10 +94,10 @@ export class UnsentAnswers {
   }
 
   /**
-   * Counts a request that waits for the answer before its own.
-   * @param isFirst it waits alone, as one may whose client has read that answer before this
-   * controller knows: it is never refused.
-   * @returns what is to be called when it begins or goes; null: there is no room for it.
+   * Counts a request that waits for the answer before it.
+   * @param isFirst the only waiting request of its connection. It is never refused, because the
+   * client may have read the previous answer before this controller notices.
+   * @returns a function to call when the request begins or ends; null: no room.
    */
   holdRequest(source: string, isFirst: boolean): (() => void) | null {
     // @guard pipelined-requests--source
@@ -201,9 +203,9 @@ export class UnsentAnswers {
   }
 
   /**
-   * Closes the connection that has read nothing for longest: of the source, or, where there is no
-   * room for any, of the one that is owed most.
-   * @returns false: all of them have read something lately.
+   * Closes the connection without progress for the longest time: of this source, or, if all room is
+   * used up, of the source that uses most of it.
+   * @returns false if all of them have progressed recently.
    */
   #closeQuietest(source: string): boolean {
     const from = this.#room.isFull ? this.#room.largest() : source

@@ -22,25 +22,24 @@ interface TrustDeps {
   readonly clock: Clock
 }
 
-/** The identity that logs in by a client certificate, and the issuer that vouched for it. */
+/** An identity found by its client certificate, and the issuer of the certificate. */
 export interface CertificateHolder {
   readonly identity: Identity
-  /** Undefined where a CA's claim says who it is. */
+  /** Undefined if a CA's claim identifies the holder. */
   readonly authenticator: Authenticator | undefined
-  /** '' but where the claim of `ca` says who it is. */
+  /** '' unless the claim of `ca` identifies the holder. */
   readonly externalId: string
-  /** Somebody else's CA that issued it; null: the network did. */
+  /** Third-party CA that issued the certificate; null: this network issued it. */
   readonly ca: Ca | null
-  /** An expired one is for the auth policy to allow. */
+  /** The auth policy decides whether an expired leaf is allowed. */
   readonly leafTime: LeafTime
-  /** It led to an authority of the network, and to none of its roots. */
+  /** The chain ends at an authority of the network, but at none of its roots. */
   readonly hasImproperChain: boolean
 }
 
 /**
- * Finds the identity of these certificates, or a reason, which clients never see. A
- * fingerprint leads to a record, and the certificate must then be the one that is stored, byte for
- * byte.
+ * Finds the identity of a certificate chain, or a reason that clients never see. The fingerprint
+ * selects a record, whose stored certificate must equal the leaf byte for byte.
  */
 export function holderOf(
   deps: TrustDeps,
@@ -110,10 +109,7 @@ export function claimOf(
   return claim === null ? null : externalIdOf(claim, leaf)
 }
 
-/**
- * The whole certificate, not its fingerprint alone, which is made by a hash that can be made to
- * collide.
- */
+/** Compares the whole certificate, because SHA-1 fingerprints can collide. */
 export function isOfRecord(leaf: Certificate, certPem: string | null): boolean {
   const [, base64] = FIRST_OF_PEM.exec(certPem ?? '') ?? []
   return base64 !== undefined && Buffer.from(base64, 'base64').equals(leaf.der)
@@ -127,7 +123,7 @@ export type NetworkChain =
   | Extract<ClientChain, { ok: false }>
 
 /**
- * Up to a root of the network by what the client presents; else by the authorities that are known
+ * Builds the chain to a root from the presented intermediates; otherwise from the authorities known
  * here.
  */
 export function networkChain(deps: TrustDeps, question: NetworkQuestion): NetworkChain {
@@ -151,17 +147,15 @@ export function chainTo(
   return verifyClientChain({ ...question, anchors, nowMs: clock.nowMs() })
 }
 
-/**
- * A router that is in force, or why there is none: a reason for logs, that of the router among
- * them.
- */
+/** A valid router, or the reason for a refusal, for logs. */
 export type RouterJudgement =
   | { readonly ok: true; readonly router: Router }
   | { readonly ok: false; readonly reason: string }
 
 /**
- * The router whose certificate is at index 0, while it is in force: of the record, of the network,
- * in its time. What stands behind index 0 proves nothing about who holds it.
+ * Finds the router that owns the leaf certificate (index 0) and checks that it is the one on
+ * record, that this network issued it, and that it is within its validity period. The other
+ * certificates of the chain do not prove who holds the key.
  */
 export function judgeRouter(deps: TrustDeps, chain: PeerChain): RouterJudgement {
   const [leaf] = chain

@@ -20,8 +20,8 @@ export interface RouterCertifierDeps {
 }
 
 /**
- * The one place that says what hosts the certificate of a router names, whichever way it asks. A
- * client verifies controllers and routers by the same authority, so the names keep them apart.
+ * Decides for every request which hosts a router certificate may name. A client verifies
+ * controllers and routers by the same authority, so only the names keep them apart.
  */
 export class RouterNamingRules implements RouterCertifier {
   readonly #deps: RouterCertifierDeps
@@ -76,7 +76,7 @@ export class RouterNamingRules implements RouterCertifier {
 
   /** Whether another router has the host in its certificate, as its name or as its id. */
   #isOfOther(host: string, routerId: string, { allowed }: RouterHostRules): boolean {
-    // The loopback is that of each host, so that routers may share its names.
+    // Every host has its own loopback, so routers may share these names.
     if (isLoopback(host) || allowed.some((one) => hostKey(one) === host)) return false
     const { state } = this.#deps
     const holders = [
@@ -115,7 +115,7 @@ function hostsIn(pem: string): readonly string[] {
   try {
     return hostKeysOf(parseCertificates(pem)[0].names)
   } catch (error) {
-    // A member that has not been heard of yet has none.
+    // Ignore a member whose certificate is not known yet.
     if (error instanceof CertificateError) return []
     throw error
   }

@@ -24,8 +24,8 @@ interface ParsedAuthorities {
 }
 
 /**
- * Parsed authorities by the source of their texts, which change a few times a year: every log-in by
- * certificate asks for them.
+ * Parsed authorities, cached by source: they change a few times a year, and every log-in by
+ * certificate needs them.
  */
 const ofNetwork = new WeakMap<NetworkAuthorities, ParsedAuthorities>()
 
@@ -47,7 +47,7 @@ export function networkAuthorities({
   return certificates
 }
 
-/** Certificates of CA records, each parsed once for as long as its record stands. */
+/** Parsed certificates of CA records, cached as long as the record is unchanged. */
 const parsed = new WeakMap<Ca, Certificate>()
 
 export function certificateOf(ca: Ca): Certificate {
@@ -57,7 +57,8 @@ export function certificateOf(ca: Ca): Certificate {
 }
 
 /**
- * Finds the issuer of a certificate, at its beginning; null if nobody trusted here issued it.
+ * Finds the issuer of a certificate, judged at the start of the certificate's validity; null if no
+ * trusted CA issued it.
  */
 export function issuerOf(
   parts: { readonly authorities: NetworkAuthorities; readonly state: Pick<StateView, 'findAll'> },
@@ -84,7 +85,7 @@ type CommandCertificate = Readonly<
   Record<'pem' | 'fingerprint' | 'publicKeyPrint' | 'caId', string>
 >
 
-/** A certificate of the network as a command carries it: it names no CA. */
+/** Certificate of the network in the form of a command: without a CA id. */
 export function networkCertificate({
   chainPem,
   fingerprint,
@@ -93,7 +94,7 @@ export function networkCertificate({
   return { pem: chainPem, fingerprint, publicKeyPrint, caId: '' }
 }
 
-/** A certificate of another CA, shown by a client, as a command carries it. */
+/** Certificate of a third-party CA, presented by a client, in the form of a command. */
 export function shownCertificate(leaf: Certificate, caId: string): CommandCertificate {
   const publicKeyPrint = Buffer.from(leaf.publicKeySha256).toString('hex')
   return { pem: leaf.pem, fingerprint: leaf.sha1, publicKeyPrint, caId }

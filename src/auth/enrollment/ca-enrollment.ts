@@ -24,8 +24,8 @@ interface CaEnrollmentDeps {
 }
 
 /**
- * Whoever holds a certificate of a verified CA that is enabled for it becomes an identity, without
- * a token.
+ * Enrolls a holder of a client certificate as an identity, without a token. The certificate's CA
+ * must be verified and enabled for automatic enrollment.
  */
 export class CaEnrollment {
   readonly #deps: CaEnrollmentDeps
@@ -34,10 +34,10 @@ export class CaEnrollment {
     this.#deps = deps
   }
 
-  /** @param requestedName of the identity to be, as far as the CA's format asks for it. */
+  /** @param requestedName name of the new identity, if the CA's name format uses it. */
   async enroll(request: EnrollRequest, requestedName: string | undefined): Promise<void> {
     const { reads, limits } = this.#deps
-    // A CA that was verified elsewhere a moment ago is known here after this.
+    // Another controller may have verified the CA a moment ago.
     await reads.reachLatest()
     return retryWhenMoved(request.write, limits, async () => {
       const { ca, leaf } = this.#issuerOf(request)
@@ -114,7 +114,7 @@ function nameOf(
   const format = identityNameFormat === '' ? DEFAULT_FORMAT : identityNameFormat
   // @guard enrollment-texts--once
   const made = format.replace(PLACEHOLDER, (_, key: string) => values[key] ?? '')
-  // Room for a number that makes it unique.
+  // Leaves room for a number that makes the name unique.
   return made.slice(0, fieldLimits.nameCharactersMax - NUMBER_CHARACTERS) || identityId
 }
 

@@ -2,7 +2,7 @@ import type { Idempotency, WriteRequest } from '../../ports/writer.ts'
 import type { CallerCredentials } from '../principal/credentials.ts'
 import type { HashCaller } from '../factors/password-verifier.ts'
 
-/** A request to enroll, whatever carries it: what it shows, and how it is written. */
+/** A request to enroll over any transport: its credentials and its write context. */
 export interface EnrollRequest {
   readonly write: WriteRequest
   readonly shown: CallerCredentials
@@ -10,8 +10,7 @@ export interface EnrollRequest {
 }
 
 /**
- * The certificate that is returned is made for this request alone. Had the outcome of a request id
- * been that of an earlier request, the certificate that is kept would be another, and the one
- * returned nobody's.
+ * Every request issues a new certificate. If a repeated request id returned the outcome of the
+ * first request, the stored certificate would differ from the returned one.
  */
 export const NOT_KEPT: Idempotency = { case: 'notKept' }

@@ -37,7 +37,7 @@ interface IdentityEnrollmentDeps {
 }
 
 /**
- * Identities enroll by a one-time token: for a certificate, with one that they have, or for a
+ * Enrolls identities by a one-time token: with a new certificate, with an existing one, or with a
  * password.
  */
 export class IdentityEnrollment {
@@ -48,8 +48,8 @@ export class IdentityEnrollment {
   }
 
   /**
-   * A certificate for the key of the request. Who brings the same token and key again is given the
-   * same one again.
+   * Issues a certificate for the key of the request. A repeated request with the same token and key
+   * gets the same certificate.
    */
   async ott(
     request: EnrollRequest,
@@ -97,7 +97,8 @@ export class IdentityEnrollment {
   }
 
   /**
-   * The certificate of the connection, of the CA that the enrollment names, becomes the credential.
+   * Stores the certificate of the connection, issued by the CA that the enrollment names, as the
+   * credential.
    */
   async ottca(request: EnrollRequest, token: string | undefined): Promise<void> {
     const { state } = this.#deps
@@ -133,7 +134,7 @@ export class IdentityEnrollment {
     if (known.fingerprint === null || leaf?.sha1 !== known.fingerprint) throw tokenUsed()
   }
 
-  /** The user name stands in the enrollment; one that the body gives is passed over. */
+  /** Uses the user name of the enrollment and ignores one in the body. */
   async updb(
     request: EnrollRequest,
     token: string | undefined,
@@ -153,7 +154,7 @@ export class IdentityEnrollment {
     const reason = passwordFault(authPolicyOf(state, identity), password)
     if (reason !== null) throw fieldProblem('password', reason)
     const value = await this.#deps.passwords.hash(request.turn, password)
-    // A record of the request id would keep a plain hash over the password in the log.
+    // Keep no request id: its record would hold an unsalted hash of the password.
     await this.#enroll(request, enrollment, { case: 'passwordHash', value }, NOT_KEPT)
     return enrollment.username ?? ''
   }
@@ -164,7 +165,7 @@ export class IdentityEnrollment {
     return state.find('authenticator', 'enrolledBy', digestOf(token))
   }
 
-  /** One entry, or nothing. */
+  /** Enrolls in one entry. */
   async #enroll(
     request: EnrollRequest,
     enrollment: Enrollment,

@@ -45,8 +45,8 @@ interface RouterEnrollmentDeps {
 }
 
 /**
- * Routers get a client and a server certificate by their token, and new ones by the client
- * certificate that they have.
+ * Issues a client and a server certificate to a router by its enrollment token, and new ones by its
+ * current client certificate.
  */
 export class RouterEnrollment {
   readonly #deps: RouterEnrollmentDeps
@@ -95,7 +95,10 @@ export class RouterEnrollment {
     return { cert: client.chainPem, serverCert: server.chainPem }
   }
 
-  /** A router that lost the answer asks with the same keys, and is given the same certificates. */
+  /**
+   * A router that lost the answer repeats its request with the same keys and gets the same
+   * certificates.
+   */
   async #enrollAgain(
     request: EnrollRequest,
     token: string,
@@ -113,7 +116,9 @@ export class RouterEnrollment {
     return { cert: certPem, serverCert: serverCertPem }
   }
 
-  /** Only by the certificate at index 0 of the connection, whose key the handshake proved. */
+  /**
+   * Authenticates only by the leaf certificate of the connection, whose key the handshake proved.
+   */
   async extend(request: EnrollRequest, requests: RouterRequests): Promise<RouterCertificates> {
     const { shown } = request
     // @guard router-extension--first

@@ -38,8 +38,8 @@ interface TokenEnrollmentDeps {
 }
 
 /**
- * Whoever holds a token of a signer that is enabled for it becomes an identity: with a certificate
- * for the key of a request, or with the token as the credential.
+ * Enrolls a holder of an external JWT as an identity, if the signer is enabled for it. The identity
+ * gets a certificate for the key of the request, or authenticates with the JWT.
  */
 export class TokenEnrollment {
   readonly #deps: TokenEnrollmentDeps
@@ -49,8 +49,8 @@ export class TokenEnrollment {
   }
 
   /**
-   * @param signerId the one signer whose token it is to be; undefined: any.
-   * @returns the certificate; null where the token is the credential.
+   * @param signerId the signer that must have issued the token; undefined: any.
+   * @returns the certificate; null if the token is the credential.
    */
   async enroll(
     request: EnrollRequest,
@@ -86,7 +86,7 @@ export class TokenEnrollment {
     throw untaken('the token is not valid')
   }
 
-  /** The order of refusals of the API family; apply judges the same again. */
+  /** Checks in OpenZiti's order of refusals; apply repeats the checks. */
   #checkAllowed({ signer, externalId }: NewHolder, isToCertificate: boolean): void {
     const { state } = this.#deps
     if (state.find('identity', 'externalId', externalId) !== undefined) {
@@ -118,7 +118,7 @@ export class TokenEnrollment {
     return issued.chainPem
   }
 
-  /** One entry: the identity with its credential, or nothing. */
+  /** Creates the identity with its credential in one entry. */
   async #write(
     request: EnrollRequest,
     { signer, ...holder }: NewHolder,
@@ -150,8 +150,8 @@ export class TokenEnrollment {
 }
 
 /**
- * @throws {Problem} INVALID_ENROLLMENT_JWT where a claim that the signer asks for is missing, or is
- * of another kind.
+ * @throws {Problem} INVALID_ENROLLMENT_JWT if a claim that the signer requires is missing or has
+ * the wrong type.
  */
 function newHolder(
   signer: ExternalJwtSigner,

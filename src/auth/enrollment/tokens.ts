@@ -14,8 +14,7 @@ interface TokenDeps {
 }
 
 /**
- * The enrollment that a token opens, judged as it is known here; whether it still does is judged
- * again where it is used up.
+ * The enrollment of a token, validated against the local state; apply validates it again.
  * @throws {Problem} COULD_NOT_VALIDATE without a token, INVALID_ENROLLMENT_TOKEN,
  * INVALID_ENROLL_METHOD, ENROLLMENT_EXPIRED.
  */
@@ -39,8 +38,8 @@ export async function outstanding(
 }
 
 /**
- * The method that a token was made for. One that has been used is taken for the method of what it
- * led to, so that a lost answer is asked for again in the same words.
+ * Returns the enrollment method of a token. A used token gets the method of the router or
+ * authenticator that it created, so that a client can repeat its request after a lost answer.
  * @throws {Problem} COULD_NOT_VALIDATE without a token, INVALID_ENROLLMENT_TOKEN.
  */
 export async function methodOf(
@@ -74,7 +73,7 @@ export function isTokenUnknown(error: unknown): boolean {
   return error instanceof Problem && error.code === 'INVALID_ENROLLMENT_TOKEN'
 }
 
-/** A token that has been used, by whoever does not bring what it was used with. */
+/** The token was used, and the request lacks the credentials that it was used with. */
 export function tokenUsed(): Problem {
   return new Problem('INVALID_ENROLLMENT_TOKEN', {
     detail: 'the token has been used; an administrator can create a new enrollment',

@@ -25,9 +25,7 @@ export interface SealedFactor {
   readonly codesId: string
 }
 
-/**
- * Encrypts what is secret of second factors by the key that the controllers share, and decrypts it.
- */
+/** Encrypts and decrypts the secrets of second factors with the key that the controllers share. */
 export class FactorVault {
   readonly #deps: FactorVaultDeps
 
@@ -36,22 +34,25 @@ export class FactorVault {
   }
 
   /**
-   * Another secret with recovery codes of its own.
-   * @throws {Problem} CLUSTER_NO_LEADER while no key is in force here.
+   * Makes a new secret with new recovery codes.
+   * @throws {Problem} CLUSTER_NO_LEADER while this controller has no factor key.
    */
   async makeNew(identityId: string): Promise<{ secretId: string; factor: SealedFactor }> {
     const secretId = newShortId()
     return { secretId, factor: await this.#seal(newFactor(recoveryCodesMax), identityId, secretId) }
   }
 
-  /** The same secret with other recovery codes. @throws {Problem} as `makeNew`. */
+  /**
+   * Keeps the secret and makes new recovery codes.
+   * @throws {Problem} as `makeNew`.
+   */
   async renewCodes({ secret }: Factor, { identityId, secretId }: Named): Promise<SealedFactor> {
     const recoveryCodes = newRecoveryCodes(recoveryCodesMax)
     return await this.#seal({ secret, recoveryCodes }, identityId, secretId)
   }
 
   /**
-   * The same by the key in force; null where it is so already.
+   * Encrypts the factor with the current key; null if it already is.
    * @throws {Problem} as `makeNew`, and as `open`.
    */
   async reseal(mfa: Mfa): Promise<SealedFactor | null> {
@@ -61,7 +62,7 @@ export class FactorVault {
     return this.#sealBy(key, await this.open(mfa), { identityId, secretId, codesId })
   }
 
-  /** @throws {Problem} CLUSTER_NO_LEADER where this controller does not have the key yet. */
+  /** @throws {Problem} CLUSTER_NO_LEADER if this controller does not have the key yet. */
   async open(mfa: Mfa): Promise<Factor> {
     const { keyVersion, sealed } = mfa
     const key = await this.#keyOf(keyVersion)
@@ -84,7 +85,7 @@ export class FactorVault {
     return { clusterId: this.#deps.state.clusterId, identityId, secretId, codesId }
   }
 
-  /** A key rotated elsewhere a moment ago is looked for once. */
+  /** If the key is unknown, looks once for a version that was rotated in a moment ago. */
   async #keyOf(version: number): Promise<TokenKey | undefined> {
     const { keys } = this.#deps
     const find = () => keys.factorKeys().find((key) => key.version === version)

@@ -16,8 +16,8 @@ interface PasswordLockoutDeps {
 type Credential = Pick<Authenticator, 'id' | 'identityId'>
 
 /**
- * Attempts at passwords whose auth policy limits them (`maxAttempts`). They are counted in the log,
- * where all controllers count together; a policy without a limit costs no entry.
+ * Counts password attempts under auth policies with `maxAttempts`. The count is in the log, so it
+ * holds across all controllers; a policy without a limit costs no entry.
  */
 export class PasswordLockout {
   readonly #deps: PasswordLockoutDeps
@@ -36,12 +36,13 @@ export class PasswordLockout {
     if (rules.maxAttempts <= 0) return true
     const { state } = this.#deps
     const known = state.get('passwordAttempts', credential.id)
-    // A locked credential costs no entry, or anyone who knows a name could fill the log.
+    // An attempt at a locked password writes no entry; otherwise anyone who knows a user name could
+    // fill the log.
     if (isLockedOut(known, rules, judgedNowMs(this.#deps))) return false
     return this.#propose(credential, address, false)
   }
 
-  /** The password was right, and no session will say so. */
+  /** Resets the count after a right password that opens no session. */
   async prove(credential: Credential, address: string): Promise<void> {
     if (this.#deps.state.get('passwordAttempts', credential.id) === undefined) return
     await this.#propose(credential, address, true)

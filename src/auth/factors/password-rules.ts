@@ -11,8 +11,8 @@ const DIGIT = /\p{Nd}/u
 const SPECIAL = /[^\p{L}\p{N}\s]/u
 
 /**
- * Why a password can not be set, without a word of it; null when it can. It is asked wherever one
- * is set: by an administrator, by its holder, and on the host of a controller.
+ * Reason why a password cannot be set, without quoting it; null if it can. Called wherever a
+ * password is set: by an administrator, by its holder, and on a controller's host.
  */
 export function passwordFault(policy: AuthPolicy | undefined, password: string): string | null {
   const { maxLength } = passwordSchema
@@ -20,10 +20,7 @@ export function passwordFault(policy: AuthPolicy | undefined, password: string):
   return passwordReason(policy?.primary.updb ?? openPrimary.updb, password)
 }
 
-/**
- * Why a password does not keep the rules of an auth policy, without a word of it; null when it
- * does.
- */
+/** Reason why a password violates an auth policy, without quoting it; null if it does not. */
 function passwordReason(rules: Rules, password: string): string | null {
   if ([...password].length < rules.minPasswordLength) {
     return `password should be at least ${rules.minPasswordLength} chars long`

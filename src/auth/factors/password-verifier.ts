@@ -25,9 +25,11 @@ export function hashPassword(password: string): Promise<string> {
 
 /** The caller that a hash is computed for. */
 export interface HashCaller {
-  /** Identities share room and time, and so do sources of what has not proven who it is. */
+  /**
+   * Sharer of queues and time: an identity, or the source address of an unauthenticated caller.
+   */
   readonly sharer: string
-  /** Nobody waits for its answer any more. */
+  /** The caller no longer waits for the answer. */
   readonly isGone: boolean
 }
 
@@ -38,10 +40,9 @@ interface Turn {
 }
 
 /**
- * Checks passwords, few at a time: a hash takes a thread of libuv's pool for tens of milliseconds
- * and 19 MiB, so a crowd of log-ins must wait or be sent away rather than take the process with it.
- * Each caller waits in a line of its own and the lines take turns, so that one source keeps only
- * itself waiting.
+ * Limits concurrent password hashes. A hash occupies a thread of libuv's pool for tens of
+ * milliseconds and 19 MiB, so excess log-ins wait or are refused. Each caller has its own queue and
+ * the queues take turns, so that one source delays only itself.
  */
 export class PasswordVerifier {
   readonly #atOnceMax: number
@@ -55,12 +56,12 @@ export class PasswordVerifier {
   }
 
   /**
-   * @param known null when there is nothing to compare with: the same work is done and the answer
-   * is no, so that the time taken does not tell which user names exist.
-   * @param reserve asked when the turn of this attempt has come, so that one that is sent away is
-   * not counted; where it says no, the same work is done and the answer is no.
-   * @throws {Problem} SERVER_TOO_MANY_REQUESTS when there is no room to wait in; TIMEOUT, before
-   * anything is counted or computed, when the caller has gone meanwhile.
+   * @param known the stored hash; null if there is none. The verifier then does the same work and
+   * answers false, so that the response time does not reveal which user names exist.
+   * @param reserve called when this attempt leaves the queue, so that a refused attempt does not
+   * count. If it returns false, the verifier does the same work and answers false.
+   * @throws {Problem} SERVER_TOO_MANY_REQUESTS when the queue is full; TIMEOUT when the caller left
+   * before its turn: nothing was counted or computed.
    */
   async verify(
     by: HashCaller,
@@ -104,10 +105,7 @@ export class PasswordVerifier {
     })
   }
 
-  /**
-   * The slot passes to the next whose caller is still there, without ever being free: nobody can
-   * slip in between.
-   */
+  /** Passes the slot directly to the next waiting caller, so that no later caller can take it. */
   #leave(): void {
     let next = this.#waiting.shift()
     // @guard log-ins-that-nobody-waits-for

@@ -2,26 +2,24 @@ import { correction, generate } from 'lean-qr'
 import { toPngBuffer } from 'lean-qr/extras/node_export'
 import { base32 } from '../../pki/secrets/totp.ts'
 
-/** Under which name authenticator apps show the codes, before that of the identity. */
+/** Issuer name that authenticator apps show before the identity's name. */
 const ISSUER = 'Flotilla'
-/** Bound of the name in the label: a QR code has room for some 2000 characters in all. */
+/** Limit of the name in the label: a QR code holds about 2000 characters. */
 const NAME_CHARACTERS_MAX = 100
-/** White modules around the code, without which scanners do not find it (ISO 18004). */
+/** Quiet zone around the code, in modules; scanners need it (ISO 18004). */
 const QUIET_ZONE = 4
 const IMAGE_PIXELS = 256
 const BLACK = [0, 0, 0] as const
 const WHITE = [255, 255, 255] as const
 
-/**
- * `otpauth://` as authenticator apps read it; what it does not say is what they take for granted.
- */
+/** `otpauth://` URL for authenticator apps; omitted parameters have their default values. */
 export function provisioningUrl(secret: Uint8Array, identityName: string): string {
   const name = Array.from(identityName).slice(0, NAME_CHARACTERS_MAX).join('')
   const label = `${ISSUER}:${encodeURIComponent(name.toWellFormed())}`
   return `otpauth://totp/${label}?issuer=${ISSUER}&secret=${base32(secret)}`
 }
 
-/** The secret for whoever types it: authenticator apps skip the spaces. */
+/** The secret as text for manual entry: authenticator apps ignore the spaces. */
 export function typedSecret(secret: Uint8Array): string {
   return base32(secret).replace(/.{4}(?=.)/g, '$& ')
 }

@@ -24,7 +24,7 @@ import { originBy } from '../principal/principal.ts'
 
 type Proof = MessageInitShape<typeof MfaProveSchema>['proof'] & {}
 
-/** A code that is to be used, and where it comes from. */
+/** A code to use, with its source. */
 export interface ProofGiven {
   readonly purpose: ProofPurpose
   readonly code: string
@@ -33,13 +33,13 @@ export interface ProofGiven {
 
 export type ProofPurpose = 'verify' | 'pass' | 'token' | 'view' | 'renew' | 'end'
 
-/** Codes that count for each purpose: `any` means a time-based one or a recovery code. */
+/** Accepted codes by purpose: `any` means a time-based code or a recovery code. */
 const uses: Readonly<
   Record<ProofPurpose, { readonly purpose: Purpose; readonly codes: 'any' | 'timeBased' }>
 > = {
   verify: { purpose: Purpose.VERIFY, codes: 'timeBased' },
   pass: { purpose: Purpose.PASS, codes: 'any' },
-  // Routers take the token for a code that was given just now: a recovery code is none.
+  // Routers treat the token as a fresh time-based code, so a recovery code is not accepted.
   token: { purpose: Purpose.PASS, codes: 'timeBased' },
   view: { purpose: Purpose.VIEW, codes: 'timeBased' },
   renew: { purpose: Purpose.RENEW, codes: 'any' },
@@ -56,7 +56,7 @@ interface SecondFactorsDeps {
   readonly limits: { readonly judgementsMax: number }
 }
 
-/** The second factor of callers: begun, proven by codes, ended. */
+/** Begins, verifies, uses and ends the second factors of callers. */
 export class SecondFactors {
   readonly vault: FactorVault
   readonly #parts: SecondFactorsDeps
@@ -71,13 +71,13 @@ export class SecondFactors {
     return this.#parts.state.get('mfa', identityId)
   }
 
-  /** @throws {Problem} MFA_EXISTS where the identity has a factor that it has verified. */
+  /** @throws {Problem} MFA_EXISTS if the identity already has a verified factor. */
   async begin(origin: WriteOrigin, identityId: string): Promise<void> {
     await retryWhenMoved(origin, this.#parts.limits, async () => {
       const { secretId, factor } = await this.vault.makeNew(identityId)
       const message = create(MfaBeginSchema, { secretId, factor })
       const payload = toBinary(MfaBeginSchema, message)
-      // A second one replaces the first, which nobody has verified.
+      // A repeated request replaces the unverified factor.
       const unkept = originBy(origin, origin.actor, { case: 'notKept' })
       await this.#parts.writer.write(unkept, { kind: CommandKind.MFA_BEGIN, payload })
     })
@@ -110,7 +110,7 @@ export class SecondFactors {
       }
       if (!isCounted) await this.#reserve(identityId, given.address)
       isCounted = true
-      // The reservation has been applied here, and every entry before it.
+      // Apply has processed the reservation and every entry before it.
       const mfa = this.find(identityId)
       require(mfa)
       const factor = await this.vault.open(mfa)
@@ -125,12 +125,12 @@ export class SecondFactors {
 
   async #use(origin: WriteOrigin, use: MessageInitShape<typeof MfaProveSchema>): Promise<void> {
     const payload = toBinary(MfaProveSchema, create(MfaProveSchema, use))
-    // A record of the request id would keep a plain hash over a code in the log.
+    // Keep no request id: its record would hold an unsalted hash of the code.
     const unkept = originBy(origin, origin.actor, { case: 'notKept' })
     await this.#parts.writer.write(unkept, { kind: CommandKind.MFA_PROVE, payload })
   }
 
-  /** Null: the code is neither a time-based one of now nor a recovery code that is left. */
+  /** Null: the code is neither a current time-based code nor an unused recovery code. */
   #proofBy(
     mfa: Mfa,
     { secret, recoveryCodes }: Factor,
@@ -150,8 +150,8 @@ export class SecondFactors {
   }
 
   /**
-   * Counted in the log, where all controllers count together; what is known to be in a pause costs
-   * no entry.
+   * Counts the attempt in the log, so that the count holds across all controllers. During a known
+   * pause it writes no entry.
    */
   async #reserve(identityId: string, address: string): Promise<void> {
     const { proposer, state } = this.#parts
@@ -187,7 +187,7 @@ const enrolled: RequireFactor = (found) => {
   if (found?.isVerified !== true) throw new Problem('MFA_NOT_ENROLLED')
 }
 
-/** The record that each use needs, as apply judges again. */
+/** The record that each use requires; apply checks it again. */
 export const requiredFor: Readonly<Record<ProofPurpose, RequireFactor>> = {
   verify: unverified,
   pass: enrolled,

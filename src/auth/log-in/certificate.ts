@@ -16,16 +16,15 @@ export interface CertificateProofDeps {
 }
 
 /**
- * Log-in by the client certificate of the connection.
- * @returns null for every reason to refuse: which certificates, CAs and identities there are is not
- * told.
+ * Authenticates by the client certificate of the connection.
+ * @returns null for every refusal, so that the answer does not reveal which certificates, CAs and
+ * identities exist.
  */
 export async function proveCertificate(
   deps: CertificateProofDeps,
   chain: PeerChain,
 ): Promise<Proof | null> {
-  // A certificate that was enrolled elsewhere a moment ago is known here after this; so is a CA
-  // that was taken back.
+  // Another controller may have enrolled the certificate or disabled the CA a moment ago.
   await deps.reads.reachLatest()
   const holder = holderOf(deps, chain)
   if ('reason' in holder || !mayLogIn(deps, holder)) return null
@@ -43,7 +42,7 @@ function mayLogIn(deps: CertificateProofDeps, { identity, leafTime }: Certificat
   if (isDisabled(identity, judgedNowMs(deps))) return false
   const rules = authPolicyOf(deps.state, identity)?.primary.cert
   if (rules?.allowed !== true) return false
-  // One whose time has not begun was made for later, whatever is allowed of one whose time is over.
+  // A certificate that is not valid yet is always refused, even if the policy allows expired ones.
   // @guard certificate-of-a-ca--early, certificate-of-a-ca--expired
   return leafTime === 'valid' || (leafTime === 'expired' && rules.allowExpiredCerts)
 }

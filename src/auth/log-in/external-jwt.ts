@@ -19,7 +19,7 @@ export interface TokenProofDeps {
   readonly externalTokens: TokenJudge
 }
 
-/** Log-in by a token of an identity provider, in `Authorization: Bearer`. */
+/** Log-in by an external JWT in `Authorization: Bearer`. */
 export async function proveToken(
   deps: TokenProofDeps,
   { bearers, address }: Pick<CallerCredentials, 'bearers' | 'address'>,
@@ -28,15 +28,14 @@ export async function proveToken(
   if (texts.length === 0) return 'missing'
   const readable = texts.filter((text) => readToken(text) !== null)
   if (readable.length === 0) return 'invalid'
-  // A signer or an identity that was written elsewhere a moment ago is known here after this.
+  // Another controller may have changed the signer or the identity a moment ago.
   await deps.reads.reachLatest()
   return await proofOf(deps, address, readable)
 }
 
 /**
- * Takes the first token that proves an identity that may log in by it. If another one proves
- * another identity, the request proves neither: a proxy may have gone by the one that is not taken
- * here.
+ * Accepts the first token that authenticates an identity. If another token authenticates a
+ * different identity, the request is refused: a proxy may have used the other one.
  */
 async function proofOf(
   deps: TokenProofDeps,
@@ -60,7 +59,7 @@ async function proofOf(
   return proof ?? fault
 }
 
-/** The identity that may log in by this token, or null. */
+/** The identity that may log in with this token, or null. */
 function holderOf(deps: TokenProofDeps, { signerId, claim }: VerifiedToken): string | null {
   const { state } = deps
   const signer = state.get('externalJwtSigner', signerId)
@@ -72,7 +71,7 @@ function holderOf(deps: TokenProofDeps, { signerId, claim }: VerifiedToken): str
   return takesTokensOf(authPolicyOf(state, identity), signerId) ? identity.id : null
 }
 
-/** A refusal tells of the token alone, so that it looks the same whether an identity exists. */
+/** A refusal describes only the token, so that it does not reveal whether an identity exists. */
 export function tokenRefusal(
   { state }: Pick<TokenProofDeps, 'state'>,
   error: Fault,

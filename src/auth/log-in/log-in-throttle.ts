@@ -14,14 +14,14 @@ export interface ThrottleLimits {
   readonly pauseMsMin: number
   readonly pauseMsMax: number
   readonly sourcesMax: number
-  /** Attempts at a time; one source does not take the room of all. */
+  /** Maximum concurrent attempts; one source cannot occupy all of them. */
   readonly attemptsMax: number
 }
 
 /**
- * Slows down guessing: after `failuresMax` failures in a row one (user name, source) waits 1 s,
- * then 2 s, up to a minute. By source, so that nobody can lock another out by knowing a name; in
- * memory, so a guesser costs no write.
+ * Slows down password guessing: after `failuresMax` consecutive failures, one (user name, source)
+ * pair waits 1 s, then 2 s, up to a minute. Counting by source prevents locking out other users;
+ * counting in memory costs no write.
  */
 export class LogInThrottle {
   readonly #limits: ThrottleLimits
@@ -37,10 +37,10 @@ export class LogInThrottle {
   }
 
   /**
-   * One attempt. Attempts under way count as failed until they turn out well, from the first one
-   * on, so that a burst is no way around the limit.
-   * @throws {Problem} SERVER_TOO_MANY_REQUESTS during a pause, and when too many are under way,
-   * from there or in all.
+   * Runs one attempt. Running attempts count as failed until they succeed, so that concurrent
+   * guesses cannot exceed the limit.
+   * @throws {Problem} SERVER_TOO_MANY_REQUESTS during a pause, and when too many attempts run, from
+   * this source or in total.
    */
   async attempt<T>(
     username: string,
@@ -73,7 +73,7 @@ export class LogInThrottle {
     const waitMs = attempts.pausedUntilMs - this.#clock.monotonicMs()
     if (waitMs > 0) throw tooMany('too many failed log-ins', Math.ceil(waitMs / 1000))
     const isCrowded = attempts.failures + attempts.atWork >= this.#limits.failuresMax
-    // After a pause one attempt at a time is let through; another failure doubles the pause.
+    // After a pause one attempt at a time is allowed; another failure doubles the pause.
     if (!isCrowded || attempts.atWork === 0) return
     throw tooMany('too many concurrent log-ins with this user name', 1)
   }
@@ -101,7 +101,7 @@ export class LogInThrottle {
 }
 
 /**
- * Says what was too much: whoever is asked to wait should know whether a mistyped password is the
+ * Names the limit that was exceeded, so that the user learns whether wrong passwords are the
  * reason.
  */
 function tooMany(what: string, seconds: number): Problem {

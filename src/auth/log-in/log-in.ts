@@ -26,7 +26,7 @@ import type { SessionTracker } from '../sessions/session-tracker.ts'
 import type { TokenSigner } from '../sessions/token-signer.ts'
 import type { Proof } from './proof.ts'
 
-/** The same for every reason that a client must not learn. */
+/** Identical for every reason that a client must not learn. */
 export interface LogInRefusal {
   readonly code: 'INVALID_AUTH' | 'UNAUTHORIZED'
   readonly challenge: TokenChallenge | null
@@ -38,7 +38,7 @@ export type LogInCredential =
   | { readonly by: 'ext-jwt' }
   | ({ readonly by: 'password' } & PasswordGiven)
 
-/** The request behind a log-in: it takes its turn for a hash, and it is written. */
+/** The request of a log-in: its caller for the hash queue, and its write context. */
 export interface LogInRequest {
   readonly write: WriteRequest
   readonly turn: HashCaller
@@ -46,7 +46,10 @@ export interface LogInRequest {
 
 /** Facts that a client reports of itself as it logs in, by any method. */
 export interface AboutClient {
-  /** The API that it is asked of; null: what its tokens count at is settled by their first use. */
+  /**
+   * API that received the request; null: the first use of the tokens decides which API accepts
+   * them.
+   */
   readonly api: ApiName | null
   readonly configTypes?: readonly string[] | null
   readonly envInfo?: Readonly<Record<string, unknown>> | null
@@ -55,19 +58,19 @@ export interface AboutClient {
   readonly oidc?: OidcOpening
 }
 
-/** How a session of the code flow is opened. */
+/** How the code flow opens a session. */
 export interface OidcOpening {
   readonly sessionId: string
   readonly clientId: string
-  /** SHA-256 of the code that is redeemed, hex; '': a factor has to be given first. */
+  /** Hex SHA-256 of the redeemed code; '': the session still needs a factor. */
   readonly codeHash: string
-  /** The session must be there, and its code not redeemed. */
+  /** The session must already exist, with an unredeemed code. */
   readonly isBegun: boolean
   /** PEM; '': none came. */
   readonly certificateRequest: string
   /**
-   * Revision of the cluster key that the text was sealed by which says that somebody logged in;
-   * absent: the credential itself was shown. Apply refuses the session once the key is another.
+   * Revision of the cluster key that sealed the proof of the log-in; absent: the credential itself
+   * was presented. Apply refuses the session once the key has changed.
    */
   readonly keyRevision?: number
 }
@@ -75,7 +78,7 @@ export interface OidcOpening {
 export interface OpenedSession {
   readonly principal: SessionPrincipal
   readonly token: string
-  /** An administrator asks for another certificate in place of the one of this log-in. */
+  /** An administrator requested an extension of the certificate of this log-in. */
   readonly isExtendRequested: boolean
 }
 
@@ -92,7 +95,7 @@ type Revisions = NonNullable<ProposalInput['judgedOn']>
 const utf8 = new TextEncoder()
 const INFO_CHARACTERS_MAX = 255
 
-/** Primary authentication: proves a credential and opens a session by it. */
+/** Primary authentication: verifies a credential and opens a session. */
 export class LogIns {
   readonly #deps: LogInDeps
 
@@ -100,7 +103,10 @@ export class LogIns {
     this.#deps = deps
   }
 
-  /** @throws {Problem} what is wrong on this side: CLUSTER_NO_LEADER, SERVER_TOO_MANY_REQUESTS. */
+  /**
+   * @throws {Problem} for errors of this controller or cluster: CLUSTER_NO_LEADER,
+   * SERVER_TOO_MANY_REQUESTS.
+   */
   async prove(
     credential: LogInCredential,
     shown: CallerCredentials,
@@ -125,7 +131,7 @@ export class LogIns {
     }
   }
 
-  /** Again, from the proof on, where the credential was changed before the session was opened. */
+  /** Verifies the credential again if it changed before the session was opened. */
   logIn(
     credential: LogInCredential,
     shown: CallerCredentials,
@@ -139,8 +145,7 @@ export class LogIns {
         return await this.open(proof, shown, client, request.write)
       } catch (error) {
         const isRefused = error instanceof Problem && error.code === 'INVALID_AUTH'
-        // A credential that changed before the entry was applied is refused like one that was so
-        // all along.
+        // A credential that changed before apply is refused as if it had always been invalid.
         // @guard forged-tokens--told
         if (isRefused && credential.by === 'ext-jwt') return this.#refused('invalid')
         throw error
@@ -154,10 +159,10 @@ export class LogIns {
   }
 
   /**
-   * A write: the session must be known on every controller.
-   * @throws {Problem} INVALID_AUTH where apply found that the holder may not log in any more;
-   * REVISION_MOVED where the credential was changed after it was judged: no session is opened by an
-   * old one.
+   * Writes the session, so that every controller knows it.
+   * @throws {Problem} INVALID_AUTH if apply finds that the holder may no longer log in;
+   * REVISION_MOVED if the credential changed after it was verified: an old credential opens no
+   * session.
    */
   async open(
     proof: Proof,
@@ -235,8 +240,8 @@ function oidcProofOf({ clientId, codeHash, isBegun, certificateRequest }: OidcOp
 const invalid: LogInRefusal = { code: 'INVALID_AUTH', challenge: null }
 
 /**
- * The records that a certificate is judged on are judged again at apply, so that log-ins by one at
- * once stand in nobody's way.
+ * Apply judges the certificate's records again instead of comparing revisions, so that concurrent
+ * log-ins with one certificate do not conflict.
  */
 function judgedOnOf(
   { authenticator, certificate, token }: Proof,
@@ -258,7 +263,8 @@ function judgedOnOf(
 }
 
 /**
- * Known members only, whatever their case: SDKs differ in it. Empty bytes when nothing was said.
+ * Keeps known members only, case-insensitively, because SDKs differ in case. Empty bytes when
+ * nothing was reported.
  */
 function infoJson(
   info: Readonly<Record<string, unknown>> | null | undefined,

@@ -24,9 +24,9 @@ export interface PasswordGiven {
 }
 
 /**
- * Log-in by user name and password.
- * @returns null for every reason to refuse, after the same work: an answer tells nothing about
- * which names exist.
+ * Authenticates by user name and password.
+ * @returns null for every refusal, after the same work, so that the answer does not reveal which
+ * user names exist.
  */
 export function provePassword(
   deps: PasswordProofDeps,
@@ -36,8 +36,8 @@ export function provePassword(
 ): Promise<Proof | null> {
   const { state, passwords, lockout } = deps
   return deps.throttle.attempt(username, address, async () => {
-    // Without a leader there will be no session, so no hash is computed; with one, a password set
-    // elsewhere a moment ago is known here too.
+    // Without a leader no session can open, so no hash is computed. With one, this read sees a
+    // password that another controller set a moment ago.
     await deps.reads.reachLatest()
     const authenticator = state.find('authenticator', 'username', username)
     const identityId = authenticator === undefined ? null : holderOf(deps, authenticator)
@@ -54,7 +54,7 @@ export function provePassword(
   })
 }
 
-/** The identity that may log in by this password, or null. */
+/** The identity that may log in with this password, or null. */
 function holderOf(deps: PasswordProofDeps, { method, identityId }: Authenticator): string | null {
   const records = deps.state.recordsNow
   if (method !== 'updb') return null

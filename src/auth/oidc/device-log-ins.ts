@@ -14,17 +14,17 @@ import { OAuthError } from './oauth-error.ts'
 import type { AuthorizationRequest } from './public-clients.ts'
 
 export const deviceLimits = {
-  /** The codes of a device count for so long. */
+  /** Lifetime of a device's codes. */
   deviceLogInMs: 10 * 60_000,
-  /** How often a device asks whether somebody has allowed it. */
+  /** Interval at which a device polls for approval. */
   devicePollMs: 5000,
   /** Devices that wait at one controller, shared by sources; beyond: 429. */
   deviceLogInsMax: 1000,
-  /** Devices whose questions are counted. */
+  /** Maximum number of devices whose polls are counted. */
   devicePollsMax: 4096,
   /**
-   * Codes that one source enters at once, and a second after that; beyond: 429. Of 25,600 million
-   * codes three thousand may wait ...
+   * User codes that one source may enter at once, and per second after that; beyond: 429. Up to
+   * three thousand of 25,600 million possible codes are valid at a time ...
    */
   userCodesAtOnceMax: 20,
   userCodesPerSecond: 0.2,
@@ -34,14 +34,14 @@ export const deviceLimits = {
   userCodeSourcesMax: 4096,
 } as const
 
-/** Letters that make no words and look like no others (RFC 8628, 6.1). */
+/** Letters that form no words and are not confused with each other (RFC 8628, 6.1). */
 const ALPHABET = 'BCDFGHJKLMNPQRSTVWXZ'
 const CODE_CHARACTERS = 8
 
-/** A log-in that waits for a person. */
+/** A device log-in that waits for approval. */
 export interface WaitingDevice {
   readonly userCode: string
-  /** Id of the flow that the person goes through. */
+  /** Id of the flow that the user goes through. */
   readonly id: string
   readonly address: string
 }
@@ -65,13 +65,13 @@ interface OwnDevice {
 }
 
 /**
- * Log-ins of devices without a browser (RFC 8628). The device holds a sealed code, which any
- * controller opens; people enter a short one, which leads to the flow through the soft state. What
- * is allowed is in the state: the session of the flow.
+ * Device authorization grant (RFC 8628). The device holds a sealed code, which any controller can
+ * open; the user enters a short code, which the soft state maps to the flow. The session of the
+ * flow, in the replicated state, records the approval.
  */
 export class DeviceLogIns {
   readonly #deps: DeviceLogInsDeps
-  /** Published here by user code, the oldest first. */
+  /** Devices published here, by user code, oldest first. */
   readonly #own = new Map<string, OwnDevice>()
   readonly #room = new FairShare(deviceLimits.deviceLogInsMax)
   readonly #entries: KeyedRate
@@ -97,7 +97,7 @@ export class DeviceLogIns {
       clock,
     )
     this.#polls = new KeyedRate(
-      // A question may come early by the way it took.
+      // A poll may arrive early by the network delay of the previous one.
       {
         burst: 2,
         perSecond: 1000 / deviceLimits.devicePollMs,
@@ -133,10 +133,10 @@ export class DeviceLogIns {
   }
 
   /**
-   * The log-in that a person means by a user code, as they typed it.
-   * @returns null: none waits under that code.
-   * @throws {Problem} SERVER_TOO_MANY_REQUESTS after many codes, right or wrong: who guesses could
-   * mix in one of their own.
+   * Finds the log-in for a user code as the user typed it.
+   * @returns null: no log-in waits under that code.
+   * @throws {Problem} SERVER_TOO_MANY_REQUESTS after many codes, right or wrong: an attacker who
+   * guesses could include valid codes of its own.
    */
   async find(typed: string, source: string): Promise<WaitingDevice | null> {
     // @guard device-codes--all, device-codes--guesses
@@ -152,7 +152,7 @@ export class DeviceLogIns {
     return { userCode: shownCode(key), id, address }
   }
 
-  /** The person says that the device is not theirs. */
+  /** The user denies the device. */
   async deny(typed: string, source: string): Promise<boolean> {
     const waiting = await this.find(typed, source)
     if (waiting === null) return false
@@ -167,7 +167,7 @@ export class DeviceLogIns {
   }
 
   /**
-   * Tokens for a device whose log-in was allowed.
+   * Tokens for an approved device.
    * @throws {OAuthError} of RFC 8628, 3.5.
    */
   async redeem(
@@ -234,7 +234,7 @@ function newUserCode(): string {
   )
 }
 
-/** Case, spaces and hyphens are as people type them; the key of a topic is short. */
+/** Ignores case, spaces and hyphens of typed codes; topic keys are short. */
 function keyOf(typed: string): string {
   return typed
     .slice(0, 64)
@@ -243,7 +243,7 @@ function keyOf(typed: string): string {
     .slice(0, CODE_CHARACTERS + 1)
 }
 
-/** The code in two halves, as people read it to themselves. */
+/** The code in two halves for easier reading. */
 function shownCode(key: string): string {
   return `${key.slice(0, CODE_CHARACTERS / 2)}-${key.slice(CODE_CHARACTERS / 2)}`
 }

@@ -6,22 +6,25 @@ import type { MintedTokens } from '../sessions/oidc-tokens.ts'
 import type { TokenChallenge } from '../tokens/challenge.ts'
 import type { AuthorizationRequest } from './public-clients.ts'
 
-/** A begun flow, as its sealed id says; no controller keeps anything of it. */
+/** A begun flow, as its sealed id describes it; controllers store nothing about it. */
 export interface BegunFlow extends AuthorizationRequest {
   readonly sessionId: string
   readonly issuer: string
-  /** A person goes through it in place of a device, which brings its own code. */
+  /** The user authorizes a device, which has a separate code. */
   readonly isOfDevice?: boolean
 }
 
-/** Primary authentication that was right, on its way to the code. */
+/** Completed primary authentication, before the code is issued. */
 export interface PassedLogIn {
   readonly flow: BegunFlow
-  /** The session is there already, as a factor had to be given in it; else the proof makes it. */
+  /**
+   * Null: the session already exists, because it had to record a factor; otherwise the proof
+   * creates it.
+   */
   readonly proof: CarriedProof | null
 }
 
-/** A proof without its record, which is read again where the session is made. */
+/** A proof without its record, which is read again when the session is created. */
 export interface CarriedProof {
   readonly identityId: string
   readonly authenticatorId: string
@@ -53,12 +56,12 @@ export function carriedProof(
 
 export type LogInStep =
   | { readonly kind: 'refused'; readonly refusal: LogInRefusal }
-  /** Second factors are missing: they are given under the same id. */
+  /** Second factors are missing; they are submitted under the same id. */
   | {
       readonly kind: 'pending'
       readonly factors: readonly PendingFactor[]
       readonly identityId: string
-      /** Set where the token of a signer is missing among the bearer tokens of the request. */
+      /** Set if none of the request's bearer tokens is the required external JWT. */
       readonly challenge: TokenChallenge | null
     }
   | { readonly kind: 'passed'; readonly issuer: string; readonly progressId: string }
@@ -71,7 +74,7 @@ export interface WaitingDeviceFlow {
   readonly endsAtMs: number
 }
 
-/** The flow that the secret of a device leads to. */
+/** The flow of a device code. */
 export interface DeviceFlow {
   readonly flow: BegunFlow
   readonly clientId: string
@@ -89,11 +92,11 @@ export interface CodeAnswer {
   readonly issuer: string
 }
 
-/** The session that a token speaks of. */
+/** The session that a token refers to. */
 export type TokenOfSession = Pick<OidcToken, 'sessionId' | 'identityId' | 'clientId'>
 
-/** Tokens, and a certificate for the key that the client asked them to be bound to. */
+/** Tokens, and the certificate for the key that the client binds them to. */
 export interface FlowTokens extends MintedTokens {
-  /** PEM, leaf first; null: none was asked for. */
+  /** PEM, leaf first; null: the client requested none. */
   readonly sessionCertificate: string | null
 }

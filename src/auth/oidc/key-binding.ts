@@ -15,7 +15,10 @@ import { OAuthError } from './oauth-error.ts'
 const REQUEST_CHARACTERS_MAX = 4096
 const UNREADABLE = 'unreadable'
 
-/** The request as a log-in carries it to where its code is redeemed, which judges it. */
+/**
+ * The certificate request in the form that the sealed code carries; it is validated when the code
+ * is redeemed.
+ */
 export function carriedRequest(pem: string | undefined): string {
   if (pem === undefined) return ''
   return pem.length > REQUEST_CHARACTERS_MAX ? UNREADABLE : pem
@@ -27,8 +30,8 @@ interface KeyBindingDeps {
 }
 
 /**
- * Certificates that clients ask for amid a log-in or a refresh. The tokens of such a session count
- * only together with a certificate of it: stolen tokens alone are useless.
+ * Certificates that clients request during a log-in or refresh. Tokens of such a session are valid
+ * only with its certificate, so stolen tokens alone are useless.
  */
 export class KeyBinding {
   readonly #deps: KeyBindingDeps
@@ -38,8 +41,9 @@ export class KeyBinding {
   }
 
   /**
-   * A certificate for the key of a request, which need not be there yet for its session.
-   * @returns null: nothing was asked for. @throws {OAuthError} invalid_request.
+   * Issues a certificate for the key of a request; its session need not exist yet.
+   * @returns null: nothing was requested.
+   * @throws {OAuthError} invalid_request.
    */
   async certify(
     ids: { readonly identityId: string; readonly apiSessionId: string },
@@ -56,8 +60,8 @@ export class KeyBinding {
   }
 
   /**
-   * Keeps it with its session, so that every controller accepts it, and none made for the session
-   * before: whoever has an old key can no longer renew tokens.
+   * Stores the certificate with its session, so that every controller accepts it, and replaces the
+   * previous one: a holder of the old key can no longer renew tokens.
    * @throws {OAuthError} invalid_grant: the session has ended.
    */
   async keep(

@@ -76,10 +76,10 @@ interface LogInFlowDeps {
 }
 
 /**
- * Log-in by the code flow of OAuth (RFC 6749, 4.1; RFC 7636). Each step may come to another
- * controller: what was shown so far is in the sealed id that the client brings. Where no second
- * factor is missing, the session is the one write of it, made as the code is redeemed; else it is
- * made before, without rights, for the factor to be given in.
+ * Authorization code flow (RFC 6749, 4.1; RFC 7636). Each step may reach another controller: the
+ * sealed id that the client sends carries the progress. Without a second factor, redeeming the code
+ * creates the session in a single write. Otherwise the flow first creates a session without rights,
+ * which records the factor.
  */
 export class LogInFlow {
   readonly #deps: LogInFlowDeps
@@ -123,7 +123,8 @@ export class LogInFlow {
     const ofDevice = { flow, userCode, endsAtMs }
     return {
       id: await seals.seal('request', flow, REQUEST_MS),
-      // It is known for what it is for a while after its end, which the device is told.
+      // The code stays recognizable for a while after it expires, so that the device gets
+      // `expired_token`.
       deviceCode: await seals.seal('device', ofDevice, 2 * REQUEST_MS),
     }
   }
@@ -334,9 +335,9 @@ export class LogInFlow {
   }
 
   /**
-   * Tokens for a code; the session is made here, by one write.
-   * @throws {OAuthError} invalid_grant, and then a session that the code had made is ended: one
-   * that is used twice was stolen (RFC 6749, 4.1.2).
+   * Exchanges a code for tokens, and creates the session in one write.
+   * @throws {OAuthError} invalid_grant. A code that is used twice was stolen: this also ends its
+   * session (RFC 6749, 4.1.2).
    */
   async redeem(
     code: string,
@@ -394,13 +395,15 @@ export class LogInFlow {
     write: WriteRequest,
   ): Promise<FlowTokens> {
     const { sessions, refreshUses, oidcTokens, keyBinding, clock } = this.#deps
-    // Routers see access tokens, so none is renewed by itself: what it leads to ends with it.
+    // Routers see access tokens, so an access token cannot be renewed: tokens exchanged for it
+    // expire with it.
     // @guard oidc/refresh--exchanged
     const endsAtMsMax = token.generation === 0 ? token.expiresAtMs : Infinity
     if (endsAtMsMax - clock.nowMs() < TOKEN_MS_MIN) throw invalidGrant('the token has expired')
     const { session, identity } = await this.holderOf(token, shown)
     const generation = token.generation + 1
-    // A certificate keeps others from using a token; without one, two who do are told by it.
+    // A certificate prevents others from using the token. Without one, reuse reveals a stolen
+    // token.
     const isBound = isKeyBound(session)
     const isOpen = !isBound && token.generation > 0
     // @guard oidc/refresh--reused

@@ -14,7 +14,7 @@ const LOOPBACK: readonly string[] = ['localhost', '127.0.0.1']
 const CUSTOM_SCHEME = 'openziti://auth'
 /** The console of a controller takes its own codes. */
 const CONSOLE_PATH = '/console/'
-/** Schemes by which an address runs or shows what stands in it, whoever has registered it. */
+/** URLs of these schemes run or show their own content; they are refused even if registered. */
 const RUNNING_SCHEMES: readonly string[] = ['javascript:', 'data:', 'vbscript:', 'blob:', 'file:']
 
 /** The parameters of an authorization request (RFC 6749, 4.1.1; RFC 7636, 4.3) that was judged. */

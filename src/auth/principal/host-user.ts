@@ -12,11 +12,12 @@ const noSession = unsetRecord(apiSession, '')
 const nobody = unsetRecord(identityKind, '')
 
 /**
- * Decides by the listener alone: what a request says, and where it seems to come from, makes nobody
- * the user of the host. A session counts at the socket too, so that a proxy to it lends its callers
- * no right.
- * @returns null at every other listener, and with a session.
- * @throws {Problem} for what a caller does with its own identity or session, as there is none.
+ * Admits the host user by the listener alone, never by the content or source address of a request.
+ * A request with a session token is judged by its session, so that a proxy to the admin socket
+ * lends no rights.
+ * @returns null at every other listener, and with a session token.
+ * @throws {Problem} for an operation on the caller's own identity or session: the host user has
+ * neither.
  */
 export function hostUserOf(
   { hostUser, sessionToken }: Pick<CallerCredentials, 'hostUser' | 'sessionToken'>,

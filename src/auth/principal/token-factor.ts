@@ -74,7 +74,7 @@ export class TokenFactor {
   }
 }
 
-/** Tells a client which signer its requests must bring a token of; null: none. */
+/** Names the signer whose token the client's requests must bring; null: none. */
 export function factorChallenge(
   { state }: { readonly state: StateView },
   shown: Pick<CallerCredentials, 'bearers'>,

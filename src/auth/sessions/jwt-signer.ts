@@ -7,8 +7,8 @@ export interface ClaimsOptions {
 }
 
 /**
- * JSON Web Tokens of the controllers: for routers, enrolling clients, and whoever knows their
- * certificates.
+ * Signs JSON Web Tokens of the controllers. Routers, enrolling clients and holders of the
+ * controller certificates can verify them.
  */
 export interface JwtSigner {
   /**

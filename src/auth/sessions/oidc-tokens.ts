@@ -40,7 +40,7 @@ export interface TokenSubject {
   readonly identity: Identity
   readonly issuer: string
   readonly scopes: readonly string[]
-  /** The one of the authorization request; '' in a refresh. */
+  /** `nonce` of the authorization request; '' in a refresh. */
   readonly nonce: string
   /** Refreshes that lead to its refresh token, this one included; that of a log-in is the first. */
   readonly generation: number
@@ -289,7 +289,9 @@ export function isTokenOf({ identityId, clientId }: OidcToken, session: ApiSessi
   return isOfSession && session.clientId !== '' && session.codeHash !== ''
 }
 
-/** How the holder of a session has shown who it is (RFC 8176), from the record alone. */
+/**
+ * Authentication methods of the session's holder (`amr`, RFC 8176), derived from the record alone.
+ */
 export function methodsOf(session: ApiSession): string[] {
   const methods: string[] = []
   if (session.signerId !== '') methods.push('ext-jwt', `ejs:${session.signerId}`)

@@ -25,13 +25,12 @@ export interface ServiceSessionDeps {
 }
 
 /**
- * Judges the posture of the client of an API session and asks for a service session; again where a
- * check changed in between, so that it was refused for what would pass now. A client of OIDC tells
- * its posture to routers, and is connected to none before it has a service session: what it dials
- * or hosts is judged instead.
+ * Checks the posture of the client and requests a service session. It repeats both if a posture
+ * check changed in between. An OIDC client reports its posture to routers before it has a service
+ * session, so the dialed or hosted service is checked instead.
  * @param apiSession as it was when the client was admitted.
- * @returns its id: that of the one that is there, where there is one for the service and the type.
- * @throws {Problem} what apply refuses it with; INVALID_POSTURE with the checks that fail.
+ * @returns the session id; an existing session for the same service and type is reused.
+ * @throws {Problem} the refusal of apply; INVALID_POSTURE with the checks that fail.
  */
 export async function openServiceSession(
   { state, posture, writer, limits }: ServiceSessionDeps,

@@ -20,10 +20,10 @@ interface RefreshUsesDeps {
 }
 
 /**
- * Finds refresh tokens that are used by two (RFC 9700, 4.14.2). A token that was used may come
- * again for a short time, as clients of the family show it twice and repeat it after a lost answer;
- * later it is in the hands of a thief, or its client is. Controllers tell each other which token of
- * a session was used last: a refresh is no write. All of them stopping at once forget it.
+ * Detects reuse of refresh tokens (RFC 9700, 4.14.2). A used token may come again for a short time,
+ * because OpenZiti clients send it twice and repeat it after a lost answer; later reuse means
+ * theft. A refresh writes nothing: controllers share the last used token of each session as soft
+ * state, which is lost if all of them stop at once.
  */
 export class RefreshUses {
   readonly #deps: RefreshUsesDeps

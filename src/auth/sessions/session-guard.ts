@@ -32,7 +32,7 @@ export type Challenge = 'missing' | 'invalid' | 'expired' | BearerChallenge
 /** The same of an access token, which is a bearer token. */
 export type BearerChallenge = 'bearer-invalid' | 'bearer-expired'
 
-/** How a request was judged. */
+/** Result of admitting a request. */
 export type RequestAdmission =
   | { readonly isAdmitted: true; readonly principal: SessionPrincipal | Monitor }
   | {
@@ -92,13 +92,11 @@ export class SessionGuard {
   }
 
   /**
-   * The one place that makes a principal of what a request shows; the user of the host alone is
-   * found before (`hostUserOf`), as no state is asked for it. A promise only where the cluster must
-   * be asked: a token that was signed here but names a session this controller does not know may
-   * have been given by another one a moment ago, and so may one signed by a version of the key that
-   * is newer than those known here. So is the token of an identity provider, which a session may
-   * ask for and which has to be verified.
-   * @throws {Problem} CLUSTER_NO_LEADER when nobody can tell; SERVER_TOO_MANY_REQUESTS.
+   * Authenticates every request except those of the host user (`hostUserOf`), which need no state.
+   * The result is a promise only if the guard must ask the cluster: for an unknown session or a
+   * newer key version, which another controller may have created a moment ago, or for an external
+   * JWT that the session requires and that must be verified.
+   * @throws {Problem} CLUSTER_NO_LEADER when the answer is unknown; SERVER_TOO_MANY_REQUESTS.
    */
   admit(shown: CallerCredentials, wanted: Permitted): RequestAdmission | Promise<RequestAdmission> {
     const { sessionToken: token } = shown
@@ -165,10 +163,10 @@ export class SessionGuard {
   }
 
   /**
-   * For a request that has waited for a later state: a session that ended in the meantime, or a
-   * token whose key did, must not be shown what came after.
+   * Admits a request again after it waited for a later state: if its session or key ended
+   * meanwhile, the caller must not see that state.
    * @param principal as it was admitted before.
-   * @param permission of the operation: a public one goes on with what it was admitted by.
+   * @param permission of the operation: a public one keeps its earlier admission.
    */
   admitAgain(
     shown: CallerCredentials,
@@ -193,8 +191,8 @@ export class SessionGuard {
   }
 
   /**
-   * Reason why a request that lasts as long as its session must end now; null if it may go on. It
-   * counts as no use of the session.
+   * Reason why a long-lived request must end now; null if it may continue. The call does not count
+   * as a use of the session.
    */
   endReason(
     caller: Caller,
@@ -328,7 +326,7 @@ export class SessionGuard {
     if (api !== 'client' && !mayManage(state, session)) return false
     if (api !== 'client' && !session.clientId) return true
     const chain = shown.peerChain()
-    // A client whose certificate was extended goes on over the connections that it has.
+    // A client with an extended certificate keeps its open connections.
     if (chain !== null && this.#proven.get(chain) === session.id) return true
     const isShown = isShownBy(state, session, chain?.[0].sha1 ?? null)
     if (isShown && chain !== null) this.#proven.set(chain, session.id)
@@ -336,7 +334,7 @@ export class SessionGuard {
   }
 }
 
-/** Whether a text is no token at all, of whomever. */
+/** Whether a text is not a JWT of any issuer. */
 function isNoToken(text: string): boolean {
   return unverifiedClaims(text) === null
 }

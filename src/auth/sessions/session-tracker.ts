@@ -51,10 +51,10 @@ interface SessionTrackerDeps {
 }
 
 /**
- * Sessions as this controller honours them. Who they are stands in the replicated state; when they
- * were last used is kept here in memory and told to the other controllers as soft state, for a log
- * entry per request would cost more than the request. The leader writes what has gathered to the
- * log now and then, so that it outlives a stop of everything.
+ * Sessions that this controller honors. The replicated state holds the sessions; the time of last
+ * use is kept in memory and shared with the other controllers as soft state, because a log entry
+ * per request would cost more than the request. The leader writes the collected times to the log
+ * periodically, so that they survive a stop of all controllers.
  */
 export class SessionTracker {
   readonly #parts: SessionTrackerDeps
@@ -125,8 +125,8 @@ export class SessionTracker {
   }
 
   /**
-   * Settles which of the APIs a session of OIDC counts at, as it is used for the first time; every
-   * controller knows before the request goes on.
+   * Records which API accepts an OIDC session, at its first use. Every controller knows before the
+   * request continues.
    * @throws {Problem} when there is no leader.
    */
   async settle(sessionId: string, api: 'client' | 'management'): Promise<void> {
@@ -174,7 +174,9 @@ export class SessionTracker {
     return Math.min(lastUseMs + limits.refreshTokenMs, createdAt + limits.oidcSessionMsMax)
   }
 
-  /** Tells the other controllers of the uses here that moved by enough to be worth it. */
+  /**
+   * Publishes last-use times of sessions used here, if they moved by more than `activityMoveMs`.
+   */
   spreadActivity(): void {
     const { state, limits, activity, cluster } = this.#parts
     for (const id of this.#usedHere) {

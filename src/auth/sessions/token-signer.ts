@@ -18,8 +18,8 @@ export interface GoodToken {
 }
 
 /**
- * `unknown-version`: newer than any known here; another controller may have rotated the key a
- * moment ago. `no-key`: none is in force here, so nobody can tell.
+ * `unknown-version`: newer than any key known here; another controller may have rotated the key a
+ * moment ago. `no-key`: this controller has no key, so it cannot judge the token.
  */
 export type TokenFinding = GoodToken | 'invalid' | 'unknown-version' | 'no-key'
 
@@ -43,9 +43,9 @@ export class TokenSigner {
   readonly #source: Pick<TokenKeys, 'clusterKeys'>
   #known: readonly TokenKey[] = []
   #keys = new Map<number, KnownKey>()
-  /** The one in force; null when there is none. */
+  /** Version that signs; null when there is none. */
   #signing: number | null = null
-  /** Tokens found good under the keys known now: a MAC for each request is most of its own cost. */
+  /** Tokens already verified by the known keys: a MAC would be most of the cost of a request. */
   readonly #verified = new Map<string, Verified>()
 
   /** @param keys asked at each use, so that a rotated key is in force at once. */
@@ -60,8 +60,8 @@ export class TokenSigner {
   }
 
   /**
-   * @param version the one to sign with, as long as it is known; the one in force when left out.
-   * @throws {Problem} CLUSTER_NO_LEADER while no key is in force here.
+   * @param version key version to sign with, if it is known; the current one when left out.
+   * @throws {Problem} CLUSTER_NO_LEADER while this controller has no key.
    */
   tokenOf(sessionId: string, version?: number): string {
     this.#followKeys()
@@ -101,7 +101,7 @@ export class TokenSigner {
     const version = Number(match[1])
     const key = this.#keys.get(version)
     if (this.#signing === null) return 'no-key'
-    // One that is older and gone stays gone.
+    // An older version that is missing was removed permanently.
     if (key === undefined) return version > this.#signing ? 'unknown-version' : 'invalid'
     const expected = macOf(key.secret, sessionId)
     const text = match[3] ?? ''

@@ -26,7 +26,7 @@ export interface KeyEndpointRules {
   readonly caPem: string
 }
 
-/** Why no keys came; a reason for logs, which tells a client nothing. */
+/** Reason why a fetch of keys failed. It is for logs only; clients never see it. */
 export class KeyFetchError extends Error {
   override readonly name = 'KeyFetchError'
 }
@@ -52,7 +52,7 @@ export class KeyEndpoint {
   readonly #resolve: Resolve
   #lookups = 0
 
-  /** @param resolve how names are looked up: by the system, if not said. */
+  /** @param resolve looks up names; the system's resolver by default. */
   constructor(
     limits: KeyEndpointLimits,
     rules: KeyEndpointRules,
@@ -105,8 +105,8 @@ export class KeyEndpoint {
   }
 
   /**
-   * One that hangs goes on after its fetch was given up, in a thread that the state store needs
-   * too.
+   * A hanging lookup continues after its fetch has timed out. It occupies a thread that the state
+   * store needs too.
    */
   async #lookUp(host: string): Promise<readonly LookupAddress[]> {
     // @guard signer-keys--lookups

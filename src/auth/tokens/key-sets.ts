@@ -110,10 +110,7 @@ export class KeySets {
     return source
   }
 
-  /**
-   * Resolves once what could be known is known; whoever comes while a fetch is under way waits for
-   * that one.
-   */
+  /** Fetches the keys if the rate limits allow it. Concurrent callers share one fetch. */
   #refresh(signer: ExternalJwtSigner, source: Source): Promise<void> {
     if (source.fetching !== null) return source.fetching
     if (!this.#mayFetch(source)) return Promise.resolve()
@@ -144,7 +141,8 @@ export class KeySets {
       source.fetchedAtMs = this.#clock.monotonicMs()
       source.isFailing = false
     } catch (error) {
-      // Once, until it answers again: whoever sends tokens could fill the log.
+      // Log the first failure only, until the endpoint answers again: senders of tokens could fill
+      // the log.
       if (!source.isFailing) {
         const reason = error instanceof KeyFetchError ? error.message : 'the keys cannot be read'
         const fields = { signer: signer.id, reason }

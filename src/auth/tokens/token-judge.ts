@@ -19,7 +19,7 @@ export interface TokenJudgeLimits {
   readonly verifiedTokenMsMax: number
 }
 
-/** A token that its signer vouches for. Whose it is, the state says. */
+/** A verified external JWT. The state says which identity it belongs to. */
 export interface VerifiedToken {
   readonly signerId: string
   /**

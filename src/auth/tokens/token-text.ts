@@ -20,9 +20,9 @@ export interface UnprovenToken {
 }
 
 /**
- * Reads a compact JWS as far as it takes to find the key that it must be verified by. Null for what
- * is too large, nests too deep, or lacks `alg`, `kid` or `iss`. Whatever else its header offers as
- * a key (`jwk`, `jku`, `x5c`, `x5u`) is not looked at.
+ * Reads a compact JWS only far enough to find the key that verifies it. Null for a text that is too
+ * large, nests too deep, or lacks `alg`, `kid` or `iss`. Other keys in the header (`jwk`, `jku`,
+ * `x5c`, `x5u`) are ignored.
  */
 export function readToken(text: string): UnprovenToken | null {
   // @guard forged-tokens--size

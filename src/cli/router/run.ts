@@ -10,6 +10,7 @@ import type { CertificateRequests } from '../../router/identity/requests.ts'
 import { routerProgramLimits } from '../../router/limits.ts'
 import { certificateLimits } from '../../router/identity/limits.ts'
 import { ProgramFailure } from '../../overlay/failure.ts'
+import type { ProgramLogger } from '../../overlay/logger.ts'
 import { RouterProgram } from '../../router/router.ts'
 import { limitHeapGrowth } from '../../threads/collect-buffers.ts'
 import { ask } from '../client/https.ts'
@@ -49,14 +50,11 @@ export async function runRouter(path: string, options: RunRouterOptions): Promis
       version: programVersionLine(),
       askExtension,
     })
-    await router.start({ extends: options.extend === true })
-    log.info({ version: programVersion(), pid: process.pid }, 'router running')
-    // Before the flags of V8 change, by which it knows what it compiled.
-    flushCompileCache()
-    limitHeapGrowth()
     try {
+      await Promise.race([stopped, start(router, options, log)])
       await Promise.race([stopped, router.failed])
     } finally {
+      // A start that failed leaves open what it had opened before.
       await endsWithin(routerProgramLimits.stopMsMax, router.stop())
     }
     log.info({}, 'router stopped')
@@ -66,6 +64,18 @@ export async function runRouter(path: string, options: RunRouterOptions): Promis
   } finally {
     lock.close()
   }
+}
+
+async function start(
+  router: RouterProgram,
+  options: RunRouterOptions,
+  log: ProgramLogger,
+): Promise<void> {
+  await router.start({ extends: options.extend === true })
+  log.info({ version: programVersion(), pid: process.pid }, 'router running')
+  // Before the flags of V8 change, by which it knows what it compiled.
+  flushCompileCache()
+  limitHeapGrowth()
 }
 
 /**

@@ -29,11 +29,11 @@ function policiesAfter({ from, move }: Group): ReadonlySet<string> {
 }
 
 /**
- * Finds the active identities whose client view an entry moves: a service that comes into it or
- * leaves it, a service in it that was written, what the identity may do with one, a config that it
- * is shown, the policies that link it once posture checks exist, and these checks. Judged from the
- * changed records outward, before the classes follow; nobody else's view is looked at. What can be
- * said of a group is said of all of it at once.
+ * Finds the active identities whose client view changes with an entry: a service appears,
+ * disappears or is written, the identity's rights on it or the config shown to it change, or (once
+ * posture checks exist) its linking policies or their checks change. It starts at the changed
+ * records, before the classes are updated, and examines no other views. A finding that holds for a
+ * group is recorded once for the group.
  */
 export class AccessDelta {
   readonly #state: State
@@ -84,7 +84,7 @@ export class AccessDelta {
     return groups
   }
 
-  /** Everybody whom the policies mean on that side. */
+  /** All identities that the policies match on that side. */
   #moveAll(policies: Iterable<ServicePolicy>, side: Side): void {
     for (const { id } of policies) {
       for (const from of this.#classes.having(id)) {
@@ -102,7 +102,7 @@ export class AccessDelta {
     }
   }
 
-  /** A service that was written shows it to whoever sees it, before or after. */
+  /** A written service moves the view of everyone who sees it, before or after. */
   #judgeServices(): void {
     for (const id of this.#sides.services.keys()) {
       for (const side of ['before', 'after'] as const) {
@@ -237,7 +237,7 @@ export class AccessDelta {
     )
   }
 
-  /** Whether one of the policies grants what those of the other side do not. */
+  /** Whether one of the policies grants something that the policies of the other side do not. */
   #addsTo(added: readonly ServicePolicy[], others: ReadonlySet<string>, side: Side): boolean {
     for (const policy of added) {
       const bit = bitOf(policy)
@@ -291,7 +291,10 @@ export class AccessDelta {
     }
   }
 
-  /** All who see the service, but those who have configs of it of their own: these one by one. */
+  /**
+   * Everyone who sees the service. Identities with a config override for it are examined one by
+   * one.
+   */
   #judgeServiceConfig(serviceId: string): void {
     const service = this.#sides.service(serviceId, 'after')
     if (service === undefined || this.#sides.services.has(serviceId)) return
@@ -358,7 +361,10 @@ function sameServices(a: ServicePolicy, b: ServicePolicy): boolean {
   )
 }
 
-/** Whether a policy grants otherwise, or on other conditions; whom it means is another matter. */
+/**
+ * Whether two versions of a policy grant different rights or have different conditions, regardless
+ * of the records that they match.
+ */
 export function saysElse(a: ServicePolicy | undefined, b: ServicePolicy | undefined): boolean {
   if (a === undefined || b === undefined) return a !== b
   if (a === b) return false

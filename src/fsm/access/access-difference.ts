@@ -19,7 +19,7 @@ export interface PreviewedWrite {
   readonly fields: JsonObject
 }
 
-/** The one on whose behalf writes are judged. */
+/** Caller on whose behalf the writes are judged. */
 export interface PreviewCaller {
   readonly isAdmin: boolean
   readonly permissions: readonly string[]
@@ -31,8 +31,8 @@ export interface PairChanges {
   readonly change: 'given' | 'taken'
   readonly count: number
   /**
-   * Ids of the pairs: of an identity, or a service, then of what it has the right to. In one order
-   * on all controllers.
+   * Pairs of ids: an identity or a service, then the record that it has the right to. All
+   * controllers return the same order.
    */
   page(offset: number, limit: number): readonly (readonly [left: string, other: string])[]
 }
@@ -47,7 +47,7 @@ export interface CheckChanges {
 }
 
 export interface AccessDifference {
-  /** Two of each right: what is given, what is taken. */
+  /** Two for each right: given and taken. */
   readonly pairs: readonly PairChanges[]
   readonly checks: readonly CheckChanges[]
   /** The record as the writes leave it, or as it was where they delete it. */

@@ -13,7 +13,8 @@ import { Sides } from './sides.ts'
 /** Identities without a session whose grants are remembered until something changes. */
 const visitorsMax = 8
 /**
- * Services beyond which a changed policy drops the view of a class: building it anew costs less.
+ * If a policy changes more services than this, the index drops the view of the class, because
+ * rebuilding it is cheaper.
  */
 const followedServicesMax = 512
 
@@ -57,9 +58,9 @@ export class AccessIndex implements WriteFollower {
   }
 
   /**
-   * Follows what was noted since the last time. `onJudged` sees what it comes to while the classes
-   * stand as before, and may return what is to be done once they have followed. Neither may write a
-   * record that grants anything.
+   * Applies the changes noted since the last call. `onJudged` gets their effect before the classes
+   * are updated, and may return a function to call after that. Neither may write a record that
+   * grants access.
    */
   settle(onJudged: (judgement: Judgement) => (() => void) | null = () => null): void {
     if (this.#writes.isEmpty) return
@@ -96,7 +97,7 @@ export class AccessIndex implements WriteFollower {
     return true
   }
 
-  /** Views of classes that are gone go; what others show is brought up to date. */
+  /** Drops the views of removed classes and updates the others. */
   #follow(sides: Sides, became: readonly (readonly [AccessClass, AccessClass])[]): void {
     this.#visitors.clear()
     if (this.#views.size === 0) return

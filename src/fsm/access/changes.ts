@@ -24,8 +24,8 @@ export type ChangesOf<K extends WatchedKind> = ReadonlyMap<string, RecordChange<
 export type AccessChanges = { readonly [K in WatchedKind]: ChangesOf<K> }
 
 /**
- * Notes the writes that matter for access. Followers have notes of their own, as apply takes these
- * at the end of each entry.
+ * Records the writes that affect access. Followers keep separate records, because apply clears
+ * these at the end of each entry.
  */
 export function accessWrites(): RecordChanges {
   return new RecordChanges(Object.keys(nothingChanged()) as WatchedKind[])

@@ -36,7 +36,7 @@ function change(ids: SortedIds, id: string, isIn: boolean): void {
   else ids.delete(id)
 }
 
-/** View made from the records as they stand. */
+/** Builds a view from the current records. */
 export function viewOf(state: State, policies: Iterable<string>): ClassView {
   const lists: Record<ServicePolicy['type'], RoleList[]> = { Bind: [], Dial: [] }
   for (const id of policies) {

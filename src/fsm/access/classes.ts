@@ -11,7 +11,7 @@ import { type AccessChanges, sameTexts } from './changes.ts'
 
 /** The active identities that the same service policies mean: they may use the same services. */
 export interface AccessClass {
-  /** Made of the policies alone: the same on every controller. */
+  /** Derived from the policies only, so it is the same on every controller. */
   readonly key: string
   readonly policies: ReadonlySet<string>
   readonly members: Set<string>
@@ -43,8 +43,8 @@ export function rolesOfIdentities(policy: ServicePolicy): RoleList {
 }
 
 /**
- * Identities with an API session, by the policies that mean them. Identities without one, however
- * many there are, take no part: what they may use is looked up when somebody asks.
+ * Groups identities with an API session by the policies that match them. Other identities, however
+ * many, are in no class; their access is computed on request.
  */
 export class AccessClasses {
   readonly #state: State
@@ -85,7 +85,7 @@ export class AccessClasses {
     return this.#byPolicy.get(policyId) ?? []
   }
 
-  /** Makes them anew from the records as they stand. */
+  /** Rebuilds the classes from the current records. */
   rebuild(): void {
     for (const map of [this.#classOf, this.#byKey, this.#byPolicy]) map.clear()
     this.#byAttribute.clear()
@@ -116,7 +116,7 @@ export class AccessClasses {
       if (isActive) entered.set(id, this.#policiesOf(this.#identity(id)))
       else left.add(id)
     }
-    /** Identities that are looked at anew, with the policies that mean them now. */
+    /** Identities to classify again, with the policies that match them now. */
     const anew = new Map<string, ReadonlySet<string>>()
     for (const { id, after } of changes.identity.values()) {
       const known = this.#attributes.get(id)
@@ -134,7 +134,7 @@ export class AccessClasses {
     return present(this.#state.get('identity', id), `identity ${id} is there`)
   }
 
-  /** Finds whom a changed policy means that it did not mean before, and the other way round. */
+  /** Finds the identities that a changed policy newly matches or no longer matches. */
   #flip({ id, before, after }: RecordChange<'servicePolicy'>, flips: Flips): void {
     const old = before === undefined ? null : rolesOfIdentities(before)
     const next = after === undefined ? null : rolesOfIdentities(after)

@@ -25,10 +25,10 @@ export function movedAt(state: State, identityId: string, key: string): number {
 }
 
 /**
- * Notes whose views an entry has moved. Where the view of a whole class moves, one record says so
- * for all of it, so that a service that a hundred thousand see costs no hundred thousand writes. An
- * identity has a record of its own once it was moved alone, or has come to a class whose marks
- * before then are not its own.
+ * Records whose views an entry has moved. If the view of a whole class moves, one mark covers the
+ * class, so that a service seen by a hundred thousand identities does not cost a hundred thousand
+ * writes. An identity has a separate mark once it moved alone or joined a class whose earlier marks
+ * do not apply to it.
  */
 export class Marker {
   readonly #state: State

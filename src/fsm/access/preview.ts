@@ -36,9 +36,9 @@ const commandKinds = {
 const utf8 = new TextEncoder()
 
 /**
- * Makes writes on a layer over the state, by the code that applies them, and tells what they come
- * to for access. The state stays as it is.
- * @param current the state in force, which a restore may replace.
+ * Applies writes to a layer over the state, by the code of apply, and returns their effect on
+ * access. The state itself does not change.
+ * @param current returns the current state, which a restore may replace.
  */
 export function previewAccess(
   current: () => State,
@@ -145,7 +145,7 @@ function movedIds(
   return new Set(moved)
 }
 
-/** Service policies that are there before and after, and ask for other posture checks. */
+/** Service policies that exist before and after, with different posture checks. */
 function checkChanges(
   before: State,
   after: State,
@@ -188,7 +188,7 @@ function without(all: readonly EntityRecord[], others: readonly EntityRecord[]):
   return all.flatMap(({ id }) => (known.has(id) ? [] : [id]))
 }
 
-/** Fields of a check that change nothing of what it asks for. */
+/** Fields that do not change the requirement of a check. */
 const aside: ReadonlySet<string> = new Set([
   'name',
   'tags',

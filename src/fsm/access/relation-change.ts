@@ -85,9 +85,9 @@ interface Group {
 export type MovedIds = ReadonlyMap<string, ReadonlySet<string>>
 
 /**
- * Finds the pairs that have the right of one relation after some writes and had it not before, and
- * the other way round. Records that moved are looked at one by one; for all others the policies
- * that moved decide, and they are taken together as far as the same policies mean them.
+ * Finds the pairs that gain or lose a right of one relation through some writes. Changed records
+ * are compared one by one. For the others only the changed policies matter, and records that match
+ * the same policies are compared together.
  */
 export class RelationChange {
   readonly #before: State
@@ -189,7 +189,10 @@ export class RelationChange {
     return found
   }
 
-  /** Policies that stay, and may mean some of both sides: what they grant is not given or taken. */
+  /**
+   * Unchanged policies that may match records of both sides: pairs that they grant are neither
+   * given nor taken.
+   */
   *#overlapping(
     lefts: ReadonlySet<string>,
     others: ReadonlySet<string>,

@@ -23,7 +23,7 @@ export function settleAccess(state: ClusterState, context: CommandContext): void
   })
 }
 
-/** Administrators keep what they were once given. */
+/** Administrators keep existing sessions without a grant. */
 function endUngranted(state: State, judgement: Judgement, context: CommandContext): void {
   if (state.table('session').rows.size === 0) return
   for (const id of doubtful(state, judgement)) {

@@ -9,7 +9,7 @@ import type { Table } from '../records/table.ts'
 /** Kinds whose details hold what an identity is enrolled by. */
 const disclosingKinds: ReadonlySet<string> = new Set(['enrollment'])
 
-/** Whether a detail would let its reader act as somebody who may do more than others. */
+/** Whether a detail would let its reader act as an identity with more rights. */
 export function disclosesAdminSecret(
   records: Pick<State, 'get'>,
   kind: KindName,

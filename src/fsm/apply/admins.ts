@@ -16,9 +16,9 @@ export interface AdminChange {
 type Condition = (records: RecordSource, identity: Identity) => boolean
 
 /**
- * Why a change would leave nobody to administer the network; null when it would not. What holds of
- * some administrator before must hold of one after it: that there is one, that one is enabled, and
- * that one can log in and reach a full session.
+ * Reason why a change would leave the network without a usable administrator; null if it would not.
+ * The change must not remove the last administrator, the last enabled one, or the last one that can
+ * log in to a full session.
  */
 export function adminLossReason(state: State, change: AdminChange, atMs: number): string | null {
   const isEnabled: Condition = (_records, identity) => !isDisabled(identity, atMs)

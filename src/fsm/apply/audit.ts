@@ -23,7 +23,7 @@ export interface Touched {
   fields: readonly string[]
 }
 
-/** Commands by which a controller tells of itself, again and again. */
+/** Commands that controllers send repeatedly for housekeeping. */
 const unaudited: ReadonlySet<number> = new Set([
   CommandKind.SESSION_TOUCH,
   CommandKind.INTEGRITY_CLAIM,
@@ -80,7 +80,7 @@ export function auditOf(
   }
 }
 
-/** Action outside of the records, done or about to be, that a command tells. */
+/** Action beside record writes, planned or done, that a command reports. */
 function recordedAction({
   kind,
   payload,

@@ -31,9 +31,9 @@ export type PendingFactor =
 export type GivenFactors = Pick<ApiSession, 'isMfaComplete'>
 
 /**
- * The field of a session that says that a factor was given in it; null: each request brings it.
- * Total, so that one more kind does not compile until it is decided: a session that lacks a factor
- * of its own is refused by routers too.
+ * Session field that records a given factor; null: each request proves the factor. The record is
+ * exhaustive, so a new kind does not compile until it is decided: routers also refuse a session
+ * that lacks one of its recorded factors.
  */
 const givenFields: Readonly<Record<PendingFactor['kind'], keyof GivenFactors | null>> = {
   totp: 'isMfaComplete',
@@ -66,9 +66,9 @@ const askingFields: Readonly<Record<PendingFactor['kind'], keyof SecondaryRules>
 }
 
 /**
- * The second factors that an identity must give, as its policy and its MFA stand now: a time-based
- * code where it has one, or its policy asks for one. Null: without a policy nobody can tell what is
- * enough, so nothing is.
+ * Second factors that an identity must give under its current policy and MFA: a TOTP code if it has
+ * MFA or its policy requires one. Null: without a policy the required factors are unknown, so no
+ * factor suffices.
  */
 export function requiredFactors(
   records: RecordSource,
@@ -92,8 +92,8 @@ type AskedFactors = {
 }
 
 /**
- * The factors that a session of the identity still lacks; none: it is a full one. The token of a
- * signer comes with each request and is given for that one alone (`pendingBeside`).
+ * Factors that a session of the identity still lacks; none for a full session. An external JWT
+ * counts only for the request that carries it (`pendingBeside`).
  */
 export function pendingFactors(
   records: RecordSource,
@@ -134,8 +134,8 @@ export function mfaPausedUntilMs(
 }
 
 /**
- * Whether a policy lets whoever knows a password into a full session, if need be by a code:
- * everybody can enroll in those.
+ * Whether a password, with a TOTP code if required, suffices for a full session under a policy.
+ * Every identity can enroll in TOTP.
  */
 export function allowsPassword(policy: AuthPolicy | undefined): policy is AuthPolicy {
   if (policy?.primary.updb.allowed !== true) return false
@@ -143,7 +143,7 @@ export function allowsPassword(policy: AuthPolicy | undefined): policy is AuthPo
   return Object.values(others).every((field) => !asksFor(policy, field))
 }
 
-/** Whether a policy lets whoever knows a password into a full session by that alone. */
+/** Whether a password alone suffices for a full session under a policy. */
 export function allowsPasswordAlone(policy: AuthPolicy | undefined): boolean {
   return allowsPassword(policy) && !asksFor(policy, askingFields.totp)
 }
@@ -154,8 +154,8 @@ function asksFor({ secondary }: AuthPolicy, field: keyof SecondaryRules): boolea
 }
 
 /**
- * The policy that an administrator logs in by who is recovered: its own or the default one where
- * that lets it in by a password alone. Undefined: one that is made for it.
+ * Auth policy for a recovered administrator: its current policy or the default one, if a password
+ * alone suffices there. Undefined: the recovery must create one.
  */
 export function recoveryPolicyOf(
   records: RecordSource,
@@ -185,9 +185,8 @@ export interface LockoutRules extends Pick<PrimaryRules['updb'], 'maxAttempts'> 
 type Attempts = Pick<PasswordAttempts, 'count' | 'lastAt'>
 
 /**
- * Lockout rules of an identity. The lock of an administrator always ends: whoever may change auth
- * policies could have strangers lock out every administrator otherwise. Undefined: nobody may log
- * in.
+ * Lockout rules of an identity. The lockout of an administrator always ends; otherwise an editor of
+ * auth policies could let strangers lock out every administrator. Undefined: nobody may log in.
  */
 export function lockoutRulesOf(
   records: RecordSource,
@@ -247,9 +246,9 @@ export function nextAttempt(
 }
 
 /**
- * Whether the certificate that a session was opened by is still one that log-ins are taken of: a CA
- * of somebody else that issued it must be verified, and enabled for that. True for a session that
- * was opened by something else.
+ * Whether the certificate that opened a session may still log in: a third-party CA that issued it
+ * must be verified and enabled for authentication. True for a session that was opened by other
+ * means.
  */
 export function isCertificateHonoured(records: RecordSource, session: ApiSession): boolean {
   if (session.certFingerprint === null) return true

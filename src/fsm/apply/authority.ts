@@ -37,10 +37,9 @@ export const ownedKinds: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Rights of the actor of a command as the log stands there; null: none. The gate judged the
- * same from what its controller had applied: a log-out or a right taken away before this entry
- * counts, wherever it was asked for. Nothing is ever meant by what an actor leaves out, or by a
- * permission that this program does not know.
+ * Rights of a command's actor when it is applied; null: none. The receiving controller judged the
+ * same on its applied state, so apply also respects a log-out or a revoked permission that precedes
+ * this entry. A missing field or an unknown permission of the actor grants nothing.
  */
 export function rightsOf(state: State, actor: ClaimedActor, kind: number): ActorRights | null {
   // @guard authority-from-absence--apply
@@ -109,7 +108,7 @@ function sessionRights(state: State, actor: SessionClaim): ActorRights | null {
   return isGranted(held, permission, false) ? { authority: 'limited', held } : null
 }
 
-/** Parts of the state that are needed to tell whose record it is. */
+/** The part of the state that is needed to find the owner of a record. */
 type Records = Pick<State, 'get'>
 
 /**
@@ -122,8 +121,8 @@ function ownerOf(kind: KindName, record: JsonObject): string | undefined {
 }
 
 /**
- * Whether a record belongs to an identity with rights of its own, or to a router that may have the
- * names of others, so that whoever knows it could gain them.
+ * Whether a record belongs to a privileged identity, or to a router with permitted names that could
+ * impersonate a controller. A caller that knows the record could gain that access.
  */
 export function isOfPrivileged(records: Records, kind: KindName, record: JsonObject): boolean {
   const ownerId = ownerOf(kind, record)
@@ -154,7 +153,7 @@ function namesOf(router: JsonObject | undefined): readonly string[] {
   return Array.isArray(names) ? (names as readonly string[]) : []
 }
 
-/** An administrator, or somebody who was given any permission. */
+/** An administrator, or an identity with any permission. */
 export function isPrivileged(identity: JsonObject | undefined): boolean {
   // @guard privilege-escalation--tokens
   return identity?.['isAdmin'] === true || permissionsOf(identity).length > 0
@@ -178,9 +177,9 @@ export function identityGuard(
 }
 
 /**
- * Why somebody with these permissions, who is no administrator, may not act on an identity; null
- * when they may, and when there is none. Whoever can write an identity, or its credentials, can act
- * as it, so it must not hold what they lack.
+ * Reason why a non-administrator with these permissions may not act on an identity; null if it may,
+ * or if the identity does not exist. A caller that can write an identity or its credentials can act
+ * as that identity, so the identity must not hold permissions that the caller lacks.
  */
 export function reachReason(
   records: Records,

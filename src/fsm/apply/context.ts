@@ -11,7 +11,7 @@ export interface Write<R extends EntityRecord = EntityRecord> {
   readonly id: string
   /** Undefined at create. */
   readonly before: R | undefined
-  /** Every field at an update; at create those given. */
+  /** All fields on update; on create only the given ones. */
   readonly after: Partial<R>
 }
 
@@ -29,8 +29,8 @@ export interface Consequences {
   /** Writes a record whole, system fields included; its base fields are made from the entry. */
   put(kind: KindName, id: string, fields: Readonly<Record<string, Json>>): void
   /**
-   * Removes a record with all that lives by it; nothing when it is not there. What guards it from
-   * its callers does not guard it here.
+   * Removes a record with its dependents; does nothing if it does not exist. Guards against
+   * deletion by callers do not apply.
    */
   remove(kind: KindName, id: string): void
 }
@@ -43,15 +43,18 @@ export interface Consequences {
 export interface KindRules<R extends EntityRecord = EntityRecord> {
   /** Why a write is refused; null when it is not. */
   judgeWrite?(state: State, write: Write<R>, context: CommandContext): Outcome | null
-  /** Why a deletion is refused that a caller asks for; a cascade does not ask. */
+  /** Reason why a caller may not delete the record; null if it may. Not called for a cascade. */
   judgeDelete?(state: State, record: R, context: CommandContext): Outcome | null
   afterWrite?(written: Written<R>, consequences: Consequences): void
-  /** After the record is gone, by a caller or by a cascade. Of a table, not of its views. */
+  /**
+   * Called after a caller or a cascade has deleted the record. Called for a table, not for its
+   * views.
+   */
   afterDelete?(record: R, consequences: Consequences): void
 }
 
 /**
- * Knowledge of a command beside the state: where it stands, when and by whom, all out of the log.
+ * Facts about a command beside the state: its index, time and actor. All of them come from the log.
  */
 export interface CommandContext {
   readonly index: Index
@@ -61,9 +64,9 @@ export interface CommandContext {
   readonly sessionId: string
   /** The router that acts by its certificate; '' where none does. */
   readonly routerId: string
-  /** How far the rights of its caller reach. */
+  /** Extent of the caller's rights. */
   readonly authority: Authority
-  /** The permissions that its caller was given; they decide whom a limited authority reaches. */
+  /** Permissions of the caller; they decide whom a limited authority may act on. */
   readonly held: readonly string[]
   /** Grows with each record that the entry writes for its caller, for what is remembered of it. */
   readonly touched: Touched[]
@@ -72,7 +75,7 @@ export interface CommandContext {
 }
 
 /**
- * `full`: an administrator, the holder of a session in its own matters, or the system actor.
- * `limited`: somebody who was given a permission, which reaches nobody who may do more.
+ * `full`: an administrator, a session in matters of its identity, or the system actor. `limited`:
+ * an identity with a permission, which cannot act on identities with more rights.
  */
 export type Authority = 'full' | 'limited'

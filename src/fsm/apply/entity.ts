@@ -41,8 +41,8 @@ export function parseFields(json: Uint8Array): JsonObject {
 }
 
 /**
- * Only what may be written at the feature level in force, so that a body can not set a read-only
- * field, nor one that some voter may not know, whoever proposed it.
+ * Keeps only fields that are writable at the current feature level, so that no proposer can set a
+ * read-only field or one that some voter does not know.
  */
 function writable(
   entity: Entity,
@@ -175,10 +175,7 @@ function follow(
   if (after !== undefined) afterWrite({ before, after }, consequencesIn(state, context))
 }
 
-/**
- * The fields of a patch as they are to be: those that are merged, merged into what stands there by
- * now.
- */
+/** New values of a patch's fields; mergeable fields are merged into the stored value. */
 function changed(entity: Entity, record: EntityRecord, fields: JsonObject): JsonObject {
   const result: Record<string, Json> = {}
   for (const [name, value] of Object.entries(fields)) {
@@ -232,12 +229,15 @@ function update(
   return done(record.id)
 }
 
-/** PUT: every writable field as given, or zero; read-only ones and those fixed at creation stay. */
+/**
+ * PUT: sets every writable field to the given value or zero; keeps read-only fields and fields
+ * fixed at creation.
+ */
 export function replaceEntity(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   return update(state, decode(state, fromBinary(EntityWriteSchema, payload), false), context, false)
 }
 
-/** PATCH: the fields given, others as they stand when it is applied. */
+/** PATCH: sets the given fields and keeps the others as they are at apply. */
 export function patchEntity(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   return update(state, decode(state, fromBinary(EntityWriteSchema, payload), false), context, true)
 }
@@ -268,8 +268,8 @@ export const batchLimits = {
 } as const
 
 /**
- * All of the steps, each on what those before it made, or none.
- * @throws on a step that is no write of an entity.
+ * Applies all steps in order, or none of them.
+ * @throws on a step that is not an entity write.
  */
 export function writeBatch(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { steps, answer } = fromBinary(EntityBatchSchema, payload)

@@ -15,7 +15,7 @@ export interface ShownSigner {
   readonly signerRevision: number
 }
 
-/** The signer while tokens are taken of it. */
+/** Returns the signer if its tokens are accepted. */
 export function enabledSigner(records: RecordSource, id: string): ExternalJwtSigner | undefined {
   const signer = records.get('externalJwtSigner', id)
   return signer?.enabled === true ? signer : undefined
@@ -40,8 +40,8 @@ export function takesTokensOf(policy: AuthPolicy | undefined, signerId: string):
 }
 
 /**
- * The factors that are still pending for a request that came with a token of that signer. A signer
- * that was written since the token was judged by it, was disabled or is gone satisfies nothing.
+ * Factors that are still pending for a request with a JWT of that signer. A signer that was changed
+ * since the JWT was judged, disabled or deleted satisfies no factor.
  */
 export function pendingBeside(
   records: RecordSource,

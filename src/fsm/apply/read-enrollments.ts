@@ -42,7 +42,7 @@ export function withdrawPrivilegedEnrollments(state: State, context: CommandCont
   }
 }
 
-/** Does so as the level comes into force, as promotions of before it kept the enrollments. */
+/** Called at the raise to the level: promotions before it kept the enrollments. */
 export function withdrawAtLevel(state: State, from: number, context: CommandContext): void {
   if (from >= WITHDRAWN_FROM_LEVEL || state.featureLevel < WITHDRAWN_FROM_LEVEL) return
   withdrawPrivilegedEnrollments(state, context)

@@ -93,8 +93,8 @@ function strip(
 }
 
 /**
- * Removes a record, takes its id out of the lists that name it, and removes the records that live
- * by it. What `refuse` guards was judged before.
+ * Removes a record, its id from the lists that reference it, and its dependents. The caller has
+ * already checked `refuse` references.
  */
 export function removeWithReferences(
   state: State,

@@ -43,8 +43,9 @@ export function isUnsettled({ api, clientId }: ApiSession): boolean {
 }
 
 /**
- * Whether the session is honoured at any other API than that of clients. One that does not say
- * where it was opened may have been known to routers if its client has a certificate for them.
+ * Whether APIs other than the client API accept the session. Routers may know the token of a
+ * session that does not record its API if its client has a certificate, so such a session is
+ * excluded.
  */
 export function mayManage(records: Records, session: ApiSession): boolean {
   // @guard sessions-at-a-stolen-router--manages
@@ -54,9 +55,9 @@ export function mayManage(records: Records, session: ApiSession): boolean {
 }
 
 /**
- * Whether a client with that certificate, or with none, may use the session at the client API. Of
- * one that is bound to a key the token alone is not enough, as routers have it.
- * @param fingerprint of the certificate that the client proved to hold; null: of none.
+ * Whether a client may use the session at the client API with the given certificate. Routers know
+ * the tokens of their clients, so a session that is bound to a key needs its certificate too.
+ * @param fingerprint of the certificate that the client proved to hold; null: none.
  */
 export function isShownBy(
   records: Records,
@@ -71,8 +72,8 @@ export function isShownBy(
 }
 
 /**
- * Hex SHA-1 of the certificates that the client of a session may show: the one that it was opened
- * by, those of its identity, and those that were made for it.
+ * Hex SHA-1 fingerprints of the certificates that the client of a session may present: the one that
+ * opened the session, those of its identity, and those issued for the session.
  */
 export function certificatesOf(
   records: Records,

@@ -7,7 +7,7 @@ import type { CommandContext, Consequences } from './context.ts'
 import { isSignerHonoured } from './external-tokens.ts'
 import { consequencesIn } from './references.ts'
 
-/** How a session stands by the records, whatever the time is. */
+/** Validity of a session by the records, regardless of the time. */
 export interface SessionStanding {
   readonly session: ApiSession
   readonly identity: Identity
@@ -26,9 +26,8 @@ interface Judgement {
 }
 
 /**
- * The last judgement of each session by the records that it is among. A record is never changed but
- * replaced, so that a session that was written since has none. Whoever holds an old session holds
- * none of the records beside it.
+ * Last judgment of each session, by the state that holds it. Records are replaced, never modified,
+ * so a rewritten session has no entry here. An old session object keeps no other records alive.
  */
 const judgements = new WeakMap<StandingRecords, WeakMap<ApiSession, Judgement>>()
 
@@ -67,7 +66,10 @@ function judged(
   }
 }
 
-/** Level from which on sessions end in the log when what they were opened by is taken no more. */
+/**
+ * From this level on, sessions end in the log when the credential that opened them is no longer
+ * accepted.
+ */
 const ENDED_FROM_LEVEL = 2
 
 /** Field of a session by which it lives with another record. */

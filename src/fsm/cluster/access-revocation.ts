@@ -9,7 +9,10 @@ import { consequencesIn } from '../apply/references.ts'
 import type { State } from '../records/state.ts'
 import { withdrawJoining } from './cluster.ts'
 
-/** Withdrawn enrollments that the audit record of the entry names; events tell of each. */
+/**
+ * Maximum number of withdrawn enrollments that the entry's audit record lists; there is an event
+ * for each.
+ */
 const TOUCHED_MAX = 100
 
 /**

@@ -38,7 +38,7 @@ const TICKET_ID = /^[A-Za-z0-9_-]{8,64}$/
 const DIGEST_BYTES = 32
 const STORE_ID_BYTES = 16
 
-/** Prunes what is past its time, a few at each command: nobody has to come back for it. */
+/** Prunes expired tickets, a few at each command, so that no timer is needed. */
 function pruneTickets(state: State, { logTimeMs }: CommandContext): void {
   let pruned = 0
   for (const id of Array.from(state.table('joinTicket').ids)) {
@@ -80,7 +80,9 @@ export function createTicket(state: State, payload: Uint8Array, context: Command
   return done(message.id)
 }
 
-/** A ticket that was used opens nothing any more: only a removal takes back what it let in. */
+/**
+ * A used ticket cannot be revoked: the operator must remove the controller that joined with it.
+ */
 export function revokeTicket(state: State, payload: Uint8Array): Outcome {
   const { id } = fromBinary(TicketRevokeSchema, payload)
   const ticket = state.get('joinTicket', id)
@@ -174,8 +176,8 @@ function ticketRefusal(
 }
 
 /**
- * An id, a key and a store belong together for good; one of the three elsewhere is a mistake or an
- * attack.
+ * A controller's id, key and store belong together permanently. A known one in another combination
+ * is a mistake or an attack.
  */
 function takenRefusal(
   state: State,
@@ -237,7 +239,7 @@ function admit(
   wrapInForce(state, nodeId, message.secrets, context)
 }
 
-/** Last act of a removal. A controller that is still a member keeps its admission, whoever asks. */
+/** Last step of a removal. It never deletes the admission of a current member. */
 export function deleteAdmission(
   state: State,
   payload: Uint8Array,

@@ -13,11 +13,11 @@ import type { State } from '../records/state.ts'
 /** Records, or entries of indexes, looked at in one step. */
 const STEP_ITEMS = 64
 
-/** How a fault is put right, by entries that every controller applies. */
+/** Repair of a fault, by entries that every controller applies. */
 export type Repair =
   /** Rebuilds the indexes and digests of a table from its records. */
   | { readonly kind: 'rebuild'; readonly entity: KindName }
-  /** A reference to what does not exist is taken out of its holder. */
+  /** Removes a dangling reference from the record that holds it. */
   | {
       readonly kind: 'detach'
       readonly entity: KindName
@@ -32,9 +32,9 @@ export interface Finding {
 }
 
 /**
- * Holds every index, reference and digest of a state to its records, a little at a time while the
- * state goes on changing. Each record and each entry of an index is judged in one piece, on both
- * sides as they stand then, so that changes between the steps are no faults.
+ * Checks every index, reference and digest of a state against its records, in small steps while the
+ * state keeps changing. Each record and each index entry is compared in one step, so changes
+ * between steps are not reported as faults.
  */
 export class StateScan {
   /** Findings in the order found, at most as many as are shown. */
@@ -72,7 +72,7 @@ export class StateScan {
 
   *#records(table: Table): Generator<void> {
     const { entity } = table
-    // The ids as they are now: what comes later is not old enough to have gone wrong.
+    // Snapshot of the ids: records that are added later are too new to be corrupt.
     for (const id of Array.from(table.rows.keys())) {
       const row = table.rows.get(id)
       if (row !== undefined) {

@@ -53,7 +53,8 @@ export function startIntegrityRun(
 }
 
 /**
- * A second claim comes from whoever leads next, to whom the run of the one before tells nothing.
+ * Assigns a run to a runner. A run that already has a runner is refused: a new leader cannot
+ * continue the run of its predecessor.
  */
 export function claimIntegrityRun(
   state: State,

@@ -10,9 +10,9 @@ import type { CommandContext } from '../apply/context.ts'
 import { done, faulty } from '../apply/outcome.ts'
 
 /**
- * Brings log time back. Stamps of the log never run back, so from here on log time is so much
- * behind them. What was stored by the wrong time moves along, or it would last for as long as log
- * time was ahead.
+ * Resets log time. Timestamps of log entries never go back, so log time stays behind them by a
+ * fixed setback from now on. Times that were stored while log time was ahead are shifted too;
+ * otherwise they would expire late.
  */
 export function resetLogTime(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const targetMs = Number(fromBinary(LogTimeResetSchema, payload).targetMs)

@@ -10,10 +10,10 @@ import { withSchemaOfToday } from '../seed/superseded-schemas.ts'
 import type { ShapedRecord } from '../records/record-blocks.ts'
 
 /**
- * Kinds that a restore leaves as they are: who the controllers are and what they share, what was
- * revoked, how log time follows from the log, and the last integrity run. To take any of them back
- * in time would let in again what has been shut out. Identity types come with the feature level in
- * force, and no backup has others.
+ * Kinds that a restore does not replace: admissions and shared secrets of the controllers,
+ * revocations, the log-time reset, and the last integrity run. Restoring them would admit revoked
+ * controllers or tokens again. Identity types belong to the feature level, and backups contain no
+ * others.
  */
 const keptKinds: ReadonlySet<KindName> = new Set<KindName>([
   'admission',
@@ -176,7 +176,7 @@ export function unreadableFactor(
 }
 
 /**
- * Carries it out. All that goes goes first: a name that is unique may belong to another record
+ * Applies the replacement. Deletions come first, because a unique name may belong to another record
  * afterwards.
  */
 export function replace(state: State, replacement: readonly KindReplacement[]): void {

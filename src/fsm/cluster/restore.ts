@@ -75,7 +75,9 @@ function beginFault(state: State, message: RestoreBegin): Outcome | null {
   return refused('RESTORE_REFUSED', `the backup is of another cluster, ${clusterId.slice(0, 64)}`)
 }
 
-/** Stages the next chunk. One that is there already, as of a retry, changes nothing. */
+/**
+ * Stages the next chunk. A chunk that is already staged, for example by a retry, changes nothing.
+ */
 export function stageRestore(state: State, payload: Uint8Array): Outcome {
   const { id, number, bytes, endsBlock } = fromBinary(RestoreChunkSchema, payload)
   const { staged } = state
@@ -98,7 +100,7 @@ function notStaged(): Outcome {
   return refused('RESTORE_REFUSED', 'it is not staged, or no longer; begin again')
 }
 
-/** The one entry that replaces the records, or drops what is staged. */
+/** Replaces all records with the staged ones, or drops the staged ones. */
 export function endRestore(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(RestoreEndSchema, payload)
   const { staged } = state

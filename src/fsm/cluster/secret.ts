@@ -79,14 +79,14 @@ export function missingSecret(
   for (const { id, versions } of secrets(state)) {
     for (const version of versions) {
       if (!isVersionNeeded(id as SharedSecretName, version, logTimeMs)) continue
-      // A secret was rotated after they were wrapped: to be wrapped anew.
+      // A secret was rotated after the proposer wrapped the secrets; it must wrap them again.
       if (find(given, id, version.version, nodeId) === undefined) return refused('REVISION_MOVED')
     }
   }
   return null
 }
 
-/** After `missingSecret`: adds them; what is for a version no longer there is passed over. */
+/** Adds the wrapped secrets after `missingSecret`; entries for removed versions are ignored. */
 export function wrapInForce(
   state: State,
   nodeId: string,
@@ -103,7 +103,10 @@ export function wrapInForce(
   }
 }
 
-/** A controller has gone: what it could open is marked, for whoever leads to rotate. */
+/**
+ * Removes the copies of a removed controller and marks the secrets that it could read, so that the
+ * leader rotates them.
+ */
 export function dropWrapped(
   state: State,
   nodeId: string,
@@ -209,10 +212,7 @@ function newVersion(message: SecretRotate, logTimeMs: number): SecretVersion {
   }
 }
 
-/**
- * Adds what controllers lack. One that has its own already keeps it, so that nobody can put
- * something else in its place.
- */
+/** Adds missing wrapped secrets. An existing one is kept, so that nobody can replace it. */
 export function shareSecrets(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { wrapped } = fromBinary(SecretShareSchema, payload)
   let isUseful = false

@@ -81,7 +81,7 @@ export function verifyExtension(
   return done(id)
 }
 
-/** Sessions that were opened by the old certificate go on, known by the new one. */
+/** Keeps sessions that the old certificate opened, under the new fingerprint. */
 function followInSessions(
   state: State,
   authenticatorId: string,
@@ -166,7 +166,7 @@ export function deleteSessionCertificate(
   return done(id)
 }
 
-/** Whoever asks in a session asks for what is its identity's; the system asks for anybody. */
+/** A session may only act on its own identity; the system may act on any. */
 function isOfCaller(state: State, identityId: string, { sessionId }: CommandContext): boolean {
   if (sessionId === '') return true
   return state.get('apiSession', sessionId)?.identityId === identityId

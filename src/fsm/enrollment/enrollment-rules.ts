@@ -84,7 +84,7 @@ function usernameFault(username: string): Outcome | null {
   return faulty({ field: 'username', reason })
 }
 
-/** One that has expired stands in the way too: it can be refreshed or deleted. */
+/** An expired enrollment blocks a new one too; it can be refreshed or deleted. */
 function outstandingRefusal(state: State, after: Partial<Enrollment>): Outcome | null {
   const method = after.method ?? ''
   const ids = state.table('enrollment').indexes.ids('identityId', after.identityId ?? '')

@@ -24,9 +24,9 @@ import { unprintableName } from '../apply/printable-names.ts'
 import { consequencesIn } from '../apply/references.ts'
 
 /**
- * Uses an enrollment up. What it leads to was judged and made before proposing; that the token
- * still opens it is judged here, where all controllers have one order: of two that bring it at
- * once, one is refused.
+ * Consumes an enrollment token. The proposer has already validated and created the credentials.
+ * Apply validates the token, because the log orders the uses: of two concurrent uses, one is
+ * refused.
  */
 export function enroll(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(EnrollSchema, payload)
@@ -103,8 +103,8 @@ interface NewAuthenticator {
 }
 
 /**
- * Beside any that the identity has: what it enrolls on another machine must not take the first
- * one's away.
+ * Adds a certificate authenticator beside the existing ones: enrolling on a second machine must not
+ * disable the first.
  */
 export function addCertificate(
   state: State,
@@ -207,7 +207,7 @@ function certify(
 }
 
 /**
- * Judged against the certificate that is in force here: the one before may have been replaced
+ * Checks the router's current certificate, because another extension may have replaced it
  * meanwhile.
  */
 export function extendRouter(state: State, payload: Uint8Array, context: CommandContext): Outcome {
@@ -371,7 +371,7 @@ export function freeName(state: State, wanted: string): string | null {
   return null
 }
 
-/** Digest by which a credential tells the token that it was enrolled by, without keeping it. */
+/** Digest of the enrollment token, which a credential stores instead of the token. */
 export function digestOf(token: string): string {
   return hash('sha256', token)
 }

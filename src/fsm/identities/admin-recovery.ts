@@ -14,10 +14,9 @@ import { forgetAttemptsOf } from './password-attempt.ts'
 import { consequencesIn } from '../apply/references.ts'
 
 /**
- * Sets the password of an administrator and takes away what keeps it from logging in by it: a
- * disabled identity, a lockout, MFA, a policy that takes no password or asks for a second factor.
- * Its sessions end, as somebody else may hold them. All of it is one entry: nothing is half
- * recovered.
+ * Sets the password of an administrator and removes all obstacles to logging in with it: a disabled
+ * identity, a lockout, MFA, a policy without passwords or with a second factor. It ends the
+ * sessions, because an attacker may hold them. All of it is one entry.
  */
 export function recoverAdmin(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(AdminRecoverSchema, payload)

@@ -42,7 +42,7 @@ function judgeAuthPolicy(
   return reason === null ? null : refused('ENTITY_CAN_NOT_BE_UPDATED', reason)
 }
 
-/** Patches are merged here, so what they come to is seen here alone. */
+/** Patches are merged by apply, so only apply can validate the result. */
 function hasMembersOf(value: Json | undefined, example: Json): boolean {
   if (example === null) return value === null || typeof value === 'string'
   if (Array.isArray(example)) {

@@ -45,13 +45,11 @@ function followPassword(
   endSessionsOf({ state, context }, 'identityId', identityId, context.sessionId)
 }
 
-/** Fields that make a credential of each method, and what a caller gives them as. */
+/** Required fields of each method, with their names in requests. */
 const updbNeeds = { username: 'username', passwordHash: 'password' } as const
 const certNeeds = { certPem: 'certPem', fingerprint: 'certPem' } as const
 
-/**
- * Without it, it would be an authenticator that nobody can use, and that stands in the way of one.
- */
+/** An authenticator without credentials would be unusable and would block a usable one. */
 function missingFault(
   after: Partial<Authenticator>,
   needs: Readonly<Partial<Record<keyof Authenticator, string>>>,

@@ -10,7 +10,7 @@ import { done, notFound, refused } from '../apply/outcome.ts'
 import { forgetAttemptsOf } from './password-attempt.ts'
 import { endSessionsOf } from '../apply/session-standing.ts'
 
-/** 100 years: what is longer would lead to times that can not be shown. */
+/** 100 years: a longer time could not be represented. */
 export const disableMinutesMax = 52_560_000
 
 /**

@@ -22,7 +22,7 @@ import { removeWithReferences } from '../apply/references.ts'
 export const recoveryCodesMax = 20
 const idCharactersMax = 64
 
-/** Only for the identity whose session asks; an enrollment that nobody has verified is replaced. */
+/** Begins MFA for the identity of the calling session; replaces an unverified enrollment. */
 export function beginMfa(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { secretId, factor } = fromBinary(MfaBeginSchema, payload)
   const session = state.get('apiSession', context.sessionId)
@@ -52,8 +52,8 @@ export function beginMfa(state: State, payload: Uint8Array, context: CommandCont
 const idFault = faulty({ field: 'id', reason: 'the factor or its id is missing' })
 
 /**
- * Why a factor can not be kept; REVISION_MOVED where it is to be encrypted anew, as the key has
- * changed meanwhile.
+ * Reason why a factor cannot be stored; REVISION_MOVED if the key was rotated and the proposer must
+ * encrypt the factor again.
  */
 function factorFault(state: State, factor: SealedFactor | undefined): Refusal | null {
   if (factor === undefined || factor.codesId === '') return idFault
@@ -78,8 +78,8 @@ const changing = (change: Partial<Mfa>): Judgement => ({ refusal: null, change }
 const refusing = (refusal: Refusal): Judgement => ({ refusal })
 
 /**
- * A code that was right. Whether it may still be used is judged here, where all controllers' uses
- * have one order: of two that were given the same code at once, one takes it.
+ * Uses a correct code. Apply decides whether the code is still unused, because the log orders the
+ * uses on all controllers: of two concurrent uses, one succeeds.
  */
 export function proveMfa(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(MfaProveSchema, payload)
@@ -165,8 +165,8 @@ function renewed(state: State, { renewed: factor }: MfaProve): Judgement {
 }
 
 /**
- * The session that the code was given in, and no other: another one of the identity may be somebody
- * else's.
+ * Completes only the session in which the code was given: an attacker may hold another session of
+ * the identity.
  */
 function passIn(state: State, session: ApiSession, context: CommandContext): void {
   const { logTimeMs, index: revision } = context
@@ -185,7 +185,7 @@ export function removeMfa(state: State, payload: Uint8Array, context: CommandCon
   return done(identityId)
 }
 
-/** Whatever there is of it; the pause after wrong codes ends as well. */
+/** Removes MFA in any state, and ends the pause after wrong codes. */
 export function takeMfa(state: State, identityId: string, context: CommandContext): void {
   const known = state.get('mfa', identityId)
   if (known !== undefined) endMfa(state, known, context)
@@ -193,8 +193,8 @@ export function takeMfa(state: State, identityId: string, context: CommandContex
 }
 
 /**
- * Ends MFA: what sessions showed by it counts no more, as a factor that is enrolled later is
- * another one.
+ * Ends MFA and clears the completed factor of the identity's sessions, because a later enrollment
+ * is another factor.
  */
 function endMfa(state: State, known: Mfa, context: CommandContext): void {
   const { identityId } = known
@@ -210,7 +210,7 @@ function endMfa(state: State, known: Mfa, context: CommandContext): void {
   context.touched.push({ action: 'delete', entity: 'mfa', id: identityId, fields: [] })
 }
 
-/** Says nothing new: what was judged on the secret and the codes before still counts. */
+/** Stores the same secret and codes under a new key; earlier judgments about them remain valid. */
 export function resealMfa(
   state: State,
   payload: Uint8Array,

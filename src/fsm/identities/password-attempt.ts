@@ -53,7 +53,7 @@ export function attemptPassword(
 
 const LOCKOUT = ['lockout'] as const
 
-/** The password was proven, set anew, or unlocked by an administrator. */
+/** Called when the password was verified, replaced, or unlocked by an administrator. */
 export function forgetAttempts(state: State, authenticatorId: string): void {
   if (state.get('passwordAttempts', authenticatorId) === undefined) return
   state.remove('passwordAttempts', authenticatorId)

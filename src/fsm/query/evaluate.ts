@@ -35,7 +35,7 @@ export const noLinks: QueryLinks = {
   live: () => undefined,
 }
 
-/** How the set that a symbol means is read of a record. */
+/** Reads the set that a symbol denotes from a record. */
 interface SetReader {
   size(record: EntityRecord): number
   has(record: EntityRecord, element: string): boolean
@@ -48,9 +48,8 @@ interface ValueReader {
 }
 
 /**
- * Turns a checked query into closures, for one answer: what a query in the query means is
- * remembered in them.
- * @throws {Problem} INVALID_FILTER where symbols and types do not fit, INVALID_SORT_IDENTIFIER.
+ * Compiles a checked query into closures for one answer; they cache the results of subqueries.
+ * @throws {Problem} INVALID_FILTER for a type mismatch, INVALID_SORT_IDENTIFIER.
  */
 export class Compiler {
   readonly #links: QueryLinks

@@ -57,7 +57,7 @@ function clampLimit(limit: number): number {
   return Math.min(limit, pageLimits.limitMax)
 }
 
-/** Page of a list: what the filter says of paging wins over the parameters, each for itself. */
+/** Page of a list. `limit` and `skip` in the filter each override the query parameter. */
 function pageOf(query: ListQuery, parsed: Query): Page {
   const limit = parsed.limit === 'none' ? -1 : (parsed.limit ?? query.limit)
   const offset = parsed.skip ?? query.offset ?? 0
@@ -196,7 +196,7 @@ function intersect(a: IdScope | null, b: IdScope | null): IdScope | null {
   return new SetScope(both)
 }
 
-/** Source to look in: what the indexes know, the scope, or all there is. */
+/** Chooses the ids to search: index candidates, the scope, or the whole table. */
 function sourceOf(
   table: Records,
   found: Candidates | null,

@@ -12,7 +12,7 @@ import { Scanner, invalidFilter, queryLimits } from './scanner.ts'
 
 const sortFieldsMax = 5
 const operators: readonly CompareOperator[] = ['!=', '<=', '>=', '=', '<', '>']
-/** Words that are no symbols when they stand alone. */
+/** Keywords; they cannot be symbols. */
 const reserved = new Set(
   'and or not in between contains icontains true false null sort by asc desc skip limit none anyof allof count isempty from where'.split(
     ' ',
@@ -247,8 +247,8 @@ class Parser {
   }
 
   /**
-   * The scanner stands after the blanks that may follow the operand; `in` and `between` need some.
-   * null: no such word, and nothing passed over for good.
+   * Called after the optional blanks behind the operand; `in` and `between` require a blank.
+   * @returns null if no operator word follows; nothing is consumed then.
    */
   #wordOperation(operand: Operand, isApart: boolean): Expression | null {
     const scanner = this.#scanner

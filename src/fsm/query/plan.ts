@@ -200,8 +200,8 @@ function operandsOf(expression: Expression, joint: 'and' | 'or'): Expression[] {
 }
 
 /**
- * The most selective operand; comparisons of one text are taken together. The rest is left to be
- * tested.
+ * Picks the most selective operand; comparisons of the same field are combined. The evaluator tests
+ * the others.
  */
 function ofRow(table: Records, expression: Expression, tables: Tables): Candidates | null {
   const operands = operandsOf(expression, 'and')

@@ -44,14 +44,12 @@ export function ownersOf(
   return field === 'id' ? values : values.map((value) => table.indexes.owner(field, value) ?? '')
 }
 
-/**
- * How many values lie before the bound, and the value of the bound itself when it is passed over.
- */
+/** Number of values before the bound; the bound itself counts too if it is excluded. */
 function positionOf(values: SortedIds, value: string, isPassedOver: boolean): number {
   return values.rank(value) + (isPassedOver && values.has(value) ? 1 : 0)
 }
 
-/** The values in the range; null where records may lie in it that the order does not tell of. */
+/** The values in the range; null if the range may contain records that are not in the order. */
 export function stretchOf(table: Records, field: string, { low, high }: Range): Stretch | null {
   const values = orderedValues(table, field)
   if (values === null) return null

@@ -2,10 +2,10 @@ import { Problem } from '../../lib/problems.ts'
 import type { Literal } from './ast.ts'
 
 /**
- * Bounds of a query: what a URL can carry, what the evaluator nests, and what one answer may cost.
- * `workMax` counts the terms tested on records and the elements of linked sets: as many take about
- * a second of processor time. Who is no administrator gets `workOfOthersMax`, about 25 ms, and
- * `charactersOfOthersMax`, which bounds what reading the filter costs.
+ * Bounds of a query: its length, its nesting, and the cost of one answer. `workMax` counts terms
+ * evaluated on records and elements of linked sets; this many take about a second of processor
+ * time. Other callers than administrators get `workOfOthersMax`, about 25 ms, and
+ * `charactersOfOthersMax`, which bounds the cost of parsing.
  */
 export const queryLimits = {
   charactersMax: 16_384,
@@ -55,8 +55,8 @@ export class Scanner {
   }
 
   /**
-   * Problem at the place where no reading goes on. Lines from 1, columns from 0 in characters, not
-   * in UTF-16 units.
+   * Syntax error at the current position. Lines count from 1; columns count from 0, in characters
+   * rather than UTF-16 units.
    */
   unexpected(): Problem {
     const before = this.#text.slice(0, this.at)
@@ -75,7 +75,7 @@ export class Scanner {
     return pattern.exec(this.#text)?.[0] ?? null
   }
 
-  /** @returns how many blanks were passed over. */
+  /** @returns the number of skipped blanks. */
   blanks(): number {
     const start = this.at
     while (!this.isAtEnd && BLANK.test(this.#text.charAt(this.at))) this.at += 1

@@ -125,7 +125,7 @@ export function clauseComparator(
   return comparator(entity, fields, readLive)
 }
 
-/** Clients of the API family ask for the type of a policy by its number, too. */
+/** OpenZiti clients also filter a policy type by its number. */
 export function spelledOut({ numbered }: FilterSymbol, operation: Comparison): Comparison {
   if (numbered === null) return operation
   const spelled = (literal: Literal): Literal => {

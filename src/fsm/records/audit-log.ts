@@ -51,7 +51,7 @@ function quotedNames(names: readonly string[]): string {
   return `[${names.slice(0, auditLimits.namesMax).map(quoted).join(',')}]`
 }
 
-/** JSON holds no line break, so lines can be told apart again. */
+/** JSON contains no raw line breaks, so a line break separates records. */
 function lineOf(record: AuditRecord, who: string): string {
   const { index, atMs, action, entity, entityId, fields, also, outcome, reason } = record
   // Names of the program's own need no escaping.
@@ -102,9 +102,8 @@ function timeOf(line: string): number {
 }
 
 /**
- * The last writes that the log brought, whoever asked for them and whatever came of them, in its
- * order. Most of what an entry costs here is saved up for a whole block: its digest, its key and
- * its place in the store.
+ * Audit log: the latest writes in log order, from all callers and with every outcome. The digest,
+ * the key and the storage are computed per block, because doing so per entry would be expensive.
  */
 export class AuditLog {
   readonly #digest: SetDigest
@@ -117,7 +116,7 @@ export class AuditLog {
   #openKey = ''
   /** Keys of blocks that the store does not have as they are. */
   readonly #changed = new Map<string, string | null>()
-  /** How the last caller is written; most write more than once. */
+  /** Serialized fields of the last caller, cached because most callers write more than once. */
   #who = { actor: '', actorName: '', session: '', address: '', text: '"","","",""' }
 
   /** @param digest the sum that full blocks are in. */
@@ -186,8 +185,8 @@ export class AuditLog {
   }
 
   /**
-   * Takes back what `takeChanged` gave, in the order of the keys.
-   * @throws on what it never gave.
+   * Loads a block written by `takeChanged`, in the order of the keys.
+   * @throws on a malformed block.
    */
   load(key: string, text: string): void {
     const lines = text.split('\n')
@@ -196,7 +195,7 @@ export class AuditLog {
     if (!isWhole || key <= this.#openKey) {
       throw new Error(`the store holds a malformed block of the audit: ${key.slice(0, 80)}`)
     }
-    // One that is not full stands before others where an actor's records were forgotten.
+    // A partial block precedes others if an actor's records were removed.
     if (this.#lines.length > 0) {
       this.#close(timeOf(this.#lines.at(-1) ?? ''))
       this.#changed.delete(this.#openKey)
@@ -261,7 +260,7 @@ export class AuditLog {
     return left.reduce((sum, line) => sum + line.length, 0)
   }
 
-  /** Takes what the store lacks: each block as it stands, null for one that is forgotten. */
+  /** Returns the blocks that the store lacks; null for a removed one. */
   takeChanged(): (readonly [string, string | null])[] {
     const changed = [...this.#changed]
     this.#changed.clear()

@@ -4,11 +4,11 @@ import { hexOf } from '../../lib/text/hex-digits.ts'
 import { lanesOf, type SetDigest } from './digest.ts'
 import { type RequestRecord, RequestRecords } from './request-records.ts'
 
-/** How long the outcome of a caller's request id is kept, in log time. */
+/** Retention of the outcome of a request id, in log time. */
 export const requestWindowMs = 15 * 60_000
 /**
- * How far ahead of log time a caller's clock may be; outcomes are kept that much longer, so that no
- * id works twice.
+ * Maximum lead of a caller's clock over log time. Outcomes are retained for this additional time,
+ * so that no id takes effect twice.
  */
 export const requestAheadMsMax = 5 * 60_000
 /**
@@ -148,7 +148,7 @@ export interface StoredRequest {
   readonly outcome: Outcome
 }
 
-/** `new`: not seen, go on. Else what the caller is answered. */
+/** `new`: not seen before, so apply the request. Otherwise the stored or refused outcome. */
 export type RequestJudgement = 'new' | Outcome
 
 /** `caller` is an identity id or ''. */
@@ -171,7 +171,7 @@ function storedText(atMs: number, bodyHash: string, index: number, outcome: stri
 const DONE_HEAD = '{"ok":true,"id":"'
 const DONE_TAIL = '"}'
 
-/** Nearly all that is remembered was done: of that the id alone. */
+/** Most outcomes are successes; only their id is stored. */
 function packed(outcome: string): string {
   const isDone = outcome.startsWith(DONE_HEAD) && outcome.endsWith(DONE_TAIL)
   return isDone ? outcome.slice(DONE_HEAD.length, -DONE_TAIL.length) : outcome
@@ -290,8 +290,8 @@ export class RequestTable {
   }
 
   /**
-   * Takes back what `remember` gave, in any order; `loaded` follows.
-   * @throws on what it never gave.
+   * Loads a record written by `remember`, in any order; call `loaded` at the end.
+   * @throws on a malformed record.
    */
   load(key: string, value: string): void {
     const { atMs, bodyHash, index, outcome: decided } = JSON.parse(value) as StoredRequest
@@ -323,7 +323,7 @@ export class RequestTable {
     for (const lanes of this.#records.allLanes()) digest.add(lanes)
   }
 
-  /** All is loaded: what is forgotten first stands first from now on. */
+  /** Called after the last record is loaded; sorts the records so that the oldest comes first. */
   loaded(): void {
     this.#records.sortByIndex()
   }

@@ -133,7 +133,10 @@ export class Indexes {
     return [...lacking]
   }
 
-  /** All that is held; what comes or goes on the way may be among it or not. */
+  /**
+   * All index entries; entries that are added or removed during the iteration may or may not
+   * appear.
+   */
   *entries(): Generator<IndexEntry> {
     for (const [field, owners] of this.#unique) {
       for (const [element, id] of owners) yield { field, element, id, isUnique: true }
@@ -151,7 +154,7 @@ export class Indexes {
     return isHeld && !elementsOf(record?.[field]).includes(element)
   }
 
-  /** Either side undefined: the record comes, or goes. */
+  /** `before` is undefined for an added record, `after` for a removed one. */
   move(id: string, before: EntityRecord | undefined, after: EntityRecord | undefined): void {
     this.#weigh(before, -1)
     this.#weigh(after, 1)

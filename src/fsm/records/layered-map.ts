@@ -1,6 +1,6 @@
 /**
- * A map over another one, which it never changes: what is set and deleted here is kept apart. The
- * order of its entries is that of the map below, then that in which others came.
+ * A map layered over another one, which stays unchanged; writes and deletions are kept separately.
+ * Iteration yields the entries of the map below first, then the added ones in insertion order.
  */
 export class LayeredMap<K, V> extends Map<K, V> {
   readonly #below: ReadonlyMap<K, V>

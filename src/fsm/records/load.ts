@@ -2,9 +2,7 @@ import type { StateStore } from '../../ports/state-store.ts'
 import { FEATURE_LEVEL, FeatureLevelUnknown } from '../../ports/feature-level.ts'
 import type { State } from './state.ts'
 
-/**
- * The records are not those that the store's own digests speak of: damage, not to be built upon.
- */
+/** The records do not match the store's digests: the store is damaged and must not be used. */
 export class StateDamaged extends Error {
   override readonly name = 'StateDamaged'
 }

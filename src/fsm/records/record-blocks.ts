@@ -1,6 +1,6 @@
 /**
- * How the records of a backup travel through the log: blocks of lines, each `kind TAB stored JSON`,
- * compressed one by one. JSON holds neither tabs nor line breaks of its own.
+ * Format of a backup's records in the log: blocks of lines, each `kind TAB stored JSON`, compressed
+ * one by one. JSON contains no raw tabs or line breaks.
  */
 import type { KindName } from '../../entities/kind-records.ts'
 import { isKindName } from '../../entities/registry.ts'

@@ -11,9 +11,8 @@ interface OfKind {
 }
 
 /**
- * Changes that a run of writes comes to, taken together, of the kinds that somebody watches: a
- * record that was put back by the undo of a refused part, or came and went within it, has not
- * changed.
+ * Net changes of a series of writes, for the watched kinds. A record that was restored by an undo,
+ * or added and removed within the series, has not changed.
  */
 export class RecordChanges {
   readonly #watched = new Map<KindName, OfKind>()
@@ -21,8 +20,8 @@ export class RecordChanges {
   #isReplaced = false
 
   /**
-   * @param kinds of tables; more may be watched later, and none is given up: that costs a map of a
-   * few records.
+   * @param kinds of tables. More kinds can be added later; none is removed, because a kind costs
+   * only a map of a few records.
    */
   constructor(kinds: readonly KindName[] = []) {
     for (const kind of kinds) this.watch(kind)
@@ -40,7 +39,7 @@ export class RecordChanges {
     this.#count += 1
   }
 
-  /** All records may be others now: what was noted of single ones says nothing any more. */
+  /** All records may have changed, so the noted changes are dropped. */
   noteReplaced(): void {
     this.clear()
     this.#isReplaced = true
@@ -63,9 +62,8 @@ export class RecordChanges {
   }
 
   /**
-   * Takes the changes of all kinds, one after the other, and those of a kind in the order in which
-   * records were first written; nothing is left noted.
-   * @param tables what stands there now.
+   * Returns and clears the changes of all kinds, kind by kind, in the order of the first write.
+   * @param tables the current records.
    */
   take(tables: ReadonlyMap<KindName, Table>): readonly RecordChange[] {
     if (this.isEmpty) return []

@@ -5,12 +5,12 @@ import type { Lanes } from './digest.ts'
 export interface RequestRecord {
   readonly atMs: number
   readonly index: number
-  /** Text that stands for what was decided. */
+  /** Serialized outcome. */
   readonly outcome: string
   readonly lanes: Lanes
 }
 
-/** Remembered requests by key, in order: the one that was added first is forgotten first. */
+/** Remembered requests by key, in insertion order; the oldest is forgotten first. */
 export class RequestRecords {
   #records = new Map<string, RequestRecord>()
   /**
@@ -28,7 +28,7 @@ export class RequestRecords {
     return this.#records.get(key)
   }
 
-  /** The one that was added first. */
+  /** The record that was added first. */
   oldest(): readonly [key: string, record: RequestRecord] | null {
     if (this.#records.size === 0 || this.#oldest !== null) return this.#oldest
     let next = this.#order.next()
@@ -53,7 +53,7 @@ export class RequestRecords {
     this.#oldest = null
   }
 
-  /** Brings what was added in any order into that of the log. */
+  /** Sorts records that were added in any order into log order. */
   sortByIndex(): void {
     this.#records = new Map([...this.#records].sort(([, a], [, b]) => a.index - b.index))
     this.#order = this.#records.entries()

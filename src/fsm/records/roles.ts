@@ -42,7 +42,7 @@ export function matches(record: EntityRecord, roles: readonly string[], semantic
   return hasAttributes(record, roles, semantic)
 }
 
-/** The roles of a list by which it means the record; none where it does not mean it. */
+/** Roles of a list that match the record; none if the list does not match it. */
 export function matchingRoles(
   record: EntityRecord,
   roles: readonly string[],

@@ -19,7 +19,7 @@ export function routerFact(status: RouterStatus | null, fact: RouterFact): Json 
       return status === null ? {} : { ...status.protocols }
     case 'syncStatus':
       if (status === null) return 'SYNC_UNKNOWN'
-      // It is told of the model once it has said where it listens.
+      // The controller sends the model once the router has reported its listeners.
       return status.hostname === '' ? 'SYNC_HELLO' : 'SYNC_DONE'
     case 'version':
       return status?.version.version ?? ''

@@ -60,7 +60,7 @@ export class SortedIds implements IdScope {
     return made
   }
 
-  /** One that changes apart from this one. */
+  /** An independent copy. */
   copy(): SortedIds {
     const made = new SortedIds()
     for (const chunk of this.#chunks) made.#chunks.push(chunk.slice())
@@ -125,7 +125,7 @@ export class SortedIds implements IdScope {
     for (const chunk of this.#chunks) yield* chunk
   }
 
-  /** How many stand before `id`, whether it is there or not. */
+  /** Number of ids before `id`, which need not be present. */
   rank(id: string): number {
     const isPlain = isPlainText(id)
     const at = chunkOf(this.#chunks, id, isPlain)

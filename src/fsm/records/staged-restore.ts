@@ -55,17 +55,17 @@ interface StagedBlock {
   readonly level: number
 }
 
-/** How records are brought into the form of their tables: by the feature level in force. */
+/** Converts records to the form of their tables at the current feature level. */
 export interface Shaping {
   readonly featureLevel: number
   shaped(kind: KindName, values: Values): ShapedRecord
 }
 
 /**
- * The records of a backup on their way into the state: part of the replicated state, of its digests
- * and of snapshots, until one entry puts them in the place of the records that are there. Blocks
- * are decoded as they come, so that this entry is short; what is decoded follows from the chunks
- * and is no part of the state.
+ * Records of a backup that a restore has staged: part of the replicated state, its digests and
+ * snapshots until one entry replaces the existing records with them. Blocks are decoded on arrival,
+ * so that this entry is fast; the decoded records follow from the chunks and are not part of the
+ * state.
  */
 export class StagedRestore {
   readonly #digest: SetDigest
@@ -81,7 +81,7 @@ export class StagedRestore {
   #bytes = 0
   #textBytes = 0
 
-  /** @param note told of each record that the store is to hold. */
+  /** @param note called for each change of a stored record; null deletes it. */
   constructor(
     digest: SetDigest,
     shaping: Shaping,

@@ -61,7 +61,9 @@ export interface WriteFollower {
 export class State {
   /** Tables by kind; views of one table share it. */
   readonly tables: ReadonlyMap<KindName, Table>
-  /** Records by kind, in its own words. What is not in its scope is among them. */
+  /**
+   * Records by kind, with the kind's field names. They include records outside of the kind's scope.
+   */
   readonly records: ReadonlyMap<KindName, Records>
   readonly #standing: readonly Table[]
   readonly origins = new OriginWindows()
@@ -71,10 +73,7 @@ export class State {
   readonly audit: AuditLog
   /** Records on their way into the state, which none of them is part of yet. */
   readonly staged: StagedRestore
-  /**
-   * For those who follow the records from outside of apply; what apply itself reads follows in
-   * `access`.
-   */
+  /** For followers outside of apply; apply reads access from `access`. */
   readonly changes = new RecordChanges()
   position: Position = { term: 0, index: 0 }
   /** Log time at `position`, UTC ms. */
@@ -164,7 +163,7 @@ export class State {
 
   /** Undefined, too, for a record of its table that is not in the scope of the kind. */
   get<K extends KindName>(kind: K, id: string): RecordOf<K> | undefined {
-    // A request reads more than fifty records: of a kind without a scope nothing more is asked.
+    // A request reads more than fifty records, so a kind without a scope skips the scope check.
     const record = this.tables.get(kind)?.rows.get(id)?.record
     const entity = entitiesByName.get(kind)
     if (record === undefined || entity === undefined) return undefined
@@ -195,7 +194,7 @@ export class State {
     return { kind: name, record, value, lanes: lanesOf(key, value) }
   }
 
-  /** Writes what `shaped` made under the same feature level. */
+  /** Writes a record from `shaped` under the same feature level. */
   putShaped({ kind, record, value, lanes }: ShapedRecord): void {
     this.#write(this.table(kind), record.id, { record, lanes }, value)
   }
@@ -222,8 +221,8 @@ export class State {
   }
 
   /**
-   * Runs a change of any number of records. Who follows them is told that all may differ, rather
-   * than which: to note each of them would cost a third more.
+   * Runs a change of any number of records. Followers rebuild completely: noting each record would
+   * cost a third more.
    */
   wholesale(run: () => void): void {
     this.#isWholesale = true
@@ -251,7 +250,7 @@ export class State {
     this.changes.note(name, id, before?.record)
   }
 
-  /** How far log time is behind the stamps of the log. */
+  /** Difference between the log's timestamps and log time. */
   get setbackMs(): number {
     return this.#lastReset()?.setbackMs ?? 0
   }
@@ -318,9 +317,8 @@ export class State {
   }
 
   /**
-   * Takes back one stored record; `loaded` follows the last. The feature level must be in place by
-   * then.
-   * @throws on one that is malformed.
+   * Loads one stored record; call `loaded` after the last. The feature level must be loaded first.
+   * @throws on a malformed record.
    */
   load(key: string, value: string): void {
     const [kind, name] = key.split('/', 2)
@@ -343,7 +341,7 @@ export class State {
     } else throw new Error(`the store holds a record of no known kind: ${key.slice(0, 80)}`)
   }
 
-  /** All stored records are taken back. */
+  /** Called after all stored records are loaded. */
   loaded(): void {
     for (const [name, table] of this.tables) {
       if (table.entity.name === name) table.loaded()
@@ -352,10 +350,7 @@ export class State {
     for (const follower of this.#followers) follower.rebuild()
   }
 
-  /**
-   * Derives indexes and digests from the records of a table anew; the digest that it is in, from
-   * all of its records.
-   */
+  /** Recomputes the indexes of a table and the digest that includes it. */
   rebuild(kind: KindName): void {
     const table = this.table(kind)
     table.rebuild()

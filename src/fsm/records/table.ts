@@ -28,8 +28,8 @@ export class Table<R extends EntityRecord = EntityRecord, N extends string = Kin
   /** Moves with each change. */
   version = 0
   /**
-   * Moves when a record comes, goes, or changes its role attributes: what role lists match may
-   * differ.
+   * Changes when a record is added, removed, or gets other role attributes: role lists may then
+   * match other records.
    */
   matchVersion = 0
   /** Members that are stored of a record, in the order in which it holds them. */
@@ -71,7 +71,7 @@ export class Table<R extends EntityRecord = EntityRecord, N extends string = Kin
     this.indexes.load(id, row.record)
   }
 
-  /** Derives everything from the records anew. */
+  /** Recomputes all derived data from the records. */
   rebuild(): void {
     this.ids = new SortedIds()
     this.#sharesIds = false
@@ -90,8 +90,9 @@ export class Table<R extends EntityRecord = EntityRecord, N extends string = Kin
   }
 
   /**
-   * One order of members for all records, so that equal records have equal JSON. Fields not given
-   * are zero, and so are those that a later feature level brings, whatever is given.
+   * Brings a record into the form of the table. All records have the same member order, so that
+   * equal records have equal JSON. Omitted fields are zero, and so are fields of a later feature
+   * level.
    */
   shape(values: Readonly<Record<string, Json>>, level: number): R {
     // A copy with few changes is made much faster than a record of twenty members, one by one.
@@ -138,7 +139,10 @@ export class Table<R extends EntityRecord = EntityRecord, N extends string = Kin
   }
 }
 
-/** The records of a kind, to be read: of a view those of its table, in its own words. */
+/**
+ * Read access to the records of a kind; a view reads its table's records under the view's field
+ * names.
+ */
 export type Records<R extends EntityRecord = EntityRecord> = Pick<
   Table<R, string>,
   'entity' | 'ids' | 'indexes' | 'rows' | 'get'

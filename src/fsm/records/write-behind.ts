@@ -28,8 +28,8 @@ export function markOf(state: State): StorePosition {
 }
 
 /**
- * Brings what apply changed into the store: soon after the first change or when much has gathered,
- * one batch in flight. What is not written yet is in the log.
+ * Writes applied changes to the store: soon after the first change or when many have accumulated,
+ * with one batch in flight. The log still has the changes that are not written yet.
  */
 export class WriteBehind {
   onPersisted: (position: Position) => void = () => undefined
@@ -80,9 +80,7 @@ export class WriteBehind {
     })
   }
 
-  /**
-   * Never rejects: a store that fails is told to the owner, once, and nothing is written after it.
-   */
+  /** Never rejects. If the store fails, it calls `onFailed` once and writes nothing more. */
   async #write(state: State): Promise<void> {
     const mark = markOf(state)
     try {

@@ -3,7 +3,7 @@ import type { RouterModel } from '../../ports/router-model.ts'
 import type { State } from '../records/state.ts'
 import { followedKinds, modelChanges, modelIdentity, wholeModel } from './model.ts'
 
-/** @param state in force, asked at each use. */
+/** @param state returns the current state; called at each use. */
 export function routerModelOf(feed: ChangeFeed, state: () => State): RouterModel {
   return {
     get appliedIndex() {

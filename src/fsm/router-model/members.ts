@@ -17,10 +17,10 @@ const roleFields = {
 
 type MemberChange = RecordChange<PolicyMember>
 
-/** Ids in one message; a policy that means more is told in several. */
+/** Maximum number of ids per message; a policy that matches more needs several messages. */
 const IDS_MAX = 1000
 
-/** Everybody whom a policy means, as the records stand. */
+/** All members that a policy matches now. */
 export function* allMembers(state: State, policy: ServicePolicy): Iterable<ModelEvent> {
   for (const of of memberKinds) {
     const roles = policy[roleFields[of]]
@@ -52,8 +52,8 @@ export function* movedMembers(
 }
 
 /**
- * A policy that was written: what its list says, before and after, of records that were written as
- * well and of the others.
+ * Notes membership changes of a written policy, both for records written in the same entry and for
+ * all others.
  */
 function notePolicy(
   state: State,
@@ -118,7 +118,7 @@ function unchangedIds(
   return new Set([...found].filter((id) => !changed.has(id)))
 }
 
-/** Members who came and went, by policy. */
+/** Added and removed members, by policy. */
 class Moved {
   readonly #added = new Map<string, string[]>()
   readonly #removed = new Map<string, string[]>()

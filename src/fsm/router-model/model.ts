@@ -30,8 +30,8 @@ export function modelIdentity(state: State, id: string): ModelIdentity | undefin
 }
 
 /**
- * Changes of an entry in the model: first what is there now, then who belongs to which
- * policy, then what is gone, so that no event names what a router has not been told of.
+ * Model changes of an entry, ordered so that no event references a record that the router does not
+ * know: creations and updates, then policy memberships, then deletions.
  */
 export function modelChanges(state: State, changes: readonly RecordChange[]): ModelEvent[] {
   const changed: ModelEvent[] = []
@@ -54,7 +54,7 @@ export function modelChanges(state: State, changes: readonly RecordChange[]): Mo
   return [...changed, ...movedMembers(state, changes), ...gone.reverse()]
 }
 
-/** A write that changes nothing of what routers are told, as that of tags, is none to them. */
+/** A write that changes only fields that routers do not receive, such as tags, causes no event. */
 function isSame<K extends ModelKind>(
   state: State,
   kind: K,
@@ -65,7 +65,7 @@ function isSame<K extends ModelKind>(
   return JSON.stringify(recordEvent(state, kind, 'update', was)) === JSON.stringify(event)
 }
 
-/** The identities that have other configs of their own now. */
+/** Update events for the identities whose config overrides changed. */
 function identitiesOfConfigs(state: State, changes: readonly RecordChange[]): ModelEvent[] {
   const made = new Set(
     changes.flatMap(({ kind, id, before }) =>
@@ -81,8 +81,8 @@ function identitiesOfConfigs(state: State, changes: readonly RecordChange[]): Mo
   }
   return [...ids].sort().flatMap((id): ModelEvent[] => {
     const value = modelIdentity(state, id)
-    // One that was made by the same entry was told with its configs; one that was only written
-    // counts as the same there.
+    // The creation event of an identity already contains its overrides. An update event does not
+    // count: `isSame` compares both sides under the new overrides.
     return value === undefined || made.has(id)
       ? []
       : [{ kind: 'identity', action: 'update', value }]

@@ -75,7 +75,7 @@ const events: { readonly [K in ModelKind]: EventOf<K> } = {
   }),
 }
 
-/** A record as routers are told of it. */
+/** Event about a record, in the form that routers receive. */
 export function recordEvent<K extends ModelKind>(
   state: State,
   kind: K,

@@ -12,9 +12,9 @@ import { endRefusedSessions } from '../apply/session-standing.ts'
 import { seededIdentityTypes } from './seed-identity-types.ts'
 
 /**
- * Puts a feature level in force, and the records that come with it. One that is not higher changes
- * nothing: two leaders may have proposed the same raise.
- * @throws {FeatureLevelUnknown} when this version could not apply what may follow.
+ * Raises the feature level and adds the records of the new level. A level that is not higher
+ * changes nothing, because two leaders may have proposed the same raise.
+ * @throws {FeatureLevelUnknown} when this version cannot apply entries of that level.
  */
 export function raiseFeatureLevel(
   state: State,
@@ -43,7 +43,7 @@ const records = seededIdentityTypes.map(({ id, level }) => ({
   fields: { name: id },
 }))
 
-/** Adds what the levels above `from`, up to the one in force, bring and the state lacks. */
+/** Adds the missing records of the levels above `from`, up to the current one. */
 function addLevelRecords(
   state: State,
   from: number,

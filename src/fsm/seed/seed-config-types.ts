@@ -122,7 +122,7 @@ const tunnelDefinitions = {
   },
   ipv4AddressTranslation: translationOf('ipv4', 32),
   ipv6AddressTranslation: translationOf('ipv6', 128),
-  /** One of `from` and `to` at the least tells which of the two it is; without, it is both. */
+  /** `oneOf` needs `from` or `to` to distinguish the two formats; without either, both match. */
   addressTranslation: {
     oneOf: [defined('ipv4AddressTranslation'), defined('ipv6AddressTranslation')],
   },

@@ -27,8 +27,7 @@ function seed(entity: KindName, id: string, fields: Readonly<Record<string, unkn
 }
 
 /**
- * The records of a cluster at its beginning, for the forming command: what every installation of
- * the API family has.
+ * Records of a new cluster for the forming command: those that every OpenZiti installation has.
  */
 export function formingRecords(input: FormingInput): SeedRecord[] {
   return [

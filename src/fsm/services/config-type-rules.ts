@@ -6,7 +6,7 @@ import type { KindRules, Write } from '../apply/context.ts'
 
 export const configTypeRules: KindRules<ConfigType> = { judgeWrite: judgeConfigType }
 
-/** Clients ask for `all` to mean every type. */
+/** Clients use `all` for every type. */
 function judgeConfigType(_state: State, { after }: Write<ConfigType>): Outcome | null {
   if (after.name !== 'all') return null
   return faulty({ field: 'name', reason: 'all is reserved for every config type', value: 'all' })

@@ -5,7 +5,10 @@ import { faulty } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
 import type { Write } from '../apply/context.ts'
 
-/** The configs that a record names: of types for its kind, at most one of each. */
+/**
+ * Checks the configs that a record references: each type must fit the kind, and a type may occur
+ * once.
+ */
 export function judgeConfigs(
   state: State,
   { before, after }: Write<Router | Service>,

@@ -25,7 +25,10 @@ export const hostedTerminatorLimits = {
   terminatorsPerRouterMax: 65_536,
   /** That one identity hosts, on all routers. */
   terminatorsPerIdentityMax: 4096,
-  /** Keys of what a host tells whoever dials it, and characters of each value. */
+  /**
+   * Maximum number of peer data keys that a host sends to dialing clients, and characters of each
+   * value.
+   */
   peerDataKeysMax: 32,
   peerDataCharactersMax: 4096,
   idCharactersMax: 128,
@@ -42,10 +45,10 @@ const OWN_TERMINATORS_LEVEL = 2
 const TUNNELS_LEVEL = 2
 
 /**
- * A service is hosted at a router. Who hosts it follows from the service session alone: it ends
- * with the right to host, so a router can host nothing that no client of it may. Where the tunnel
- * of the router hosts it there is no session, and the identity of the router must have that right.
- * The same one again, as after a lost answer, is done.
+ * Creates a terminator for a service hosted at a router. The service session determines the host
+ * and ends with its bind permission, so a router can host only services that one of its clients may
+ * host. The router's tunnel has no session; the router's identity needs the bind permission
+ * instead. Repeating the same request, for example after a lost answer, succeeds.
  */
 export function createHostedTerminator(
   state: State,

@@ -30,7 +30,10 @@ function policyNameOf(id: string): string {
   return `edge-router-${id}-system`
 }
 
-/** A router that tunnels is an identity too, and a policy of its own lets that identity use it. */
+/**
+ * A tunneling router has an identity and a system edge router policy that lets the identity use the
+ * router; neither may clash with other records.
+ */
 function judgeTunneler(state: State, { id, after }: Write<Router>): Outcome | null {
   if (after.isTunnelerEnabled !== true) return null
   const { name = '' } = after

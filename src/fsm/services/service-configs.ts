@@ -89,8 +89,8 @@ function put(
 }
 
 /**
- * Takes back what a service gives by the type of each config named; where nothing is given, nothing
- * happens.
+ * Removes an identity's config overrides by service and by the types of the given configs; missing
+ * ones are ignored.
  */
 export function disassociateServiceConfigs(
   state: State,

@@ -42,7 +42,9 @@ function isText(value: unknown): boolean {
   return typeof value === 'string' && value !== ''
 }
 
-/** Whoever enrolls by a token gets a credential that the policy named would have to take. */
+/**
+ * The auth policy for enrolled identities must accept the credential that the enrollment creates.
+ */
 function enrollmentFault(
   state: State,
   id: string,

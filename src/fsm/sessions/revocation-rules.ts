@@ -15,7 +15,9 @@ export const revocationLimits = {
   revocationsMax: 10_000,
   /** Longer than any access token lives: for so long routers must know that a session has ended. */
   sessionRevocationMs: 60 * 60_000,
-  /** Revocations of sessions, counted apart: whoever logs in and out fills this share alone. */
+  /**
+   * Session revocations have a separate limit: repeated log-ins and log-outs exhaust only this one.
+   */
   sessionRevocationsMax: 100_000,
 } as const
 
@@ -60,9 +62,8 @@ function tooMany(max: number): Outcome {
 }
 
 /**
- * Honours no more what was signed before for what it names: its API sessions end, which their
- * tokens rest on, and so do the service sessions of those, or the enrollment whose token has that
- * id. Its end is counted from log time; those whose end has come go with it.
+ * Ends the API sessions that a revocation names, with their service sessions, or the enrollment
+ * with that token. The revocation expires by log time; expired ones are removed at the same time.
  */
 function settle({ before, after }: Written<Revocation>, consequences: Consequences): void {
   const { context, put } = consequences
@@ -114,7 +115,7 @@ function holderOf(state: State, { id, type }: Pick<Revocation, 'id' | 'type'>): 
   return state.get('apiSession', id)?.identityId ?? ''
 }
 
-/** The token of an enrollment is the id of the JWT that it is told in. */
+/** The enrollment token is the `jti` of its JWT. */
 function enrollmentBy(state: State, token: string): Enrollment | undefined {
   const id = state.table('enrollment').indexes.owner('token', token)
   return id === undefined ? undefined : state.get('enrollment', id)

@@ -30,9 +30,9 @@ export const serviceSessionLimits = {
 } as const
 
 /**
- * Lets an API session dial or host a service. The checks come in one order, which tells a caller no
- * more than it may know: a service that it may not use is as good as none. Nobody passes for being
- * an administrator.
+ * Permits an API session to dial or host a service. The order of the checks reveals only what the
+ * caller may know: a service without access looks like a missing one. Administrators get no
+ * exception.
  */
 export function createServiceSession(
   state: State,

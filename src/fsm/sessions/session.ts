@@ -34,12 +34,15 @@ export const apiSessionsMax = 1_000_000
  */
 export const apiSessionsPerIdentityMax = 1000
 /**
- * Sessions of one identity that wait for a factor of the code flow: whoever knows its password
- * alone begins them.
+ * Sessions of one identity that wait for a second factor in the code flow. The password alone
+ * suffices to begin one.
  */
 export const begunSessionsPerIdentityMax = 20
 
-/** Notes what the client told of its machine; empty bytes leave what is known. */
+/**
+ * Stores the environment and SDK details that the client reported; empty bytes keep the stored
+ * ones.
+ */
 function noteClient(
   state: State,
   identity: Identity,
@@ -52,8 +55,8 @@ function noteClient(
     envInfo: envInfoJson.length === 0 ? identity.envInfo : parseFields(envInfoJson),
     sdkInfo: sdkInfoJson.length === 0 ? identity.sdkInfo : parseFields(sdkInfoJson),
   }
-  // A client says the same at each log-in; a record that is written anew is written to the disk of
-  // every controller.
+  // Clients report the same details at each log-in; skip the write, which would reach every
+  // controller's disk.
   if (
     isSameJson(reported.envInfo, identity.envInfo) &&
     isSameJson(reported.sdkInfo, identity.sdkInfo)
@@ -63,7 +66,8 @@ function noteClient(
 }
 
 /**
- * Whether its last log-in led to a root of the network, for whoever looks after its certificate.
+ * Stores whether the certificate of the last log-in chained to a network root, so that operators
+ * can plan its renewal.
  */
 function noteChain(
   state: State,
@@ -200,8 +204,8 @@ function endOldestBegun(state: State, identityId: string, context: CommandContex
 }
 
 /**
- * Settles a session that was opened for a second factor to be given in: its credential was judged
- * then, and the code is good once. A session that is gone is not made again.
+ * Redeems the code of a session that was opened to record a second factor: its credential was
+ * judged then, and a code can be redeemed once. An ended session is not created again.
  */
 function redeemCode(
   state: State,

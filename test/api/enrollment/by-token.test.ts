@@ -42,8 +42,8 @@ async function identityOf(externalId: string): Promise<Record<string, unknown>> 
   return found ?? {}
 }
 
-describe('an enrollment by the token of an identity provider', () => {
-  test('makes an identity that logs in by tokens', async () => {
+describe('an enrollment by an external JWT', () => {
+  test('creates an identity that authenticates with JWTs', async () => {
     const who = somebody()
     const reply = await enroll(await provider.token(who))
     expect(reply.status, reply.text).toBe(200)
@@ -60,7 +60,7 @@ describe('an enrollment by the token of an identity provider', () => {
     expect((await logIn(await provider.token(who))).status).toBe(200)
   })
 
-  test('takes name, role attributes and auth policy from where the signer says', async () => {
+  test('takes name, role attributes and auth policy from the configured claims', async () => {
     const policyId = await newPolicy('of enrolled ones', {})
     await patch('external-jwt-signers', signerId, {
       enrollNameClaimsSelector: '/profile/name',
@@ -121,7 +121,7 @@ describe('an enrollment by the token of an identity provider', () => {
     expect(again.body.error?.code).toBe('ENROLLMENT_IDENTITY_ALREADY_ENROLLED')
   })
 
-  test('is refused without a token, by a bad one, and by one of another signer than it names', async () => {
+  test('is refused without a JWT, with an invalid one, and with one of another signer than requested', async () => {
     const other = await newSigner({ ...open, jwksEndpoint: server.url })
     const good = await provider.token(somebody())
     const replies = [
@@ -137,7 +137,7 @@ describe('an enrollment by the token of an identity provider', () => {
     expect((await enroll(good, {}, { 'ziti-token-issuer-id': signerId })).status).toBe(200)
   })
 
-  test('is refused what the signer or its auth policy does not let', async () => {
+  test('is refused if the signer or its auth policy does not allow it', async () => {
     const token = await provider.token(somebody())
     const clientCsr = await newRequest()
     const closed = await newPolicy('no tokens', { extJwt: { allowed: false, allowedSigners: [] } })
@@ -160,7 +160,7 @@ describe('an enrollment by the token of an identity provider', () => {
     await patch('external-jwt-signers', signerId, { enrollAuthPolicyId: 'default' })
   })
 
-  test('makes nothing for a bad request for a certificate', async () => {
+  test('creates nothing for an invalid certificate request', async () => {
     const who = somebody()
     const before = controller.cluster.proposals.length
     for (const clientCsr of ['', 'no request']) {
@@ -171,7 +171,7 @@ describe('an enrollment by the token of an identity provider', () => {
     expect(controller.cluster.proposals.length).toBe(before)
   })
 
-  test('is judged at apply by the signer as it stands there', async () => {
+  test('is judged by apply with the current signer', async () => {
     const { cluster } = controller
     const propose = cluster.propose.bind(cluster)
     cluster.propose = async (input) => {

@@ -63,7 +63,7 @@ const requestId = (): Record<string, string> => ({
 const isRefused = refusal(401, 'INVALID_AUTH')
 
 describe('log-in by certificate', () => {
-  test('takes no body, an empty one, and what a client tells of itself, which is kept', async () => {
+  test('accepts no body, an empty one, and client details, which are stored', async () => {
     expect(
       (await listener.call({ path: `${client}/authenticate?method=cert`, by: device })).status,
     ).toBe(200)
@@ -88,7 +88,7 @@ describe('log-in by certificate', () => {
     expect(controller.machine.appliedIndex - before).toBe(1)
   })
 
-  test('is refused without a certificate, and by one of the network that is nobody’s', async () => {
+  test('is refused without a certificate, and with a network certificate that belongs to no identity', async () => {
     expect(await logIn(null)).toMatchObject(isRefused)
     const now = controller.clock.nowMs()
     const { issuing } = controller.authorities
@@ -98,7 +98,7 @@ describe('log-in by certificate', () => {
     expect(await logIn(stray)).toMatchObject(isRefused)
   })
 
-  test('leads to a root by the intermediates that it presents; without them it is told as improper', async () => {
+  test('chains to a root through the presented intermediates; without them it is reported as improper', async () => {
     expect(dataOf(await logIn(device))).not.toHaveProperty('improperClientCertChain')
     const [leaf] = parseCertificates(device.certificatePem)
     const bare = { ...device, certificatePem: leaf.pem }
@@ -111,7 +111,7 @@ describe('log-in by certificate', () => {
     })
   })
 
-  test('heeds the disabling of the identity, also in a session that it has', async () => {
+  test('respects the disabling of the identity, also in an existing session', async () => {
     const token = String(dataOf(await logIn(device))['token'])
     const own = { method: 'GET', path: `${client}/current-identity`, token }
     const path = `${management}/identities/${identityId}`
@@ -122,7 +122,7 @@ describe('log-in by certificate', () => {
     dataOf(await logIn(device))
   })
 
-  test('heeds the auth policy, and takes an expired certificate only where that says so', async () => {
+  test('respects the auth policy, and accepts an expired certificate only if the policy allows it', async () => {
     const rule = async (cert: Detail): Promise<void> => {
       const path = `${management}/auth-policies/default`
       const reply = await caller.call('PATCH', path, { primary: { cert } })
@@ -149,11 +149,11 @@ describe('log-in by certificate', () => {
   })
 })
 
-describe('the next certificate', () => {
+describe('an extended certificate', () => {
   const own = (verb: string): string =>
     `${client}/current-identity/authenticators/${authenticatorId}/${verb}`
 
-  test('comes beside the present one, and takes its place once its holder has shown it', async () => {
+  test('waits beside the current one, and replaces it once its holder has presented it', async () => {
     const { rollKeys } = { rollKeys: true }
     const request = `${management}/authenticators/${authenticatorId}/request-extend`
     expect((await caller.call('POST', request, { rollKeys })).status).toBe(200)
@@ -192,7 +192,7 @@ describe('the next certificate', () => {
     })
   })
 
-  test('is given to the holder alone, and for a certificate of the network alone', async () => {
+  test('is issued to the holder only, and only for certificates of the network', async () => {
     const token = String(dataOf(await logIn(device))['token'])
     const clientCertCsr = await createCertificateRequest({
       privateKeyPem: generatePrivateKeyPem(),
@@ -208,7 +208,7 @@ describe('the next certificate', () => {
     expect(await listener.call(bad)).toMatchObject(refusal(400, 'COULD_NOT_PROCESS_CSR'))
   })
 
-  test('is the one that waits, also for who asks twice with one request id', async () => {
+  test('is returned again for the same request id', async () => {
     const token = String(dataOf(await logIn(device))['token'])
     const privateKeyPem = generatePrivateKeyPem()
     const clientCertCsr = await createCertificateRequest({ privateKeyPem, id: 'new' })
@@ -224,7 +224,7 @@ describe('the next certificate', () => {
     ['client', client],
     ['management', management],
   ])(
-    'is verified at /authenticators/{id}/extend-verify of the %s API as well, by its holder alone',
+    'can be verified at /authenticators/{id}/extend-verify of the %s API too, by its holder only',
     async (_api, base) => {
       const path = `${base}/authenticators/${authenticatorId}/extend-verify`
       const entered = { path: `${base}/authenticate?method=cert`, by: device, body: {} }
@@ -246,10 +246,10 @@ describe('the next certificate', () => {
   const logInAsAdmin = (): Promise<string> => Promise.resolve(caller.token ?? '')
 })
 
-describe('certificates of a session', () => {
+describe('session certificates', () => {
   const path = `${client}/current-api-session/certificates`
 
-  test('are issued, listed, shown and taken back, by that session alone', async () => {
+  test('are issued, listed, shown and revoked by that session only', async () => {
     const token = String(dataOf(await logIn(device))['token'])
     const csr = await createCertificateRequest({ privateKeyPem: generatePrivateKeyPem(), id: 'x' })
     const created = dataOf(await listener.call({ path, body: { csr }, token, by: device }), 201)
@@ -274,7 +274,7 @@ describe('certificates of a session', () => {
     expect((await get(`${path}/${id}`)).status).toBe(404)
   })
 
-  test('are all known, also to who asks twice with one request id', async () => {
+  test('are all accepted, also after a repeated request id', async () => {
     const token = String(dataOf(await logIn(device))['token'])
     const csr = await createCertificateRequest({ privateKeyPem: generatePrivateKeyPem(), id: 'x' })
     const headers = requestId()
@@ -289,7 +289,7 @@ describe('certificates of a session', () => {
     }
   })
 
-  test('are bounded in number and judged as every request for a certificate is', async () => {
+  test('are limited in number, and validated like every certificate request', async () => {
     const token = String(dataOf(await logIn(device))['token'])
     const make = (csr: string): Promise<TlsReply> =>
       listener.call({ path, body: { csr }, token, by: device })

@@ -85,7 +85,7 @@ async function verifiedCa(
 }
 
 describe('ott', () => {
-  test('gives a certificate for the key of the request, which logs in and is known as its authenticator', async () => {
+  test('issues a certificate for the key of the request, which logs in and is stored as the authenticator', async () => {
     const { id, token } = await newToken({ ott: true })
     const privateKeyPem = newKey()
     const {
@@ -111,7 +111,7 @@ describe('ott', () => {
     expect(identity).toMatchObject({ hasApiSession: true, enrollment: {} })
   })
 
-  test('answers who lost the answer and asks again with the same key, and nobody else', async () => {
+  test('repeats its answer for the same key only', async () => {
     const { id, token } = await newToken({ ott: true })
     const csr = await csrOf(newKey())
     const first = dataOf(await enroll(`token=${token}`, csr))
@@ -123,7 +123,7 @@ describe('ott', () => {
     expect(data).toHaveLength(1)
   })
 
-  test('takes the forms of stock clients: a PEM body of either type, JSON, and its own path', async () => {
+  test('accepts the forms of OpenZiti clients: a PEM body of either type, JSON, and its separate path', async () => {
     for (const [path, headers, asJson] of [
       [`${ENROLL}?method=ott&`, PEM, false],
       ['/enroll?', { 'content-type': 'text/plain; charset=utf-8' }, false],
@@ -142,7 +142,7 @@ describe('ott', () => {
     dataOf(await listener.call({ path: `${ENROLL}/ott`, body }))
   })
 
-  test('refuses, without using the token up: no request, a wrong one, another method; and a token that is unknown', async () => {
+  test('refuses a missing or invalid request, another method and an unknown token, without consuming the token', async () => {
     const { token } = await newToken({ ott: true })
     const csr = await csrOf(newKey())
     for (const [query, body, status, code] of [
@@ -161,7 +161,7 @@ describe('ott', () => {
     dataOf(await enroll(`token=${token}`, csr))
   })
 
-  test('refuses a token past its end, and takes it again once it is refreshed, by its new text alone', async () => {
+  test('refuses an expired token, and accepts the new token after a refresh', async () => {
     const { id, token } = await newToken({ ott: true })
     const { enrollment } = await shown(caller, `${management}/identities/${id}`)
     const enrollmentId = String((enrollment as { ott: Detail }).ott['id'])
@@ -181,7 +181,7 @@ describe('ott', () => {
 })
 
 describe('updb', () => {
-  test('sets the password of the user whom the enrollment names, and not of one whom the body names', async () => {
+  test('sets the password of the user in the enrollment, not of one in the body', async () => {
     const { token } = await newToken({ updb: 'field-unit' })
     const path = `${ENROLL}?method=updb&token=${token}`
     const body = { username: 'somebody', password: 'a long enough one' }
@@ -199,7 +199,7 @@ describe('updb', () => {
     ).toBe(200)
   })
 
-  test('has a path of its own', async () => {
+  test('has a separate path', async () => {
     const { token } = await newToken({ updb: 'field-unit-2' })
     const path = `${ENROLL}/updb?token=${token}`
     const body = { password: 'a long enough one' }
@@ -208,7 +208,7 @@ describe('updb', () => {
 })
 
 describe('ottca', () => {
-  test('takes the certificate of the connection, of the CA that the enrollment names', async () => {
+  test('accepts the connection’s certificate of the CA that the enrollment names', async () => {
     const { id: caId, key } = await verifiedCa('workshop')
     const other = await verifiedCa('elsewhere')
     const { id, token } = await newToken({ ottca: caId })
@@ -236,7 +236,7 @@ describe('ca', () => {
   const auto = (by: CertifiedKey | null, body: unknown = {}): Promise<TlsReply> =>
     listener.call({ path: `${ENROLL}?method=ca`, by, body })
 
-  test('makes an identity named by the format of the CA, with its roles', async () => {
+  test('creates an identity with the CA’s name format and roles', async () => {
     const format = '[caName] / [commonName] / [requestedName] / [identityId]'
     const { key } = await verifiedCa('plant', { identityNameFormat: format })
     const by = await clientKey(key, '[caName]', controller.clock.nowMs())
@@ -251,7 +251,7 @@ describe('ca', () => {
     })
   })
 
-  test('takes a request without a body and without its type, on its own path too', async () => {
+  test('accepts a request without a body and content type, on its separate path too', async () => {
     const { key } = await verifiedCa('mill')
     const now = controller.clock.nowMs()
     const by = await clientKey(key, 'a', now)
@@ -260,7 +260,7 @@ describe('ca', () => {
     expect((await listener.call({ path: `${ENROLL}/ca`, by: other })).status).toBe(200)
   })
 
-  test('knows the holder by the claim of the CA, whatever certificate it brings later', async () => {
+  test('recognizes the holder by the CA’s claim, with any later certificate', async () => {
     const claim = { index: 0, location: 'SAN_URI', matcher: 'SCHEME', matcherCriteria: 'unit' }
     const externalIdClaim = { ...claim, parser: 'SPLIT', parserCriteria: '/' }
     const { key, id } = await verifiedCa('fleet', { externalIdClaim })
@@ -283,7 +283,7 @@ describe('ca', () => {
     expect(await logIn(renewed)).toMatchObject(refusal(401, 'INVALID_AUTH'))
   })
 
-  test('is refused without a certificate, by a CA that is not enabled for it, and by one that is not verified', async () => {
+  test('is refused without a certificate, by a CA that is not enabled for it, and by an unverified CA', async () => {
     const now = controller.clock.nowMs()
     expect(await auto(null)).toMatchObject(refusal(400, 'CERT_FAILED_VALIDATION'))
     const { key } = await verifiedCa('closed', { isAutoCaEnrollmentEnabled: false })
@@ -312,7 +312,7 @@ describe('routers', () => {
     ['transit-routers', 'trott'],
     ['edge-routers', ''],
   ] as const)(
-    'of %s enroll by the method "%s", and are given the same again',
+    'of %s enroll by the method "%s", and get the same certificates again',
     async (kind, method) => {
       const { id, token } = await newRouter(kind)
       const body = {
@@ -332,7 +332,7 @@ describe('routers', () => {
     },
   )
 
-  test('are refused without both requests, and with a common name that is not their id', async () => {
+  test('are refused without both requests, and if the common name is not their id', async () => {
     const { id, token } = await newRouter('edge-routers')
     const path = `${ENROLL}/erott`
     const clientCsr = await csrOf(newKey(), id)
@@ -347,7 +347,7 @@ describe('routers', () => {
     dataOf(await listener.call({ path, body: { token, clientCsr, serverCsr } }))
   })
 
-  test('extend by their certificate, and the one before is refused from then on', async () => {
+  test('extend their certificate, and the previous one becomes invalid', async () => {
     const { id, token } = await newRouter('edge-routers')
     const privateKeyPem = newKey()
     const body = {
@@ -392,7 +392,7 @@ describe('a token without a method', () => {
     expect(dataOf(await listener.call(asked))['cert'], 'the answer was lost').toBe(cert)
   })
 
-  test('is refused when it is unknown, used by a password, or absent', async () => {
+  test('is refused if it is unknown, used for a password, or missing', async () => {
     const { token } = await newToken({ updb: 'methodless-2' })
     const body = { password: 'a long enough one' }
     dataOf(await listener.call({ path: `${ENROLL}?token=${token}`, body }))
@@ -407,7 +407,7 @@ describe('a token without a method', () => {
   })
 })
 
-test('an identity that has enrolled is given the controllers with what clients reach them at', async () => {
+test('an enrolled identity gets the controllers with the addresses for clients', async () => {
   const { token } = await newToken({ ott: true })
   const asked = await enroll(`token=${token}`, await csrOf(newKey()))
   const { controllers } = dataOf(asked) as unknown as { controllers: Detail[] }
@@ -417,8 +417,8 @@ test('an identity that has enrolled is given the controllers with what clients r
   expect(controllers[0], 'how controllers reach each other').not.toHaveProperty('ctrlAddress')
 })
 
-describe('who enrolls knows whom it speaks to', () => {
-  test('by the key set, whose key signs tokens and a nonce, and nothing that is no UUID', async () => {
+describe('enrolling clients can verify the controller', () => {
+  test('by the key set, whose key signs tokens and UUID nonces only', async () => {
     const { keys } = JSON.parse(
       (await listener.call({ method: 'GET', path: `${ENROLL}/jwks` })).text,
     ) as { keys: (JWK & { x5c: string[] })[] }

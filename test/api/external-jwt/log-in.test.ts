@@ -17,7 +17,7 @@ const sessionOf = (reply: Reply): Record<string, unknown> => {
   return reply.body.data as Record<string, unknown>
 }
 
-describe('a log-in by the token of an identity provider', () => {
+describe('a log-in by an external JWT', () => {
   test.each([client, management])(
     'opens a session of the identity that it names: %s',
     async (base) => {
@@ -34,7 +34,7 @@ describe('a log-in by the token of an identity provider', () => {
     },
   )
 
-  test('finds the identity by its external id where the signer says so, and by the claim that it names', async () => {
+  test('finds the identity by external id if the signer says so, and by the configured claim', async () => {
     await patch('identities', 'alice-id', { externalId: 'alice@idp.test' })
     await patch('external-jwt-signers', signerId, {
       useExternalId: true,
@@ -66,7 +66,7 @@ describe('a log-in by the token of an identity provider', () => {
     ['whose claim is a number', 'x', { claims: { sub: 1 } }, 'invalid'],
     ['whose claim is empty', '', {}, 'invalid'],
   ]
-  test.each(refused)('is refused by a token %s', async (_what, subject, wish, error) => {
+  test.each(refused)('is refused by a JWT %s', async (_what, subject, wish, error) => {
     const reply = await logIn(await provider.token(subject, wish))
     expect(reply.status).toBe(401)
     expect(reply.body.error?.code).toBe('UNAUTHORIZED')
@@ -82,12 +82,12 @@ describe('a log-in by the token of an identity provider', () => {
     expect(String(reply.headers['www-authenticate'])).toContain('error="missing"')
   })
 
-  test('takes a token whose audience is a list that holds the one of the signer', async () => {
+  test('accepts an audience list that contains the signer’s audience', async () => {
     const claims = { aud: ['other', provider.audience] }
     expect((await logIn(await provider.token('alice-id', { claims }))).status).toBe(200)
   })
 
-  test('bears with a clock that differs a little', async () => {
+  test('tolerates a small clock difference', async () => {
     const nowMs = controller.clock.nowMs()
     const ended = { claims: { exp: Math.floor(nowMs / 1000) - 20 } }
     expect((await logIn(await provider.token('alice-id', ended))).status).toBe(200)
@@ -95,7 +95,7 @@ describe('a log-in by the token of an identity provider', () => {
     expect((await logIn(await provider.token('alice-id', early))).status).toBe(200)
   })
 
-  test('follows the auth policy of the identity', async () => {
+  test('respects the auth policy of the identity', async () => {
     const token = await provider.token('alice-id')
     const other = await newSigner({ jwksEndpoint: server.url })
     for (const [name, extJwt, status] of [
@@ -109,7 +109,7 @@ describe('a log-in by the token of an identity provider', () => {
     await patch('identities', 'alice-id', { authPolicyId: 'default' })
   })
 
-  test('of the code flow opens a session by it alone', async () => {
+  test('of the code flow opens a session without another factor', async () => {
     const oidc = new OidcClient(controller)
     const authorization = `Bearer ${await provider.token('alice-id')}`
     const id = await oidc.begin()
@@ -132,7 +132,7 @@ describe('a log-in by the token of an identity provider', () => {
     expect((await alice.get(`${client}/current-identity`)).status).toBe(401)
   })
 
-  test('fetches keys again for a name that it does not know, but not for each token', async () => {
+  test('fetches keys again for an unknown key id, but not for each token', async () => {
     controller.clock.advance(60_000)
     const next = rsaKey('second')
     server.keys = [jwkOf(next)]
@@ -151,7 +151,7 @@ describe('a log-in by the token of an identity provider', () => {
 })
 
 describe('a signer with a certificate', () => {
-  test('vouches by its key and name, within the dates of the certificate', async () => {
+  test('verifies by its key and kid, within the validity of the certificate', async () => {
     const nowMs = controller.clock.nowMs()
     const { certificatePem, privateKeyPem } = await createRootAuthority({
       commonName: 'provider',

@@ -26,8 +26,8 @@ const bearer = (token: string): Record<string, string> => ({ authorization: `Bea
 
 beforeEach(() => patch('identities', 'alice-id', { authPolicyId: required }))
 
-describe('a session whose policy asks for a token of a signer', () => {
-  test('is full in each request that brings one, and partial in each that does not', async () => {
+describe('a session whose policy requires an external JWT', () => {
+  test('is full in each request with a JWT, and partial in each without', async () => {
     const alice = sessionOf('alice-id')
     const token = bearer(await provider.token('alice-id'))
     expect(queriesOf(await alice.get(session))).toEqual([query])
@@ -37,7 +37,7 @@ describe('a session whose policy asks for a token of a signer', () => {
     expect((await alice.get(own)).status).toBe(401)
   })
 
-  test('is told which signer it lacks a token of', async () => {
+  test('names the signer of the missing JWT in its challenge', async () => {
     const alice = sessionOf('alice-id')
     const told = (error: string, description: string): string =>
       `Bearer realm="openziti-secondary-ext-jwt" error="${error}" error_description="${description}" id="${signerId}" issuer="https://idp.test"`
@@ -49,7 +49,7 @@ describe('a session whose policy asks for a token of a signer', () => {
     )
   })
 
-  test('is told so in successes too: at the log-in, and of the session itself', async () => {
+  test('names the signer in successful answers too: at the log-in and of the session itself', async () => {
     const missing = `Bearer realm="openziti-secondary-ext-jwt" error="missing"`
     const token = bearer(await provider.token('alice-id'))
     const logIn = (headers: Record<string, string>): Promise<Reply> =>
@@ -63,7 +63,7 @@ describe('a session whose policy asks for a token of a signer', () => {
     expect((await alice.get(session, token)).headers).not.toHaveProperty('www-authenticate')
   })
 
-  test('writes with one, and apply lets it', async () => {
+  test('can write with a JWT, which apply accepts', async () => {
     const alice = sessionOf('alice-id')
     const body = { currentPassword: user.password, tags: { with: 'token' } }
     const path = `${own}/authenticators/alice-updb`
@@ -73,7 +73,7 @@ describe('a session whose policy asks for a token of a signer', () => {
     expect(reply.status, reply.text).toBe(200)
   })
 
-  test('gives an administrator its rights only with one', async () => {
+  test('gives an administrator its rights only with a JWT', async () => {
     await patch('identities', 'alice-id', { isAdmin: true })
     const alice = sessionOf('alice-id')
     const token = bearer(await provider.token('alice-id'))
@@ -83,7 +83,7 @@ describe('a session whose policy asks for a token of a signer', () => {
     await patch('identities', 'alice-id', { isAdmin: false })
   })
 
-  test('is full at once where the log-in brings it', async () => {
+  test('is fully authenticated when the log-in request carries the JWT', async () => {
     const token = bearer(await provider.token('alice-id'))
     const reply = await new CallerOf(controller).call(
       'POST',
@@ -101,7 +101,7 @@ describe('a session whose policy asks for a token of a signer', () => {
     expect(queriesOf(byToken)).toEqual([])
   })
 
-  test('takes neither the token of somebody else nor one of another signer', async () => {
+  test('refuses the JWT of another identity or another signer', async () => {
     const alice = sessionOf('alice-id')
     expect((await alice.get(own, bearer(await provider.token('admin-id')))).status).toBe(401)
     await newSigner({ issuer: 'https://second.test', jwksEndpoint: server.url })
@@ -110,7 +110,7 @@ describe('a session whose policy asks for a token of a signer', () => {
     expect((await alice.get(own, bearer(ofOther))).status).toBe(401)
   })
 
-  test('does not outlive the token', async () => {
+  test('becomes partial when the JWT expires', async () => {
     const alice = sessionOf('alice-id')
     const exp = Math.floor(controller.clock.nowMs() / 1000) + 60
     const token = bearer(await provider.token('alice-id', { claims: { exp } }))
@@ -119,7 +119,7 @@ describe('a session whose policy asks for a token of a signer', () => {
     expect((await alice.get(own, token)).status).toBe(401)
   })
 
-  test('loses what the signer vouched for once that is written, disabled or gone', async () => {
+  test('becomes partial when the signer is changed or disabled', async () => {
     const alice = sessionOf('alice-id')
     const token = bearer(await provider.token('alice-id'))
     expect((await alice.get(own, token)).status).toBe(200)
@@ -135,7 +135,7 @@ describe('a session whose policy asks for a token of a signer', () => {
   })
 })
 
-test('a write is refused at apply when the signer was written after the token was judged', async () => {
+test('apply refuses a write if the signer changed after the JWT was judged', async () => {
   const alice = sessionOf('alice-id')
   const { cluster } = controller
   const propose = cluster.propose.bind(cluster)

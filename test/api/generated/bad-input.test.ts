@@ -271,7 +271,7 @@ describe.each(operations)('$api $method $path', (operation) => {
   })
 })
 
-test('a path serves no other method than it says', async () => {
+test('a path serves no undeclared method', async () => {
   const paths = new Map<string, ServedOperation[]>()
   for (const one of operations) {
     const key = `${one.api} ${one.path}`

@@ -415,7 +415,7 @@ const storedRecord = (entity: Entity, recordId: string): JsonObject => {
   return fields
 }
 
-test('every kind that can be patched has an example of each of its members', () => {
+test('every kind with PATCH has an example of each member', () => {
   for (const entity of patched) {
     expect(
       examples.map((example) => example.entity),
@@ -430,7 +430,7 @@ describe.each(examples.map((example) => [example.entity, example] as const))(
     const entity = entityNamed(name)
     const api = apiOf(entity) ?? 'management'
 
-    test('changes what it names, and leaves all the rest as it is', async () => {
+    test('changes the named member and no other', async () => {
       const first = await body(0)
       const recordId = await create(api, entity.collection, first)
       const url = `${bases[api]}/${entity.collection}/${recordId}`
@@ -461,7 +461,7 @@ describe.each(examples.map((example) => [example.entity, example] as const))(
   },
 )
 
-test('no member that a PATCH takes is left out of the examples', async () => {
+test('the examples contain every member that a PATCH accepts', async () => {
   for (const entity of patched) {
     const bodies = await Promise.all(
       examples.filter((example) => example.entity === entity.name).map(({ body }) => body(0)),
