@@ -29,9 +29,9 @@ const EMPTY_FIRST = /(?<=^\/)(?:\/[^/]+)+$/
  * The path a request means: `/edge/v1` is the client API, and so is a path under no known root. The
  * base of an API has one spelling, or the rule of a proxy in front would miss the others: a path
  * with dot segments, or with empty ones or escapes before its version ends, is left as no route has
- * it. Behind the version, where consoles of OpenZiti write them, repeated slashes are one, and so
- * are two at the start of a path under no known root, as the JVM SDK asks for `//version`. The query
- * is untouched.
+ * it. Behind the version, repeated slashes are one, as OpenZiti's console sends them. Two slashes
+ * at the start count as one if the path is under no known root: the JVM SDK requests `//version`.
+ * The query is unchanged.
  */
 export function canonicalUrl({ url = '/' }: { readonly url?: string | undefined }): string {
   const at = url.indexOf('?')

@@ -13,32 +13,31 @@ import { MALFORMED } from './wire-scan.ts'
 import { contentType, HELLO_SEQUENCE, headerKey, reflectedKeys } from './numbers.ts'
 
 export interface ChannelDeps {
-  /** A TLS socket; closed with the channel. */
+  /** A TLS socket. The channel closes it. */
   readonly socket: Duplex
   readonly limits: ChannelLimits
   readonly clock: Clock
-  /**
-   * Sent at once, on the side of the dialer; the first message that comes is the answer to it then.
-   */
+  /** Sent at once by the dialer, which then treats the first received message as its answer. */
   readonly hello?: ChannelMessage
-  /** Shown every message as it comes and goes, for who traces a channel. */
+  /** Called for every sent and received message, to trace the channel. */
   readonly onFrame?: (direction: 'in' | 'out', message: ChannelMessage) => void
   /**
-   * Called for the first message, which is to be the hello or its answer; the channel is not open
-   * before `open`.
+   * Called for the first message, which must be the hello or its answer. The channel is open only
+   * after `open`.
    */
   readonly onHello: (message: ChannelMessage) => void
   /**
-   * Called for each later message but heartbeats, replies that are waited for and latency probes.
-   * Nothing more is read until the steps that it gives are taken.
+   * Called for each later message except heartbeats, awaited replies and latency probes. The
+   * channel reads nothing more until the returned steps have run.
    */
   readonly onMessage: (message: ChannelMessage) => Iterator<void> | null
   /**
-   * Begins the work on a message, now or in the turn of the peer. Absent: now, and to its end.
-   * @returns when it is over; null: it is.
+   * Starts the work on a message, at once or when it is the peer's turn. If absent, the work runs
+   * at once and completely.
+   * @returns a promise for the end of the work; null if it has ended.
    */
   readonly begin?: (work: () => Iterator<void> | null) => Promise<void> | null
-  /** Told of each message that is beyond its bound. */
+  /** Called for each message that exceeds its bound. */
   readonly onRefused?: (contentType: number, fault: string) => void
   /** Called once. */
   readonly onClose: (reason: string) => void
@@ -51,8 +50,8 @@ interface Waiter {
 }
 
 /**
- * Reason why nothing is read for now: the hello is not answered, the peer does not read, the rate
- * of this second is reached, or others have their turn.
+ * Why reading is suspended: the hello is not answered, the peer does not read, the rate limit of
+ * this second is reached, or other connections have their turn.
  */
 type Hold = 'hello' | 'drain' | 'window' | 'turn'
 
@@ -60,9 +59,9 @@ const noHeaders: ChannelHeaders = new Map()
 const NO_BODY = new Uint8Array()
 
 const RATE_WINDOW_MS = 1000
-/** A stamp of the peer goes back with the next message, and after this long with one of its own. */
+/** A stamp of the peer is returned with the next message, or alone after this time. */
 const OWED_MS = 2
-/** Messages handled at a stretch; other connections have their turn between two stretches. */
+/** Messages handled in a row before other connections get their turn. */
 // @guard client-that-repeats-itself--stretch
 const STRETCH_MESSAGES = 64
 /** Time for the last write, such as the reason of a refusal, to arrive. */
@@ -71,8 +70,8 @@ const LINGER_MS = 1000
 const REFUSED_AGAIN_MS = 60_000
 
 /**
- * One channel over one socket, on either side of it: frames, sequence numbers, replies, heartbeats,
- * and bounds on all of it. It knows nothing of who speaks over it.
+ * One channel over one socket, for the dialer or the listener: frames, sequence numbers, replies,
+ * heartbeats, and their limits. It is independent of the protocol that runs over it.
  */
 export class Channel {
   readonly #deps: ChannelDeps
@@ -89,10 +88,10 @@ export class Channel {
   #owedTimer: NodeJS.Timeout | null = null
   #resumeTimer: NodeJS.Timeout | null = null
   #isTurnDue = false
-  /** A message is worked on. */
+  /** A message is being processed. */
   #isBusy = false
   #isReading = false
-  /** The user of the channel wants nothing for now. */
+  /** The user of the channel has paused reading. */
   #isPaused = false
   #refusedMs = -Infinity
   #windowMs = -Infinity
@@ -108,7 +107,8 @@ export class Channel {
       frameHeadersMax: limits.frameHeadersMax,
       frameBodyBytesMax: limits.helloBodyBytesMax,
     })
-    // A small message would wait for the acknowledgement of the one before, 40 ms at some peers.
+    // Otherwise Nagle's algorithm delays a small message until the previous one is acknowledged, 40
+    // ms with some peers.
     if (socket instanceof Socket) socket.setNoDelay(true)
     socket.on('data', (chunk: Uint8Array) => this.#onBytes(chunk))
     socket.on('drain', () => this.#read())
@@ -122,7 +122,7 @@ export class Channel {
     return this.#isClosed
   }
 
-  /** How long the peer has answered no heartbeat, ms; 0 before the channel is open. */
+  /** Time since the peer last answered a heartbeat, ms; 0 before the channel is open. */
   get silentForMs(): number {
     return this.#heartbeats?.silentForMs ?? 0
   }
@@ -133,10 +133,10 @@ export class Channel {
   }
 
   /**
-   * Heartbeats go both ways from here on, and larger messages are taken.
-   * @param answer to the hello; null on the side of the dialer, which has had it.
-   * @param partOf the channel that this one is a further socket of: a peer may answer the heartbeat
-   * of the one over the other, so they have one.
+   * Opens the channel: starts heartbeats and accepts larger messages.
+   * @param answer to the hello; null for the dialer, which has received it.
+   * @param partOf the channel to which this socket is added. The two share heartbeats, because a
+   * peer may answer a heartbeat over either socket.
    */
   open(answer: ChannelMessage | null, partOf: Channel | null = null): void {
     if (this.#isClosed) return
@@ -152,17 +152,17 @@ export class Channel {
     this.#read()
   }
 
-  /** @returns false when it is closed, or closes because its peer does not read. */
+  /** @returns false if the channel is closed, or closes because its peer does not read. */
   send(outgoing: Outgoing): boolean {
     return this.#send(outgoing, this.#nextSequence())
   }
 
   /**
-   * Sends what may be dropped or kept when the peer is slow: the channel stays open.
-   * @param queuedBytesMax that wait with it, within `trySendBytesMax`; a message larger than that
-   * is sent when nothing waits.
-   * @param queue that bounds the messages of its kind as well; null: bytes alone are bounded.
-   * @returns false when it is not sent: more would wait, or the channel is closed.
+   * Sends a message that may be dropped or kept if the peer is slow; the channel stays open.
+   * @param queuedBytesMax maximum number of waiting bytes including this message, at most
+   * `trySendBytesMax`; a larger message is sent when nothing waits.
+   * @param queue that also limits the messages of its kind; null: only bytes are limited.
+   * @returns false if the message was not sent: the limit is reached, or the channel is closed.
    */
   trySend(outgoing: Outgoing, queuedBytesMax: number, queue: SendQueue | null = null): boolean {
     if (this.#isClosed) return false
@@ -173,20 +173,21 @@ export class Channel {
   }
 
   /**
-   * Calls it once, in a later turn, when all that waits has gone to the socket: those that wait
-   * have turns, and the same function waits once. It is not called after the channel has closed.
+   * Calls the callback once, in a later turn, when the socket has taken all waiting messages.
+   * Callbacks take turns; adding the same function again has no effect. It is not called after the
+   * channel has closed.
    */
   onceWritable(callback: () => void): void {
     if (!this.#isClosed) this.#writer.onceWritable(callback)
   }
 
   /**
-   * Reads nothing until `resumeReading`, for a user whose own consumer is slow: what has come waits
-   * here, at most one read of the socket more, and all else at the peer. Calls do not add up.
+   * Stops reading until `resumeReading`, for a user whose own consumer is slow. At most one more
+   * socket read is buffered here; everything else waits at the peer. Calls do not nest.
    *
-   * It is for moments. The peer has no answer to its heartbeats meanwhile, and closes the channel
-   * after its own time for that; its silence does not count here, and that it has closed the
-   * channel is noticed later.
+   * Pauses should be short. The peer gets no answers to its heartbeats meanwhile and closes the
+   * channel after its own timeout. Its silence does not count here, and a close by the peer is
+   * noticed only after the pause.
    */
   pauseReading(): void {
     if (this.#isClosed || this.#isPaused) return
@@ -203,7 +204,7 @@ export class Channel {
     this.#readInNextTurn()
   }
 
-  /** How long the message whose turn it is has waited to be sent, ms; 0: none waits. */
+  /** How long the first waiting message has waited to be sent, ms; 0 if none waits. */
   get stalledForMs(): number {
     return this.#writer.stalledForMs
   }
@@ -223,14 +224,14 @@ export class Channel {
     return this.send({ ...outgoing, headers })
   }
 
-  /** The generic answer. @returns as `send`. */
+  /** Sends the generic result message. @returns as `send`. */
   replyResult(to: ChannelMessage, isSuccess: boolean, text = ''): boolean {
     const headers = new Map([[headerKey.resultSuccess, flagValue(isSuccess)]])
     return this.reply(to, { contentType: contentType.result, headers, body: textValue(text) })
   }
 
   /**
-   * @throws {Error} when the channel closes, the time is over, or too many replies are waited for.
+   * @throws {Error} when the channel closes, the timeout expires, or too many requests are pending.
    */
   request(
     outgoing: Outgoing,
@@ -250,7 +251,7 @@ export class Channel {
     return promise
   }
 
-  /** @param last answer to the hello, sent before the socket ends; null: none. */
+  /** @param last answer to the hello, sent before the socket closes; null: none. */
   close(reason: string, last: ChannelMessage | null = null): void {
     if (this.#isClosed) return
     const { socket, onClose } = this.#deps
@@ -297,7 +298,7 @@ export class Channel {
     return this.#write(message, queue)
   }
 
-  /** Stamps belong to one channel, so those of a message that is passed on do not go with it. */
+  /** Stamps belong to one channel; a forwarded message must not carry them. */
   #stamped(headers: ChannelHeaders): ChannelHeaders {
     const stamps = this.#heartbeats?.takeStamps() ?? null
     const isForeign = headers.has(headerKey.heartbeat) || headers.has(headerKey.heartbeatResponse)
@@ -310,7 +311,7 @@ export class Channel {
   }
 
   #write(message: ChannelMessage, queue: SendQueue | null = null): boolean {
-    // One message may be larger than all that may wait: a whole data model is.
+    // A single message may exceed the limit, for example a whole data model.
     if (this.#writer.isFull(frameBytes(message), this.#deps.limits.unsentBytesMax)) {
       this.close('the peer does not read')
       return false
@@ -334,9 +335,9 @@ export class Channel {
     this.#read()
   }
 
-  /** Goes on with what has come and was not handled. */
+  /** Continues with received data that was not handled yet. */
   #read(): void {
-    // A handler may open the channel; the loop that called it then goes on by itself.
+    // A handler may open the channel; the running loop then continues.
     if (this.#isReading || this.#isStopped()) return
     this.#isReading = true
     const hold = this.#handle()
@@ -346,11 +347,13 @@ export class Channel {
     else this.close(`malformed: ${this.#decoder.fault}`)
   }
 
-  /** @returns why it ends before all that has come is handled; null: it does not. */
+  /**
+   * @returns why the loop stopped before handling all received messages; null if it handled all.
+   */
   #handle(): Hold | null {
     this.#turnWindow()
     for (let count = 0; count < STRETCH_MESSAGES; count += 1) {
-      // The sizes that a hello may have are not those of the message after it.
+      // The size limits of a hello do not apply to the message after it.
       if (this.#heartbeats === null && this.#hasHello) return 'hello'
       const type = this.#decoder.nextType()
       if (type === null) return null
@@ -366,12 +369,12 @@ export class Channel {
     return 'turn'
   }
 
-  /** The end of the work, or of the pause, goes on by itself. */
+  /** When the work or the pause ends, reading resumes by itself. */
   #isStopped(): boolean {
     return this.#isClosed || this.#isBusy || this.#isPaused
   }
 
-  /** While one message is worked on, nothing is read. */
+  /** Stops reading while one message is being processed. */
   #wait(pending: Promise<void>): void {
     this.#isBusy = true
     // @guard heavy-frames-of-a-router--pause
@@ -384,8 +387,8 @@ export class Channel {
   }
 
   /**
-   * Only the hello is handled until it is answered, and after it, but for data, nothing beyond the
-   * rates or while the peer does not read.
+   * Handles only the hello until it is answered. After that, only data is exempt from the rate
+   * limits and from waiting for a peer that does not read.
    */
   #holdOf(type: number): Hold | null {
     if (this.#heartbeats === null) return null
@@ -403,8 +406,8 @@ export class Channel {
   }
 
   /**
-   * Whether the peer reads too little to be answered. Two ends that send each other data would wait
-   * for each other if its mere waiting counted, so more has to wait than data may take.
+   * Whether the peer reads too little to get answers. The threshold is above what data may queue;
+   * otherwise two ends that send each other data could wait for each other forever.
    */
   #isPeerIdle(): boolean {
     const { socket, limits } = this.#deps
@@ -423,13 +426,17 @@ export class Channel {
 
   #count({ contentType: type, leftOutBytes = 0 }: ChannelMessage): void {
     if (this.#heartbeats === null) return
-    // Data that is left out for its length is no data that anyone may send without end.
+    // A data message whose body was skipped for its length counts against the rates; otherwise a
+    // peer could send such messages without limit.
     if (leftOutBytes === 0 && this.#deps.limits.unmeteredTypes?.has(type) === true) return
     this.#windowMessages += 1
     this.#windowBytes += this.#decoder.takenBytes
   }
 
-  /** Nothing more is read while the decoder may hold messages, or it would grow without end. */
+  /**
+   * Reads nothing more while the decoder may hold messages; otherwise its buffer could grow without
+   * limit.
+   */
   #goOn(hold: Hold | null): void {
     const { socket, limits } = this.#deps
     const isMetered = this.#heartbeats !== null && limits.unmeteredTypes === undefined
@@ -439,7 +446,7 @@ export class Channel {
       return
     }
     socket.pause()
-    // The answer to the hello, and the `drain` of the socket, go on by themselves.
+    // The answer to the hello and the socket's `drain` event resume reading by themselves.
     if (all === 'turn') this.#readInNextTurn()
     else if (all === 'window') {
       this.#resumeTimer ??= setTimeout(() => this.#onWindowOver(), RATE_WINDOW_MS)
@@ -460,7 +467,7 @@ export class Channel {
     })
   }
 
-  /** @returns when it is worked on; null: it is. */
+  /** @returns a promise for the end of the work; null if it has ended. */
   #onMessage(message: ChannelMessage): Promise<void> | null {
     this.#deps.onFrame?.('in', message)
     if (!this.#hasHello) {
@@ -498,7 +505,10 @@ export class Channel {
     while (!this.#isClosed && steps.next().done === false) yield
   }
 
-  /** Its sender may know no better once. */
+  /**
+   * Closes the channel at the second refusal within a minute, because a single one may be a
+   * mistake. A malformed message closes it at once unless it is an awaited reply.
+   */
   #refuse(message: ChannelMessage, fault: string, waiter: Waiter | undefined): void {
     const { clock, onRefused } = this.#deps
     const text = `message ${message.contentType} is refused: ${fault}`

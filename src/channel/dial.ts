@@ -14,14 +14,14 @@ const REASON_CHARACTERS_MAX = 200
 export interface DialOptions extends Pick<ChannelDeps, 'onMessage' | 'onClose' | 'onFrame'> {
   readonly host: string
   readonly port: number
-  /** Certificate, key and CA certificates, PEM each. */
+  /** Certificate, key and CA certificates, each as PEM. */
   readonly tls: Pick<ConnectionOptions, 'ca' | 'cert' | 'key'>
   readonly localAddress?: string
   /** The application protocol (ALPN) that the listener must choose. */
   readonly protocol: string
   /**
-   * Judges who has answered once TLS has verified it: why it is not the one; null: it is. Nothing
-   * is sent before.
+   * Checks the peer after TLS has verified it: the reason to reject it, or null. Nothing is sent
+   * before.
    */
   readonly judge: (socket: TLSSocket) => string | Error | null
   readonly hello: ChannelMessage
@@ -30,7 +30,7 @@ export interface DialOptions extends Pick<ChannelDeps, 'onMessage' | 'onClose' |
   /** Time from the first packet to the answer to the hello. */
   readonly timeoutMs: number
   readonly signal: AbortSignal
-  /** The channel that this one is a further socket of. */
+  /** The channel to which this socket is added. */
   readonly partOf?: Channel
 }
 
@@ -41,8 +41,8 @@ export interface Dialed {
 }
 
 /**
- * Dials a channel: TLS with the name of the host verified, then hello and its answer. `onClose` is
- * called only for a channel that was dialed.
+ * Dials a channel: TLS with host name verification, then hello and answer. `onClose` is called only
+ * for a channel that was opened.
  * @throws {Error} one clause.
  */
 export async function dialChannel(options: DialOptions): Promise<Dialed> {
@@ -65,7 +65,7 @@ export type HelloOptions = Omit<
 >
 
 /**
- * The same over a socket whose other end is known to be the one that was meant.
+ * Opens a channel over a socket whose peer is already verified.
  * @throws {Error} one clause.
  */
 export async function openDialed(socket: Duplex, options: HelloOptions): Promise<Dialed> {
@@ -77,7 +77,7 @@ interface Settle {
   readonly reject: (error: Error) => void
 }
 
-/** Fails when it takes too long, is given up, or the socket closes. */
+/** Rejects on timeout, on abort, or when the socket closes. */
 async function settled(
   socket: Duplex,
   { signal, timeoutMs }: Pick<DialOptions, 'signal' | 'timeoutMs'>,
@@ -133,7 +133,7 @@ function startHello(socket: Duplex, options: HelloOptions, done: Settle): void {
       }
       isOpen = true
       done.resolve({ channel, answer })
-      // A later turn opens it, so that the dialer has the channel before its first message.
+      // Opens the channel in a later turn, so that the dialer has it before its first message.
       setImmediate(() => channel.open(null, options.partOf ?? null))
     },
     onMessage,
@@ -144,7 +144,7 @@ function startHello(socket: Duplex, options: HelloOptions, done: Settle): void {
   })
 }
 
-/** Why the answer does not open the channel; null: it does. */
+/** Why the answer does not open the channel; null if it does. */
 function refusalIn({ contentType: type, headers, body }: ChannelMessage): string | null {
   if (type !== contentType.result) return 'its first message is no answer to the hello'
   if (readInt32(headers, headerKey.replyFor) !== HELLO_SEQUENCE) {

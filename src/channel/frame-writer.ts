@@ -3,18 +3,18 @@ import type { Duplex } from 'node:stream'
 import type { Clock } from '../lib/clock.ts'
 import { type ChannelMessage, encodeFrame, encodeHead } from './frame.ts'
 
-/** A smaller one is cheaper to copy than to write by itself. */
+/** Copying a smaller body is cheaper than a write of its own. */
 const COPIED_BODY_BYTES_MAX = 4096
 
 /**
- * Messages of one kind at one channel: how many may be left over from earlier turns. What comes in
- * one turn is bounded by its bytes.
+ * Messages of one kind on one channel: limits how many may remain from earlier turns. Messages of
+ * the current turn are limited by their bytes only.
  */
 export class SendQueue {
   readonly messagesMax: number
-  /** Written, and not taken by the socket yet. */
+  /** Written messages that the socket has not taken yet. */
   waiting = 0
-  /** Messages that waited when the turn began. */
+  /** Messages that were waiting when the turn began. */
   #leftOver = 0
   #turn = -1
 
@@ -32,17 +32,19 @@ export class SendQueue {
   }
 }
 
-/** Writes the frames of one channel to its socket, and calls who waits until they have gone. */
+/**
+ * Writes the frames of one channel to its socket and calls waiting callers when they are written.
+ */
 export class FrameWriter {
   readonly #socket: Duplex
   readonly #clock: Pick<Clock, 'monotonicMs'>
-  /** A set, so that it is as long as there are users, however often one asks. */
+  /** A set, so that its size is bounded by the number of users, however often one of them asks. */
   readonly #waiters = new Set<() => void>()
   #isCollecting = false
   #soon: NodeJS.Immediate | null = null
-  /** Grows with each turn in which something was collected. */
+  /** Incremented for each turn in which a message was collected. */
   #turn = 0
-  /** Messages that the socket has not taken, and when it took the last one before them. */
+  /** Number of messages that the socket has not taken, and when it last took one. */
   #untaken = 0
   #takenMs = 0
 
@@ -51,7 +53,7 @@ export class FrameWriter {
     this.#clock = clock
   }
 
-  /** How long the message whose turn it is has not been taken, ms; 0: none waits. */
+  /** How long the first waiting message has waited, ms; 0 if none waits. */
   get stalledForMs(): number {
     return this.#untaken === 0 ? 0 : this.#clock.monotonicMs() - this.#takenMs
   }
@@ -61,13 +63,13 @@ export class FrameWriter {
     return this.#socket.writableLength
   }
 
-  /** Whether with so many bytes more than `bytesMax` would wait; one frame alone may be larger. */
+  /** Whether `bytes` more would exceed `bytesMax`; a single frame may be larger. */
   isFull(bytes: number, bytesMax: number, queue: SendQueue | null = null): boolean {
     if (this.waitingBytes === 0) return false
     return this.waitingBytes + bytes > bytesMax || queue?.isFull(this.#turn) === true
   }
 
-  /** Writes a large body as it is, without a copy: it is not to change until it has gone. */
+  /** Writes a large body without a copy; the caller must not change it until it is written. */
   write(message: ChannelMessage, queue: SendQueue | null = null): void {
     const socket = this.#socket
     if (this.#untaken === 0) this.#takenMs = this.#clock.monotonicMs()
@@ -97,7 +99,7 @@ export class FrameWriter {
     this.#onWritten()
   }
 
-  /** Collects what is written in this turn: it goes to the socket at its end, in one piece. */
+  /** Collects the messages of this turn; they go to the socket in one write at its end. */
   collect(): void {
     if (this.#isCollecting) return
     this.#isCollecting = true
@@ -112,13 +114,13 @@ export class FrameWriter {
     this.#socket.uncork()
   }
 
-  /** Never calls it at once, and not after `close`. */
+  /** Never calls it synchronously, and not after `close`. */
   onceWritable(callback: () => void): void {
     this.#waiters.add(callback)
     if (this.waitingBytes === 0) this.#callSoon()
   }
 
-  /** Hands on what was collected, before the socket ends. */
+  /** Writes the collected messages before the socket closes. */
   close(): void {
     this.#flush()
     this.#waiters.clear()
@@ -126,7 +128,7 @@ export class FrameWriter {
     this.#soon = null
   }
 
-  // `drain` does not do: it comes only after more has waited than the socket asks to be given.
+  // `drain` is not enough: it fires only after the buffer has exceeded the high-water mark.
   readonly #onWritten = (): void => {
     if (this.#waiters.size > 0 && this.waitingBytes === 0) this.#call()
   }
@@ -138,7 +140,7 @@ export class FrameWriter {
     })
   }
 
-  /** Waiters that find no room any more stay in front of those that come back. */
+  /** Waiters that were not called for lack of room stay ahead of those that ask again. */
   #call(): void {
     for (const waiter of Array.from(this.#waiters)) {
       if (this.#socket.writableNeedDrain) return

@@ -9,25 +9,25 @@ import {
 
 /**
  * One frame of the channel protocol, version 2. All integers are little-endian: magic, content
- * type, sequence, bytes of headers, bytes of body, then both.
+ * type, sequence, header bytes, body bytes, then headers and body.
  *
- * Headers and body of a message that was read are views of what came from the socket. They never
- * change, and hold it in memory: `keptBytes` is for values that outlive the message.
+ * Headers and body of a received message are views of the socket's data. They never change, and
+ * they keep it in memory: use `keptBytes` for values that outlive the message.
  */
 export interface ChannelMessage {
   readonly contentType: number
   readonly sequence: number
   readonly headers: ChannelHeaders
   readonly body: Uint8Array
-  /** Length on the wire of a body that exceeds the bound of its message; it reads as empty. */
+  /** Length on the wire of a body that exceeds its limit; the body reads as empty. */
   readonly leftOutBytes?: number
 }
 
-/** A message on its way out: the channel numbers it. */
+/** A message to be sent; the channel assigns its sequence number. */
 export interface Outgoing {
   readonly contentType: number
   readonly headers?: ChannelHeaders
-  /** Not to be changed after it was sent: a large one is written as it is. */
+  /** Must not change after it was sent: a large body is written without a copy. */
   readonly body?: Uint8Array
 }
 
@@ -35,33 +35,35 @@ export interface FrameLimits {
   readonly frameHeadersBytesMax: number
   readonly frameHeadersMax: number
   readonly frameBodyBytesMax: number
-  /** Bound by content type: a longer body is skipped as it arrives. Absent: none is. */
+  /**
+   * Maximum body size by content type; a longer body is skipped as it arrives. Absent: no limit.
+   */
   readonly keptBodyBytesMax?: (contentType: number) => number
 }
 
 export interface Decoded {
   readonly messages: readonly ChannelMessage[]
-  /** Why nothing after these messages can be read; null: nothing is wrong so far. */
+  /** Why no more messages can be read after these; null if there is no fault. */
   readonly fault: string | null
 }
 
 interface Sizes {
   readonly headersBytes: number
   readonly bodyBytes: number
-  /** Zero for a body that is left out. */
+  /** Zero for a skipped body. */
   readonly keptBytes: number
 }
 
-/** Read as a little-endian integer: the bytes 03 06 09 0c. */
+/** Little-endian integer: the bytes 03 06 09 0c. */
 const MAGIC = 0x0c_09_06_03
 const FIXED_BYTES = 20
 const NOTHING = new Uint8Array()
-/** Room that is made at once for a frame whose size has come; beyond it, as its bytes come. */
+/** Memory allocated at once for an announced frame; more is allocated as its bytes arrive. */
 const ROOM_BYTES = 16 * 1024
 
 type Content = Partial<Pick<ChannelMessage, 'headers' | 'body'>>
 
-/** Length of the frame of a message. */
+/** Length of a message on the wire. */
 export function frameBytes({ headers, body }: Content): number {
   return FIXED_BYTES + headersBytesOf(headers) + (body?.length ?? 0)
 }
@@ -83,8 +85,8 @@ export function encodeFrame(message: ChannelMessage): Buffer {
 }
 
 /**
- * The frame up to its body.
- * @param roomBytes left behind it.
+ * Encodes a frame up to its body.
+ * @param roomBytes unused bytes to append for the body.
  * @throws {RangeError} as `encodeFrame`.
  */
 export function encodeHead(message: ChannelMessage, roomBytes = 0): Buffer {
@@ -111,23 +113,23 @@ export function encodeHead(message: ChannelMessage, roomBytes = 0): Buffer {
 }
 
 /**
- * Cuts a stream of bytes into messages. It never throws, and holds no more than one frame within
- * the limits and the last chunk: sizes are judged before room is made for what they announce, and
- * room grows with the bytes that have come.
+ * Splits a byte stream into messages. It never throws. It holds at most one frame within the limits
+ * plus the last chunk: it checks announced sizes before allocating memory, and allocates as bytes
+ * arrive.
  *
- * A message is a view of the chunk that it came in. One that came in several is put together once,
- * in room of its own. No byte that belongs to a message is written again.
+ * A message is a view of the chunk that contains it. A message that spans several chunks is
+ * assembled once, in memory of its own. Bytes of a returned message are never overwritten.
  */
 export class FrameDecoder {
   #limits: FrameLimits
-  /** Bytes that are read, from `at` to `end`: a chunk as it came, or the room of one frame. */
+  /** Bytes to read, from `at` to `end`: a received chunk, or the buffer of one frame. */
   #bytes: Uint8Array = NOTHING
   #at = 0
   #end = 0
   #isRoom = false
-  /** Bytes that came after these. */
+  /** Bytes received after `#bytes`. */
   #tail: Uint8Array = NOTHING
-  /** Bytes still to come of a body that is skipped. */
+  /** Remaining bytes of a body that is skipped. */
   #skipBytes = 0
   #takenBytes = 0
   #fault: string | null = null
@@ -136,27 +138,27 @@ export class FrameDecoder {
     this.#limits = limits
   }
 
-  /** For what comes after: a hello is bounded more tightly than what follows it. */
+  /** Sets the limits for later messages: a hello has smaller limits than the messages after it. */
   set limits(limits: FrameLimits) {
     this.#limits = limits
   }
 
-  /** Bytes that are held for what was not taken. */
+  /** Bytes held for messages that were not taken. */
   get roomBytes(): number {
     return this.#bytes.length + this.#tail.length
   }
 
-  /** Why nothing after the messages that were taken can be read; null: nothing is wrong so far. */
+  /** Why nothing can be read after the taken messages; null if there is no fault. */
   get fault(): string | null {
     return this.#fault
   }
 
-  /** Bytes on the wire of the message that was taken last, with those of a body left out. */
+  /** Bytes on the wire of the message taken last, including a skipped body. */
   get takenBytes(): number {
     return this.#takenBytes
   }
 
-  /** All messages that the bytes so far make. */
+  /** Returns all complete messages. */
   push(chunk: Uint8Array): Decoded {
     this.append(chunk)
     const messages: ChannelMessage[] = []
@@ -164,11 +166,11 @@ export class FrameDecoder {
     return { messages, fault: this.#fault }
   }
 
-  /** @param chunk belongs to the messages from here on, and is not to be written to. */
+  /** @param chunk must not be changed later; messages are views of it. */
   append(chunk: Uint8Array): void {
     if (this.#fault !== null) return
     const left = chunk.subarray(this.#skipped(chunk.length))
-    // Only while nothing is taken does more than one chunk wait.
+    // More than one chunk waits only while no message is taken.
     this.#tail = this.#tail.length === 0 ? left : Buffer.concat([this.#tail, left])
   }
 
@@ -196,7 +198,7 @@ export class FrameDecoder {
     this.#takenBytes = FIXED_BYTES + headersBytes + bodyBytes
     this.#at = bodyAt + keptBytes
     if (keptBytes < bodyBytes) this.#skip(bodyBytes)
-    // An idle channel holds nothing of what it has read.
+    // An idle channel keeps no received data in memory.
     if (this.#at === this.#end) this.#read(NOTHING)
     return keptBytes === bodyBytes ? message : { ...message, leftOutBytes: bodyBytes }
   }
@@ -207,7 +209,7 @@ export class FrameDecoder {
     this.#tail = this.#tail.subarray(this.#skipped(this.#tail.length))
   }
 
-  /** @returns how many of so many bytes belong to the body that is passed over. */
+  /** @returns how many of these bytes belong to the skipped body. */
   #skipped(bytes: number): number {
     const skipped = Math.min(this.#skipBytes, bytes)
     this.#skipBytes -= skipped
@@ -221,7 +223,7 @@ export class FrameDecoder {
     this.#isRoom = false
   }
 
-  /** Sizes of the next frame, once its bytes are side by side; null before, and after a fault. */
+  /** Sizes of the next frame once its head is contiguous; null before that, and after a fault. */
   #next(): Sizes | null {
     if (this.#fault !== null || !this.#gather(FIXED_BYTES)) return null
     const [bytes, at] = [this.#bytes, this.#at]
@@ -242,8 +244,8 @@ export class FrameDecoder {
   }
 
   /**
-   * Brings the first bytes of the next frame side by side, as far as they have come.
-   * @returns whether all of them have.
+   * Makes the first bytes of the next frame contiguous, as far as they have arrived.
+   * @returns whether all of them have arrived.
    */
   #gather(bytes: number): boolean {
     if (this.#at === this.#end && this.#tail.length > 0) {
@@ -261,7 +263,9 @@ export class FrameDecoder {
     return added.length === missing
   }
 
-  /** Room of the next frame alone: what was handed out of a chunk stays as it is. */
+  /**
+   * Allocates a buffer for the next frame only, because returned messages still refer to the chunk.
+   */
   #makeRoom(moreBytes: number, frame: number): void {
     const have = this.#end - this.#at
     const needed = have + moreBytes

@@ -1,8 +1,8 @@
 import type { ChannelMessage } from './frame.ts'
 
 /**
- * Headers of several values; a reader gives null for one that is malformed, and what is empty for
- * one that is missing.
+ * Headers with several values. Readers return null for a malformed header and an empty value for a
+ * missing one.
  */
 
 const ENTRIES_MAX = 128
@@ -11,7 +11,7 @@ const ENTRY_BYTES_MAX = 8192
 const utf8 = new TextDecoder('utf-8')
 const encoder = new TextEncoder()
 
-/** Walks over counted parts; every length is judged against what is there. */
+/** Reads counted parts; checks every length against the remaining bytes. */
 class Parts {
   readonly #bytes: Uint8Array
   readonly #view: DataView

@@ -1,4 +1,4 @@
-/** Headers of a message by key; unknown keys are kept. A `Map` is one of these. */
+/** Headers of a message by key; unknown keys are kept. A `Map` satisfies this interface. */
 export interface ChannelHeaders {
   readonly size: number
   get(key: number): Uint8Array | undefined
@@ -7,10 +7,10 @@ export interface ChannelHeaders {
   [Symbol.iterator](): Iterator<[number, Uint8Array]>
 }
 
-/** Key and length, before the value. */
+/** Bytes of key and length before each value. */
 export const ENTRY_BYTES = 8
 
-/** A view of bytes that is no `Buffer`: `slice` copies. */
+/** A view of bytes that may not be a `Buffer`, whose `slice` would copy. */
 export function partOf(bytes: Uint8Array, from: number, to: number): Uint8Array {
   return new Uint8Array(bytes.buffer, bytes.byteOffset + from, to - from)
 }
@@ -20,22 +20,22 @@ export function int32At(bytes: Uint8Array, at: number): number {
   return low | ((bytes[at + 3] ?? 0) << 24)
 }
 
-/** Headers as they stand in a frame; of a key that comes twice, the last value counts. */
+/** Headers as encoded in a frame; if a key occurs twice, the last value counts. */
 export class HeaderView implements ChannelHeaders {
   readonly #bytes: Uint8Array
   readonly #from: number
   readonly #to: number
-  /** Made when it is needed: most readers want two or three values. */
+  /** Created on demand: most readers need only two or three values. */
   #map: ReadonlyMap<number, Uint8Array> | null = null
 
-  /** @param bytes that {@link headersFault} has nothing against. */
+  /** @param bytes that passed {@link headersFault}. */
   constructor(bytes: Uint8Array, from: number, to: number) {
     this.#bytes = bytes
     this.#from = from
     this.#to = to
   }
 
-  /** All of them, as they stand on the wire. */
+  /** All headers in wire form. */
   get block(): Uint8Array {
     return partOf(this.#bytes, this.#from, this.#to)
   }
@@ -61,7 +61,7 @@ export class HeaderView implements ChannelHeaders {
     return this.#entries()[Symbol.iterator]()
   }
 
-  /** @returns -1 when there is none. */
+  /** @returns -1 if the key is missing. */
   #valueAt(key: number): number {
     const bytes = this.#bytes
     let found = -1
@@ -88,7 +88,7 @@ function entriesIn(bytes: Uint8Array, from: number, to: number): Map<number, Uin
   return entries
 }
 
-/** Why these bytes are no headers, or too many; null: they can be read. */
+/** Why the bytes are not valid headers, or are too many; null if they are valid. */
 export function headersFault(
   bytes: Uint8Array,
   from: number,
@@ -96,7 +96,7 @@ export function headersFault(
   headersMax: number,
 ): string | null {
   let entries = 0
-  // A key that comes twice is one header, and none of a peer that means well does.
+  // A duplicate key counts as one header. Well-behaved peers do not send any.
   let keys: Set<number> | null = null
   for (let at = from; at < to;) {
     if (to - at < ENTRY_BYTES) return 'a header that ends early'
@@ -115,8 +115,8 @@ export function headersFault(
 }
 
 /**
- * Bytes that are kept for longer than the message that they came with: a view keeps all that was
- * read with it in memory, up to 64 KiB, so a small one is copied.
+ * Bytes that outlive their message. A view would keep up to 64 KiB of received data in memory, so a
+ * small value is copied.
  */
 export function keptBytes(view: Uint8Array): Uint8Array {
   return view.length * 2 >= view.buffer.byteLength ? view : new Uint8Array(view)

@@ -1,8 +1,8 @@
 import type { ChannelMessage } from './frame.ts'
 
 /**
- * Values of headers, as they stand on the wire; a reader gives null for a value that is missing or
- * of another size.
+ * Values of headers in wire form. Readers return null for a value that is missing or has the wrong
+ * size.
  */
 
 type Headers = ChannelMessage['headers']
@@ -10,7 +10,7 @@ type Headers = ChannelMessage['headers']
 const utf8 = new TextDecoder('utf-8')
 const encoder = new TextEncoder()
 
-/** Room for many times the capabilities that there are. */
+/** Many times larger than needed for the known capabilities. */
 const MASK_BYTES_MAX = 32
 
 export function textValue(text: string): Uint8Array {
@@ -34,8 +34,8 @@ export function uint64Value(value: bigint): Uint8Array {
 }
 
 /**
- * A set of bits as a big-endian integer of the fewest bytes: capability masks, unlike all other
- * integers.
+ * Encodes a bit set as a big-endian integer of minimal length, as capability masks require; all
+ * other integers are little-endian.
  */
 export function maskValue(bits: readonly number[]): Uint8Array {
   const mask = bits.reduce((sum, bit) => sum | (1n << BigInt(bit)), 0n)
@@ -43,7 +43,7 @@ export function maskValue(bits: readonly number[]): Uint8Array {
   return Uint8Array.from(Buffer.from(hex.padStart(hex.length + (hex.length % 2), '0'), 'hex'))
 }
 
-/** The bits that are set; of a mask that is longer than any known one, none. */
+/** The bits that are set; none if the mask is longer than the maximum. */
 export function readMask(headers: Headers, key: number): ReadonlySet<number> {
   const bits = new Set<number>()
   const value = headers.get(key)
@@ -59,7 +59,7 @@ export function readText(headers: Headers, key: number): string | null {
   return value === undefined ? null : utf8.decode(value)
 }
 
-/** A missing flag is false. */
+/** False if the flag is missing. */
 export function readFlag(headers: Headers, key: number): boolean {
   const value = headers.get(key)
   return value?.length === 1 && value[0] === 1

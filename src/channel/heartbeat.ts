@@ -5,9 +5,9 @@ import { keptBytes } from './header-view.ts'
 import { headerKey } from './numbers.ts'
 
 export interface HeartbeatTiming {
-  /** A stamp goes out with a message this often; beyond it one is sent for its sake. */
+  /** Interval of stamps. A stamp goes out with another message, or alone when it is due. */
   readonly heartbeatEveryMs: number
-  /** Without the answer to a stamp for this long the peer counts as gone ... */
+  /** The peer counts as gone if a stamp is unanswered for this long ... */
   readonly silentMsMax: number
   /** ... and before its first one, for this long. */
   readonly firstSilentMsMax: number
@@ -17,8 +17,8 @@ const STAMP_BYTES = 8
 const NANOSECONDS = 1_000_000n
 
 /**
- * Stamps that go out and come back with other messages. A stamp is the clock of who sends it, and
- * the peer gives it back as it is, so no two clocks are compared.
+ * Heartbeat stamps, sent and returned with other messages. A stamp is the clock of its sender, and
+ * the peer returns it unchanged, so the clocks of the two are never compared.
  */
 export class Heartbeats {
   readonly #timing: HeartbeatTiming
@@ -27,11 +27,11 @@ export class Heartbeats {
   #stampedMs: number
   #answeredMs: number | null = null
   #roundTripMs: number | null = null
-  /** Since when nothing is read; null: it is. */
+  /** Time at which reading was paused; null if it is not. */
   #pausedMs: number | null = null
-  /** Nothing that came while the last stamp was out has waited here to be read. */
+  /** True unless received data waited to be read while the last stamp was pending. */
   #isTimed = true
-  /** A stamp of the peer that is to go back. */
+  /** A stamp of the peer that must be returned. */
   #owed: Uint8Array | null = null
 
   constructor(timing: HeartbeatTiming, clock: Clock) {
@@ -41,7 +41,7 @@ export class Heartbeats {
     this.#stampedMs = this.#startedMs
   }
 
-  /** Whether a stamp of the peer waits for a message that takes it back. */
+  /** Whether a stamp of the peer waits to be returned. */
   get isOwed(): boolean {
     return this.#owed !== null
   }
@@ -55,13 +55,13 @@ export class Heartbeats {
     return this.silentForMs > (this.#answeredMs === null ? firstSilentMsMax : silentMsMax)
   }
 
-  /** Since the last answer, or since the beginning; ms. */
+  /** Time since the last answer, or since the start; ms. */
   get silentForMs(): number {
     const untilMs = this.#pausedMs ?? this.#clock.monotonicMs()
     return untilMs - (this.#answeredMs ?? this.#startedMs)
   }
 
-  /** Nothing is read from here on, so the peer is silent through no fault of its own. */
+  /** Reading is paused; silence of the peer does not count from now on. */
   pause(): void {
     this.#pausedMs ??= this.#clock.monotonicMs()
     this.#isTimed = false
@@ -75,12 +75,12 @@ export class Heartbeats {
     else this.#answeredMs += lostMs
   }
 
-  /** Round trip of the last stamp that came back; null before the first. */
+  /** Round trip of the last returned stamp; null before the first. */
   get roundTripMs(): number | null {
     return this.#roundTripMs
   }
 
-  /** Stamps for the next outgoing message; null: none is due. */
+  /** Stamps for the next outgoing message; null if none is due. */
   takeStamps(): ReadonlyMap<number, Uint8Array> | null {
     const isDue = this.isStampDue
     if (!isDue && this.#owed === null) return null

@@ -5,24 +5,24 @@ import { keptBytes } from './header-view.ts'
 import { flagValue, int32Value, readFlag, readText, textValue } from './headers.ts'
 import { contentType, HELLO_SEQUENCE, headerKey } from './numbers.ts'
 
-/** First message of the dialer of a channel. */
+/** First message of a dialer. */
 export interface Hello {
-  /** Claimed id; its certificate has to prove it. */
+  /** Claimed ID; the certificate must prove it. */
   readonly token: string
-  /** Null without a version line, or with one that is malformed. */
+  /** Null if the version line is missing or malformed. */
   readonly version: VersionLine | null
-  /** `ctrl.default` and the like; '' where the dialer names none. */
+  /** For example `ctrl.default`; '' if the dialer names no type. */
   readonly type: string
-  /** Null for a dialer that knows of no more than one socket a channel. */
+  /** Null if the dialer supports only one socket per channel. */
   readonly group: HelloGroup | null
   readonly headers: ChannelMessage['headers']
 }
 
-/** A channel may consist of several sockets; the first one makes the group. */
+/** A channel may have several sockets; the first one creates the group. */
 export interface HelloGroup {
-  /** False for a socket that wants to be part of a channel that there is. */
+  /** False when the socket joins an existing channel. */
   readonly isFirst: boolean
-  /** Id of the group that a dialer had before it lost all its sockets; '' for a new one. */
+  /** ID of the group before the dialer lost all its sockets; '' for a new group. */
   readonly id: string
   readonly secret: Uint8Array | null
 }
@@ -39,17 +39,17 @@ export interface VersionLine {
 const VERSION_FIELDS = 5
 const VERSION_FIELD_CHARACTERS_MAX = 128
 
-/** Null when the message is no hello. */
+/** Null if the message is not a hello. */
 export function readHello(message: ChannelMessage): Hello | null {
   const { contentType: type, body } = message
   if (type !== contentType.hello) return null
-  // It is kept for as long as the channel.
+  // Copied, because the hello is kept for the lifetime of the channel.
   const headers = new Map([...message.headers].map(([key, value]) => [key, keptBytes(value)]))
   return {
     token: Buffer.from(body).toString('utf8'),
     version: readVersionLine(readText(headers, headerKey.helloVersion)),
     type: readText(headers, headerKey.type) ?? '',
-    // Without the mark of a group, the keys of its secret and its first socket mean other things.
+    // Unless the message is marked as grouped, these keys have other meanings.
     group: readFlag(headers, headerKey.isGrouped) ? groupIn(headers) : null,
     headers,
   }
@@ -63,7 +63,7 @@ function groupIn(headers: ChannelMessage['headers']): HelloGroup {
   }
 }
 
-/** Null unless it has five fields of a bounded length. */
+/** Null unless the line has five fields of limited length. */
 export function readVersionLine(line: string | null): VersionLine | null {
   const fields = line?.split('|') ?? []
   if (fields.length !== VERSION_FIELDS) return null
@@ -77,10 +77,10 @@ export function versionLine({ version, revision, buildDate, os, arch }: VersionL
 }
 
 /**
- * The answer that opens the channel. A dialer that announces a group gives up without a secret in
- * it, even where there is to be one socket only.
- * @param listenerId who answers.
- * @param roleHeaders what the protocol over the channel has its listener say.
+ * The answer that opens the channel. A dialer that announces a group requires a secret in the
+ * answer, even for a single socket.
+ * @param listenerId ID of the listener.
+ * @param roleHeaders headers that the protocol over the channel requires from its listener.
  */
 export function helloAccepted(
   hello: Hello,
@@ -113,8 +113,8 @@ export type HelloRejectClass = 'busy' | 'notPermitted'
 const rejectClasses: Readonly<Record<HelloRejectClass, number>> = { busy: 1, notPermitted: 2 }
 
 /**
- * The answer before the socket is closed: newer dialers log the reason, older ones see the socket
- * close.
+ * The answer before the socket is closed. Newer dialers log the reason; older ones only see the
+ * socket close.
  */
 export function helloRefused(reason: string, rejectClass: HelloRejectClass): ChannelMessage {
   return {

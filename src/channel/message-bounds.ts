@@ -52,16 +52,18 @@ import { circuitMessage } from './messages/payload.ts'
 import { contentType } from './numbers.ts'
 import { bodyFault, FIELD_UNITS_MAX } from './wire-scan.ts'
 
-/** Bound of the body of one message, judged before it is decoded. */
+/** Limit of the body of one message, checked before it is decoded. */
 export interface MessageBound {
   readonly number: number
-  /** Null: it is no protobuf, or nobody here decodes it. */
+  /** Null if the message is not a protobuf, or is never decoded here. */
   readonly schema: DescMessage | null
-  /** A longer body is not even kept while it comes in. */
+  /** A longer body is not stored as it arrives. */
   readonly bytesMax: number
-  /** Tags and lengths; a message within it counts four more, and all of its members at least. */
+  /**
+   * Number of tags and lengths. A nested message counts four more, plus at least all its members.
+   */
   readonly elementsMax: number
-  /** The same for each of its fields with its contents; absent: {@link FIELD_UNITS_MAX}. */
+  /** The same limit for each field with its content; absent: {@link FIELD_UNITS_MAX}. */
   readonly fieldElementsMax?: number
 }
 
@@ -78,9 +80,9 @@ function bound(
 }
 
 /**
- * Every message that a controller or a router reads, in whichever direction. Routers of the family
- * send whole lists in one message, so these have room for some thousand links, circuits and
- * terminators, and for some ten thousand clients.
+ * Every message that a controller or router reads, in either direction. OpenZiti routers send whole
+ * lists in one message; the limits allow several thousand links, circuits and terminators, and
+ * several ten thousand clients.
  */
 export const messageBounds = {
   result: bound(contentType.result, null, 64 * KIB),
@@ -91,7 +93,7 @@ export const messageBounds = {
   unroute: bound(controlMessage.unroute, UnrouteSchema, 4 * KIB, 16),
   metrics: {
     ...bound(controlMessage.metrics, MetricsSchema, 4 * MIB, 262_144),
-    // Routers of the family tell the bytes of all circuits of a minute in one field.
+    // OpenZiti routers report the bytes of all circuits of a minute in one field.
     fieldElementsMax: 262_144,
   },
   removeTerminator: bound(controlMessage.removeTerminator, RemoveTerminatorSchema, 4 * KIB, 16),
@@ -220,7 +222,7 @@ export const messageBounds = {
   connectEvents: bound(controlMessage.connectEvents, ConnectEventsSchema, 8 * MIB, 524_288),
   dataState: {
     ...bound(controlMessage.dataState, DataStateSchema, 64 * MIB, 8_388_608),
-    // One change of a policy names all that it means.
+    // One change of a policy lists all its members.
     fieldElementsMax: 1_048_576,
   },
   dataStateChangeSet: {
@@ -249,7 +251,7 @@ export const messageBounds = {
   payload: bound(circuitMessage.payload, null, 4 * MIB),
 } as const satisfies Readonly<Record<string, MessageBound>>
 
-/** Bound of a message that is not in the table: nobody reads it; a longer body is skipped. */
+/** Limit of a message that is not in the table. No code reads it; a longer body is skipped. */
 export const OTHER_BODY_BYTES_MAX = 64 * KIB
 
 const byNumber: ReadonlyMap<number, MessageBound> = new Map(
@@ -260,7 +262,7 @@ export function bodyBytesMaxOf(contentType: number): number {
   return byNumber.get(contentType)?.bytesMax ?? OTHER_BODY_BYTES_MAX
 }
 
-/** Why the message is refused before it is decoded; null: nothing speaks against it. */
+/** Why the message is refused before it is decoded; null if it is accepted. */
 export function messageFault(message: ChannelMessage): string | null {
   const { contentType, body, leftOutBytes = 0 } = message
   const of = byNumber.get(contentType)

@@ -1,6 +1,4 @@
-/**
- * Content types of the channel itself; those above belong to the protocols that are spoken over it.
- */
+/** Content types of the channel itself; higher ones belong to the protocols over the channel. */
 export const contentType = {
   hello: 0,
   ping: 1,
@@ -25,11 +23,11 @@ export const headerKey = {
   helloRejectClass: 13,
 } as const
 
-/** The largest of them: no peer data of a circuit has a key up to it. */
+/** The largest of these keys; keys of a circuit's peer data are higher. */
 export const CHANNEL_HEADERS_MAX = headerKey.helloRejectClass
 
-/** Headers of a request in this range come back in its reply. */
+/** Request headers in this range are repeated in the reply. */
 export const reflectedKeys = { from: 128, to: 255 } as const
 
-/** Hello and its answer stand outside of the sequence of a channel. */
+/** The hello and its answer are not part of the sequence. */
 export const HELLO_SEQUENCE = -1

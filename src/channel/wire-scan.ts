@@ -8,33 +8,35 @@ import {
 } from '@bufbuild/protobuf'
 
 /**
- * Contents of a body, counted by its tags and lengths before anything is made of it: a decoded
- * message takes a hundred times the bytes of an empty one on the wire.
+ * Counts the contents of a body by its tags and lengths before decoding it: a decoded empty message
+ * takes a hundred times as many bytes as on the wire.
  */
 
-/** Units of a nested message beside its members, as an object is made for each. */
+/**
+ * Units of a nested message in addition to its members, because decoding creates an object for it.
+ */
 const MESSAGE_UNITS = 4
-/** Bound of one field of a body with its contents, which is decoded in one step. */
+/** Limit of one field with its content, which is decoded in one step. */
 export const FIELD_UNITS_MAX = 4096
-/** Fields of a body that are decoded in one step. */
+/** Units decoded in one step. */
 const STEP_UNITS = 512
-/** No message of the protocol is as deep. */
+/** Maximum nesting depth; no message of the protocol is as deep. */
 const DEPTH_MAX = 8
 const VARINT_BYTES_MAX = 10
 
 const wire = { varint: 0, fixed64: 1, bytes: 2, fixed32: 5 } as const
 
-/** How a field stands on the wire: a reader goes by the schema, whatever the tag says. */
+/** A field by its schema. The decoder follows the schema, whatever the wire type of the tag. */
 interface Field {
   readonly type: number
-  /** Numbers that may also come as one field of bytes, each without a tag. */
+  /** Repeated numbers that may also be packed into one field, without tags. */
   readonly isList: boolean
   /** Fields of a nested message. */
   readonly fields: Fields | null
 }
 interface Fields {
   readonly byNumber: ReadonlyMap<number, Field>
-  /** Members that every message has once it is decoded, those that did not come included. */
+  /** Members that every decoded message has, including absent ones. */
   readonly membersMade: number
 }
 
@@ -55,7 +57,7 @@ function fieldOf(field: DescField): Field {
     const value = valueOf(field.mapKind, field.scalar, field.message)
     const key = valueOf('scalar', field.mapKey, undefined)
     const byNumber = new Map([[1, key] as const, [2, value] as const])
-    // A reader makes the value of an entry that has none.
+    // The decoder creates a value for a map entry without one.
     const membersMade = value.fields === null ? 0 : MESSAGE_UNITS + value.fields.membersMade
     return { type: wire.bytes, isList: false, fields: { byNumber, membersMade } }
   }
@@ -94,12 +96,12 @@ function wireTypeOf(scalar: ScalarType): number {
   }
 }
 
-/** Answer of {@link bodyFault} for bytes that are no fields. */
+/** Result of {@link bodyFault} for bytes that are not valid fields. */
 export const MALFORMED = 'it is malformed'
 
 class Malformed extends Error {}
 
-/** Walks over the fields of a body. */
+/** Reads the fields of a body. */
 class Scan {
   readonly #bytes: Uint8Array
   at = 0
@@ -109,20 +111,20 @@ class Scan {
     this.#bytes = bytes
   }
 
-  /** Counts one field, with all that is in it. @throws {Malformed} */
+  /** Counts one field with its content. @throws {Malformed} */
   field(fields: Fields, end: number, unitsMax: number, depth: number): void {
     const tag = this.#varint(end)
     this.units += 1
     const type = tag & 7
     const field = fields.byNumber.get(tag >>> 3)
     const isPacked = field?.isList === true && type === wire.bytes
-    // A reader would take other bytes for its fields than those that are counted here.
+    // The decoder would read other bytes as fields than the ones counted here.
     if (field !== undefined && field.type !== type && !isPacked) throw new Malformed()
     if (type === wire.varint) this.#varint(end)
     else if (type === wire.fixed64) this.#skip(8, end)
     else if (type === wire.fixed32) this.#skip(4, end)
     else if (type !== wire.bytes) {
-      // Groups, which no message of the protocol has: a reader calls itself for each of them.
+      // Groups, which the protocol does not use: the decoder would recurse for each of them.
       throw new Malformed()
     } else {
       const length = this.#varint(end)
@@ -146,11 +148,11 @@ class Scan {
     while (this.at < inner && this.units <= unitsMax) {
       this.field(fields, inner, unitsMax, depth + 1)
     }
-    // An empty message costs its reader as much as a full one: all of its members are made.
+    // An empty message costs as much to decode as a full one, because all its members are created.
     this.units = Math.max(this.units, least)
   }
 
-  /** Reads at most 32 bits; higher bits belong to no tag or length and are skipped. */
+  /** Reads at most 32 bits; higher bits cannot be part of a tag or length and are skipped. */
   #varint(end: number): number {
     const bytes = this.#bytes
     let value = 0
@@ -169,7 +171,7 @@ class Scan {
   }
 }
 
-/** Why the body is not decoded; null: it is within the bound, and its tags can be read. */
+/** Why the body is not decoded; null if it is within the limit and its tags are valid. */
 export function bodyFault(
   schema: DescMessage,
   body: Uint8Array,
@@ -197,8 +199,8 @@ export function bodyFault(
 }
 
 /**
- * Decodes a body that {@link bodyFault} has nothing against, in steps of some hundred fields each.
- * @throws {Error} when it is none of the schema.
+ * Decodes a body that passed {@link bodyFault}, in steps of several hundred fields each.
+ * @throws {Error} when it does not match the schema.
  */
 export function* decodeInSteps<D extends DescMessage>(
   schema: D,

@@ -1,29 +1,30 @@
 import type { TLSSocket } from 'node:tls'
 
-/** A router whose certificate is the one of its record. */
+/** A router whose certificate matches its record. */
 export interface AdmittedRouter {
   readonly id: string
   readonly name: string
-  /** Clients connect to it. */
+  /** Clients may connect to it. */
   readonly isEdge: boolean
   /**
-   * PEM of its record: whether this is still the certificate of the record is asked again and
-   * again.
+   * Certificate of its record, PEM. It is compared with the record repeatedly, because the record
+   * may change.
    */
   readonly certPem: string
 }
 
 export type RouterAdmission =
   | { readonly ok: true; readonly router: AdmittedRouter }
-  /** For the log of the router and that of the controller; nothing in it is secret. */
+  /** For the router and the controller log; contains no secret. */
   | { readonly ok: false; readonly reason: string }
 
-/** Admits routers that connect. */
+/** Admits connecting routers. */
 export interface RouterAdmitter {
   /**
-   * Admits by the certificates that the socket has shown, with proof of the key of the first one.
+   * Admits a router by the certificates of the TLS socket; TLS has proved possession of the leaf's
+   * key.
    */
   admit(socket: TLSSocket): RouterAdmission
-  /** Why a router that was admitted is to go; null: it is not. */
+  /** Why an admitted router must be disconnected; null if it may stay. */
   revoked(router: AdmittedRouter): string | null
 }

@@ -23,7 +23,7 @@ import type { RouterDuty } from './duty.ts'
 import { controlMessage } from '../channel/messages/control.ts'
 import type { RouterLogger } from './router-channels.ts'
 
-/** A proposer that can say before work is done for a write that it would refuse it. */
+/** A proposer that can reject a write before expensive work is done for it. */
 export interface JudgedProposer extends Proposer {
   /** @throws {Problem} SERVER_TOO_MANY_REQUESTS */
   judge(write: Pick<ProposalInput, 'actor' | 'kind'>): void
@@ -32,14 +32,14 @@ export interface JudgedProposer extends Proposer {
 export interface CertificateDutyDeps {
   readonly certifier: Pick<RouterCertifier, 'extend'>
   readonly proposer: JudgedProposer
-  /** Anchors that everything of the network is verified against, PEM. */
+  /** Trust anchors of the network, PEM. */
   readonly anchorsPem: () => string
   readonly log: RouterLogger
 }
 
 /**
- * New certificates for a router whose own end soon. They count once the router has said that it has
- * them: a router that loses the answer goes on by those that it has.
+ * Issues new certificates to routers whose certificates expire soon. They take effect when the
+ * router confirms them; a router that loses the answer continues with its old ones.
  */
 export function certificateDuty(deps: CertificateDutyDeps): RouterDuty {
   return {
@@ -66,7 +66,7 @@ async function extend(
   const { router, channel } = connection
   const { clientCertCsr, serverCertCsr, requireVerification } = fromBinary(ExtendRouterSchema, body)
   const kind = requireVerification ? CommandKind.ROUTER_EXTEND_BEGIN : CommandKind.ROUTER_EXTEND
-  // Two signatures cost far more than the message that asks for them.
+  // The two signatures cost far more than the request message.
   // @guard audit-pushed-out--signed
   proposer.judge({ kind, actor: actorOf(connection) })
   const requests = { client: clientCertCsr, server: serverCertCsr }
@@ -92,7 +92,7 @@ async function extend(
     caCertsPem: anchorsPem(),
   })
   connection.offeredCertPem = pem
-  // It is no reply: a router takes it by its type.
+  // Not sent as a reply, because routers match it by its type.
   channel.send({
     contentType: controlMessage.enrollmentCertsResponse,
     body: toBinary(RouterCertificatesSchema, certificates),
@@ -114,7 +114,7 @@ async function verify(
   })
   connection.hasOffered()
   log.info({ routerId: router.id, name: router.name }, 'router certificates renewed')
-  // An error without a code says that all went well.
+  // An error without a code means success.
   channel.reply(message, {
     contentType: controlMessage.error,
     body: toBinary(RouterErrorSchema, create(RouterErrorSchema)),
@@ -125,7 +125,7 @@ function actorOf({ router, address }: RouterConnection): Actor {
   return enrollmentActor({ routerId: router.id }, { method: 'channel', address })
 }
 
-/** @throws {Problem} when it is refused, or its fate is not known. */
+/** @throws {Problem} when the write is rejected or its outcome is unknown. */
 async function write(
   proposer: Proposer,
   connection: RouterConnection,
@@ -160,7 +160,7 @@ async function answered(
   }
 }
 
-/** Hex SHA-1 of the first certificate. @throws {Problem} on a text that has none. */
+/** Hex SHA-1 of the first certificate. @throws {Problem} when the text contains none. */
 function fingerprintOf(pem: string): string {
   try {
     return hash('sha1', new X509Certificate(pem).raw)

@@ -16,18 +16,15 @@ import { refuse } from './refused-requests.ts'
 import { errorMessage } from '../lib/error-code.ts'
 import { contentType } from '../channel/numbers.ts'
 
-/**
- * Messages that a router waits for an answer to, and that succeed without anything being done for
- * them here.
- */
+/** Requests that are answered with success but have no effect here. */
 const acknowledged: ReadonlySet<number> = new Set([controlMessage.updateRouterInterfaces])
 
 const REASON_CHARACTERS_MAX = 200
 
 /**
- * One that goes on later gives its promise, so that whatever it ends with is looked at; the channel
- * is read on meanwhile. One that takes long gives its steps, each well below a millisecond, which
- * take turns with the work for others; the channel is not read before the last one.
+ * An asynchronous handler returns its promise, so that a rejection is handled; the channel keeps
+ * reading meanwhile. A long-running handler returns its steps, each well below a millisecond, which
+ * take turns with other work; the channel reads nothing more until the last one.
  */
 export type MessageHandler = (
   connection: RouterConnection,
@@ -37,34 +34,36 @@ export type MessageHandler = (
 export interface ConnectionDeps {
   readonly channel: Channel
   readonly router: AdmittedRouter
-  /** It has connected from. */
+  /** Remote address. */
   readonly address: string
   readonly hello: Hello
   readonly version: VersionLine
-  /** Handler of other parts of the controller for a message; null: none of them takes it. */
+  /** Handler of a message in another part of the controller; null if there is none. */
   readonly dutyOf: (contentType: number) => MessageHandler | null
-  /** Version of this controller, as routers are told it. */
+  /** Version of this controller, as reported to routers. */
   readonly ownVersion: string
   readonly onStatus: (status: RouterStatus) => void
   readonly onMembersAsked: () => void
 }
 
-/** An admitted router: answers its requests, and learns what it says of itself. */
+/** An admitted router: answers its requests and stores what it reports about itself. */
 export class RouterConnection {
   readonly channel: Channel
-  /** It has connected from. */
+  /** Remote address. */
   readonly address: string
-  /** Router that it was admitted by, or what has taken the place of that since. */
+  /** The admitted router; replaced when its record or certificate changes. */
   router: AdmittedRouter
-  /** Certificate that it was sent over this channel, and may go on by; '' without one. */
+  /**
+   * New certificate that was sent to it over this channel and that it may switch to; '' if none.
+   */
   offeredCertPem = ''
   readonly hello: Hello
-  /** Version of the program of the router. */
+  /** Version of the router program. */
   readonly version: VersionLine
-  /** Its hello says that it judges what clients of OIDC report on their devices. */
+  /** The router announced in its hello that it evaluates the posture of OIDC clients. */
   readonly evaluatesPosture: boolean
   readonly #deps: ConnectionDeps
-  /** Last lists of controllers and leaders that it was sent; '' and 0: none. */
+  /** The lists of controllers and the leader index that were sent last; '' and 0 if none. */
   sentAddresses = ''
   sentControllers: readonly ControllerAddress[] = []
   sentIndex = 0
@@ -81,26 +80,26 @@ export class RouterConnection {
     this.evaluatesPosture = evaluatesPosture(capabilities)
   }
 
-  /** The certificate that it was sent is the one in force: the channel goes on by it. */
+  /** The new certificate is in effect; the channel continues with it. */
   hasOffered(): void {
     if (this.offeredCertPem !== '') this.router = { ...this.router, certPem: this.offeredCertPem }
     this.offeredCertPem = ''
   }
 
-  /** The router is admitted and its hello answered. */
+  /** The router is admitted and its hello is answered. */
   start(): void {
     const { onStatus, router } = this.#deps
     onStatus({ hostname: '', protocols: {}, ...this.#known() })
     if (router.isEdge) void this.#greet()
   }
 
-  /** Facts that its hello gave of its program. */
+  /** Program version and capabilities from its hello. */
   #known(): Pick<RouterStatus, 'version' | 'capabilities'> {
     const capabilities = [...readMask(this.hello.headers, controlHeader.capabilities)]
     return { version: this.version, capabilities }
   }
 
-  /** @returns what is left to do, in steps. */
+  /** @returns the remaining work, in steps. */
   onMessage(message: ChannelMessage): Iterator<void> | null {
     const { channel, dutyOf, onMembersAsked } = this.#deps
     const { contentType: type } = message
@@ -114,8 +113,8 @@ export class RouterConnection {
   }
 
   /**
-   * A message that can not be read, or that a mistake of ours breaks at, ends the channel of its
-   * sender and nothing else.
+   * A message that cannot be decoded, or that causes an unexpected error, closes only the channel
+   * of its sender.
    */
   #perform(handle: MessageHandler, message: ChannelMessage): Iterator<void> | null {
     const fail = (error: unknown): void => {
@@ -135,8 +134,8 @@ export class RouterConnection {
   }
 
   /**
-   * Asks an edge router where clients reach it. A router that does not answer stays connected, and
-   * shows no address.
+   * Asks an edge router for its client addresses. A router that does not answer stays connected
+   * without an address.
    */
   async #greet(): Promise<void> {
     const { channel, ownVersion, onStatus } = this.#deps
@@ -146,7 +145,7 @@ export class RouterConnection {
       const said = readClientHello(body)
       if (!channel.isClosed) onStatus({ ...said, ...this.#known() })
     } catch {
-      // The channel is closed, the time is over, or the reply is none.
+      // The channel is closed, the request timed out, or the reply is invalid.
     }
   }
 }

@@ -1,24 +1,24 @@
 import type { MessageHandler, RouterConnection } from './connection.ts'
 
 /**
- * One subject that a controller and its routers deal with over their channels, as links or the data
- * model. The channels call each duty in the order in which they were given; whatever a message
- * makes a duty throw, or reject, closes the channel of its sender alone.
+ * One subject of the channels between controllers and routers, such as links or the data model. The
+ * channels call duties in registration order. If a handler throws or rejects, only the channel of
+ * the message's sender is closed.
  */
 export interface RouterDuty {
-  /** Handlers by content type, each of one duty. */
+  /** Handlers by content type; only one duty may handle each type. */
   readonly handlers: ReadonlyMap<number, MessageHandler>
-  /** The hello is answered; the connection is among those of `RouterChannels.connections`. */
+  /** The hello is answered, and `RouterChannels.connections` contains the connection. */
   onConnected?(connection: RouterConnection): void
-  /** The channel is closed, and the router has not come back over another one. */
+  /** The channel is closed, and the router has no newer one. */
   onDisconnected?(connection: RouterConnection): void
   /**
-   * A router may not be connected any more: its record is gone, or says so. Its channel is closed
-   * right after.
+   * The router may no longer be connected: its record was deleted or disabled. Its channel is
+   * closed right after this call.
    */
   onRevoked?(connection: RouterConnection): void
   /** Every `routerSweepMs`. */
   onSweep?(): void
-  /** The controller stops. */
+  /** The controller is stopping. */
   onStop?(): void
 }

@@ -5,20 +5,21 @@ import { maskValue, textValue } from '../channel/headers.ts'
 import { controlHeader, legacyControlHeader } from '../channel/messages/control.ts'
 
 /**
- * Capabilities that newer routers ask of every controller: terminators of version 2, links reported
- * by one side, circuits of version 3, the data model, and session tokens as JWTs; they refuse one
- * without the last. Left out is 5, several sockets a channel.
+ * Capabilities that newer routers expect of every controller: terminators of version 2, links
+ * reported by one side, circuits of version 3, the data model, and session tokens as JWTs. Routers
+ * reject a controller without the last one. Capability 5, several sockets per channel, is not
+ * supported.
  */
 const capabilities = [1, 2, 3, 4, 6]
 
 export interface ControllerIdentity {
-  /** Id as in the list of controllers that routers are told. */
+  /** ID in the list of controllers that is sent to routers. */
   readonly id: string
   readonly clusterId: string
   readonly version: VersionLine
 }
 
-/** Admits a router: its hello is answered with who this controller is and what it can do. */
+/** The answer that admits a router: ID, version and capabilities of this controller. */
 export function helloAnswer(hello: Hello, identity: ControllerIdentity): ChannelMessage {
   const { id, clusterId, version } = identity
   const mask = maskValue(capabilities)
@@ -35,7 +36,7 @@ export function helloAnswer(hello: Hello, identity: ControllerIdentity): Channel
   )
 }
 
-/** Why a hello can not be accepted, whoever sends it; null: nothing speaks against it. */
+/** Why a hello is rejected regardless of its sender; null if it is valid. */
 export function helloFault(hello: Hello): string | null {
   if (hello.version === null) return 'the hello has no version of five fields'
   if (hello.group !== null && !hello.group.isFirst) return 'a channel has one socket here'

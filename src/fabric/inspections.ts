@@ -10,7 +10,7 @@ import type { RouterChannels } from './router-channels.ts'
 
 const JSON_DEPTH_MAX = 64
 
-/** Asks routers over their channels to this controller. */
+/** Inspects routers over their channels to this controller. */
 export function inspectionsOf(
   channels: Pick<RouterChannels, 'connection'>,
 ): Pick<RouterInspections, 'inspect'> {
@@ -46,7 +46,7 @@ function failed(routerId: string, what: string): RouterInspection {
 }
 
 /**
- * Reads JSON; the text as it is, where it is no JSON or nests deeper than anybody can write it
+ * Parses JSON; returns the text itself if it is not JSON, or is nested too deeply to be serialized
  * again.
  */
 function jsonOf(text: string): unknown {

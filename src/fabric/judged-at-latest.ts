@@ -2,9 +2,9 @@ import { Problem } from '../lib/problems.ts'
 import type { LatestReads } from '../ports/latest-reads.ts'
 
 /**
- * Judges, and judges once more what would be refused, at the latest commit: a right, a session or a
- * host may have been written on another controller a moment ago. Where no leader confirms what the
- * latest commit is, the first judgement stands.
+ * Judges a request, and judges it again at the latest commit if it would be refused: a right,
+ * session or host may have been written through another controller just before. If no leader
+ * confirms the latest commit, the first result counts.
  */
 export async function judgedAtLatest<T>(
   reads: Pick<LatestReads, 'reachLatest'>,

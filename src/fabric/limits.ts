@@ -1,144 +1,141 @@
-/** Limits of what routers can take of one controller, beside those of each channel. */
+/** Limits of the load that routers put on one controller, in addition to those of each channel. */
 export const routerLimits = {
   /** Open connections of the router listener; more are closed at once. */
   routerConnectionsMax: 8192,
   /**
-   * Connections of one source, as many routers may stand behind one address; more are closed at
+   * Connections from one source, because many routers may share an address; more are closed at
    * once.
    */
   routerConnectionsPerSourceMax: 1024,
-  /** Connections that one source opens at once, and then each second; more are closed at once. */
+  /** Connections that one source opens: burst, then per second; more are closed at once. */
   routerConnectionsPerSourceBurst: 256,
   routerConnectionsPerSourcePerSecond: 32,
-  /** The same of one router, by its certificate. */
+  /** The same limits for one router, by its certificate. */
   routerConnectsBurst: 8,
   routerConnectsPerSecond: 0.5,
-  /** Sources and certificates whose pace is remembered, each. */
+  /** Sources, and certificates, with a tracked rate. */
   routerRatesMax: 16_384,
   /**
-   * Time from the first packet to the end of the TLS handshake, and then again to the hello;
-   * beyond: closed.
+   * Time from the first packet to the end of the TLS handshake, and again to the hello; then the
+   * connection is closed.
    */
   routerHandshakeTimeoutMs: 5000,
-  /** Protocols of one router that are shown. */
+  /** Protocols shown per router. */
   routerProtocolsMax: 16,
   routerCapabilitiesMax: 64,
-  /** Characters of each text that a router says of itself; the rest is cut off. */
+  /** Characters of each text that a router reports about itself; longer texts are truncated. */
   routerTextCharactersMax: 255,
-  /**
-   * Lines in the log about refused routers, of a minute: one that is refused dials again and again.
-   */
+  /** Log lines about refused routers per minute, because a refused router redials repeatedly. */
   routerRefusalsLoggedMax: 60,
-  /** The same of warnings about one router that is connected, at once and then each second. */
+  /** Log warnings about one connected router: burst, then per second. */
   routerWarningsBurst: 20,
   routerWarningsPerSecond: 0.2,
-  /** Links that a controller knows of; those beyond are not shown. */
+  /** Links known to a controller; further links are not shown. */
   linksMax: 65_536,
-  /** Links that one router reports. */
+  /** Links reported by one router. */
   linksPerRouterMax: 8192,
-  /** Sockets of one link that are shown. */
+  /** Sockets shown per link. */
   linkConnectionsMax: 16,
-  /** Addresses that one router listens at for links, and groups of each. */
+  /** Link listeners of one router, and groups of each. */
   linkListenersMax: 32,
-  /** Entries of the log whose changes of the data model are kept for routers that come back. */
+  /** Log entries whose data model changes are kept for routers that reconnect. */
   modelEntriesMax: 10_000,
-  /** Bytes of those entries, encoded. */
+  /** Encoded bytes of those entries. */
   modelEntriesBytesMax: 64 * 1024 * 1024,
-  /**
-   * Routers that are sent the whole model at once, as each of them holds a copy until it is read.
-   */
+  /** Routers that receive the whole model at once; each holds a copy until it has read it. */
   modelSendsMax: 4,
-  /** For a router to read all of it; beyond: its channel is closed. */
+  /** Time for a router to read the whole model; then its channel is closed. */
   modelSendTimeoutMs: 60_000,
   /**
-   * For so long a router gets changes after it has asked for them, as it asks within these bounds.
+   * Duration for which a router receives changes after a subscription; the router requests it
+   * within these bounds.
    */
   modelSubscriptionSecondsMin: 10,
   modelSubscriptionSecondsMax: 360,
-  /** How often routers are told how far the model is. */
+  /** Interval at which routers are sent the index of the model. */
   modelIndexEveryMs: 30_000,
   /**
-   * For what a router tells of itself; it is an error in the answer then, which has longer itself.
+   * Timeout for inspecting one router. A slower router appears as an error in the answer, whose own
+   * timeout is longer.
    */
   // @guard inspection-of-a-router--time
   routerInspectionTimeoutMs: 5000,
-  /** Tokens of service sessions that routers showed, kept to name them when they end. */
+  /** Service session tokens presented at routers, kept to name these sessions when they end. */
   sessionsShownMax: 65_536,
-  /** Sessions of one router; the oldest goes. */
+  /** Such tokens per router; the oldest is dropped. */
   sessionsShownPerRouterMax: 4096,
-  /** A router that asks for all API sessions again is told them once in so long. */
+  /** Minimum interval between two full lists of API sessions that a router requests. */
   wholeSessionsEveryMs: 5000,
-  /** Service sessions that a router asks about at once. */
+  /** Service sessions in one validation request of a router. */
   sessionsValidatedMax: 1000,
-  /** Writes of one router among those of all that are proposed; the others of it wait. */
+  /** Concurrently proposed writes of one router; its other writes wait. */
   routerWritesAtOnceMax: 2,
-  /** Writes of one router that wait; beyond: it is told to come back. */
+  /** Waiting writes of one router; further ones are refused, and the router retries later. */
   routerWritesWaitingMax: 256,
-  /** Bytes that one write of a router puts into the log; beyond: refused. */
+  /** Bytes of one write of a router in the log; larger ones are refused. */
   routerEntryBytesMax: 16 * 1024,
-  /** Claims in a minute that are judged again: of API sessions that are none, by one router. */
+  /** Claims with invalid API sessions that are judged again, per router and minute. */
   refusedClaimsOfRouterMax: 600,
-  /** The same of all else, by one API session at one router. */
+  /** Other refused claims that are judged again, per API session at one router and minute. */
   refusedClaimsOfSessionMax: 120,
-  /** Entries of the log in a minute that were refused because of an API session at one router. */
+  /** Rejected log entries per API session at one router and minute. */
   refusedEntriesOfSessionMax: 120,
-  /** Reports of the device of an API session in a minute, by one router. */
+  /** Posture reports per API session at one router and minute. */
   postureReportsOfSessionMax: 120,
-  /** Things that one such report names. */
+  /** Items in one posture report. */
   postureReportsMax: 256,
-  /** Each of these four of all. */
+  /** Tracked senders for each of these four limits. */
   refusedClaimsMax: 100_000,
-  /** Circuits that this controller has made and not ended; routers and clients share the room. */
+  /** Circuits owned by this controller; routers and clients share the limit. */
   circuitsMax: 200_000,
-  /** Routers on the way of a circuit that another controller has told. */
+  /** Routers on the path of a circuit published by another controller. */
   circuitRoutersMax: 64,
-  /** Circuits that no controller answers for: how many are kept, and each for how long. */
+  /** Circuits without an owner: maximum number, and how long each is kept. */
   circuitsOrphanedMax: 65_536,
   circuitOrphanMsMax: 60_000,
-  /** Time for which other controllers are told of a claimed circuit, even if it has ended. */
+  /** Time for which other controllers are informed of a claimed circuit, even if it has ended. */
   circuitClaimPublishedMs: 5000,
   /**
-   * For so long after its start a controller takes no circuit from a router that it does not know:
-   * it may have to hear of it first.
+   * Time after its start during which a controller does not unroute circuits it does not know,
+   * because other controllers may not have published them to it yet.
    */
   circuitsUnknownMs: 15_000,
-  /** Time that a dial then waits for a host whose router or links have yet to come back. */
+  /** Time for which a dial waits for a host whose router or links have not reconnected yet. */
   hostsAwaitedMs: 2000,
-  /** Dials that wait so at a time, shared by clients; beyond: refused at once. */
+  /** Dials that wait this way, shared by clients; further ones are refused at once. */
   hostsAwaitedMax: 16,
-  /** Circuits that one router asks for at once, and then each second; beyond: refused. */
+  /** Circuit requests of one router: burst, then per second; more are refused. */
   circuitsOfRouterBurst: 8000,
   circuitsOfRouterPerSecond: 400,
-  /** The same of one client, whichever routers it asks by. */
+  /** Circuit requests of one client through any router: burst, then per second. */
   circuitsOfClientBurst: 2000,
   circuitsOfClientPerSecond: 100,
-  /** Clients whose pace is remembered. */
+  /** Clients with a tracked rate. */
   circuitClientsMax: 65_536,
-  /** Circuits of one router that are being made; beyond: refused as busy. */
+  /** Circuits of one router that are being created; more are refused as busy. */
   circuitsWaitingMax: 256,
-  /** For all routers of a circuit to answer, of each attempt. */
+  /** Timeout for all routers of a path to answer, per attempt. */
   routeTimeoutMs: 10_000,
-  /** Ways that are tried for one circuit. */
+  /** Paths tried for one circuit. */
   routeAttemptsMax: 2,
-  /** Terminators at which dials failed, that this controller remembers; the oldest goes. */
+  /** Terminators with failed dials that this controller remembers; the oldest is dropped. */
   failingHostsMax: 65_536,
-  /** A router is asked for its terminators so long after it connects: it may make them anew. */
-  terminatorsAskedAfterMs: 5000,
-  /** Terminators that one message asks for. */
-  terminatorsAskedAtOnceMax: 500,
-  /** A router has so long to say what it finds of terminators; one of the family takes 30 s. */
-  terminatorLookMs: 35_000,
-  /** Identities with a connection to one router that are shown as connected. */
-  routerClientsMax: 100_000,
-  /** Figures of one report of a router that events tell of. */
-  routerFiguresMax: 4096,
-  /** Counts of bytes of circuits in one such report. */
-  routerUsagesMax: 16_384,
-  /** Connections of one identity, of one report, that events tell of. */
-  identityConnectsMax: 64,
   /**
-   * How often records, members and leadership are compared with what the connected routers were
-   * told.
+   * Delay after a router connects before its terminators are validated; it may recreate them first.
    */
+  terminatorsAskedAfterMs: 5000,
+  /** Terminators in one validation message. */
+  terminatorsAskedAtOnceMax: 500,
+  /** Timeout for a router to validate terminators; an OpenZiti router takes up to 30 s. */
+  terminatorLookMs: 35_000,
+  /** Connected identities shown per router. */
+  routerClientsMax: 100_000,
+  /** Values of one router report that are published as events. */
+  routerFiguresMax: 4096,
+  /** Circuit byte counts of one router report that are published as events. */
+  routerUsagesMax: 16_384,
+  /** Connections of one identity in one router report that are published as events. */
+  identityConnectsMax: 64,
+  /** Interval for comparing records, members and leadership with what the routers were sent. */
   routerSweepMs: 500,
 } as const

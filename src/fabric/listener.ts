@@ -9,9 +9,7 @@ import type { RouterChannels } from './router-channels.ts'
 import { closeServer, listenAt, portOf } from '../lib/runtime/listening.ts'
 import { peerLeafSha256 } from '../lib/runtime/peer-certificates.ts'
 
-/**
- * Protocol that a dialer asks for in the TLS handshake that speaks the control channel of routers.
- */
+/** Application protocol (ALPN) of the control channel of routers. */
 const CONTROL_PROTOCOL = 'ziti-ctrl'
 
 type RouterListenerLimits = Record<
@@ -21,10 +19,10 @@ type RouterListenerLimits = Record<
 
 export interface RouterListenerDeps {
   readonly channels: RouterChannels
-  /** Versions, suites and the request for a certificate, as of every listener of the controller. */
+  /** TLS versions, cipher suites and client certificate request, as for every listener. */
   readonly tls: TlsOptions
   readonly clock: Pick<Clock, 'monotonicMs'>
-  /** The sockets that this listener shares with others. */
+  /** The socket limit that this listener shares with others. */
   readonly room: FairShare
   readonly limits?: Partial<RouterListenerLimits>
 }
@@ -34,11 +32,11 @@ export interface CertificateAndKey {
   readonly privateKeyPem: string
 }
 
-/** The listener that routers connect to. */
+/** The listener for routers. */
 export class RouterListener {
   readonly #server: Server
   readonly #deps: RouterListenerDeps
-  /** Rates of connections by certificate: a router has one. */
+  /** Connection rates by certificate, because each router has its own. */
   readonly #connects: KeyedRate
 
   private constructor(
@@ -77,8 +75,8 @@ export class RouterListener {
       ),
     })
     this.#server.on('secureConnection', (socket) => {
-      // A dialer that asks for another protocol has failed in the handshake; one that asks for none
-      // gets here.
+      // A dialer that requests another protocol has failed in the handshake; one that requests no
+      // protocol gets here.
       // @guard router-that-comes-and-goes
       if (socket.alpnProtocol === CONTROL_PROTOCOL && this.#mayConnect(socket)) {
         deps.channels.accept(socket)
@@ -86,11 +84,11 @@ export class RouterListener {
         socket.destroy()
       }
     })
-    // Whatever fails in a handshake fails for its dialer alone.
+    // A failed handshake affects only its dialer.
     this.#server.on('tlsClientError', (_error, socket) => socket.destroy())
   }
 
-  /** @throws the error of the system when it cannot listen. */
+  /** @throws the system error when it cannot listen. */
   static async open(
     deps: RouterListenerDeps,
     credentials: CertificateAndKey,
@@ -103,22 +101,24 @@ export class RouterListener {
     return listener
   }
 
-  /** Each channel costs more than its handshake: records, peers and clients are told of it. */
+  /**
+   * A channel costs more than its handshake, because records, peers and clients are sent over it.
+   */
   #mayConnect(socket: TLSSocket): boolean {
     return this.#connects.take(peerLeafSha256(socket))
   }
 
-  /** Port where it listens, for one that was opened on any free port. */
+  /** The bound port, also if it was configured as 0. */
   get port(): number {
     return portOf(this.#server)
   }
 
-  /** New connections get this certificate; standing ones go on as they are. */
+  /** New connections get this certificate; existing ones are not affected. */
   renew({ certificatePem, privateKeyPem }: CertificateAndKey): void {
     this.#server.setSecureContext({ ...this.#deps.tls, cert: certificatePem, key: privateKeyPem })
   }
 
-  /** Closes every channel; routers go on to another controller. */
+  /** Closes every channel; the routers connect to another controller. */
   async close(): Promise<void> {
     const closed = closeServer(this.#server)
     this.#deps.channels.stop()

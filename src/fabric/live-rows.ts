@@ -3,13 +3,13 @@ import type { LiveRow, LiveTable } from '../ports/live-table.ts'
 export interface LiveRowsOptions<K, R> {
   readonly owner: string
   readonly rowsMax: number
-  /** The row as others see it now. */
+  /** The current public view of the row. */
   readonly viewOf: (kept: K) => R
-  /** The row was removed by `remove`, and is gone already. */
+  /** `remove` removed the row; it is no longer in the table. */
   readonly onRemoved: (kept: K, isImmediate: boolean) => void
 }
 
-/** Rows of a live table by id, with what their owner keeps of each. */
+/** Rows of a live table by ID, each with its owner's internal data. */
 export class LiveRows<K, R extends LiveRow> implements LiveTable<R> {
   readonly #options: LiveRowsOptions<K, R>
   readonly #kept = new Map<string, K>()
@@ -30,7 +30,7 @@ export class LiveRows<K, R extends LiveRow> implements LiveTable<R> {
     return this.#kept.size >= this.rowsMax
   }
 
-  /** @returns false when there is no room for one more row. */
+  /** @returns false if the table is full. */
   set(id: string, kept: K): boolean {
     if (this.isFull && !this.#kept.has(id)) return false
     this.#kept.set(id, kept)
@@ -45,7 +45,7 @@ export class LiveRows<K, R extends LiveRow> implements LiveTable<R> {
     return this.#kept.values()
   }
 
-  /** Without a word to anybody. */
+  /** Removes the row without calling `onRemoved`. */
   drop(id: string): K | undefined {
     const kept = this.#kept.get(id)
     this.#kept.delete(id)

@@ -5,7 +5,7 @@ import { edgeRefusal } from '../channel/messages/circuit-requests.ts'
 import { controlMessage } from '../channel/messages/control.ts'
 import { edgeErrorCode } from '../channel/messages/edge.ts'
 
-/** Messages that their sender waits for no answer to, and no duty takes. */
+/** Messages without an answer that no duty handles. */
 const notices: ReadonlySet<number> = new Set([
   contentType.result,
   controlMessage.traceEvent,
@@ -18,8 +18,8 @@ const notices: ReadonlySet<number> = new Set([
 ])
 
 /**
- * Requests of the tunnel in a router that does not follow the data model: for its API session, for
- * circuits, services and terminators by it. A router that is connected here follows it.
+ * Tunnel requests of a router that does not follow the data model: for an API session, circuits,
+ * services and terminators. Routers connected to this controller follow the data model.
  */
 const oldTunnelRequests: ReadonlySet<number> = new Set([
   controlMessage.createApiSession,
@@ -29,8 +29,8 @@ const oldTunnelRequests: ReadonlySet<number> = new Set([
 ])
 
 /**
- * A router waits out its time where it hears nothing: each request that no duty takes is refused,
- * in the form that its sender takes as a refusal of that request.
+ * Refuses a request that no duty handles, in the form that its sender accepts as a refusal. Without
+ * an answer, the router would wait until its timeout.
  */
 export function refuse(channel: Channel, message: ChannelMessage): void {
   const { contentType, headers } = message
@@ -43,7 +43,7 @@ export function refuse(channel: Channel, message: ChannelMessage): void {
 const NOT_SUPPORTED = 'not supported'
 const NO_TUNNEL = 'tunnels are served by the data model of routers alone'
 
-/** Null: the generic one. */
+/** Null for the generic refusal. */
 function refusalOf(message: ChannelMessage): Outgoing | null {
   const { contentType } = message
   if (oldTunnelRequests.has(contentType))

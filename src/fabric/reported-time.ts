@@ -1,6 +1,8 @@
 const TIME_MS_MAX = 8_640_000_000_000_000n
 
-/** UTC ms as a router says it; null: not every number is a time, and 0 is none that it says. */
+/**
+ * UTC ms reported by a router; null if the number is not a valid time, or is 0 for an unset field.
+ */
 export function reportedTime(ms: bigint): number | null {
   // @guard reports-of-a-router--time
   return ms > 0n && ms <= TIME_MS_MAX ? Number(ms) : null

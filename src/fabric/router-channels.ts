@@ -33,14 +33,14 @@ export interface RouterLogger {
   warn(fields: Readonly<Record<string, unknown>>, message: string): void
 }
 
-/** Cluster as routers are told of it. */
+/** The cluster, as sent to routers. */
 export interface RouterCluster {
   /**
-   * Null while the address of a member is not known: a router takes an incomplete list for the
-   * whole.
+   * Null while the address of a member is unknown, because a router treats an incomplete list as
+   * complete.
    */
   addresses(): ClusterAddresses | null
-  /** Grows from leader to leader; null when this controller does not lead. */
+  /** Increases with each leader; null if this controller is not the leader. */
   leaderIndex(): number | null
 }
 
@@ -52,9 +52,9 @@ export interface RouterChannelsDeps {
   readonly statuses: RouterStatusTopic
   readonly clock: Clock
   readonly log: RouterLogger
-  /** Processor time of the main thread, which works for other callers as well. */
+  /** Processor time of the main thread, which also serves other callers. */
   readonly processor: Pick<ProcessorShare, 'begin'>
-  /** Told of routers that come and go. */
+  /** Publishes connects and disconnects of routers as events. */
   readonly publishFact?: PublishFact
 }
 
@@ -72,11 +72,11 @@ interface AddressesUpdate {
   readonly message: Outgoing
 }
 
-/** The routers that are connected to this controller, one channel each. */
+/** The routers connected to this controller, one channel each. */
 export class RouterChannels {
   readonly #deps: RouterChannelsDeps
   readonly #rows: LiveRows<Connected, LiveChannel>
-  /** Channels that are open, those included that have not been admitted. */
+  /** Open channels, including those without an admitted router. */
   readonly #open = new Set<Channel>()
   readonly #duties: RouterDuty[] = []
   readonly #handlers = new Map<number, MessageHandler>()
@@ -105,12 +105,12 @@ export class RouterChannels {
     })
   }
 
-  /** Removing a row closes the channel; the router may connect again. */
+  /** Removing a row closes the channel; the router may reconnect. */
   get table(): LiveTable<LiveChannel> {
     return this.#rows
   }
 
-  /** Before `start`. */
+  /** Must be called before `start`. */
   add(duty: RouterDuty): void {
     this.#duties.push(duty)
     for (const [contentType, handler] of duty.handlers) {
@@ -123,7 +123,7 @@ export class RouterChannels {
     for (const { connection } of this.#rows.allKept()) yield connection
   }
 
-  /** Undefined for a router that has no channel to this controller. */
+  /** Undefined if the router has no channel to this controller. */
   connection(routerId: string): RouterConnection | undefined {
     return this.#rows.kept(routerId)?.connection
   }
@@ -140,8 +140,8 @@ export class RouterChannels {
   }
 
   /**
-   * After the entry that asks for it: the channel of a router that was disabled or removed is
-   * closed.
+   * Sweeps after the current log entry is applied, to close the channel of a disabled or deleted
+   * router.
    */
   #sweepSoon(): void {
     this.#soon ??= setImmediate(() => {
@@ -157,12 +157,12 @@ export class RouterChannels {
     this.#soon = null
     this.#unfollow()
     for (const duty of this.#duties) duty.onStop?.()
-    // A controller that stops because it was removed agrees to that by its last list.
+    // A controller that stops because it was removed confirms the removal with its last list.
     this.#sendMembers()
     for (const channel of Array.from(this.#open)) channel.close('the controller is stopping')
   }
 
-  /** @param socket whose TLS handshake is over. */
+  /** @param socket with a completed TLS handshake. */
   accept(socket: TLSSocket): void {
     let connection: RouterConnection | null = null
     const deadline = setTimeout(
@@ -176,7 +176,7 @@ export class RouterChannels {
       onHello: (message) => {
         clearTimeout(deadline)
         connection = this.#welcome(channel, socket, message)
-        // It may have closed before anybody knew whose it is.
+        // The channel may have closed before the router was identified.
         if (connection !== null && channel.isClosed) this.#onClosed(connection, 'closed at once')
       },
       onMessage: (message) => connection?.onMessage(message) ?? null,
@@ -195,8 +195,7 @@ export class RouterChannels {
   }
 
   /**
-   * Looks for what has changed since the last time: records of routers, members and their
-   * addresses, who leads.
+   * Finds changes since the last sweep: router records, members and their addresses, the leader.
    */
   sweep(): void {
     const { gate, log } = this.#deps
@@ -224,7 +223,7 @@ export class RouterChannels {
   }
 
   /**
-   * A mistake of ours in judging one router must not end the others, as an exception from a socket
+   * An unexpected error here must not end other routers, as an uncaught exception from a socket
    * would.
    */
   #welcome(channel: Channel, socket: TLSSocket, message: ChannelMessage): RouterConnection | null {
@@ -311,7 +310,7 @@ export class RouterChannels {
     return null
   }
 
-  /** Begins work in the turn of the router, among all callers that the main thread works for. */
+  /** Starts work when it is the router's turn among all callers of the main thread. */
   #begin(
     connection: RouterConnection | null,
     work: () => Iterator<void> | null,
@@ -320,7 +319,9 @@ export class RouterChannels {
     return this.#deps.processor.begin(`router:${connection?.router.id ?? ''}`, work)
   }
 
-  /** Whoever reaches the listener can be refused as often as it likes. */
+  /**
+   * Anyone who reaches the listener can be refused any number of times, so these lines are limited.
+   */
   #logRefusal(fields: Readonly<Record<string, unknown>>, message = 'router refused'): void {
     const { clock, log } = this.#deps
     const nowMs = clock.monotonicMs()
@@ -336,13 +337,13 @@ export class RouterChannels {
     const { log } = this.#deps
     const { id, name } = connection.router
     log.info({ routerId: id, name, reason }, 'router disconnected')
-    // It may have come back over another channel.
+    // The router may have reconnected over another channel.
     if (this.connection(id) !== connection) return
     this.#rows.drop(id)
     this.#onGone(connection)
   }
 
-  /** No row stands for the router any more. */
+  /** The router has no row any more. */
   #onGone(connection: RouterConnection): void {
     const { id } = connection.router
     this.#deps.statuses.withdraw(id)
@@ -350,11 +351,11 @@ export class RouterChannels {
     for (const duty of this.#duties) duty.onDisconnected?.(connection)
   }
 
-  /** The message once, for all routers that it goes to; null while the list is not complete. */
+  /** One message for all recipients; null while the list is incomplete. */
   #addresses(): AddressesUpdate | null {
     const addresses = this.#deps.cluster.addresses()
     if (addresses === null) return null
-    // Without the index: that of a leader grows with every entry.
+    // Without the index, because the leader's index grows with every entry.
     const { index: _index, ...sent } = addresses
     const text = JSON.stringify(sent)
     return { text, addresses, message: addressesMessage(addresses) }
@@ -368,15 +369,15 @@ export class RouterChannels {
     if (update === null || (!isAsked && update.text === connection.sentAddresses)) return
     const { addresses, message, text } = update
     const before = connection.sentControllers
-    // A router takes a list by a greater index alone, and the log may not have grown since.
+    // A router accepts only a list with a greater index, and the log may not have grown since.
     const isSame = text === connection.sentAddresses
     const isMoved = ({ id, address }: ControllerAddress): boolean =>
       before.some((known) => known.id === id && known.address !== address)
     const left = addresses.controllers.filter((one) => !isMoved(one))
     connection.sentAddresses = text
     connection.sentControllers = addresses.controllers
-    // A router of the family dials a controller that it knows where it was first told, so it has to
-    // forget it in between.
+    // An OpenZiti router keeps dialing a known controller at the first address it received, so a
+    // list without that controller is sent first.
     const mustForget =
       addresses.isLeader && left.length > 0 && left.length < addresses.controllers.length
     if (mustForget) {
@@ -388,8 +389,8 @@ export class RouterChannels {
     const index = addresses.isLeader ? Math.max(addresses.index, least) : addresses.index
     if (index === addresses.index) connection.channel.send(message)
     else connection.channel.send(addressesMessage({ ...addresses, index }))
-    // That of a follower is lower, and must not let a later leader's fall back to what the router
-    // has already.
+    // A follower's index is lower. It must not let a later leader's index fall behind what the
+    // router has.
     connection.sentIndex = Math.max(connection.sentIndex, index)
   }
 

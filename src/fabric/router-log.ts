@@ -3,7 +3,7 @@ import { KeyedRate } from '../lib/bounds/keyed-rate.ts'
 import { routerLimits } from './limits.ts'
 import type { RouterLogger } from './router-channels.ts'
 
-/** Passes on so many warnings of each router: what a router does wrong it can do all the time. */
+/** Limits the number of warnings per router, because a faulty router can cause them without end. */
 export function boundedByRouter(
   log: RouterLogger,
   clock: Pick<Clock, 'monotonicMs'>,

@@ -27,7 +27,7 @@ function statusOf({
   return bounded({ hostname, protocols, version: known, capabilities })
 }
 
-/** A router says these of itself, and a peer repeats them: neither decides how long they are. */
+/** Routers report these values and peers repeat them, so their length is limited here. */
 function bounded({ hostname, protocols, version, capabilities }: RouterStatus): RouterStatus {
   const text = (value: string): string => ownText(value, routerTextCharactersMax)
   const entries = Object.entries(protocols).slice(0, routerProtocolsMax)
@@ -46,15 +46,17 @@ function bounded({ hostname, protocols, version, capabilities }: RouterStatus): 
 }
 
 /**
- * Routers that are connected, over the soft state: a router is online while any controller holds a
- * channel to it, so all controllers show the same, whichever of them it reaches.
+ * Connected routers, shared as soft state: a router is online while any controller has a channel to
+ * it, so all controllers show the same.
  */
 export class RouterStatusTopic implements RouterStatuses {
   readonly #topic: OpenTopic<'routers'>
-  /** Router id to what each owner says of it: lists ask for one router after another. */
+  /**
+   * Status by router ID and reporting controller, because lists look up one router after another.
+   */
   readonly #byRouter = new Map<string, Map<string, RouterStatus>>()
   readonly #selfId: string
-  /** Connections that the routers connected here tell of; null while none of them is. */
+  /** Connections reported by the routers of this controller; null if none is connected. */
   connections: (identityId: string) => boolean | null = () => null
 
   constructor(selfId: string, topic: OpenTopic<'routers'>) {
@@ -68,8 +70,7 @@ export class RouterStatusTopic implements RouterStatuses {
   of(routerId: string): RouterStatus | null {
     const said = this.#byRouter.get(routerId)
     if (said === undefined) return null
-    // The same one of several on every controller: one that has heard the name of the host comes
-    // first, then by id.
+    // All controllers choose the same status: first one with a host name, then the smallest ID.
     const [first] = [...said].sort(
       ([a, one], [b, other]) =>
         Number(one.hostname === '') - Number(other.hostname === '') || (a < b ? -1 : 1),
@@ -81,7 +82,9 @@ export class RouterStatusTopic implements RouterStatuses {
     return this.connections(identityId)
   }
 
-  /** @returns false when the others can not be told, as too many routers are connected here. */
+  /**
+   * @returns false if the status cannot be published because too many routers are connected here.
+   */
   publish(routerId: string, status: RouterStatus): boolean {
     this.#note(this.#selfId, routerId, bounded(status))
     return this.#topic.publish(routerId, messageOf(status))

@@ -1,5 +1,5 @@
-/** The router program as a whole. */
+/** Limits of the router program as a whole. */
 export const routerProgramLimits = {
-  /** A clean stop takes no longer. */
+  /** Maximum duration of a clean stop. */
   stopMsMax: 5000,
 } as const

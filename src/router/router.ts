@@ -62,15 +62,18 @@ export interface RouterProgramDeps {
   readonly clock: Clock
   readonly random: Random
   readonly log: ProgramLogger
-  /** Null: certificates are not extended. */
+  /** Null if certificates are not extended. */
   readonly askExtension: AskExtension | null
 }
 
 const NANOSECONDS_A_MS = 1_000_000
-/** Latency that routers of the family tell of a link that does not answer. */
+/** Latency that OpenZiti routers report for an unresponsive link. */
 const UNRESPONSIVE_NS = 8_888_888_888_888
 
-/** A router that is known to its controllers, with links to others, and carries circuits. */
+/**
+ * The edge router program: connects to its controllers, keeps links to other routers, and carries
+ * circuits.
+ */
 export class RouterProgram {
   readonly #deps: RouterProgramDeps
   readonly #holder: IdentityHolder
@@ -97,7 +100,7 @@ export class RouterProgram {
   #startupTimer: NodeJS.Timeout | null = null
   #stopping: Promise<void> | null = null
 
-  /** @throws {ProgramFailure} when the identity or a file of the configuration is of no use. */
+  /** @throws {ProgramFailure} when the identity or a configured file is unusable. */
   constructor(deps: RouterProgramDeps) {
     this.#deps = deps
     const { config, clock, log, version } = deps
@@ -257,7 +260,10 @@ export class RouterProgram {
     return dialers
   }
 
-  /** Terminators of clients and of a tunnel are known where they are made, all others nowhere. */
+  /**
+   * Answers validation of terminators that neither clients nor the tunnel host: they are valid if
+   * their binding is configured.
+   */
   #answersForOthers(dialers: ReadonlyMap<string, TerminatorDialer>): ControlMessageTable {
     const hosting = new Set<string>()
     if (this.#deps.config.edge !== null) hosting.add(EDGE_BINDING)
@@ -320,7 +326,7 @@ export class RouterProgram {
     })
   }
 
-  /** Addresses of controllers and of other routers. */
+  /** Addresses of controllers and other routers. */
   #neededAddresses(): readonly string[] {
     const { controllers } = this.#controllers.membership
     return [
@@ -335,23 +341,23 @@ export class RouterProgram {
     return this.#holder.current().id
   }
 
-  /** Ends of circuits are opened by it. */
+  /** Opens the ends of circuits. */
   get forwarder(): Forwarder {
     return this.#forwarder
   }
 
-  /** Rejects when this router cannot go on: no controller was reached in time. */
+  /** Rejects when the router cannot continue because it reached no controller in time. */
   get failed(): Promise<never> {
     return this.#failed.promise
   }
 
-  /** @throws {ProgramFailure} when something of the configuration cannot be opened. */
+  /** @throws {ProgramFailure} when something in the configuration cannot be opened. */
   async start(options: { readonly extends: boolean }): Promise<void> {
     const { config, log } = this.#deps
     const { id, leaf } = this.#holder.current()
     log.info({ routerId: id, certificateUntil: isoTime(leaf.notAfterMs) }, 'router starting')
     for (const line of [...omissionsOf(config), ...sectionsWithoutData(config)]) log.info({}, line)
-    // It may be rejected before anybody waits for it.
+    // Prevents an unhandled rejection before a caller awaits it.
     this.#failed.promise.catch(() => undefined)
     await this.#profiler?.start()
     await this.#health.start()
@@ -369,7 +375,7 @@ export class RouterProgram {
     this.#extender.start(options.extends)
   }
 
-  /** Safe to call twice. */
+  /** May be called twice. */
   stop(): Promise<void> {
     this.#stopping ??= this.#stop()
     return this.#stopping
@@ -409,7 +415,7 @@ export class RouterProgram {
   #onConnected(connection: ControlConnection): void {
     if (this.#startupTimer !== null) clearTimeout(this.#startupTimer)
     this.#startupTimer = null
-    // The channel opens in a later turn, and whatever is sent goes out after the hello in any case.
+    // The channel opens in a later turn; messages sent now go out after the hello.
     this.#links.reportAll(connection)
     this.#modelSubscription.onConnected()
     this.#tunnel?.onConnected()
@@ -419,7 +425,7 @@ export class RouterProgram {
     this.#metrics.flush()
   }
 
-  /** A message that nobody takes is of a protocol that this router does not speak. */
+  /** Messages without a handler here belong to protocols that this router does not support. */
   #messagesOfTheRouter(): ControlMessageTable {
     const refuse: ControlMessageHandler = ({ channel }, message) => {
       channel.replyResult(message, false, 'not supported by this router')

@@ -1,8 +1,8 @@
 import { isJsonObject } from '../lib/text/json-value.ts'
 
-/** The client API of the controllers of a cluster, asked as one identity. */
+/** Client API of the controllers of a cluster, for one identity. */
 export interface ControllerApi {
-  /** Opens a session, by which all that follows is asked. @throws {LogInRefused | Error} */
+  /** Opens the session that all later requests use. @throws {LogInRefused | Error} */
   logIn(): Promise<ApiLogIn>
   /**
    * @param path below the client API.
@@ -10,11 +10,11 @@ export interface ControllerApi {
    * @throws {SessionOver | Error} one clause.
    */
   get(path: string): Promise<unknown>
-  /** The same for a request with a body. */
+  /** Sends a POST request; otherwise as `get`. */
   post(path: string, body: object): Promise<unknown>
   /** Ends the session. @throws {Error} one clause. */
   logOut(timeoutMs: number): Promise<void>
-  /** Addresses of the controllers, `https://host:port`: any of them answers from now on. */
+  /** Replaces the controller addresses, `https://host:port`; requests go to any of them. */
   follow(origins: readonly string[]): void
 }
 
@@ -22,28 +22,28 @@ export interface ApiLogIn {
   readonly token: string
   readonly identityId: string
   readonly identityName: string
-  /** Factors that the session lacks, one clause; null: none. */
+  /** Authentication factors that the session lacks, one clause; null: none. */
   readonly lacks: string | null
 }
 
-/** The session has expired or was ended: another one is to be opened. */
+/** The session has expired or was ended; the client must log in again. */
 export class SessionOver extends Error {
   override readonly name = 'SessionOver'
 }
 
-/** A controller knows the identity, or its certificate, and lets it do nothing: one sentence. */
+/** A controller knows the identity or its certificate but denies it access: one sentence. */
 export class LogInRefused extends Error {
   override readonly name = 'LogInRefused'
 }
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** An empty object for anything that is none. */
+/** The value if it is an object, otherwise an empty object. */
 export function fieldsOf(value: unknown): Fields {
   return isJsonObject(value) ? value : {}
 }
 
-/** The records of a list; what is no object is left out. */
+/** The records of a list; items that are not objects are left out. */
 export function recordsIn(value: unknown): readonly Fields[] {
   const list: readonly unknown[] = Array.isArray(value) ? value : []
   return list.filter((one) => typeof one === 'object' && one !== null) as readonly Fields[]

@@ -27,7 +27,7 @@ export interface EdgeChannelDeps {
   readonly circuits: EdgeCircuits
 }
 
-/** A circuit that an edge router has made, not opened yet. */
+/** A circuit that an edge router has created and that is not open yet. */
 export interface MadeCircuit {
   readonly id: string
   readonly address: string
@@ -35,22 +35,22 @@ export interface MadeCircuit {
   readonly peerData: ReadonlyMap<number, Uint8Array>
 }
 
-/** A client that dials a hosted service: its circuit is reserved, and waits for the answer. */
+/** A client's dial to a hosted service. Its circuit is reserved until the host answers. */
 export interface HostedDial extends MadeCircuit {
-  /** The identity that dials; '' where the edge router does not say. */
+  /** The identity that dials; '' if the edge router does not report it. */
   readonly dialerId: string
 }
 
-/** Events of one service that is hosted at one edge router. */
+/** Events of one service hosted at one edge router. */
 export interface BindEvents {
-  /** @returns peer data for the client. @throws {Error} its reason is told to the client. */
+  /** @returns peer data for the client. @throws {Error} The client receives its message. */
   readonly onDial: (dial: HostedDial) => Promise<ReadonlyMap<number, Uint8Array>>
   readonly onEstablished: () => void
-  /** The edge router hosts it no more. */
+  /** The edge router no longer hosts it. */
   readonly onClosed: (reason: string) => void
 }
 
-/** The edge router has refused what it was asked for. */
+/** The edge router refused a request. */
 export class EdgeRefusal extends Error {
   readonly code: number | null
 
@@ -64,22 +64,22 @@ interface Bound extends BindEvents {
   readonly token: string
 }
 
-/** Ids from this one on are the edge router's. */
+/** Maximum connection ID that this client assigns; the edge router assigns higher ones. */
 const OWN_ID_MAX = 0x7f_ff_ff_ff
 const { circuitsPerRouterMax, dialsOfRouterMax, reasonCharactersMax } = tunnelLimits
 
 /**
- * The channel to one edge router, as its client: connections that it has asked for, services that
- * it hosts there, and circuits whose ends are kept here.
+ * The client side of the channel to one edge router: the connections it dialed, the services it
+ * hosts there, and the circuits that end in this process.
  */
 export class EdgeChannel {
   readonly routerName: string
   readonly channel: Channel
   readonly #circuits: EdgeCircuits
   readonly #binds = new Map<number, Bound>()
-  /** Ids of circuits by those of their connections. */
+  /** Circuit IDs by connection ID. */
   readonly #connections = new Map<number, string>()
-  /** Circuits that go by this edge router: it has a word in no others. */
+  /** Circuits over this edge router. It cannot affect any other circuit. */
   readonly #carried = new Set<string>()
   #lastId = 0
   #dials = 0
@@ -95,7 +95,7 @@ export class EdgeChannel {
   }
 
   /**
-   * Asks for a circuit to a service, which is reserved to be opened next.
+   * Requests a circuit to a service and reserves it; the caller opens it next.
    * @param token of a service session.
    * @throws {EdgeRefusal | Error}
    */
@@ -133,7 +133,7 @@ export class EdgeChannel {
 
   /**
    * Hosts a service.
-   * @param headers that say how it is offered.
+   * @param headers with the properties of the terminator.
    * @returns the id of its connection. @throws {EdgeRefusal | Error}
    */
   async bind(
@@ -154,7 +154,7 @@ export class EdgeChannel {
       ],
       textValue(token),
     )
-    // The first client may come before the answer does.
+    // The first client may dial before the answer arrives.
     this.#binds.set(id, { ...events, token })
     try {
       const answer = await this.channel.request(asked, tunnelLimits.bindMs)
@@ -172,7 +172,7 @@ export class EdgeChannel {
     this.channel.send(connectionMessage(edgeMessage.unbind, id, [], textValue(bound.token)))
   }
 
-  /** Changes how a service is offered, or says how its target is. */
+  /** Changes the cost or precedence of a hosted service, or reports the health of its target. */
   sendForBind(
     contentType: number,
     id: number,
@@ -217,7 +217,7 @@ export class EdgeChannel {
         this.#onStateClosed(id, message)
         return
       case edgeMessage.stateConnected:
-        // Nobody waits for it any more.
+        // The request that this answers has timed out.
         this.#close(id, readText(message.headers, edgeHeader.circuitId))
         return
       case edgeMessage.bindSuccess:
@@ -303,7 +303,7 @@ export class EdgeChannel {
       transmit: ({ contentType, headers, body }: Outgoing, queuedBytesMax) => {
         const all = new Map(headers).set(edgeHeader.connId, idValue)
         const outgoing = { contentType, headers: all, ...(body === undefined ? {} : { body }) }
-        // A frame for a closed channel is lost: the end of the channel ends the circuit.
+        // If the channel is closed, the frame is lost; closing the channel also ends the circuit.
         return this.channel.isClosed || this.channel.trySend(outgoing, queuedBytesMax)
       },
       onceWritable: (callback) => this.channel.onceWritable(callback),
@@ -319,7 +319,7 @@ export class EdgeChannel {
     return true
   }
 
-  /** Ends a connection, and the circuit by which it goes. */
+  /** Closes a connection and ends its circuit. */
   #close(id: number, circuitId: string | null): void {
     if (circuitId !== null) {
       const body = textValue(circuitId)
@@ -340,7 +340,7 @@ export class EdgeChannel {
   }
 }
 
-/** Null: it names none, or its end is not to be kept here. */
+/** Null if the headers name no circuit, or the edge router keeps its end. */
 function circuitIn(headers: ChannelMessage['headers']): Omit<MadeCircuit, 'peerData'> | null {
   const id = readText(headers, edgeHeader.circuitId) ?? ''
   if (id === '' || !readFlag(headers, edgeHeader.useXgressToSdk)) return null

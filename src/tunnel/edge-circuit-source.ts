@@ -17,7 +17,7 @@ export interface EdgeCircuitSourceDeps {
   readonly services: Pick<FollowedServices, 'idNamed'>
   readonly sessions: Pick<ServiceSessions, 'of' | 'forget'>
   readonly circuits: Pick<EdgeCircuits, 'abandon'>
-  /** Edge routers that are connected, the nearest first. */
+  /** Connected edge routers, nearest first. */
   readonly routers: () => readonly EdgeChannel[]
   readonly clock: { readonly monotonicMs: () => number }
 }
@@ -28,7 +28,7 @@ interface Asked {
   readonly deadlineMs: number
 }
 
-/** Asks edge routers for circuits, the nearest first. */
+/** Requests circuits from edge routers, nearest first. */
 export class EdgeCircuitSource implements CircuitSource {
   readonly #deps: EdgeCircuitSourceDeps
   #dials = 0
@@ -67,7 +67,7 @@ export class EdgeCircuitSource implements CircuitSource {
       if (!(error instanceof EdgeRefusal) || error.code !== edgeErrorCode.invalidSession) {
         throw unavailable(error)
       }
-      // It may have ended, as it does when the policies change.
+      // The session may have ended, for example because policies changed.
       sessions.forget(asked.serviceId, 'Dial')
       const other = await this.#session(asked)
       return await this.#byAnyRouter(asked, other).catch((fault: unknown) => {
@@ -95,11 +95,11 @@ export class EdgeCircuitSource implements CircuitSource {
         return await this.#by(router, asked, session, leftMs)
       } catch (error) {
         reason = errorMessage(error)
-        // A refusal is the answer; another edge router is asked when this one is gone.
+        // A refusal is final; if the edge router has disconnected, the next one is tried.
         if (error instanceof EdgeRefusal || router.isOpen) throw error
       }
     }
-    // The session names the edge routers of when it was opened.
+    // The session lists only the edge routers that existed when it was opened.
     if (usable.length === 0) this.#deps.sessions.forget(asked.serviceId, 'Dial')
     throw new CircuitUnavailable(reason)
   }

@@ -8,14 +8,14 @@ import { xgressOptions } from '../overlay/circuits/xgress-options.ts'
 import { circuitLimits } from '../overlay/circuits/limits.ts'
 import { tunnelLimits } from './limits.ts'
 
-/** The edge router by which one circuit goes. */
+/** The edge router that carries one circuit. */
 export interface EdgePath {
-  /** Shares the room for what is kept: the service, or the identity that dials it. */
+  /** The service, or the identity that dials it, by which circuits share the buffer. */
   readonly sharer: string
-  /** @returns false when it is not sent: `onceWritable` tells when to try again. */
+  /** @returns false if the message was not sent; `onceWritable` calls back when to retry. */
   transmit(message: Outgoing, queuedBytesMax: number): boolean
   onceWritable(callback: () => void): void
-  /** @param endsCircuit false: the edge router has ended it. */
+  /** @param endsCircuit false if the edge router has already ended it. */
   onClosed(circuitId: string, endsCircuit: boolean): void
 }
 
@@ -32,11 +32,11 @@ interface Open {
 const { payloadsQueuedBytesMax, acknowledgementsQueuedBytesMax, ticksEveryMs } = circuitLimits
 const { bufferedBytesMax, openedWithinMs } = tunnelLimits
 
-/** Ends of circuits that are kept here, and go on at edge routers. */
+/** Ends of circuits in this process; the other part of each circuit is at an edge router. */
 export class EdgeCircuits {
   readonly #clock: Clock
   readonly #buffered = new FairShare(bufferedBytesMax)
-  /** Circuits that are there and not opened yet. */
+  /** Circuits that exist at an edge router and are not open yet. */
   readonly #reserved = new Map<string, Reserved>()
   readonly #open = new Map<string, Open>()
   #ticker: NodeJS.Timeout | null = null
@@ -45,7 +45,7 @@ export class EdgeCircuits {
     this.#clock = clock
   }
 
-  /** Takes up a circuit that is to be opened next. @returns false: it is there already. */
+  /** Reserves a circuit that the caller opens next. @returns false if it already exists. */
   reserve(circuitId: string, path: EdgePath): boolean {
     // @guard edge-router-of-a-tunnel--taken
     if (this.#open.has(circuitId) || this.#reserved.has(circuitId)) return false
@@ -55,7 +55,7 @@ export class EdgeCircuits {
     return true
   }
 
-  /** Ends a circuit that was not opened. */
+  /** Ends a circuit that was never opened. */
   abandon(circuitId: string): void {
     const reserved = this.#reserved.get(circuitId)
     if (!this.#reserved.delete(circuitId)) return
@@ -101,12 +101,12 @@ export class EdgeCircuits {
     return stream
   }
 
-  /** A frame that the edge router of a circuit has sent into it. */
+  /** Handles a frame that the edge router sent for a circuit. */
   receive(circuitId: string, message: ChannelMessage): void {
     this.#open.get(circuitId)?.stream.receive(message)
   }
 
-  /** Its edge router has ended the circuit, or is gone: what has come is still delivered. */
+  /** The edge router ended the circuit or disconnected; data received before is still delivered. */
   unrouted(circuitId: string): void {
     const reserved = this.#reserved.get(circuitId)
     this.#reserved.delete(circuitId)
@@ -115,7 +115,7 @@ export class EdgeCircuits {
     this.#stopTicker()
   }
 
-  /** All circuits end. */
+  /** Ends all circuits. */
   stop(): void {
     for (const id of Array.from(this.#reserved.keys())) this.abandon(id)
     for (const { stream } of Array.from(this.#open.values())) stream.end('the tunnel stops')

@@ -32,10 +32,10 @@ export interface EdgeRoutersDeps {
   readonly clock: Clock
   readonly random: Random
   readonly log: ProgramLogger
-  /** Null: no session is open, and nothing is dialed. */
+  /** Null while no session is open; then nothing is dialed. */
   readonly token: () => string | null
   readonly onOpen: (routerName: string) => void
-  /** An edge router was lost or not reached. */
+  /** An edge router disconnected or could not be reached. */
   readonly onLost: () => void
 }
 
@@ -43,7 +43,7 @@ interface Followed {
   readonly name: string
   addresses: EdgeRouterPlace['addresses']
   open: EdgeChannel | null
-  /** Round trip of the last sign of life, ms. */
+  /** Round trip of the last latency probe, ms. */
   roundTripMs: number
   attempts: number
   failures: number
@@ -54,7 +54,9 @@ interface Followed {
 
 const { helloMs, redialMsMin, redialMsMax, probedEveryMs, probeMs } = tunnelLimits
 
-/** Edge routers answer no heartbeats, but requests for a sign of life. Data has no rate. */
+/**
+ * Edge routers do not answer heartbeats, but they answer latency probes. Data has no rate limit.
+ */
 const edgeChannelLimits = {
   ...channelLimits,
   heartbeatEveryMs: Infinity,
@@ -74,7 +76,7 @@ export class EdgeRouters {
     this.#deps = deps
   }
 
-  /** Channels to edge routers that are connected, the nearest first. */
+  /** Channels to connected edge routers, nearest first. */
   get open(): readonly EdgeChannel[] {
     return [...this.#followed.values()]
       .filter(({ open }) => open?.isOpen === true)
@@ -82,7 +84,7 @@ export class EdgeRouters {
       .flatMap(({ open }) => open ?? [])
   }
 
-  /** `host:port` of all of them. */
+  /** `host:port` of all edge routers. */
   get addresses(): readonly string[] {
     return [...this.#followed.values()].flatMap(({ addresses }) => addresses.map(formatHostPort))
   }
@@ -104,7 +106,7 @@ export class EdgeRouters {
     }
   }
 
-  /** Another session is open: the channels of the one before are of no use. */
+  /** A new session is open; channels that use the previous token are useless. */
   renew(): void {
     for (const followed of this.#followed.values()) {
       followed.open?.channel.close('another session is open')
@@ -173,7 +175,7 @@ export class EdgeRouters {
     } finally {
       followed.giveUp = null
     }
-    // It may have been dialed with the session of before.
+    // The channel may have been dialed with the previous session.
     if (followed.open?.isOpen === true && token() !== shown) {
       followed.open.channel.close('another session is open')
     }
@@ -196,7 +198,7 @@ export class EdgeRouters {
         key: credential.privateKeyPem,
       },
       protocol: EDGE_PROTOCOL,
-      // TLS has verified its name by the CA of the network.
+      // TLS has verified its name against the network's CA.
       judge: () => null,
       hello: helloOf(token, version),
       limits: edgeChannelLimits,
@@ -258,7 +260,7 @@ export class EdgeRouters {
     }
   }
 
-  /** A router that is gone without a word is noticed by this alone. */
+  /** Only this probe detects an edge router that disappeared without closing the channel. */
   async #probe(followed: Followed, edge: EdgeChannel): Promise<void> {
     const { clock } = this.#deps
     const startMs = clock.monotonicMs()

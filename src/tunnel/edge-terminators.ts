@@ -16,7 +16,7 @@ import { periodicScheduler } from '../lib/periodic-scheduler.ts'
 
 export interface EdgeTerminatorsDeps {
   readonly sessions: Pick<ServiceSessions, 'of' | 'forget'>
-  /** Edge routers that are connected, the nearest first. */
+  /** Connected edge routers, nearest first. */
   readonly routers: () => readonly EdgeChannel[]
   readonly dialer: () => TerminatorDialer
   readonly clock: Clock
@@ -24,13 +24,13 @@ export interface EdgeTerminatorsDeps {
   readonly log: ProgramLogger
 }
 
-/** A terminator that is wanted, and where it is. */
+/** A terminator and the edge routers that host it. */
 interface Hosted {
   wanted: OfferedTerminator
-  /** The id of its connection at each edge router; null: it is asked for. */
+  /** Connection ID at each edge router; null while the bind request is pending. */
   readonly at: Map<EdgeChannel, number | null>
   isWorking: boolean
-  /** Refusals since the last success, and when it is tried again. */
+  /** Number of refusals since the last success, and the time of the next attempt. */
   failures: number
   dueMs: number
   fault: string
@@ -45,7 +45,7 @@ const {
   dialMs,
 } = tunnelLimits
 
-/** Hosts terminators at a few edge routers each, the nearest ones, while they are wanted. */
+/** Hosts each terminator at the few nearest edge routers until it is withdrawn. */
 export class EdgeTerminators implements OfferedTerminators {
   readonly #deps: EdgeTerminatorsDeps
   readonly #hosted = new Map<string, Hosted>()
@@ -102,7 +102,7 @@ export class EdgeTerminators implements OfferedTerminators {
     this.#send(hosted, edgeMessage.healthEvent, [[edgeHeader.healthStatus, flagValue(isHealthy)]])
   }
 
-  /** Sessions and edge routers are others: what was put off is tried now. */
+  /** The sessions or edge routers have changed; retries postponed binds now. */
   retry(): void {
     for (const hosted of this.#hosted.values()) {
       hosted.failures = 0
@@ -111,7 +111,7 @@ export class EdgeTerminators implements OfferedTerminators {
     this.judge()
   }
 
-  /** Hosts what is to be hosted at more edge routers. */
+  /** Binds terminators that are not hosted at enough edge routers yet. */
   judge(): void {
     const open = this.#deps.routers()
     if (open.length === 0) return
@@ -161,11 +161,11 @@ export class EdgeTerminators implements OfferedTerminators {
     }
     if (usable.length > 0 || session.openedMs > clock.monotonicMs() - bindAgainMsMax) {
       if (usable.length === 0) this.#putOff(hosted, noRouter)
-      // There is no other edge router to host it at for now.
+      // No further edge router can host it for now.
       else if (free.length === 0) hosted.dueMs = clock.monotonicMs() + bindAgainMsMax
       return
     }
-    // The session names the edge routers of when it was opened.
+    // The session lists only the edge routers that existed when it was opened.
     sessions.forget(serviceId, 'Bind')
   }
 
@@ -197,7 +197,7 @@ export class EdgeTerminators implements OfferedTerminators {
     hosted.at.delete(router)
     if (!this.#isWanted(hosted)) return
     if (router.isOpen) {
-      // The session that it was hosted by may be over.
+      // The session that was used to host it may have ended.
       this.#deps.sessions.forget(hosted.wanted.serviceId, 'Bind')
       this.#putOff(hosted, reason)
     } else this.judge()

@@ -21,7 +21,7 @@ interface FollowedService {
   readonly configs: ReadonlyMap<string, ModelConfig>
 }
 
-/** Services of one identity as the client API has shown them last. */
+/** Services of one identity, as last read from the client API. */
 export class FollowedServices implements UsableServices {
   #identity: ModelIdentity | undefined
   #byId: ReadonlyMap<string, FollowedService> = new Map()
@@ -44,12 +44,12 @@ export class FollowedServices implements UsableServices {
     return this.#byId.get(id)?.configs ?? new Map()
   }
 
-  /** Undefined: there is none of that name. */
+  /** Undefined if no service has that name. */
   idNamed(name: string): string | undefined {
     return this.#idsByName.get(name)
   }
 
-  /** @param shown as `/current-identity` shows it. @returns whether it has changed. */
+  /** @param shown as in `/current-identity`. @returns whether the identity has changed. */
   setIdentity(shown: Fields): boolean {
     const before = this.#identity
     this.#identity = create(ModelIdentitySchema, {
@@ -73,7 +73,7 @@ export class FollowedServices implements UsableServices {
     return JSON.stringify(plain(before)) !== JSON.stringify(plain(this.#identity))
   }
 
-  /** @param shown as `/services` shows them. */
+  /** @param shown as in `/services`. */
   setServices(shown: readonly Fields[]): void {
     const found = shown.slice(0, serviceLimits.tunnelServicesMax).map(followedService)
     this.#byId = new Map(found.map((each) => [each.service.id, each]))
@@ -96,7 +96,7 @@ function followedService(shown: Fields): FollowedService {
     service: create(ModelServiceSchema, {
       id,
       name,
-      // One that does not say is not dialed without it.
+      // If the field is missing, the service is dialed only with encryption.
       encryptionRequired: shown['encryptionRequired'] !== false,
     }),
     permissions: new Set(textsIn(shown, 'permissions')),

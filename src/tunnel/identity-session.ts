@@ -22,7 +22,7 @@ export interface IdentitySessionDeps {
   readonly clock: Clock
   readonly random: Random
   readonly log: ProgramLogger
-  /** Another session is open: nothing of the one before holds any more. */
+  /** A new session is open; everything obtained with the previous one is invalid. */
   readonly onSession: (token: string) => void
   readonly onServices: () => void
   readonly onRouters: (routers: readonly EdgeRouterPlace[]) => void
@@ -32,12 +32,13 @@ const { askedEveryMs, refreshedEveryMs, askAgainMsMin, askAgainMsMax, recordsPer
   tunnelLimits
 
 /**
- * The API session of an identity: opened again when it is over, kept open by being used, and asked
- * whether services have changed. While no controller answers, all stays as it was.
+ * The API session of an identity. Reopens the session when it has ended, keeps it alive by using
+ * it, and polls it for service updates. While no controller answers, the last known state stays in
+ * effect.
  */
 export class IdentitySession {
   readonly #deps: IdentitySessionDeps
-  /** Null: none is open. */
+  /** Null if no session is open. */
   #token: string | null = null
   #identityId = ''
   #controllers: readonly string[] = []
@@ -55,7 +56,7 @@ export class IdentitySession {
     this.#deps = deps
   }
 
-  /** Null: none is open. */
+  /** Null if no session is open. */
   get token(): string | null {
     return this.#token
   }
@@ -65,8 +66,8 @@ export class IdentitySession {
   }
 
   /**
-   * Opens the first session, as soon as a controller answers.
-   * @returns the id of the identity; null: it was stopped before.
+   * Opens the first session as soon as a controller answers.
+   * @returns the id of the identity; null if `stop` was called first.
    * @throws {ProgramFailure} when the log-in is refused.
    */
   async open(): Promise<string | null> {
@@ -86,9 +87,9 @@ export class IdentitySession {
     void this.#work()
   }
 
-  /** Edge routers are asked for soon: those that are known cannot be reached. */
+  /** Refreshes the list of edge routers soon, because the known ones cannot be reached. */
   hurry(): void {
-    // Each edge router that is lost asks for it: a wait that has begun is not begun again.
+    // Each lost edge router calls this; a wait that has started is not restarted.
     if (this.#isStopped || this.#isHurried) return
     this.#refreshedMs = -Infinity
     this.#isHurried = true
@@ -102,7 +103,7 @@ export class IdentitySession {
     this.#timer = null
     if (this.#token === null) return
     this.#token = null
-    // One that is not ended expires.
+    // If this fails, the session expires.
     await this.#deps.api.logOut(tunnelLimits.logOutMs).catch(() => undefined)
   }
 
@@ -131,7 +132,7 @@ export class IdentitySession {
     this.#schedule(isHurried ? Math.min(waitMs, askAgainMsMin) : waitMs)
   }
 
-  /** @returns how long to wait until the next one. */
+  /** @returns the wait before the next step, ms. */
   async #step(): Promise<number> {
     try {
       if (this.#token === null) await this.#logIn()
@@ -183,7 +184,7 @@ export class IdentitySession {
     if (isDue) await this.#refresh()
     if (changedAt === this.#changedAt) return
     await this.#loadServices()
-    // A change while they were read is seen by the next question.
+    // If services changed while they were read, the next poll detects it.
     this.#changedAt = changedAt
   }
 
@@ -206,7 +207,7 @@ export class IdentitySession {
     onServices()
   }
 
-  /** All records of a list, page by page. */
+  /** All records of a list, read page by page. */
   async #all(path: string): Promise<readonly Readonly<Record<string, unknown>>[]> {
     const found: Readonly<Record<string, unknown>>[] = []
     for (;;) {

@@ -15,14 +15,14 @@ import { IdentitySession } from './identity-session.ts'
 import { ServiceSessions } from './service-sessions.ts'
 
 export interface IdentityTunnelDeps {
-  /** The same as those of a listener of a router with the binding `tunnel`. */
+  /** Same options as a router listener with the binding `tunnel`. */
   readonly options: Readonly<Record<string, unknown>>
   readonly configured: readonly ConfiguredService[]
-  /** Listened on where a config of a service names no address. */
+  /** Listen address for services whose config names none. */
   readonly anyAddress: string
   readonly credential: IdentityCredential
   readonly api: ControllerApi
-  /** `https://host:port` of the controller that the identity has enrolled at. */
+  /** `https://host:port` of the controller where the identity enrolled. */
   readonly origin: string
   readonly sockets: TargetSockets
   readonly version: VersionLine
@@ -31,7 +31,10 @@ export interface IdentityTunnelDeps {
   readonly log: ProgramLogger
 }
 
-/** One enrolled identity at a host without a router: it hosts and offers its services here. */
+/**
+ * The tunnel of one enrolled identity on a host without a router. It hosts services and offers
+ * services to local programs.
+ */
 export class IdentityTunnel {
   readonly #deps: IdentityTunnelDeps
   readonly #followed = new FollowedServices()
@@ -73,7 +76,7 @@ export class IdentityTunnel {
   }
 
   /**
-   * Waits for a controller that answers, where none does.
+   * Waits until a controller answers.
    * @throws {ProgramFailure} when the log-in is refused, or this machine does not allow the mode.
    */
   async start(): Promise<void> {
@@ -92,7 +95,7 @@ export class IdentityTunnel {
       identityId,
       services: this.#followed,
       terminators: this.#terminators,
-      // Edge routers of the family pass on the key that a host has shown as it bound.
+      // OpenZiti edge routers forward the key that a host sent when it bound the service.
       hasKeyPerTerminator: true,
       requests: source,
       circuits: this.#circuits,
@@ -139,7 +142,7 @@ export class IdentityTunnel {
   async #onRouter(routerName: string): Promise<void> {
     await this.#sessions.forgetWithout(routerName)
     this.#terminators.retry()
-    // It may be at an address that no service may take.
+    // The controller may have an address that no service may intercept.
     this.#services?.protectAddresses()
   }
 }

@@ -1,53 +1,53 @@
-/** Everything of one tunnel without a router that could grow, and its waits. */
+/** Limits and timeouts of a tunnel without a router. */
 export const tunnelLimits = {
-  /** Identities that one process serves. */
+  /** Identities in one process. */
   identitiesMax: 16,
-  /** Records of one page that a controller is asked for. */
+  /** Records in one page requested from a controller. */
   recordsPerPage: 500,
-  /** Controllers and edge routers that are known, and addresses of each. */
+  /** Known controllers, known edge routers, and addresses of each. */
   controllersMax: 64,
   edgeRoutersMax: 64,
   addressesPerRouterMax: 4,
-  /** How often a controller is asked whether services have changed, and for all else. */
+  /** Interval for polling service updates, and for refreshing everything else. */
   askedEveryMs: 5000,
   refreshedEveryMs: 60_000,
-  /** Waits after failures grow from the one to the other, half of each by chance. */
+  /** Delay before a retry, growing from the first to the second value; half of it is random. */
   askAgainMsMin: 500,
   askAgainMsMax: 30_000,
-  /** The same for an edge router that could not be reached, or was lost. */
+  /** Delay before an edge router that failed or disconnected is redialed; grows in the same way. */
   redialMsMin: 500,
   redialMsMax: 30_000,
   /** Time from the first packet to the answer to the hello. */
   helloMs: 10_000,
-  /** An edge router is asked for a sign of life so often, and closed without one in so long. */
+  /** Interval of latency probes, and the silence after which an edge router is closed. */
   probedEveryMs: 10_000,
   probeMs: 20_000,
-  /** Edge routers at which one service is hosted. */
+  /** Number of edge routers at which one service is hosted. */
   hostedAtMax: 3,
-  /** Answer of an edge router to a request to host a service, and to be ready for its clients. */
+  /** Timeout for the answer of an edge router to a bind request. */
   bindMs: 10_000,
-  /** Waits before a service is hosted again where it was refused grow from the one to the other. */
+  /** Delay before a refused bind is retried, growing from the first to the second value. */
   bindAgainMsMin: 1000,
   bindAgainMsMax: 60_000,
-  /** Hosts are judged so often, for what was put off. */
+  /** Interval for retrying postponed binds. */
   hostsJudgedEveryMs: 1000,
-  /** Changes of what is hosted that are asked for at a time. */
+  /** Concurrent bind requests. */
   hostChangesAtOnceMax: 16,
-  /** Connections of clients to hosted services that are being made, of one edge router. */
+  /** Pending dials of clients to hosted services, per edge router. */
   dialsOfRouterMax: 1024,
   dialMs: 5000,
-  /** Circuits with one edge router. */
+  /** Circuits per edge router. */
   circuitsPerRouterMax: 16_384,
-  /** A circuit that is there and is not opened ends. */
+  /** A circuit that is not opened within this time ends. */
   openedWithinMs: 10_000,
-  /** Dials under way, of one identity. */
+  /** Concurrent dials of one identity. */
   dialsMax: 128,
-  /** Bytes that all circuits keep; the services share them. */
+  /** Bytes buffered by all circuits; services share them. */
   bufferedBytesMax: 256 * 1024 * 1024,
-  /** Text of a refusal that is logged. */
+  /** Logged length of a refusal. */
   reasonCharactersMax: 512,
-  /** A clean stop takes no longer. */
+  /** Maximum duration of a clean stop. */
   stopMsMax: 5000,
-  /** The session is ended at a stop within this time, or left to expire. */
+  /** Timeout for ending the session at a stop; after that, the session expires. */
   logOutMs: 2000,
 } as const

@@ -2,13 +2,13 @@ import { type HostPort, parseHostPort } from '../lib/text/names.ts'
 import { fieldsOf, recordsIn, textIn } from './controller-api.ts'
 import { tunnelLimits } from './limits.ts'
 
-/** An edge router that the identity may use, and where clients connect to it. */
+/** An edge router that the identity may use, and its addresses for clients. */
 export interface EdgeRouterPlace {
   readonly name: string
   readonly addresses: readonly HostPort[]
 }
 
-/** @param shown as the client API shows edge routers; those without an address are left out. */
+/** @param shown edge routers from the client API; those without an address are left out. */
 export function edgeRoutersIn(shown: unknown): readonly EdgeRouterPlace[] {
   return recordsIn(shown)
     .filter((router) => router['disabled'] !== true)
@@ -20,7 +20,7 @@ export function edgeRoutersIn(shown: unknown): readonly EdgeRouterPlace[] {
     .slice(0, tunnelLimits.edgeRoutersMax)
 }
 
-/** `{"tls": "tls://host:port"}`; clients connect by TLS alone. */
+/** `{"tls": "tls://host:port"}`; clients connect over TLS only. */
 function addressesIn(protocols: Readonly<Record<string, unknown>>): readonly HostPort[] {
   return Object.entries(protocols)
     .flatMap(([protocol, text]) => {
@@ -31,7 +31,7 @@ function addressesIn(protocols: Readonly<Record<string, unknown>>): readonly Hos
     .slice(0, tunnelLimits.addressesPerRouterMax)
 }
 
-/** @param shown controllers as the client API shows them. @returns `https://host:port` of each. */
+/** @param shown controllers from the client API. @returns `https://host:port` of each. */
 export function controllersIn(shown: unknown): readonly string[] {
   const urls = recordsIn(shown).flatMap((controller) =>
     recordsIn(fieldsOf(controller['apiAddresses'])['edge-client']).map((one) => textIn(one, 'url')),

@@ -1,10 +1,10 @@
 import { type ControllerApi, fieldsOf, textIn } from './controller-api.ts'
 import { edgeRoutersIn } from './router-addresses.ts'
 
-/** The right to dial or host one service, as edge routers are shown it. */
+/** A service session: the right to dial or host one service, presented to edge routers. */
 export interface OpenedService {
   readonly token: string
-  /** Names of the edge routers at which it holds. */
+  /** Names of the edge routers that accept it. */
   readonly routers: ReadonlySet<string>
   readonly openedMs: number
 }
@@ -14,7 +14,7 @@ export interface ServiceSessionsDeps {
   readonly clock: { readonly monotonicMs: () => number }
 }
 
-/** Service sessions of an identity, opened when they are needed and kept. */
+/** Service sessions of an identity, opened on demand and cached. */
 export class ServiceSessions {
   readonly #deps: ServiceSessionsDeps
   #opened = new Map<string, Promise<OpenedService>>()
@@ -38,12 +38,12 @@ export class ServiceSessions {
     }
   }
 
-  /** The next one who needs it opens another. */
+  /** Drops the session; the next use opens a new one. */
   forget(serviceId: string, type: 'Dial' | 'Bind'): void {
     this.#opened.delete(`${type} ${serviceId}`)
   }
 
-  /** @param isKept whether a service may still be used. */
+  /** @param isKept whether the identity may still use the service. */
   keepOnly(isKept: (serviceId: string, type: 'Dial' | 'Bind') => boolean): void {
     for (const key of Array.from(this.#opened.keys())) {
       const [type = '', id = ''] = key.split(' ')
@@ -51,7 +51,7 @@ export class ServiceSessions {
     }
   }
 
-  /** An edge router has come: sessions that do not name it are of when it was away. */
+  /** An edge router has connected. Drops sessions that do not name it, because they are older. */
   async forgetWithout(routerName: string): Promise<void> {
     for (const [key, opened] of Array.from(this.#opened)) {
       const session = await opened.catch(() => null)
@@ -60,7 +60,7 @@ export class ServiceSessions {
     }
   }
 
-  /** They end with the API session. */
+  /** Drops all service sessions, because the API session has ended. */
   clear(): void {
     this.#opened = new Map()
   }

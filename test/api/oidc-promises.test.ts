@@ -35,25 +35,25 @@ const rows: Readonly<Record<string, readonly string[]>> = {
   ],
   'an exchange gives what its subject may have, in the answer of its type': [
     `${refresh}an access token is exchanged for no refresh token`,
-    `${refresh}what an access token is exchanged for ends when it ends, however often it is exchanged`,
-    `${refresh}a refresh token of somebody > goes on at each controller until they log out`,
+    `${refresh}tokens exchanged for an access token expire with it, however often it is exchanged`,
+    `${refresh}a refresh token of an identity > works at each controller until the identity logs out`,
   ],
   'a policy that asks for a code turns tokens without one away': [
-    `${refresh}a refresh token of somebody > waits for the second factor that they have turned on since`,
+    `${refresh}a refresh token of an identity > waits for the second factor that they have turned on since`,
   ],
   'only the certificate of the log-in binds tokens': [
     `${refresh}a token of a client that has logged in by a certificate > is bound to none that came along with a password`,
   ],
   'a certificate for the key of a request amid the log-in, and its tokens with that alone': [
-    `${keys}the tokens of a client that asked for a certificate amid its log-in > are worth nothing without it, wherever they are shown`,
-    `${keys}the tokens of a client that asked for a certificate amid its log-in > are so after a second factor as well, under the id of the first step`,
-    `${keys}the tokens of a client that asked for a certificate amid its log-in > count for the certificate of the log-in too, where there was one`,
+    `${keys}the tokens of a client that requested a certificate during its log-in > are worth nothing without it, wherever they are shown`,
+    `${keys}the tokens of a client that requested a certificate during its log-in > are so after a second factor as well, under the id of the first step`,
+    `${keys}the tokens of a client that requested a certificate during its log-in > count for the certificate of the log-in too, where there was one`,
     `${keys}a request for a certificate > leads to one for the identity and the session, whatever it names`,
     `${keys}a request for a certificate > that cannot be signed lets the log-in pass and its code fail, and leaves no session`,
   ],
   'a certificate for another key at a refresh and an exchange; a bearer session stays one': [
-    `${keys}the tokens of a client that asked for a certificate amid its log-in > count for the key of the last refresh alone`,
-    `${keys}the tokens of a client that asked for a certificate amid its log-in > are exchanged with its certificate alone, for another key where it asks`,
+    `${keys}the tokens of a client that requested a certificate during its log-in > count for the key of the last refresh alone`,
+    `${keys}the tokens of a client that requested a certificate during its log-in > are exchanged only with its certificate, for another key on request`,
     `${keys}a request for a certificate > is passed over where tokens are bound to no key, and binds none`,
   ],
   'each challenge, of session tokens, access tokens and tokens of signers': [
@@ -66,14 +66,14 @@ const rows: Readonly<Record<string, readonly string[]>> = {
   ],
   'statuses of errors; trouble that passes is no error of OAuth': [
     'api/oidc.test.ts > a request to authorize > with %s %s is refused',
-    'attacks/oidc/floods.test.ts > what passes is said as no error of OAuth, for which clients would log in again',
+    'attacks/oidc/floods.test.ts > temporary failures are not reported as OAuth errors, after which clients would log in again',
     'api/oidc.test.ts > tokens > are refused by userinfo once their session has ended',
   ],
   'discovery and issuers by host and port': [
     'api/oidc.test.ts > discovery names the issuer by host, and the keys verify the tokens',
     'api/oidc.test.ts > a request to authorize > to a foreign host name is not found',
-    `${authorization}a controller > is no provider under the host %s`,
-    `${authorization}a controller > says in each answer of a flow who it is, before the code`,
+    `${authorization}a controller > is not a provider under the host %s`,
+    `${authorization}a controller > identifies itself in each answer of a flow, before the code`,
   ],
   'the current session: its id stays, and it ends with its access token': [
     `${sessions}a session shows the expiry of its access token, and its start`,
@@ -83,9 +83,9 @@ const rows: Readonly<Record<string, readonly string[]>> = {
     `${sessions}an exchange of a code for tokens > is refused without a second factor`,
   ],
   'revocations: types, effect on REST and refresh, later sessions': [
-    `${refresh}a refresh token of somebody > ends by a revocation of the type %s`,
-    `${refresh}a refresh token of somebody > ends when an administrator disables them, and stays ended once they are enabled`,
-    `${refresh}a refresh token of somebody > ends when an administrator deletes them, or their session`,
+    `${refresh}a refresh token of an identity > ends by a revocation of the type %s`,
+    `${refresh}a refresh token of an identity > ends when an administrator disables them, and stays ended once they are enabled`,
+    `${refresh}a refresh token of an identity > ends when an administrator deletes them, or their session`,
   ],
   'the next certificate of a client: told by the session, taken in it': [
     'api/oidc-certificates.test.ts > a client whose certificate must be extended, keys rolled: %s > learns it from the session, and continues with the next one in the same session',
@@ -93,7 +93,7 @@ const rows: Readonly<Record<string, readonly string[]>> = {
   'certificates of the session, and its config types': [
     'api/oidc-certificates.test.ts > an OIDC session gets session certificates, the leaf before its issuers',
     'api/oidc-certificates.test.ts > an OIDC session has the config types that its client requested, by name or id',
-    'router/edge/bearer-sessions.test.ts > A client is admitted > by a certificate of its identity, whatever the token names',
+    'router/edge/bearer-sessions.test.ts > A client is admitted > by a certificate of its identity, whatever certificate the token names',
   ],
   'OIDC is announced beside sessions of the REST log-in, which go on': [
     'api/meta.test.ts > OIDC is announced and served once every member supports it',
@@ -101,21 +101,21 @@ const rows: Readonly<Record<string, readonly string[]>> = {
     'api/enrollment/certificates.test.ts > log-in by certificate > accepts no body, an empty one, and client details, which are stored',
   ],
   'a token that takes the place of another at a router': [
-    'router/edge/bearer-sessions.test.ts > A token that takes the place of another > keeps all channels of its session open after the time of the first',
-    'router/edge/bearer-sessions.test.ts > A token that takes the place of another > is answered with a failure, and the channel closed, where its session has no such token',
+    'router/edge/bearer-sessions.test.ts > A token that replaces another > keeps all channels of its session open after the first token expires',
+    'router/edge/bearer-sessions.test.ts > A token that replaces another > is refused and closes the channel if it does not belong to the session',
   ],
   'posture by way of routers, judged again as it changes': [
     'api/oidc-posture.test.ts > an OIDC client > has its service session before it reports posture, and dials after it reported to its router',
     'api/oidc-posture.test.ts > an OIDC client > loses its circuits when its device reports to the router that a check fails',
     'api/oidc-posture.test.ts > a router that judges posture itself > keeps its client’s circuits until the device reports a change to a controller',
-    'attacks/oidc/posture-at-a-router.test.ts > a router that says that it judges posture > is not believed a second factor',
-    'router/edge/client-postures.test.ts > what a client tells of its device > is there before the controller judges what the client asks for next',
-    'router/edge/client-postures.test.ts > what a client tells of its device > is told again to a controller that comes back',
+    'attacks/oidc/posture-at-a-router.test.ts > a router that claims to evaluate posture > is not believed a second factor',
+    'router/edge/client-postures.test.ts > a posture report of a client > reaches the controller before the next request of the client is judged',
+    'router/edge/client-postures.test.ts > a posture report of a client > is sent again to a controller that reconnects',
   ],
   'channels at a router close with a revocation; a later log-in survives': [
     'attacks/access-token-at-a-router.test.ts > A client that is connected is cut off > when its session is revoked',
-    'attacks/access-token-at-a-router.test.ts > A client that is connected is cut off > when what its identity was given before is revoked',
-    'attacks/access-token-at-a-router.test.ts > A client that is connected is cut off > when its identity is disabled, or is no more',
+    'attacks/access-token-at-a-router.test.ts > A client that is connected is cut off > when earlier tokens of its identity are revoked',
+    'attacks/access-token-at-a-router.test.ts > A client that is connected is cut off > when its identity is disabled or deleted',
   ],
 }
 

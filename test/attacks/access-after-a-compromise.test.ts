@@ -29,7 +29,7 @@ async function enrollmentsOf(url: string, kinds: readonly string[]): Promise<str
 }
 
 describe('after the removal of a compromised controller', () => {
-  test('no session of before counts, and no token of an enrollment', async () => {
+  test('no earlier session and no earlier enrollment token is valid', async () => {
     const { username } = await newPerson()
     const oidc = newClient()
     const tokens = await oidc.logIn(username, password)
@@ -86,7 +86,7 @@ describe('after the removal of a compromised controller', () => {
     expect((await root.get(`${management}/identities`)).status).toBe(200)
   })
 
-  test('the leader ends them once the cluster key is another', async () => {
+  test('the leader ends them once the cluster key has changed', async () => {
     const cluster = await SecretsCluster.form(['ctrl1', 'ctrl2', 'ctrl3'])
     const level = create(FeatureLevelRaiseSchema, { level: FEATURE_LEVEL })
     await cluster.propose({
@@ -110,7 +110,7 @@ describe('after the removal of a compromised controller', () => {
   })
 })
 
-test('no administrator ends all sessions by a command of a session', async () => {
+test('no administrator can end all sessions with a command meant for one session', async () => {
   const sessionId = root.token?.split('.')[1] ?? ''
   const { identityId } = controller.state.get('apiSession', sessionId) ?? {}
   const actor = anySession({ sessionId, identityId: identityId ?? '' })

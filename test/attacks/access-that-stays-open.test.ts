@@ -254,7 +254,7 @@ const ofRouters: Readonly<Record<string, (of: Dialed) => Promise<void>>> = {
     manage('PATCH', `/edge-router-policies/${routerPolicyId}`, { identityRoles: ['#nobody'] }),
 }
 
-test.each(Object.keys(ofRouters))('a circuit ends at its router as %s', async (reason) => {
+test.each(Object.keys(ofRouters))('a circuit ends at its router because %s', async (reason) => {
   const [of, other] = [await dialed(), await dialed()]
   await ofRouters[reason]?.(of)
   routers.stage.channels.sweep()
@@ -262,7 +262,7 @@ test.each(Object.keys(ofRouters))('a circuit ends at its router as %s', async (r
   expect(unrouted(other)).toEqual([])
 })
 
-test('a circuit that is being laid as its session ends is not opened', async () => {
+test('a pending circuit is not opened if its session ends', async () => {
   const of = await dialing()
   await manage('DELETE', `/service-policies/${of.policyId}`)
   await settle()
@@ -272,7 +272,7 @@ test('a circuit that is being laid as its session ends is not opened', async () 
   expect(unrouted(of)).toEqual([{ circuitId: of.circuitId, now: true }])
 })
 
-test('a circuit that is being laid as its client loses the router is not opened', async () => {
+test('a pending circuit is not opened if its client may no longer use the router', async () => {
   routers.stage.channels.sweep()
   const of = await dialing()
   await manage('DELETE', `/edge-router-policies/${of.routerPolicyId}`)

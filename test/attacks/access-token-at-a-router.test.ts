@@ -21,7 +21,7 @@ async function isAdmitted(token: string, person = ann): Promise<boolean> {
   return (await bearers.bench.connect(person, { token })).isAdmitted
 }
 
-test('A token opens nothing without the certificate that it names', async () => {
+test('A token is refused without the certificate that it names', async () => {
   const mallory = await bearers.person('mallory')
   expect(await isAdmitted(ann.token, mallory)).toBe(false)
   expect(await isAdmitted(ann.token), 'its owner').toBe(true)
@@ -33,22 +33,22 @@ test.each([
   ['is of another audience', { aud: ['https://elsewhere.example'] }],
   ['is of several audiences', { aud: ['openziti', 'https://elsewhere.example'] }],
   ['names no session', { z_asid: null }],
-])('A token that %s opens nothing', async (_what, claims) => {
+])('A token that %s is refused', async (_what, claims) => {
   expect(await isAdmitted(await bearers.token(ann, claims))).toBe(false)
 })
 
-test('A token opens nothing before its time and after', async () => {
+test('A token is refused before it becomes valid and after it expires', async () => {
   expect(await isAdmitted(await bearers.token(ann, { exp: nowSeconds() - 1 }))).toBe(false)
   expect(await isAdmitted(await bearers.token(ann, { nbf: nowSeconds() + 600 }))).toBe(false)
 })
 
-test('A token of a key that signs no tokens opens nothing', async () => {
+test('A token signed by a key for another use is refused', async () => {
   const authority = await bearers.bench.network.leaf('authority', [], [])
   bearers.tellKey(authority.certificatePem, false)
   expect(await isAdmitted(await bearers.token(ann, {}, authority))).toBe(false)
 })
 
-test('A token whose text was changed opens nothing', async () => {
+test('A token with changed text is refused', async () => {
   const [head = '', , mac = ''] = ann.token.split('.')
   const claims = { sub: 'ann', z_t: 'a', aud: ['openziti'], exp: nowSeconds() + 900 }
   const forged = Buffer.from(JSON.stringify(claims)).toString('base64url')
@@ -74,7 +74,7 @@ describe('A client that is connected is cut off', () => {
     expect(await isAdmitted(ann.token), 'another token').toBe(true)
   })
 
-  test('when what its identity was given before is revoked', async () => {
+  test('when earlier tokens of its identity are revoked', async () => {
     const token = await bearers.token(ann, { iat: nowSeconds() - 100 })
     const client = await bearers.bench.connect(ann, { token })
     bearers.tell(revocationOf('ann', 'IDENTITY', Date.now() - 50 * SECOND_MS))
@@ -83,14 +83,14 @@ describe('A client that is connected is cut off', () => {
     expect(await isAdmitted(ann.token), 'a later token').toBe(true)
   })
 
-  test('when its identity is disabled, or is no more', async () => {
+  test('when its identity is disabled or deleted', async () => {
     const client = await bearers.bench.connect(ann)
     bearers.tell(modelIdentity('ann', { disabledAt: -1 }))
     await eventually(() => client.closedReason).not.toBe(null)
     expect(await isAdmitted(ann.token)).toBe(false)
   })
 
-  test('when the controller that has signed its token is removed', async () => {
+  test('when the controller that signed its token is removed', async () => {
     const other = await bearers.bench.network.leaf('ctrl2', [], [])
     bearers.tellKey(other.certificatePem)
     const token = await bearers.token(ann, {}, other)
@@ -102,7 +102,7 @@ describe('A client that is connected is cut off', () => {
     expect(await isAdmitted(ann.token), 'a token of another controller').toBe(true)
   })
 
-  test('when the time of its token is over', async () => {
+  test('when its token expires', async () => {
     const token = await bearers.token(ann, { exp: nowSeconds() + 600 })
     const client = await bearers.bench.connect(ann, { token })
     bearers.bench.aheadMs = 601 * SECOND_MS
@@ -111,7 +111,7 @@ describe('A client that is connected is cut off', () => {
   })
 })
 
-test('The token of another session takes the place of none', async () => {
+test('The token of another session replaces none', async () => {
   const mallory = await bearers.person('mallory')
   const thief = await bearers.bench.connect(mallory)
   const request = { contentType: 60_803, body: textValue(ann.token) }

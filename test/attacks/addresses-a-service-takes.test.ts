@@ -6,7 +6,7 @@ import { allowsNamespaces, runInNamespace } from '../support/network-namespace.t
 // what is open to the programs of this one, or a route outlives its service: in addresses-a-service-takes.namespaced.ts, as these
 // change the routes of their host.
 
-test.runIf(allowsNamespaces())('a service takes no address that is not its own', async () => {
+test.runIf(allowsNamespaces())('a service intercepts only its own addresses', async () => {
   const file = 'test/attacks/addresses-a-service-takes.namespaced.ts'
   expect(await runInNamespace(file)).toMatch(/Tests +[0-9]+ passed/)
 })

@@ -60,7 +60,7 @@ const addresses = (): string[] => [
   'not an address',
 ]
 
-describe('an address that is not of the controller', () => {
+describe('an address that does not belong to the controller', () => {
   test.each([
     'authorization_endpoint',
     'token_endpoint',
@@ -76,7 +76,7 @@ describe('an address that is not of the controller', () => {
   })
 
   test.each(['verification_uri', 'verification_uri_complete'])(
-    'as the %s is shown to nobody',
+    'as the %s is not shown',
     async (name) => {
       const provider = await discovered()
       for (const address of addresses()) {
@@ -87,7 +87,7 @@ describe('an address that is not of the controller', () => {
   )
 })
 
-test('a browser is not started with an address that the controller does not have', async () => {
+test('a browser is not started with an address that does not belong to the controller', async () => {
   const seen = join(home, 'seen')
   const browser = join(home, 'browser')
   writeFileSync(browser, `#!/bin/sh\necho "$1" > '${seen}'\n`, { mode: 0o755 })
@@ -108,7 +108,7 @@ test('a browser is not started with an address that the controller does not have
   expect(other.requests).toEqual([])
 })
 
-test('a controller decides neither how often it is asked nor how long', async () => {
+test('a controller cannot decide how often or how long it is polled', async () => {
   device = { expires_in: 1e12, interval: 1e-9 }
   const begun = await (await discovered()).beginDevice()
   expect([begun.expiresInMs, begun.intervalMs]).toEqual([3_600_000, 1000])

@@ -51,7 +51,7 @@ test.each([
   expect((await logIn(admin)).status).toBe(200)
 })
 
-test('each further wrong password locks an administrator again, so that guesses stay few', async () => {
+test('each further wrong password locks an administrator again, which limits guesses', async () => {
   await lockAfter(3, 0)
   for (let attempt = 0; attempt < 3; attempt += 1) await guess(admin.username)
   for (let hour = 0; hour < 4; hour += 1) {
@@ -62,7 +62,7 @@ test('each further wrong password locks an administrator again, so that guesses 
   expect(controller.state.get('passwordAttempts', 'admin-updb')).toMatchObject({ count: 7 })
 })
 
-test('a policy that locks for less than 15 minutes locks an administrator as long as it says', async () => {
+test('a policy with a lock of less than 15 minutes also applies to administrators', async () => {
   await lockAfter(2, 5)
   for (let attempt = 0; attempt < 2; attempt += 1) await guess(admin.username)
   controller.clock.advance(5 * minute - 1)
@@ -72,7 +72,7 @@ test('a policy that locks for less than 15 minutes locks an administrator as lon
   expect((await logIn(admin)).status).toBe(200)
 })
 
-test('the detail of an administrator shows the end of its lock', async () => {
+test('the record of an administrator shows when its lock ends', async () => {
   await lockAfter(1, 0)
   await guess(admin.username)
   const lastAt = Number(controller.state.get('passwordAttempts', 'admin-updb')?.['lastAt'])
@@ -84,7 +84,7 @@ test('the detail of an administrator shows the end of its lock', async () => {
   })
 })
 
-test('an identity that is no administrator stays locked as its policy says', async () => {
+test('an identity that is not an administrator stays locked for the time in its policy', async () => {
   await lockAfter(1, 0)
   await guess(user.username)
   controller.clock.advance(20 * minute)

@@ -127,7 +127,7 @@ async function mustEndWithASentence(words: readonly string[], said: unknown): Pr
 }
 
 test(
-  'no verb ends with a stack, whatever data it is answered with',
+  'no command fails with a stack trace, whatever data the server sends',
   { timeout: 120_000 },
   async () => {
     for (const words of verbs()) {
@@ -152,7 +152,7 @@ test(
   },
 )
 
-test('a status that names what no controller has is refused with the place of the fault', async () => {
+test('a status with an invalid field is refused, with the path of the field', async () => {
   const member = {
     id: 'a',
     address: 'a:1',
@@ -187,7 +187,7 @@ test('a status that names what no controller has is refused with the place of th
   expect(await run({ ...status, term: 'passes' })).toEqual([0, ''])
 })
 
-test('a token that no header can hold opens no session', async () => {
+test('a token that no header can contain opens no session', async () => {
   for (const token of ['two\r\nx-header: lines', 'ä', '', 'a'.repeat(70_000)]) {
     expect(() => sessionIn({ token, identity: { name: 'a' }, authQueries: [] })).toThrow(
       'no session',
@@ -203,7 +203,7 @@ test('a token that no header can hold opens no session', async () => {
   }
 })
 
-test('an event is one line, whatever is in it', () => {
+test('an event is one line, whatever it contains', () => {
   for (const value of [null, 7, 'text', [], {}, { author: null }, { author: 7 }]) {
     const event = { namespace: 'n', metadata: value, finalState: value, initialState: value }
     expect(eventLine(event).split('\n')).toHaveLength(1)

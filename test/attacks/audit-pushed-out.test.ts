@@ -19,7 +19,7 @@ import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 // The attack: somebody with an ordinary session, or a router, writes so often that what others did is remembered no more.
 
-test('an ordinary session begins so many second factors a minute, and another one its own', async () => {
+test('an ordinary session can begin a limited number of second factors per minute, separately for each session', async () => {
   const controller = await startController()
   const begin = async (identityId: string): Promise<number> => {
     const headers = { 'net-session': controller.openSession(identityId) }
@@ -58,7 +58,7 @@ function allowance() {
   return { taken, write }
 }
 
-test('a router has its certificates extended so many times a minute', async () => {
+test('a router can extend its certificates a limited number of times per minute', async () => {
   const { taken, write } = allowance()
   await write('r1', CommandKind.ROUTER_EXTEND, 1000)
   expect(taken).toHaveLength(writeLimits.routerExtensionsMax)
@@ -67,7 +67,7 @@ test('a router has its certificates extended so many times a minute', async () =
   expect(taken).toHaveLength(writeLimits.routerExtensionsMax + 2)
 })
 
-test('a certificate that could not be recorded is not signed', async () => {
+test('a certificate is not signed if it cannot be recorded', async () => {
   const stage = new RouterStage()
   stage.certPem = (await newCa('a router', 0)).certificatePem
   const proposer = new WriteAllowance(
@@ -97,7 +97,7 @@ test('a certificate that could not be recorded is not signed', async () => {
   stage.channels.stop()
 })
 
-test('a router writes so much a minute in all, whatever it is', async () => {
+test('a router can write a limited number of entries per minute, of all kinds together', async () => {
   const { taken, write } = allowance()
   const half = Math.ceil(writeLimits.routerWritesMax * 0.75)
   await write('r1', CommandKind.HOSTED_TERMINATOR_CREATE, half)
@@ -112,7 +112,7 @@ function remember(state: ClusterState, index: number, actor: string): void {
   state.forget()
 }
 
-test('a flood of one actor has its own records forgotten first, here and after a restart', async () => {
+test('a flood of one actor removes its own audit records first, also after a restart', async () => {
   const state = new ClusterState()
   const store = new TestStore()
   state.featureLevel = 2
@@ -142,7 +142,7 @@ test('a flood of one actor has its own records forgotten first, here and after a
   expect(loaded.stateDigest()).toBe(state.stateDigest())
 })
 
-test('below feature level 2 the oldest is forgotten, whoever it is of', () => {
+test('below feature level 2, the oldest record is removed, whichever actor it belongs to', () => {
   const state = new ClusterState()
   remember(state, 1, 'alice')
   for (let index = 2; index <= auditLimits.recordsMax + 200; index += 1) {

@@ -56,7 +56,7 @@ const odd: readonly Record<string, unknown>[] = [
   { encryption: { wrappedKey: 'a.b.c.d.e', recipientSha256: `r${ESC}` } },
 ]
 
-test('a head that no controller writes is a row of its own beside the good ones', async () => {
+test('an invalid backup header is listed separately beside the valid ones', async () => {
   for (const [at, changes] of odd.entries()) {
     writeFileSync(join(folder, `bad${at}.backup`), await withHead(changes))
   }
@@ -86,7 +86,7 @@ test('a head that no controller writes is a row of its own beside the good ones'
   }
 })
 
-test('a backup whose CA certificates are none is not called intact', async () => {
+test('a backup without valid CA certificates is not reported as intact', async () => {
   const path = join(folder, 'ca.backup')
   for (const caPem of ['x'.repeat(900_000), '', head.caPem.slice(0, -60)]) {
     writeFileSync(path, await withHead({ caPem }))

@@ -36,7 +36,7 @@ async function change(caId: string, fields: object): Promise<void> {
   expect(reply.status, reply.text).toBe(200)
 }
 
-test('a leaf of a CA with the SPIFFE id and the names of an identity of ours opens nothing', async () => {
+test('a leaf of a CA with the SPIFFE ID and names of an identity of the network does not log in', async () => {
   const { key: own, identityId } = await attacked.newDevice()
   const { key: ca } = await attacked.verifiedCa()
   const [leaf] = parseCertificates(own.certificatePem)
@@ -50,7 +50,7 @@ test('a leaf of a CA with the SPIFFE id and the names of an identity of ours ope
   dataOf(await attacked.logIn(own))
 })
 
-test('a credential that the network issued opens nothing by another CA', async () => {
+test('a credential issued by the network does not log in through another CA', async () => {
   // An authority that was the network's, and is registered as somebody else's since.
   const { key: ca } = await attacked.verifiedCa()
   const key = await clientKey(ca, 'a device', attacked.nowMs())
@@ -75,7 +75,7 @@ test('a credential that the network issued opens nothing by another CA', async (
   expect(await attacked.logIn(key)).toMatchObject(notLoggedIn)
 })
 
-test('a leaf of a CA that is not enabled logs nobody in and enrolls nobody, and costs no entry', async () => {
+test('a leaf of a disabled CA cannot log in or enroll, and writes no log entry', async () => {
   const now = attacked.nowMs()
   await withExternalId('unit 1')
   const off = { isAuthEnabled: false, isAutoCaEnrollmentEnabled: false }
@@ -88,7 +88,7 @@ test('a leaf of a CA that is not enabled logs nobody in and enrolls nobody, and 
   expect(entries).toBe(0)
 })
 
-test('a leaf of a CA that is not verified logs nobody in and enrolls nobody', async () => {
+test('a leaf of an unverified CA cannot log in or enroll', async () => {
   await withExternalId('unit 2')
   const key = await attacked.newCaKey()
   const body = {
@@ -110,7 +110,7 @@ test('a leaf of a CA that is not verified logs nobody in and enrolls nobody', as
   expect(entries).toBe(0)
 })
 
-test('a leaf of a CA that is disabled, or deleted, while a log-in is under way opens no session', async () => {
+test('a leaf of a CA that is disabled or deleted during the log-in opens no session', async () => {
   const identityId = await withExternalId('unit 3')
   for (const take of [
     (id: string) => change(id, { isAuthEnabled: false }),
@@ -131,7 +131,7 @@ test('a leaf of a CA that is disabled, or deleted, while a log-in is under way o
   expect(controller.state.table('apiSession').indexes.ids('identityId', identityId).size).toBe(0)
 })
 
-test('a leaf out of its time enrolls nobody, and logs in only as the policy of its holder says', async () => {
+test('a leaf outside its validity cannot enroll, and logs in only if the policy of its holder allows it', async () => {
   const ca = await attacked.verifiedCa({ externalIdClaim: COMMON_NAME })
   await withExternalId('unit 4')
   const now = attacked.nowMs()

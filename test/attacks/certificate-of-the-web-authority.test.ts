@@ -119,14 +119,14 @@ function ask(method: string, path: string, name: string, by: CertifiedKey | null
   })
 }
 
-test('a client certificate of that authority reads no metrics, whatever it says of itself', async () => {
+test('a client certificate of that authority reads no metrics, whatever names it contains', async () => {
   const monitor = await leaf(publicCa, 'prometheus', [], [externalSpiffeId('test.internal')])
   for (const name of [CONSOLE, ENROLLING]) {
     expect((await ask('GET', '/metrics', name, monitor)).status, name).toBe(401)
   }
 })
 
-test('it is no identity, no controller and no router either', async () => {
+test('it is no identity, controller or router certificate either', async () => {
   const path = '/edge/client/v1/authenticate?method=cert'
   for (const id of ['identity/admin', 'controller/ctrl1', 'router/gate']) {
     const by = await leaf(publicCa, id.split('/')[1] ?? '', [], [`spiffe://test.internal/${id}`])
@@ -134,14 +134,14 @@ test('it is no identity, no controller and no router either', async () => {
   }
 })
 
-test('who enrolls is shown the certificate whose key has signed the token, whatever names the other one has', async () => {
+test('a client that enrolls sees the certificate whose key signed the token, whatever names the other one has', async () => {
   const [{ sha256 }] = parseCertificates(own.certificatePem)
   expect(await ask('GET', '/edge/client/v1/version', ENROLLING, null)).toMatchObject({ sha256 })
   const other = await ask('GET', '/edge/client/v1/version', CONSOLE, null)
   expect(other.sha256).not.toBe(sha256)
 })
 
-test('who enrolls by way of the console learns of the authorities of the network alone', async () => {
+test('a client that enrolls through the console receives only the authorities of the network', async () => {
   const { status, text } = await ask('GET', '/.well-known/est/cacerts', CONSOLE, null)
   expect(status).toBe(200)
   const der = Buffer.from(text.replaceAll(/\s/g, ''), 'base64')

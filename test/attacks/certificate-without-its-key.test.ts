@@ -11,7 +11,7 @@ import { attackedByCertificates, dataOf, notLoggedIn } from './support/certifica
 const attacked = await attackedByCertificates()
 const { listener } = attacked
 
-test('a certificate in a header is not looked at', async () => {
+test('a certificate in a header is ignored', async () => {
   const { key } = await attacked.newDevice()
   const { raw } = new X509Certificate(key.certificatePem)
   const der = raw.toString('base64')
@@ -31,7 +31,7 @@ test('a certificate in a header is not looked at', async () => {
 })
 
 test.each(['TLSv1.2', 'TLSv1.3'] as const)(
-  'a TLS session of %s that the holder began carries its certificate to no other connection',
+  'a resumed TLS session of %s carries the certificate of its holder to no other connection',
   async (version) => {
     const { key } = await attacked.newDevice()
     const begun = await exchange({ version, cert: key.certificatePem, key: key.privateKeyPem })

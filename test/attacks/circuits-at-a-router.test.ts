@@ -53,7 +53,7 @@ async function missed(router: TestRouter | undefined, count: number): Promise<vo
   await eventually(() => at(router).forwarder.figures()['forwarder.faults']).toBe(count)
 }
 
-test('a router sends into no circuit that is not routed over its link', async () => {
+test('a router cannot send into a circuit that is not routed over its link', async () => {
   const { clientEnd, hostEnd } = await laid()
   for (const [victim, id] of [
     [client, 'l2'],
@@ -69,7 +69,7 @@ test('a router sends into no circuit that is not routed over its link', async ()
   expect([hostEnd.bodies, clientEnd.bodies]).toEqual([['mine'], []])
 })
 
-test('nor adds it to the bytes that are told of the circuit', async () => {
+test('its frames are not counted as usage of the circuit', async () => {
   await laid()
   const told = (): object[] => {
     const circuits: object[] = []
@@ -83,7 +83,7 @@ test('nor adds it to the bytes that are told of the circuit', async () => {
   expect(told()).toEqual([])
 })
 
-test('nor by a link that has the id of one which is gone', async () => {
+test('a link with the ID of a closed link gives no access to its circuits', async () => {
   const { cut, hostEnd } = await laid()
   cut()
   const { ofFirst } = linked(at(attacker), at(host), 'l1')
@@ -92,7 +92,7 @@ test('nor by a link that has the id of one which is gone', async () => {
   expect(hostEnd.bodies).toEqual(['mine'])
 })
 
-test('nor does it get the frames of the circuit by such a link', async () => {
+test('such a link receives no frames of the circuit either', async () => {
   const { cut, clientEnd } = await laid()
   cut()
   linked(at(attacker), at(client), 'l1')
@@ -103,7 +103,7 @@ test('nor does it get the frames of the circuit by such a link', async () => {
   await missed(attacker, 1)
 })
 
-test('frames of circuits that are none are kept in mind to a bound, and told to the log once', async () => {
+test('frames of unknown circuits are remembered up to a limit, and logged once', async () => {
   // Until a controller is there to be told.
   controller.disconnect(at(host))
   const { ofFirst } = linked(at(attacker), at(host), 'l2')

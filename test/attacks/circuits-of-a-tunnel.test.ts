@@ -23,13 +23,13 @@ async function hosting(isEncrypted: boolean) {
   return { ...stage, controller: stage.controller, target, address }
 }
 
-test('a service that requires encryption has no circuit in the clear', async () => {
+test('a service that requires encryption gets no unencrypted circuit', async () => {
   const { controller, address, target } = await hosting(true)
   expect(await controller.dial(address)).toMatchObject({ isSuccess: false })
   expect(target.sockets).toEqual([])
 })
 
-test('a circuit ends with the right to host its service', async () => {
+test('a circuit ends when the right to host its service ends', async () => {
   const { controller, address, target } = await hosting(false)
   expect(await controller.dial(address)).toMatchObject({ isSuccess: true })
   await eventually(() => target.sockets.length).toBe(1)
@@ -38,7 +38,7 @@ test('a circuit ends with the right to host its service', async () => {
   expect(await controller.dial(address)).toMatchObject({ isSuccess: false })
 })
 
-test('an identity that is disabled hosts nothing', async () => {
+test('a disabled identity hosts nothing', async () => {
   const { controller, address, target } = await hosting(false)
   expect(await controller.dial(address)).toMatchObject({ isSuccess: true })
   await eventually(() => target.sockets.length).toBe(1)

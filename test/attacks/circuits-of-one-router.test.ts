@@ -57,7 +57,7 @@ function kept(id: string, routerId: string, clientId: string): boolean {
   return table.set(id, circuit)
 }
 
-test('A router asks for so many circuits at once and a second, whatever sessions it shows', () => {
+test('A router has a limited rate of circuit requests, whatever sessions it presents', () => {
   const flood = 2 * circuitsOfRouterBurst
   expect(admitted(flood, 'stolen', (at) => `client ${at}`)).toBe(circuitsOfRouterBurst)
   expect(
@@ -68,7 +68,7 @@ test('A router asks for so many circuits at once and a second, whatever sessions
   expect(admitted(flood, 'stolen', (at) => `client ${at}`)).toBe(circuitsOfRouterPerSecond)
 })
 
-test('A client asks for so many, whichever routers it asks by', () => {
+test('A client has a limited rate of requests, whichever routers it uses', () => {
   const [half, flood] = [circuitsOfClientBurst / 2, 2 * circuitsOfClientBurst]
   expect(admitted(half, 'r1', () => 'mallory')).toBe(half)
   expect(admitted(flood, 'r2', () => 'mallory')).toBe(half)
@@ -80,11 +80,11 @@ test('A client asks for so many, whichever routers it asks by', () => {
   expect(admitted(flood, 'r3', () => 'mallory')).toBe(circuitsOfClientPerSecond)
 })
 
-test('A router that dials for itself has the allowance of a router', () => {
+test('A router that dials for itself has the limits of a router', () => {
   expect(admitted(2 * circuitsOfRouterBurst, 'r1', () => 'r1')).toBe(circuitsOfRouterBurst)
 })
 
-test('A router has so many requests under way', () => {
+test('A router has a limited number of pending requests', () => {
   for (let at = 0; at < circuitsWaitingMax; at += 1) allowance.begin('stolen')
   expect(() => allowance.begin('stolen')).toThrow('too many circuits')
   allowance.begin('r1')
@@ -92,7 +92,7 @@ test('A router has so many requests under way', () => {
   allowance.begin('stolen')
 })
 
-test('Neither a router nor a client fills the room for circuits, and what ends is free again', () => {
+test('Neither a router nor a client can fill the circuit table, and ended circuits free their slots', () => {
   const ids = Array.from({ length: 100 }, (_, at) => `${at}`)
   expect(ids.filter((id) => kept(id, 'stolen', `client ${id}`))).toHaveLength(75)
   expect(kept('of ann', 'r1', 'ann')).toBe(true)

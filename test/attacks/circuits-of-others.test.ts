@@ -159,21 +159,24 @@ async function fault(pipe: Pipe, subject: FaultSubject, id: string): Promise<voi
 test.each([
   ['ingress', FaultSubject.INGRESS],
   ['egress', FaultSubject.EGRESS],
-])('a router ends no circuit that it does not carry by a fault of its %s', async (_, subject) => {
-  const { stolen, near, id } = await laid()
-  await fault(stolen, subject, id)
-  expect(circuits.get(id)).toBeDefined()
-  expect(unroutes(near)).toEqual([])
-})
+])(
+  'a router cannot end a circuit that it does not carry by a fault of its %s',
+  async (_, subject) => {
+    const { stolen, near, id } = await laid()
+    await fault(stolen, subject, id)
+    expect(circuits.get(id)).toBeDefined()
+    expect(unroutes(near)).toEqual([])
+  },
+)
 
-test('a router moves no circuit that it does not carry to another way', async () => {
+test('a router cannot reroute a circuit that it does not carry', async () => {
   const { stolen, near, id } = await laid()
   await fault(stolen, FaultSubject.FORWARD, id)
   expect(near.ofType(1005)).toHaveLength(1)
   expect(unroutes(stolen)).toEqual([id])
 })
 
-test('a router that confirms circuits does not learn which ones others carry', async () => {
+test('a router that confirms circuits does not learn which circuits others carry', async () => {
   const { stolen, near, id } = await laid()
   const asked = create(CircuitConfirmationSchema, { circuitIds: [id, 'a guess'] })
   for (const pipe of [stolen, near]) {
@@ -184,14 +187,14 @@ test('a router that confirms circuits does not learn which ones others carry', a
   expect(unroutes(near)).toEqual(['a guess'])
 })
 
-test('a router ends no link that it has no part in', async () => {
+test('a router cannot end a link between other routers', async () => {
   const { stolen, id } = await laid()
   await fault(stolen, FaultSubject.LINK, 'l2')
   expect(circuits.get(id)?.linkIds).toEqual(['l1', 'l2'])
   expect(links.get('l2')).toBeDefined()
 })
 
-test('a router moves no circuit by a link that it has no part in, whose router is away', async () => {
+test('a router cannot reroute circuits by a link between others whose router is away', async () => {
   const { middle, stolen, near, id } = await laid()
   middle.destroy()
   await settle()
@@ -201,7 +204,7 @@ test('a router moves no circuit by a link that it has no part in, whose router i
   expect(unroutes(near)).toEqual([])
 })
 
-test('a router answers no route of others', async () => {
+test('a router cannot answer the routes of others', async () => {
   const { stolen, near } = await dialed()
   const id = routeOf(near)?.circuitId ?? ''
   await answer(stolen, id, 'key of the stolen one')
@@ -209,7 +212,7 @@ test('a router answers no route of others', async () => {
   expect(unroutes(stolen)).toEqual([id])
 })
 
-test('a router on the way puts no key in the place of the one of the host', async () => {
+test('an intermediate router cannot replace the key of the host', async () => {
   const { near, middle, far } = await dialed()
   const id = routeOf(near)?.circuitId ?? ''
   await answer(far, id, 'key of the host')
@@ -221,7 +224,7 @@ test('a router on the way puts no key in the place of the one of the host', asyn
   expect(Buffer.from(told?.get(PUBLIC_KEY) ?? []).toString()).toBe('key of the host')
 })
 
-test('a router on the way takes no terminator of another router away by calling it invalid', async () => {
+test('an intermediate router cannot have a terminator of another router removed by reporting it invalid', async () => {
   const { near, middle, far } = await dialed()
   const refuse = async (pipe: Pipe, attempt: number): Promise<void> => {
     const headers = new Map([
@@ -238,7 +241,7 @@ test('a router on the way takes no terminator of another router away by calling 
   expect(invalid).toEqual(['t1'])
 })
 
-test('a router draws no circuit to itself by links that only it has measured', async () => {
+test('a router cannot attract circuits by links that only it has measured', async () => {
   const { near, stolen } = await dialed()
   for (const to of ['client', 'host']) {
     const id = `false-${to}`

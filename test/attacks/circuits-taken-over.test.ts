@@ -21,7 +21,7 @@ beforeEach(() => {
 })
 afterEach(() => stage.routers.channels.stop())
 
-test('a router makes no controller answer for a circuit of another one that it has no part in', async () => {
+test('a router cannot move a circuit of others to another controller', async () => {
   const er1 = await stage.routers.dial('er1')
   const stolen = await stage.routers.dial('stolen')
   stage.told('ctrl0', 'c1')
@@ -39,7 +39,7 @@ test('a router makes no controller answer for a circuit of another one that it h
   ])
 })
 
-test('a client whose session ended while nobody answered for its circuit keeps none', async () => {
+test('a circuit ends if the session of its client ended while it had no owner', async () => {
   const er1 = await stage.routers.dial('er1')
   const er2 = await stage.routers.dial('er2')
   stage.linked('l1', 'er2', 'er1')
@@ -50,7 +50,7 @@ test('a client whose session ended while nobody answered for its circuit keeps n
   expect([...unroutes(er1), ...unroutes(er2)]).toEqual(['c1 now', 'c1 now'])
 })
 
-test('a tunnel whose right ended while nobody answered for its circuit keeps none', async () => {
+test('a circuit of a tunnel ends if the right to it ended while it had no owner', async () => {
   const er1 = await stage.routers.dial('er1')
   const { live } = circuitOf('c1')
   stage.told('ctrl0', 'c1', { live: { ...live, sessionId: '' }, isOfTunnel: true })
@@ -60,7 +60,7 @@ test('a tunnel whose right ended while nobody answered for its circuit keeps non
   expect(unroutes(er1)).toEqual(['c1 now'])
 })
 
-test('a controller that comes and goes with ever more circuits takes a bounded part of the others', () => {
+test('a controller that reconnects with ever more circuits fills only a limited part of the table of the others', () => {
   const topic = new LocalTopic<Uint8Array>('ctrl1')
   const shared = new SharedCircuits({
     topic,
@@ -80,7 +80,7 @@ test('a controller that comes and goes with ever more circuits takes a bounded p
   expect(shared.orphaned).toBe(65_536)
 })
 
-test('a controller tells of no circuit over more routers than there can be on a way', async () => {
+test('a controller cannot publish a circuit over more routers than a path may have', async () => {
   const routerIds = Array.from({ length: 65 }, (_, at) => `er${at}`)
   const links = routerIds.slice(1).map((destRouterId, at) => {
     return { id: `l${at}`, iteration: 1, sourceRouterId: routerIds[at] ?? '', destRouterId }

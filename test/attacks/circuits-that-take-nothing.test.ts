@@ -61,7 +61,7 @@ async function circuitsOfMallory(): Promise<readonly Circuit[]> {
 
 const buffered = (): number => router.forwarder.figures()['forwarder.buffered_bytes'] ?? 0
 
-test('What a client does not acknowledge is bounded for all its circuits together', async () => {
+test('Unacknowledged data of a client is limited for all its circuits together', async () => {
   const circuits = await circuitsOfMallory()
   for (const { host } of circuits) host.send(Buffer.alloc(10 * MIB))
   await eventually(buffered).toBeGreaterThan(OWN / 2)
@@ -73,7 +73,7 @@ test('What a client does not acknowledge is bounded for all its circuits togethe
   await eventually(buffered).toBeLessThan(2 * MIB)
 })
 
-test('So is what comes ahead of a payload that never comes', async () => {
+test('Data ahead of a missing payload is limited in the same way', async () => {
   const circuits = await circuitsOfMallory()
   const text = 'x'.repeat(32 * 1024)
   for (let sequence = 2; sequence < 130; sequence += 1) {

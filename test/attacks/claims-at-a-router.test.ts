@@ -74,14 +74,14 @@ describe('a claim at a router', () => {
     expect(await judged({ fingerprints: [other] })).toEqual({ ok: false, fault: 'apiSession' })
   })
 
-  test('does not hold by the API session of somebody else', async () => {
+  test('does not hold with the API session of another identity', async () => {
     const bob = await newIdentity(root, 'bob', { roleAttributes: ['staff'] })
     const other = await claimOf(sessionOf(bob), serviceId)
     const { apiSessionToken, fingerprints } = other
     expect(await judged({ apiSessionToken, fingerprints })).toEqual({ ok: false, fault: 'session' })
   })
 
-  test('does not hold for another use than its session is for', async () => {
+  test('does not hold for another use than that of its session', async () => {
     expect(await judged({ type: 'Bind' })).toEqual({ ok: false, fault: 'sessionType' })
   })
 
@@ -95,12 +95,12 @@ describe('a claim at a router', () => {
     ['session', { sessionToken: '' }],
     ['apiSession', { apiSessionToken: '1.session.forged' }],
     ['apiSession', { apiSessionToken: '' }],
-  ] as const)('does not hold by a token that nobody signed: %s', async (fault, changes) => {
+  ] as const)('does not hold with an unsigned token: %s', async (fault, changes) => {
     expect(await judged(changes)).toEqual({ ok: false, fault })
   })
 })
 
-test('a session that is over, or lacks a factor, is told to no router', async () => {
+test('a session that has ended or lacks a factor is not sent to any router', async () => {
   const ids = () => [...clients.sessionIds()].flatMap((id) => clients.session(id)?.identityId ?? [])
   expect(ids()).toContain('alice-id')
   const policy = await made(root, `${management}/auth-policies`, {

@@ -95,7 +95,7 @@ describe('a claim by an access token', () => {
     expect(await clients.judge({ ...claim, fingerprints: [] })).toEqual(noSession)
   })
 
-  test('holds by no other token of the session', async () => {
+  test('does not hold with another token of the session', async () => {
     const { tokens } = await newPerson()
     const claim = await claimOf(tokens)
     const id = String(claimsOf(tokens.access_token)['z_asid'])
@@ -105,7 +105,7 @@ describe('a claim by an access token', () => {
     }
   })
 
-  test('does not hold once the client has logged out, and routers hear of that', async () => {
+  test('does not hold after the client has logged out, and routers are informed', async () => {
     const { tokens } = await newPerson()
     const claim = await claimOf(tokens)
     await new OidcClient(controller).send('POST', '/oidc/revoke', {
@@ -133,7 +133,7 @@ describe('a claim that names a service', () => {
     expect(await clients.judge({ ...claim, fingerprints: [] }), 'compared there').toEqual(first)
   })
 
-  test('does not hold for a certificate of somebody else', async () => {
+  test('does not hold with a certificate of another identity', async () => {
     const { identityId, tokens } = await newPerson()
     const claim = byServiceOf(await claimOf(tokens), identityId)
     const { fingerprints } = await claimOf((await newPerson()).tokens)
@@ -146,7 +146,7 @@ describe('a claim that names a service', () => {
     expect(await clients.judge(byServiceOf(claim, bob.identityId))).toEqual(noSession)
   })
 
-  test('does not hold by a session that is not one of OIDC', async () => {
+  test('does not hold in a session that is not an OIDC session', async () => {
     const legacy = sessionOf('alice-id')
     const { fingerprints } = await claimOf((await newPerson()).tokens)
     const csr = await createCertificateRequest({ privateKeyPem: generatePrivateKeyPem(), id: 'x' })
@@ -179,7 +179,7 @@ describe('a claim that names a service', () => {
   })
 })
 
-test('no router is told of a session of OIDC', async () => {
+test('OIDC sessions are not sent to any router', async () => {
   const { identityId, tokens } = await newPerson()
   await claimOf(tokens)
   const ids = [...clients.sessionIds()].flatMap((id) => clients.session(id)?.identityId ?? [])

@@ -94,7 +94,7 @@ async function ask(
   return fromBinary(CreateTerminatorV2AnswerSchema, answer?.body ?? new Uint8Array()).result
 }
 
-test('A router has so many forged API sessions judged again at the latest commit', async () => {
+test('Forged API sessions of a router are judged again at the latest commit a limited number of times', async () => {
   judge = ({ apiSessionToken }) =>
     apiSessionToken === 'of ann' ? { ok: true, client } : { ok: false, fault: 'apiSession' }
   const [stolen, honest] = [await stage.dial('stolen'), await stage.dial('honest')]
@@ -110,7 +110,7 @@ test('A router has so many forged API sessions judged again at the latest commit
   expect(looks).toBe(refusedClaimsOfRouterMax + 2)
 })
 
-test('A client has so many claims judged again, and the others of its router have theirs', async () => {
+test('Claims of a client are judged again a limited number of times, independently of other clients of its router', async () => {
   judge = () => ({ ok: false, fault: 'session' })
   const router = await stage.dial('honest')
   const sessions = Math.ceil(refusedClaimsOfRouterMax / refusedClaimsOfSessionMax) + 1
@@ -124,7 +124,7 @@ test('A client has so many claims judged again, and the others of its router hav
   expect(looks).toBe(sessions * refusedClaimsOfSessionMax + 1)
 })
 
-test('A client has so many entries that the cluster refuses, and then none is made', async () => {
+test('After a limited number of rejected entries of a client, no more are created', async () => {
   outcome = {
     ok: false,
     code: 'COULD_NOT_VALIDATE',
@@ -142,7 +142,7 @@ test('A client has so many entries that the cluster refuses, and then none is ma
   expect(await ask(router, 'of ann')).toBe(SUCCESS)
 })
 
-test('A terminator that says too much of itself is no entry of the log', async () => {
+test('A terminator with too much data is not written to the log', async () => {
   const router = await stage.dial('stolen')
   const bytes = routerLimits.routerEntryBytesMax
   expect(await ask(router, 'of mallory', bytes)).toBe(FAILED_OTHER)

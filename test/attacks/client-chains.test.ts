@@ -86,14 +86,14 @@ async function logInBelow(issuer: CertifiedKey, name: string, between = issuer.c
   return attacked.logIn({ ...leaf, certificatePem: own + between })
 }
 
-test('a leaf below one that is no CA is nobody’s', async () => {
+test('a leaf below a certificate that is not a CA logs in no identity', async () => {
   const ca = await speaking('unit 1')
   const between = await below(ca, [new BasicConstraintsExtension(false, undefined, true)])
   expect(await logInBelow(between, 'unit 1')).toMatchObject(notLoggedIn)
   dataOf(await logInBelow(await below(ca, [authority(0)]), 'unit 1'))
 })
 
-test('a leaf further below than the CA allows is nobody’s', async () => {
+test('a leaf deeper than the path length of its CA logs in no identity', async () => {
   const ca = await speaking('unit 2')
   const first = await below(ca, [authority(0)])
   // One of the same name would count as the same authority with another key.
@@ -102,7 +102,7 @@ test('a leaf further below than the CA allows is nobody’s', async () => {
   expect(await logInBelow(second, 'unit 2', between)).toMatchObject(notLoggedIn)
 })
 
-test('a leaf with a name that its CA may not give is nobody’s', async () => {
+test('a leaf with a name outside the constraints of its CA logs in no identity', async () => {
   const ca = await speaking('unit 3')
   const issuer = await below(ca, [authority(0), onlyNamesOf('corp.test')])
   const named = async (host: string) => {

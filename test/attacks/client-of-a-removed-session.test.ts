@@ -10,7 +10,7 @@ beforeEach(async () => {
 })
 afterEach(() => bench.close())
 
-test('A client whose API session was removed has nothing left', async () => {
+test('A client whose API session was removed loses its channel, circuits and terminators', async () => {
   const person = await bench.person('mallory')
   bench.controller.tellSessions([person])
   const client = await bench.connect(person)
@@ -25,7 +25,7 @@ test('A client whose API session was removed has nothing left', async () => {
   expect((await bench.connect(person)).isAdmitted, 'again').toBe(false)
 })
 
-test('Nor one whose session ended while its controller was away', async () => {
+test('A client whose session ended while its controller was away loses them too', async () => {
   const person = await bench.person('mallory')
   bench.controller.tellSessions([person])
   await bench.connect(person)
@@ -33,7 +33,7 @@ test('Nor one whose session ended while its controller was away', async () => {
   expect(bench.edge.channels).toBe(0)
 })
 
-test('A client whose service session was removed keeps its channel, without the circuit', async () => {
+test('A client whose service session was removed loses the circuit and keeps its channel', async () => {
   const client = await bench.admitted('mallory')
   bench.controller.circuits = () => madeCircuit('c1')
   await client.request(60_783, 7, serviceToken('dial1'))

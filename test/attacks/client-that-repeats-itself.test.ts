@@ -79,7 +79,7 @@ async function settled(places: readonly RepeatedPlace[]): Promise<number> {
   return before
 }
 
-test('So much waits for an end of a circuit, and the rest is dropped', async () => {
+test('A limited number of bytes waits for an end of a circuit, and the rest is dropped', async () => {
   const place = await circuitOf('mallory', 'c1')
   place.repeat(20_000, KIB)
   const delivered = await settled([place])
@@ -90,16 +90,19 @@ test('So much waits for an end of a circuit, and the rest is dropped', async () 
 test.each([
   ['bytes', 16 * KIB, 90, 100],
   ['frames', 0, 10, 8000],
-] as const)('So many %s of a client wait for all ends together', async (_, bytes, ends, times) => {
-  const ids = Array.from({ length: ends }, (_each, at) => `c${at}`)
-  const places = await Promise.all(ids.map((id) => circuitOf('mallory', id)))
-  for (const place of places) place.repeat(times, bytes)
-  const delivered = await settled(places)
-  expect(delivered * bytes).toBeLessThan(localDeliveryBytesMax)
-  expect(delivered).toBeLessThan(localDeliveriesMax)
-})
+] as const)(
+  'A limited number of %s of a client waits for all ends together',
+  async (_, bytes, ends, times) => {
+    const ids = Array.from({ length: ends }, (_each, at) => `c${at}`)
+    const places = await Promise.all(ids.map((id) => circuitOf('mallory', id)))
+    for (const place of places) place.repeat(times, bytes)
+    const delivered = await settled(places)
+    expect(delivered * bytes).toBeLessThan(localDeliveryBytesMax)
+    expect(delivered).toBeLessThan(localDeliveriesMax)
+  },
+)
 
-test('A client has its turn beside one that repeats itself', async () => {
+test('A client gets its turn beside one that sends repeatedly', async () => {
   const ids = Array.from({ length: 90 }, (_, at) => `c${at}`)
   const places = await Promise.all(ids.map((id) => circuitOf('mallory', id)))
   const ann = await circuitOf('ann', 'of ann')
@@ -112,7 +115,7 @@ test('A client has its turn beside one that repeats itself', async () => {
   expect(await settled(places)).toBe(9000)
 })
 
-test('A channel that is never empty has a few messages handled before others have their turn', async () => {
+test('A channel that is never empty handles a few messages before others get their turn', async () => {
   const [near, far] = duplexPair()
   let handled = 0
   const stretches: number[] = []

@@ -13,7 +13,7 @@ beforeEach(async () => {
 })
 afterEach(() => bench.close())
 
-test('A token opens nothing without the certificate of its session', async () => {
+test('A token is refused without the certificate of its session', async () => {
   const [ann, mallory] = [await bench.person('ann'), await bench.person('mallory')]
   bench.controller.tellSessions([ann])
   bench.controller.tellSessions([mallory])
@@ -23,7 +23,7 @@ test('A token opens nothing without the certificate of its session', async () =>
   expect((await bench.connect(ann)).isAdmitted, 'its owner').toBe(true)
 })
 
-test('A certificate that names another session, identity or network opens nothing', async () => {
+test('A certificate that names another session, identity or network is refused', async () => {
   const ann = await bench.person('ann')
   bench.controller.tellSessions([ann])
   const ids = { identityId: 'ann', apiSessionId: 'ann-session', certificateId: 'c' }
@@ -41,7 +41,7 @@ test('A certificate that names another session, identity or network opens nothin
   expect(admitted).toEqual([])
 })
 
-test('A certificate that names the session, of an authority that is not the network’s, opens nothing', async () => {
+test('A certificate that names the session but comes from a foreign authority is refused', async () => {
   const ann = await bench.person('ann')
   bench.controller.tellSessions([ann])
   const other = await EdgeBench.open()

@@ -27,7 +27,7 @@ afterEach(async () => {
   edge = null
 })
 
-test('strangers that have left do not keep a client from waiting for its session', async () => {
+test('clients that have left do not keep another client from waiting for its session', async () => {
   const bench = await EdgeBench.open({ options: ', lookupApiSessionTimeout: 1h' })
   edge = bench
   const ann = await bench.person('ann')

@@ -67,7 +67,7 @@ describe.each([
   })
 })
 
-test('A leader whose clock is ahead ends sessions once log time has reached their end', async () => {
+test('A leader whose clock is ahead ends sessions when log time reaches their expiry', async () => {
   await new CallerOf(controller).logIn(user, client)
   jump(DAY_MS, true)
   await sweep(limits.sessionTimeoutMs + 3 * minute)
@@ -93,7 +93,7 @@ test.each([
   },
 )
 
-test('A controller whose clock was ahead tells the others of uses since it is right', async () => {
+test('A controller whose clock was ahead reports session use to the others after it was corrected', async () => {
   jump(20 * minute, true)
   await root.get(`${management}/current-api-session`)
   scheduler.run(limits.activityFlushMs)

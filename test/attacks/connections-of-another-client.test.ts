@@ -11,7 +11,7 @@ beforeEach(async () => {
 })
 afterEach(() => bench.close())
 
-test('An id of a connection, or of a circuit, leads to nothing of another', async () => {
+test('The ID of a connection or circuit gives no access to those of another client', async () => {
   const [ann, mallory] = [await bench.admitted('ann'), await bench.admitted('mallory')]
   bench.controller.circuits = () => madeCircuit('c1')
   await ann.request(60_783, 7, serviceToken('s1'))
@@ -33,7 +33,7 @@ test('An id of a connection, or of a circuit, leads to nothing of another', asyn
   expect(bench.circuits.left).toEqual([])
 })
 
-test('A listener of another is not taken over, unbound or changed, even with its service session', async () => {
+test('A listener of another client cannot be taken over, unbound or changed, even with its service session', async () => {
   const [ann, mallory] = [await bench.admitted('ann'), await bench.admitted('mallory')]
   const token = serviceToken('bind1')
   const listener = [[1021, textValue('listener')]] as const

@@ -15,7 +15,7 @@ const {
   connectionsPerSourceMax: 10,
 })
 
-test('one source holds no more than its share of the connections', async () => {
+test('one source cannot hold more than its share of the connections', async () => {
   const held = await Promise.all(Array.from({ length: 10 }, connectFromFirst))
   const refused = connect({ host: '127.0.0.1', port, rejectUnauthorized: false })
   refused.on('error', () => undefined)

@@ -35,7 +35,7 @@ async function posing(uris: readonly string[], claimedId = 'ctrl1'): Promise<Scr
   return attacker
 }
 
-test('the certificate of a router does not pass for that of a controller, whatever hosts are in it', async () => {
+test('a router certificate is not accepted as a controller certificate, whatever hosts it names', async () => {
   for (const uris of [[], [routerSpiffeId(trustDomain, 'router2')]]) {
     const attacker = await posing(uris)
     expect(attacker.hellos, 'nothing was said to it').toEqual([])
@@ -43,7 +43,7 @@ test('the certificate of a router does not pass for that of a controller, whatev
   }
 })
 
-test('an id of a controller in a trust domain of his own choice is none here', async () => {
+test('a controller ID in a foreign trust domain is not accepted', async () => {
   const attacker = await posing(['spiffe://attacker.example/controller/ctrl1'])
   expect(attacker.hellos).toEqual([])
   expect(network.logged('connected to controller')).toEqual([])

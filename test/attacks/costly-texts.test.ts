@@ -102,7 +102,7 @@ test('a claim is not followed further than a token may nest', () => {
   expect(claimAt(claims, '/~0'.repeat(2000))).toBeUndefined()
 })
 
-test('a selector of claims, a process, a hash and a version are not taken at any length', async () => {
+test('a claim selector, a process, a hash and a version have maximum lengths', async () => {
   const long = 'a'.repeat(20_000)
   const signer = { name: 's', issuer: 's', audience: 'us', enabled: true }
   const jwksEndpoint = 'https://issuer.test/keys'
@@ -154,7 +154,7 @@ test('a version and a range of versions are judged soon, whatever they are made 
   expect(isVersionRange(`>1.0.0-${'9'.repeat(65)}`)).toBe(false)
 })
 
-test('a pattern that never ends keeps nobody waiting but its author', async () => {
+test('a pattern that never ends delays only its author', async () => {
   const appRegex = `^${'('.repeat(24)}.*${')*'.repeat(24)}!$`
   const before = process.threadCpuUsage()
   const reply = await root.call('POST', `${fabric}/inspections`, {

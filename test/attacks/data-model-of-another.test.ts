@@ -10,7 +10,7 @@ import { changesBody, finished, modelOf, wholeBody } from '../router/model/suppo
 const events: readonly ModelEvent[] = [...basis, ...serviceOf('s1', {}, [])]
 const grant = [member('Bind', 's1')]
 
-test('a change that follows on is taken', async () => {
+test('a change with the next index is applied', async () => {
   const model = await modelOf(events, 10)
   expect(finished(model.change(changesBody(grant, 11, 10), true))).toBe('applied')
   expect(model.mayUse('router1', 's1', 'Bind')).toBe(true)
@@ -21,20 +21,20 @@ test.each<[string, Uint8Array, boolean]>([
   ['that is old', changesBody(grant, 9, 0), true],
   ['after one that is missing', changesBody(grant, 12, 11), true],
   ['of another history', changesBody(grant, 11, 10, { timeline: 'other' }), true],
-])('a change %s is not taken', async (_what, body, isOfSubscription) => {
+])('a change %s is not applied', async (_what, body, isOfSubscription) => {
   const model = await modelOf(events, 10)
   finished(model.change(body, isOfSubscription))
   expect(model.mayUse('router1', 's1', 'Bind')).toBe(false)
 })
 
-test('a model that grows beyond its bounds permits nothing', async () => {
+test('a model that grows beyond its limits permits nothing', async () => {
   const model = await modelOf([...events, ...grant], 10, { modelRecordsMax: 4 })
   expect(model.mayUse('router1', 's1', 'Bind')).toBe(true)
   finished(model.change(changesBody(serviceOf('s2', {}, []), 11, 10), true))
   expect(model.mayUse('router1', 's1', 'Bind')).toBe(false)
 })
 
-test('a model that is sent beyond its bounds permits nothing', async () => {
+test('a model that is sent beyond its limits permits nothing', async () => {
   const model = await modelOf([...events, ...grant], 10, { modelRecordsMax: 4 })
   const body = await wholeBody([...events, ...grant, ...serviceOf('s2', {}, [])], 11)
   finished(model.replace(body))

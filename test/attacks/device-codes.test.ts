@@ -100,7 +100,7 @@ async function logIn(id: string, username: string): Promise<number> {
   return step.status
 }
 
-test('codes are guessed a few times a minute from one source, also by somebody who has one of their own', async () => {
+test('codes can be guessed only a few times per minute from one source, also by a client with a code of its own', async () => {
   const address = '198.51.100.1'
   const own = await begin(address)
   const statuses: number[] = []
@@ -136,14 +136,14 @@ test('one source does not take the room of all devices', async () => {
   expect((await begin(address)).status).toBe(200)
 })
 
-test('a device that asks without a pause is told to slow down, and learns nothing', async () => {
+test('a device that polls without a pause is asked to slow down, and learns nothing', async () => {
   const device = await begin()
   await logIn(await idOf(device.userCode), await person())
   const answers = await Promise.all(Array.from({ length: 10 }, () => ask({ ...device })))
   expect(answers.filter(({ json }) => json['error'] === 'slow_down').length).toBeGreaterThan(5)
 })
 
-test('somebody who saw the code on a screen neither joins the log-in of its owner, nor ends it', async () => {
+test('an observer of the code on a screen can neither join nor end the log-in', async () => {
   const device = await begin()
   const id = await idOf(device.userCode)
   const [owner, thief] = [await person(), await person()]

@@ -15,7 +15,7 @@ const { connectsAtOnceMax, connectsWaitingMax } = edgeLimits
 let close: () => Promise<void> | void
 afterEach(() => close())
 
-test('All channels of an identity together have so many requests at a controller', async () => {
+test('All channels of an identity together have a limited number of requests at a controller', async () => {
   const bench = await EdgeBench.open()
   close = () => bench.close()
   const mallory = await bench.person('mallory')
@@ -34,7 +34,7 @@ test('All channels of an identity together have so many requests at a controller
   )
 })
 
-test('Beyond what may wait of an identity each dial fails, and the log tells of it once', async () => {
+test('Dials beyond the queue of an identity fail, and the log mentions it once', async () => {
   const bench = await EdgeBench.open()
   close = () => bench.close()
   const mallory = await bench.person('mallory')
@@ -51,7 +51,7 @@ test('Beyond what may wait of an identity each dial fails, and the log tells of 
   expect(bench.logged('too many dials of a client wait')).toHaveLength(1)
 })
 
-test('The dials of a client never have all workers of the router of the host', async () => {
+test('The dials of a client never occupy all dial workers of the router', async () => {
   const router = new TestRouter('r1', 'xgressDialWorkerCount: 8, xgressDialQueueLength: 40')
   close = () => router.forwarder.stop()
   const controllers = ['c1', 'c2'].map((id) => new TestController(id))

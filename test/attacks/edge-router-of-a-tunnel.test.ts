@@ -160,7 +160,7 @@ async function opened(router: StolenEdgeRouter, edge: EdgeChannel, id: string): 
   return peer
 }
 
-test('an edge router neither sends into a circuit that goes by another one, nor ends it', async () => {
+test('an edge router can neither send into nor end a circuit over another edge router', async () => {
   const { one, other, toOne, toOther } = await connected()
   const peer = await opened(one, toOne, 'c1')
   const own = await opened(other, toOther, 'c2')
@@ -173,7 +173,7 @@ test('an edge router neither sends into a circuit that goes by another one, nor 
   expect(peer.closed).toBeNull()
 })
 
-test('an edge router takes no circuit over by naming it as one of its own', async () => {
+test('an edge router cannot take over a circuit by using its ID', async () => {
   const { one, other, toOne, toOther } = await connected()
   const peer = await opened(one, toOne, 'c1')
   other.circuitId = 'c1'
@@ -184,7 +184,7 @@ test('an edge router takes no circuit over by naming it as one of its own', asyn
   await eventually(() => peer.bytes).toBe(4)
 })
 
-test('an edge router reaches a hosted service by the session alone by which it is hosted there', async () => {
+test('an edge router reaches a hosted service only with the session that hosts it there', async () => {
   const { one, toOne } = await connected()
   const dialed: string[] = []
   const events = {
@@ -215,7 +215,7 @@ test('an edge router reaches a hosted service by the session alone by which it i
   expect(dialed).toEqual(['c12'])
 })
 
-test('who has no certificate of the network, or one for another host, is shown no session', async () => {
+test('a server without a certificate of the network, or with one for another host, receives no session token', async () => {
   const foreign = await TestNetwork.create()
   const { router: impostor, port } = await listening(await foreign.leaf('one', [], ['127.0.0.1']))
   const elsewhere = await listening(await network.leaf('one', [], ['other.test']))

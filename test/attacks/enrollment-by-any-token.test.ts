@@ -38,7 +38,7 @@ test('by a signer that was closed before the entry', async () => {
   await patch('external-jwt-signers', signerId, open)
 })
 
-test('by a signer whose auth policy was closed to its tokens before the entry', async () => {
+test('by a signer whose auth policy stopped accepting its tokens before the entry', async () => {
   const { primary } = (await root.get(`${management}/auth-policies/default`)).body.data as {
     primary: object
   }

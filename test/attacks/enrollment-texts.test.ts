@@ -26,7 +26,7 @@ test('the challenge signs nothing that is not a nonce', async () => {
   expect((await listener.call({ path: `${client}/enroll/challenge`, body })).status).toBe(200)
 })
 
-test('what stands in the place of a placeholder is not looked through for others', async () => {
+test('inserted values are not searched for placeholders', async () => {
   const { id, key } = await attacked.verifiedCa({
     identityNameFormat: '[commonName]/[requestedName]',
   })

@@ -42,7 +42,7 @@ const rights: readonly (readonly [string, object])[] = [
 ]
 
 describe('A token that was read before its identity gained rights', () => {
-  test.each(rights)('opens nothing after %s %j', async (method, body) => {
+  test.each(rights)('is invalid after %s %j', async (method, body) => {
     const attacker = await attackerWith('identity.read')
     const name = `victim ${method} ${JSON.stringify(body)}`
     const id = await newIdentity(root, name, { enrollment: { ott: true } })
@@ -61,7 +61,7 @@ describe('A token that was read before its identity gained rights', () => {
     expect(openIds(id)).toEqual([])
   })
 
-  test('opens nothing after its identity gains a right beside those that it has', async () => {
+  test('is invalid after its identity gains a further right', async () => {
     const attacker = await attackerWith('enrollment.create', 'service.read')
     const id = await newIdentity(root, 'assistant', { permissions: ['service.read'] })
     await made(attacker, enrollments, { identityId: id, method: 'ott', expiresAt })
@@ -171,7 +171,7 @@ describe('A backup', () => {
     expect(restore.end()).toEqual({ ok: true, id: 'one' })
   }
 
-  test('gives no rights to the holder of a token that was read since it was taken', () => {
+  test('gives no rights to the holder of a token that was read since the backup', () => {
     const { state, log } = withAnn(administrator)
     log.patch('identity', 'ann', { isAdmin: false })
     restoredInto(log)
@@ -179,7 +179,7 @@ describe('A backup', () => {
     expect([...state.table('enrollment').ids]).toEqual([])
   })
 
-  test('gives no names to the holder of a token of a router that was read since it was taken', () => {
+  test('gives no names to the holder of a router token that was read since the backup', () => {
     const withRouter = () => {
       const formed = restorableState()
       formed.log.create('edgeRouter', 'r1', { name: 'r1', allowedNames: ['ctrl1.example'] })
@@ -205,7 +205,7 @@ describe('A backup', () => {
     expect([...state.table('enrollment').ids]).toEqual([])
   })
 
-  test('keeps the token of an identity whose rights are those of today', () => {
+  test('keeps the token of an identity that has the same rights today', () => {
     const { state, log } = withAnn(administrator)
     restoredInto(log)
     expect([...state.table('enrollment').ids]).toEqual(['e1'])

@@ -30,7 +30,7 @@ function tap(token: string | null, query = ''): Promise<EventTap> {
   return EventTap.open(`${url}${fabric}/events${query}`, { 'net-session': token ?? '' })
 }
 
-test('whoever may watch routers is told of no record, whether it asks for them or for all', async () => {
+test('a caller who may only watch routers receives no record, whether it requests them or everything', async () => {
   const watcher = sessionOf(await newIdentity(root, 'watcher', { permissions: ['ops.read'] }))
   // A namespace that is added is refused here until it is named as one that shows no record.
   for (const one of EVENT_NAMESPACES.filter((name) => !ofNoRecord.has(name))) {
@@ -50,7 +50,7 @@ test('whoever may watch routers is told of no record, whether it asks for them o
   stream.close()
 })
 
-test('whose session has ended is told of nothing that comes after', async () => {
+test('a caller whose session has ended receives no later event', async () => {
   const id = await newIdentity(root, 'leaver', { isAdmin: true })
   const leaver = sessionOf(id)
   const stream = await tap(leaver.token)

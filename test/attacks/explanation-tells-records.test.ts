@@ -59,7 +59,7 @@ async function eve(...permissions: readonly string[]): Promise<CallerOf> {
   return sessionOf(await created('identities', { name, type: 'User', isAdmin: false, permissions }))
 }
 
-test('nobody is told of pairs who may read one side of them', async () => {
+test('a caller who may read only one side receives no pairs', async () => {
   for (const permissions of [['service.read'], ['identity.read'], []]) {
     const caller = await eve(...permissions)
     for (const asked of [url, url.replace(/identity=[^&]*&/, ''), url.replace(/&.*$/, '')]) {
@@ -70,7 +70,7 @@ test('nobody is told of pairs who may read one side of them', async () => {
   }
 })
 
-test('an explanation holds nothing of records that its caller may not read', async () => {
+test('an explanation contains no records that its caller may not read', async () => {
   // The session of Alice does not pass the check, so that what is missing names it.
   sessionOf('alice-id')
   const caller = await eve('service.read', 'identity.read')
@@ -88,7 +88,7 @@ test('an explanation holds nothing of records that its caller may not read', asy
   }
 })
 
-test('what is missing is not counted for those who may not list it', async () => {
+test('missing records are not counted for callers who may not list them', async () => {
   const other = await created('services', { name: 'printer', encryptionRequired: true })
   await created('service-policies', {
     semantic,
@@ -111,7 +111,7 @@ test('what is missing is not counted for those who may not list it', async () =>
   expect(told.text).not.toMatch(/[0-9]+ Bind polic|vault/)
 })
 
-test('a filter that says how many asks for no more explanations than a page holds', async () => {
+test('a filter by count requests no more explanations than a page holds', async () => {
   for (let n = 0; n < 101; n += 1) {
     await created('services', { name: `one of many ${n}`, encryptionRequired: true })
   }

@@ -58,7 +58,7 @@ async function deletedDevice(): Promise<Device> {
   return stray
 }
 
-test('a certificate with the fingerprint of another’s credential logs in as nobody', async () => {
+test('a certificate with the fingerprint of another credential does not log in', async () => {
   const stray = await deletedDevice()
   const identityId = await newIdentity(root, 'an administrator', { isAdmin: true })
   plant(CommandKind.ENTITY_CREATE, 'authenticator', 'planted', {
@@ -84,7 +84,7 @@ test('a certificate with the fingerprint of a router’s extends no router', asy
   )
 })
 
-test('who holds a session of another, and a certificate of his own, is given no certificate of the other', async () => {
+test('a caller with the session of another and its own certificate gets no certificate of the other', async () => {
   const stolen = String(dataOf(await attacked.logIn(victim.key))['token'])
   const stray = await deletedDevice()
   const path = `${client}/current-identity/authenticators/${victim.authenticatorId}/extend`

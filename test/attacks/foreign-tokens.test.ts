@@ -26,7 +26,7 @@ async function costOf(attack: () => Promise<unknown>): Promise<Detail> {
   return { entries, signatures: controller.issuer.orders.length - before }
 }
 
-test('a token that has ended opens nothing, and costs neither a signature nor an entry', async () => {
+test('an expired token is refused without verifying its signature or writing an entry', async () => {
   const { token } = await newToken({ ott: true })
   controller.clock.advance(4 * 60 * 60_000)
   const cost = await costOf(async () =>
@@ -36,7 +36,7 @@ test('a token that has ended opens nothing, and costs neither a signature nor an
   root.token = controller.openSession('admin-id')
 })
 
-test('a token for a password is none for a certificate, and costs neither a signature nor an entry', async () => {
+test('a token for a password does not count for a certificate, and is refused without a signature check or an entry', async () => {
   const { token } = await newToken({ updb: 'somebody' })
   const cost = await costOf(async () =>
     expect(await bring(token)).toMatchObject(refusal(400, 'INVALID_ENROLL_METHOD')),
@@ -44,7 +44,7 @@ test('a token for a password is none for a certificate, and costs neither a sign
   expect(cost).toEqual({ entries: 0, signatures: 0 })
 })
 
-test('an edited token and one of another cluster open nothing, in whichever form', async () => {
+test('a modified token and a token of another cluster are refused in either form', async () => {
   const { identityId, token } = await newToken({ ott: true })
   const { enrollment } = await shown(root, `${management}/identities/${identityId}`)
   const jwt = String((enrollment as { ott: Detail }).ott['jwt'])

@@ -58,7 +58,7 @@ test('a token by an algorithm that the key is not for', async () => {
   expect((await logIn(await provider.token('admin-id', { key: rsa }))).status).toBe(200)
 })
 
-test('a token that brings its own key, or tells where to find it', async () => {
+test('a token that contains its own key, or a reference to it', async () => {
   const own = ecKey(provider.key.kid)
   const jwk = jwkOf(own)
   const { url } = server
@@ -91,7 +91,7 @@ test('a token whose kid is a path, a query, a list, or the name of another key',
   }
 })
 
-test('a token for another service, for none, or for one whose name begins alike', async () => {
+test('a token for another service, for no service, or for one with the same prefix', async () => {
   const { audience } = provider
   for (const aud of ['other', [], ['other'], '', `${audience}x`, audience.slice(1), undefined]) {
     expectRefused(await logIn(await provider.token('admin-id', { claims: { aud } })))
@@ -125,7 +125,7 @@ test('a token that never ends', async () => {
   }
 })
 
-test('a token whose end is a number that is no date', async () => {
+test('a token whose expiry is a number but not a date', async () => {
   const header = { alg: 'RS256', kid: rsa.kid }
   const signed = (input: string): string =>
     sign('sha256', Buffer.from(input), rsa.privateKey).toString('base64url')
@@ -166,7 +166,7 @@ test('claims that nest without end, and a token without end', async () => {
   expectRefused(await logIn(await provider.token('admin-id', { claims: { filler } })))
 })
 
-test('a claim that is no text, or none of the token itself', async () => {
+test('a claim that is not a text, or is not a claim of the token itself', async () => {
   for (const selector of [
     '/__proto__/constructor/name',
     '/constructor/name',
@@ -239,7 +239,7 @@ test('a stolen key that the provider has withdrawn', async () => {
   provider.key = next
 })
 
-test('answers do not tell who exists, who is disabled, and who may log in by tokens', async () => {
+test('answers do not reveal which identities exist, are disabled, or may log in with tokens', async () => {
   const closed = await newPolicy('no tokens', { extJwt: { allowed: false, allowedSigners: [] } })
   await patch('identities', 'alice-id', { authPolicyId: closed })
   const stranger = generateKeyPairSync('ec', { namedCurve: 'P-256' })

@@ -50,7 +50,7 @@ const whoIs = (head: readonly string[]): Promise<Answer> =>
 const alice = controller.openSession('alice-id')
 const admin = controller.openSession('admin-id')
 
-test('a session is taken under either name of its header, in whatever case', async () => {
+test('a session is accepted under either name of its header, in any case', async () => {
   for (const head of [
     [`net-session: ${alice}`],
     [`ZT-Session: ${alice}`],
@@ -61,7 +61,7 @@ test('a session is taken under either name of its header, in whatever case', asy
   }
 })
 
-test('two sessions in one request are none, under one name or both, in any order, case and spelling', async () => {
+test('two sessions in one request are refused, under one name or both, in any order, case and spelling', async () => {
   for (const head of [
     [`net-session: ${alice}`, `zt-session: ${admin}`],
     [`zt-session: ${admin}`, `net-session: ${alice}`],
@@ -72,7 +72,7 @@ test('two sessions in one request are none, under one name or both, in any order
   }
 })
 
-test('a header that is there twice is not the one of them that somebody likes', async () => {
+test('a repeated header does not select one of its values', async () => {
   for (const head of [
     [`zt-session: ${alice}`, `zt-session: ${admin}`],
     [`zt-session: ${alice}`, `ZT-SESSION: ${admin}`],
@@ -84,7 +84,7 @@ test('a header that is there twice is not the one of them that somebody likes', 
   }
 })
 
-test('a name that is spelled nearly so is another name', async () => {
+test('a header with a similar name is a different header', async () => {
   for (const name of ['zt_session', 'net_session', 'net.session', 'x-net-session', 'cookie']) {
     expect((await whoIs([`${name}: ${alice}`])).status, name).toBe(401)
     // Nor does it stand in the way of the one that counts.
@@ -93,7 +93,7 @@ test('a name that is spelled nearly so is another name', async () => {
   }
 })
 
-test('a request whose end two readers find in different places is refused with its connection', async () => {
+test('a request with an ambiguous end is refused and its connection closed', async () => {
   const ownHead = [`net-session: ${alice}`, 'connection: close']
   const hidden = request(`DELETE ${client}/current-api-session`, ownHead)
   const chunked = `0\r\n\r\n${hidden}`
@@ -121,7 +121,7 @@ test('a request whose end two readers find in different places is refused with i
   expect((await whoIs([`net-session: ${alice}`])).status).toBe(200)
 })
 
-test('a head with folded lines, stray line ends, blanks before a colon or bytes that end a text is no head', async () => {
+test('a head with folded lines, stray line ends, blanks before a colon or bytes that end a text is refused', async () => {
   for (const head of [
     [`net-session: ${alice}`, ` ${admin}`],
     ['net-session:', `\t${alice}`],
@@ -135,12 +135,12 @@ test('a head with folded lines, stray line ends, blanks before a colon or bytes 
   }
 })
 
-test('a request for two hosts is one for none', async () => {
+test('a request for two hosts is refused', async () => {
   const answer = await whoIs(['host: another', `net-session: ${alice}`])
   expect([answer.status, answer.text]).toEqual([400, expect.stringContaining('"Host"')])
 })
 
-test('what comes after a body is no part of the head', async () => {
+test('bytes after a body are not part of the head', async () => {
   const body = `2\r\n{}\r\n0\r\nnet-session: ${admin}\r\n\r\n`
   const head = ['content-type: application/json', 'transfer-encoding: chunked', 'connection: close']
   const answer = await only(
@@ -164,7 +164,7 @@ const told = (who: string): string[] => [
   'x-http-method-override: GET',
 ]
 
-test('who asks is not told by a proxy, nor what is asked for', async () => {
+test('headers of a proxy determine neither the caller nor the requested path', async () => {
   expect((await whoIs(told('admin-id'))).status).toBe(401)
   const own = await whoIs([...told('admin-id'), `net-session: ${alice}`])
   expect([own.status, own.text]).toEqual([200, expect.stringContaining('"alice-id"')])
@@ -175,7 +175,7 @@ test('who asks is not told by a proxy, nor what is asked for', async () => {
   expect([kept.status, controller.state.get('identity', 'alice-id')?.id]).toEqual([200, 'alice-id'])
 })
 
-test('where a guess comes from is not told by its head', async () => {
+test('headers do not determine the source of a guess', async () => {
   const body = JSON.stringify({ username: user.username, password: 'a guess that is wrong' })
   const statuses: number[] = []
   for (let at = 0; at <= controller.parts.limits.logInFailuresMax; at += 1) {
@@ -200,7 +200,7 @@ test('where a guess comes from is not told by its head', async () => {
   expect(statuses.at(-1)).toBe(429)
 })
 
-test('tokens of two persons in one request are those of nobody', async () => {
+test('the tokens of two identities in one request are refused', async () => {
   const bearer = async (who: string): Promise<string> =>
     `Authorization: Bearer ${await provider.token(who)}`
   const logIn = (head: readonly string[]): Promise<Answer> =>
@@ -218,7 +218,7 @@ test('tokens of two persons in one request are those of nobody', async () => {
   expect((await logIn(['authorization: Basic YTpi', await bearer('alice-id')])).status).toBe(200)
 })
 
-test('a token of somebody else beside a session counts for neither', async () => {
+test('the token of another identity beside a session is ignored', async () => {
   const { signerId, newPolicy, patch } = withProvider
   const secondary = { requireTotp: false, requireExtJwtSigner: signerId }
   await patch('identities', 'alice-id', { authPolicyId: await newPolicy('two', { secondary }) })

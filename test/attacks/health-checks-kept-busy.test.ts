@@ -80,7 +80,7 @@ function probe(localAddress: string): Promise<number> {
   })
 }
 
-test('A probe that shares the address of half handshakes is answered', async () => {
+test('A probe is answered although its address also has half-open handshakes', async () => {
   await running('60s')
   const some = await Promise.all(
     Array.from({ length: limits.healthConnectionsMax }, () => half('127.0.0.2')),
@@ -90,7 +90,7 @@ test('A probe that shares the address of half handshakes is answered', async () 
   expect(await probe('127.0.0.3')).toBe(200)
 })
 
-test('A probe is answered while many sources have stopped in their handshakes', async () => {
+test('A probe is answered while many sources have stopped during their handshakes', async () => {
   await running('60s')
   const sources = Array.from({ length: 16 }, (_, number) => `127.0.1.${number + 1}`)
   const some = await Promise.all(
@@ -110,7 +110,7 @@ test('One source holds few connections after the handshake, and a probe from ano
   expect(await probe('127.0.0.3')).toBe(200)
 })
 
-test('A handshake that does not end in time is ended, though bytes keep coming', async () => {
+test('A handshake that takes too long is closed, even if bytes keep arriving', async () => {
   await running('1s')
   const socket = await half('127.0.0.2')
   const drip = setInterval(() => socket.write(Buffer.alloc(1)), 100)

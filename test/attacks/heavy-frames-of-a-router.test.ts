@@ -40,7 +40,7 @@ const isRefused = (pipe: Pipe, sequence: number): boolean =>
 
 const reason = (): string => stage.lines.filter((line) => line.startsWith('message refused')).join()
 
-test('a message of more elements than it may have is refused before it is decoded', async () => {
+test('a message with too many elements is refused before it is decoded', async () => {
   const pipe = await dialed()
   const body = empties(1, messageBounds.routerLinks.elementsMax / 10)
   pipe.say({ contentType: 1035, sequence: 7, body })
@@ -50,7 +50,7 @@ test('a message of more elements than it may have is refused before it is decode
   expect(reason()).toContain('more than 262144 elements')
 })
 
-test('one field that holds most of a message is refused before it is decoded', async () => {
+test('a message with one oversized field is refused before it is decoded', async () => {
   const pipe = await dialed()
   const body = wrapped(1, wrapped(7, empties(2, 2000)))
   pipe.say({ contentType: 1035, sequence: 7, body })
@@ -60,7 +60,7 @@ test('one field that holds most of a message is refused before it is decoded', a
   expect(reason()).toContain('elements in one field')
 })
 
-test('a body beyond its bytes is not kept while it comes in', async () => {
+test('an oversized body is not stored as it arrives', async () => {
   const pipe = await dialed()
   const fault = { subject: FaultSubject.FORWARD, id: ' '.repeat(messageBounds.fault.bytesMax) }
   pipe.say({
@@ -85,7 +85,7 @@ test('a second one closes the channel', async () => {
   expect(isRefused(pipe, 8)).toBe(false)
 })
 
-test('every heavy frame is refused, whatever it is of', async () => {
+test('every heavy frame is refused, whatever it contains', async () => {
   for (const [name, contentType, body] of hostileBodies(5 * 1024 * 1024)) {
     const pipe = await dialed()
     pipe.say({ contentType, sequence: 7, body })
@@ -104,7 +104,7 @@ const clients = Buffer.concat(
   ),
 )
 
-test('others have their turns while one frame is worked on', async () => {
+test('others get their turns while one frame is processed', async () => {
   const pipe = await dialed()
   // Until it has to wait in its line.
   for (let at = 0; at < 20; at += 1) pipe.say({ contentType: 20_415, sequence: at, body: clients })
@@ -122,7 +122,7 @@ test('others have their turns while one frame is worked on', async () => {
   expect(turns).toBeGreaterThan(20)
 })
 
-test('nothing more is read of a router before its last frame is worked on', async () => {
+test('nothing more is read from a router before its last frame is processed', async () => {
   const pipe = await dialed()
   let isWorked: () => void = () => undefined
   const done = new Promise<void>((resolve) => {
@@ -152,7 +152,7 @@ test('nothing more is read of a router before its last frame is worked on', asyn
   expect(wasPaused).toBe(true)
 })
 
-test('a router that has much to say leaves half of the time to others', async () => {
+test('a router with many messages leaves half of the time to others', async () => {
   const pipe = await dialed()
   const works: { fromMs: number; toMs: number; workedMs: number }[] = []
   stage.channels.add({
@@ -216,7 +216,7 @@ test('terminators are removed by entries of a hundred, however many a router nam
   expect(Math.max(...named.map((ids) => ids.length))).toBeLessThanOrEqual(100)
 })
 
-test('no entry of a router is larger than its bound', async () => {
+test('no entry of a router exceeds its limit', async () => {
   const { pipe, proposed } = await writing()
   const terminatorIds = ['x'.repeat(routerLimits.routerEntryBytesMax)]
   const removal = create(RemoveTerminatorsSchema, { terminatorIds })

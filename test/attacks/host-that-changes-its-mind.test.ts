@@ -34,7 +34,7 @@ const costs = (): number[] =>
 
 const listener = (name: string) => [[1021, Buffer.from(name)]] as const
 
-test('Of what a host says of a terminator the latest counts, and is told at its pace', async () => {
+test('Only the latest change of a terminator is sent, at a limited rate', async () => {
   await host.request(bind, 1, token)
   for (let cost = 1; cost <= 1000; cost += 1) {
     host.send(updateBind, 1, token, [[1004, Uint8Array.of(cost & 255, cost >> 8)]])
@@ -52,7 +52,7 @@ test('Of what a host says of a terminator the latest counts, and is told at its 
   expect(bench.controller.ofType(health).length).toBeLessThan(20)
 })
 
-test('All terminators of an identity have so many changes together, and each has its own in time', async () => {
+test('All terminators of an identity share a rate of changes, and each one gets its turn', async () => {
   const count = 2 * edgeLimits.hostChangesBurst
   const ids = Array.from({ length: count }, (_, at) => at + 1)
   for (const id of ids) await host.request(bind, id, token, listener(`${id}`))
@@ -64,7 +64,7 @@ test('All terminators of an identity have so many changes together, and each has
   await eventually(() => costs().toSorted((a, b) => a - b)).toEqual(ids)
 })
 
-test('An identity has so many terminators created, whatever it unbinds meanwhile', async () => {
+test('An identity can create terminators only at a limited rate, even if it unbinds others meanwhile', async () => {
   const { hostCreationsBurst, hostedPerChannelMax } = edgeLimits
   expect(hostCreationsBurst, 'a channel may host all at once').toBeGreaterThanOrEqual(
     hostedPerChannelMax,

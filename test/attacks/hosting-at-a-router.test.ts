@@ -46,7 +46,7 @@ test('a router that removes the terminator of another router is refused, and rem
   expect(hosting.remove(['t2', 'gone'], 'r2').ok).toBe(true)
 })
 
-test('a host does not join the instance of another identity, not even by its secret', () => {
+test('a host cannot join the instance of another identity, even with its secret', () => {
   const hosting = new Hosting()
   hosting.state.featureLevel = 2
   const instance = { instanceId: 'front', instanceSecret: 'c2VjcmV0' }
@@ -60,14 +60,14 @@ test('a host does not join the instance of another identity, not even by its sec
   expect(hosting.host(again).ok).toBe(true)
 })
 
-test('a host does not join the instance of another one without its secret', () => {
+test('a host cannot join the instance of another host without its secret', () => {
   const hosting = new Hosting()
   hosting.host({ instanceId: 'front', instanceSecret: 'c2VjcmV0' })
   const other = { id: 't2', instanceId: 'front', instanceSecret: 'Z3Vlc3M=' }
   expect(hosting.host(other)).toMatchObject({ ok: false, code: 'COULD_NOT_VALIDATE' })
 })
 
-describe('a router hosts nothing by a tunnel of its own', () => {
+describe('a router cannot host through its own tunnel', () => {
   const itself = { sessionId: '', serviceId: 's1' }
   const tunneling = (): Hosting => {
     const hosting = new Hosting()
@@ -76,7 +76,7 @@ describe('a router hosts nothing by a tunnel of its own', () => {
     return hosting
   }
 
-  test('when that is off', () => {
+  test('when the tunnel is disabled', () => {
     const hosting = tunneling()
     expect(hosting.host(itself).ok).toBe(true)
     expect(hosting.terminator()).toMatchObject({ hostId: 'r1', binding: 'tunnel', isSystem: true })
@@ -92,7 +92,7 @@ describe('a router hosts nothing by a tunnel of its own', () => {
     expect(hosting.host(itself)).toMatchObject({ code: 'INVALID_AUTH' })
   })
 
-  test('where the policy asks for posture, of which a router reports none', () => {
+  test('if the policy requires posture, which a router cannot report', () => {
     const hosting = tunneling()
     const check = { name: 'c', typeId: 'DOMAIN', domains: ['corp.test'] }
     hosting.log.create('postureCheck', 'c1', check)
@@ -102,7 +102,7 @@ describe('a router hosts nothing by a tunnel of its own', () => {
     expect(hosting.host(itself)).toMatchObject({ code: 'INVALID_AUTH' })
   })
 
-  test('before the level at which all controllers know of it', () => {
+  test('before the feature level at which all controllers support it', () => {
     const hosting = tunneling()
     hosting.state.featureLevel = 1
     expect(hosting.host(itself)).toMatchObject({ code: 'INVALID_AUTH' })

@@ -101,7 +101,7 @@ const reasons: Readonly<Record<string, (of: Hosted) => Promise<void>>> = {
   'its identity is deleted': ({ identityId }) => manage('DELETE', `/identities/${identityId}`),
 }
 
-test.each(Object.keys(reasons))('a host that a router keeps is gone once %s', async (reason) => {
+test.each(Object.keys(reasons))('a host that a router keeps is removed once %s', async (reason) => {
   const [of, other] = [await hosted(), await hosted()]
   await sweeps()
   expect([await terminators(of), await terminators(other)]).toEqual([1, 1])

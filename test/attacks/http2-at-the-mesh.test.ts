@@ -52,7 +52,7 @@ describe('the certificate of', () => {
     expect(await greeting(await mesh.tls(identity))).toBe('')
   })
 
-  test('a member, and that of a controller that asks for admission, goes on to HTTP/2', async () => {
+  test('a member, and that of a controller that requests admission, continues to HTTP/2', async () => {
     expect(await greeting(await mesh.tls(mesh.member))).toBe('settings')
     const newcomer = await controllerIdentity(mesh.authority, 'new')
     expect(await greeting(await mesh.tls(newcomer))).toBe('settings')

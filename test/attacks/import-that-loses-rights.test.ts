@@ -25,7 +25,7 @@ const isDisabled = async (name: string): Promise<unknown> =>
     'disabled'
   ]
 
-test('an identity that is disabled until a time is no way in before that', async () => {
+test('an identity that is disabled until a time cannot log in before it', async () => {
   await imported(identity('until', { disabled: true, disabledUntil: end }))
   expect(await isDisabled('until')).toBe(true)
   const file = person.file('network.yml', await person.out('export'))
@@ -40,7 +40,7 @@ test('a value that does not say whether an identity is disabled changes nothing'
   expect(await person.out('list', 'identities', '-o', 'name')).not.toContain('other')
 })
 
-test('what is dropped is said', async () => {
+test('dropped values are reported', async () => {
   const done = await imported(identity('holder', { enrollment: { ott: true } }))
   expect(done.stderr).toContain('not carried over: identities.enrollment of 1 (holder)')
 })

@@ -14,7 +14,7 @@ import { eventually } from '../support/eventually.ts'
 const stage = new RouterStage()
 afterAll(() => stage.channels.stop())
 
-test('a value that nests without end is told as the text that it is', async () => {
+test('a value that nests without limit is returned as its text', async () => {
   const pipe = await stage.dial('er1')
   const asked = inspectionsOf(stage.channels).inspect('er1', ['links'])
   await eventually(() => expect(pipe.ofType(1013)).toHaveLength(1))
@@ -37,6 +37,6 @@ test('a value that nests without end is told as the text that it is', async () =
   ])
 })
 
-test('a router that does not answer is an error in the answer, which does not wait as long', () => {
+test('a router that does not answer becomes an error in the answer before the request times out', () => {
   expect(routerLimits.routerInspectionTimeoutMs).toBeLessThan(defaultLimits.handlerTimeoutMs)
 })

@@ -66,19 +66,19 @@ async function isLinked(
   return network.logged('link established').length > made
 }
 
-test('the certificate of one router opens no link as another', async () => {
+test('the certificate of one router cannot open a link as another', async () => {
   await start()
   expect(await isLinked('router3')).toBe(false)
 })
 
-test('nor does one that only calls itself by the name of another', async () => {
+test('a router that only claims the name of another cannot open a link', async () => {
   await start()
   expect(await isLinked('router2', [routerSpiffeId(trustDomain, 'router3')])).toBe(false)
   expect(await isLinked('router2', ['spiffe://test.internal/controller/router2'])).toBe(false)
   expect(await isLinked('router2', [routerSpiffeId(trustDomain, 'router2')])).toBe(true)
 })
 
-test('a certificate that controllers do not know any more opens no link', async () => {
+test('a certificate that controllers no longer accept cannot open a link', async () => {
   await start()
   controller.verifies = false
   expect(await isLinked('router2')).toBe(false)
@@ -86,7 +86,7 @@ test('a certificate that controllers do not know any more opens no link', async 
   expect(await isLinked('router2')).toBe(true)
 })
 
-test('nor does a router with the id of the link of another', async () => {
+test('a router that uses the link ID of another cannot open a link', async () => {
   await start()
   const linkId = 'the link of router2'
   expect(await isLinked('router2', [], { linkId })).toBe(true)
@@ -94,7 +94,7 @@ test('nor does a router with the id of the link of another', async () => {
   expect(await isLinked('router3', [], { routerId: 'router3', linkId: 'its own' })).toBe(true)
 })
 
-test('a router that stands where another is dialed has no link', async () => {
+test('a router at the address of another gets no link', async () => {
   await start()
   const attacker = await TestNetwork.create(network, 'router3')
   const own = await attacker.controller('b')

@@ -64,13 +64,13 @@ async function dial({ router: { pipe } }: Target, service: string): Promise<stri
   })
 }
 
-test('a router reaches by a listener what its identity may dial, by id and by name', async () => {
+test('a router can dial through a listener the services that its identity may dial, by ID and by name', async () => {
   const allowed = await target(['Dial'])
   expect(await dial(allowed, allowed.serviceId)).toBeNull()
   expect(await dial(allowed, allowed.serviceName)).toBeNull()
 })
 
-test('a stolen router reaches no service by the request of a listener that its identity may not dial', async () => {
+test('a stolen router cannot dial through a listener a service that its identity may not dial', async () => {
   const [none, hosting] = [await target([]), await target(['Bind'])]
   for (const { serviceId, serviceName } of [none, hosting]) {
     expect(await dial(none, serviceId)).toMatch(/^dial refused: /)
@@ -80,7 +80,7 @@ test('a stolen router reaches no service by the request of a listener that its i
   expect(await dial(hosting, hosting.serviceName)).toMatch(/^dial refused: /)
 })
 
-test('a stolen router reaches no service unencrypted that requires encryption', async () => {
+test('a stolen router cannot dial a service unencrypted that requires encryption', async () => {
   const encrypted = await target(['Dial'], true)
   expect(await dial(encrypted, encrypted.serviceName)).toBe('the service is encrypted end to end')
 })

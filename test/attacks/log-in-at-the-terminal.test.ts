@@ -45,7 +45,7 @@ async function isEnded(waiting: Promise<unknown>): Promise<boolean> {
   ])
 }
 
-test('a code of somebody else, under another state, does not get into the log-in', async () => {
+test('a code of another log-in with a different state is not accepted', async () => {
   const listener = await RedirectListener.open()
   const waiting = listener.wait('the state of the log-in')
   expect(await statusOf(`${listener.uri}?state=another&code=stolen`)).toBe(400)
@@ -53,7 +53,7 @@ test('a code of somebody else, under another state, does not get into the log-in
   await listener.close()
 })
 
-test('a page that tries the ports of the host under a name of its own ends no log-in', async () => {
+test('a page that probes the ports of the host under its own name does not end the log-in', async () => {
   const listener = await RedirectListener.open()
   const waiting = listener.wait('s')
   expect(await statusOf(`${listener.uri}?state=s&code=c`, 'rebound.example')).toBe(400)
@@ -104,7 +104,7 @@ test('a refresh token is used by one of the commands that find the session near 
   refresh.mockRestore()
 })
 
-test('a file of sessions that others can read is not used, and nothing is asked with what it holds', async () => {
+test('a session file that others can read is not used, and its sessions make no request', async () => {
   await person.logIn('--context', 'net')
   chmodSync(path(), 0o604)
   const done = await person.run('list', 'identities')

@@ -35,7 +35,7 @@ test('a session of an administrator does not move it', () => {
   expect(state.logTimeMs).toBe(nowMs)
 })
 
-test('nobody moves it forward', () => {
+test('no caller moves it forward', () => {
   const { state, log } = restorableState()
   const nowMs = state.logTimeMs
   moved(log, nowMs + HOUR_MS)

@@ -87,12 +87,12 @@ test('a certificate of pki issue opens metrics and health, and nothing else', as
   expect(await statusOf('/metrics', null)).toBe(401)
 })
 
-test('one that somebody has signed for himself opens nothing', async () => {
+test('a self-signed certificate is refused', async () => {
   const own = await newCa('network root', controller.clock.nowMs())
   expect(await statusOf('/metrics', await leaf(own, [MONITOR]))).toBe(401)
 })
 
-test('one that has ended, or begins later, opens nothing', async () => {
+test('an expired or not yet valid certificate is refused', async () => {
   const { issuing } = controller.authorities
   for (const fromMs of [-3 * DAY_MS, 3 * DAY_MS]) {
     const shown = await leaf(issuing, [MONITOR], ['client'], controller.clock.nowMs() + fromMs)

@@ -45,7 +45,7 @@ function giveTo(tokens: readonly (string | null)[], code: string) {
   }
 }
 
-test('a time-based code that is given to two controllers in one step is taken by one of them', async () => {
+test('one of two controllers accepts a time-based code that both receive in the same step', async () => {
   const app = await turnOnMfa(controller, sessionOf('alice-id'))
   const sessions = apps.map(() => sessionOf('alice-id'))
   const code = app.freshCode()
@@ -56,7 +56,7 @@ test('a time-based code that is given to two controllers in one step is taken by
   await sessions[0]?.call('DELETE', `${client}/current-identity/mfa`)
 })
 
-test('a recovery code that is given to two controllers at once is taken by one of them', async () => {
+test('one of two controllers accepts a recovery code that both receive at once', async () => {
   const app = await turnOnMfa(controller, sessionOf('admin-id'))
   const tokens = apps.map(() => sessionOf('admin-id').token)
   const [code = ''] = app.recoveryCodes

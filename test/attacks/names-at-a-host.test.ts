@@ -53,7 +53,7 @@ const answerTo = (query: Buffer, address: string): Buffer => {
   return Buffer.concat([answer, Buffer.from(record)])
 }
 
-test('a host that it is not for gets no answer, of whatever size', async () => {
+test('a host outside the listener gets no answer, of whatever size', async () => {
   const server = await serving(false, null)
   const heard: Buffer[] = []
   const client = await bound((body) => heard.push(body))
@@ -77,7 +77,7 @@ test.each<[string, (query: Buffer) => Buffer]>([
     (query) => answerTo(dnsQuery(query.readUInt16BE(0), 'bad.example'), '203.0.113.66'),
   ],
   ['that is the query itself', (query) => query],
-])('an answer %s is not taken from another name server', async (_what, lie) => {
+])('an answer %s is not accepted from another name server', async (_what, lie) => {
   const upstream = await bound((query, socket, port) => {
     socket.send(lie(query), port, '127.0.0.1')
     socket.send(answerTo(query, '203.0.113.1'), port, '127.0.0.1')
@@ -89,7 +89,7 @@ test.each<[string, (query: Buffer) => Buffer]>([
   expect((await asked.ask(query))?.subarray(-4).join('.')).toBe('203.0.113.1')
 })
 
-test('what others are asked comes with an id and from a port that nobody can guess', async () => {
+test('forwarded queries have an unpredictable ID and port', async () => {
   const seen: string[] = []
   const upstream = await bound((query, socket, port) => {
     seen.push(`${query.readUInt16BE(0)} ${port}`)
@@ -104,7 +104,7 @@ test('what others are asked comes with an id and from a port that nobody can gue
   expect(new Set(seen.map((one) => one.split(' ')[1])).size).toBeGreaterThan(10)
 })
 
-test('a flood of queries asks others for a bounded number at a time', async () => {
+test('a flood of queries causes a limited number of forwarded queries at a time', async () => {
   const upstream = await bound(() => undefined)
   const servers = [{ host: '127.0.0.1', port: upstream.address().port }]
   const all = new DnsUpstream(servers, 'serial', seededRandom(1))
@@ -122,7 +122,7 @@ test('a flood of queries asks others for a bounded number at a time', async () =
   await Promise.all(asked)
 })
 
-test('names below a wildcard do not use up addresses and memory', () => {
+test('names below a wildcard do not exhaust addresses and memory', () => {
   const network = parseCidr('100.64.0.1/10')
   if (network === null) throw new Error('no network')
   const names = new ServiceNames(network, systemClock, () => false)

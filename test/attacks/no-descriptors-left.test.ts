@@ -45,7 +45,7 @@ async function asked(what: string): Promise<Said> {
   return await said()
 }
 
-test('connections of many sources leave descriptors for files, and then a process without any goes on', async () => {
+test('connections of many sources leave descriptors for files, and a process without any left continues', async () => {
   const { port = 0 } = await said()
   const sockets = Array.from({ length: DESCRIPTORS * 2 }, (_, at) =>
     connect({ host: '127.0.0.1', port, localAddress: `127.0.2.${1 + (at % 100)}` })

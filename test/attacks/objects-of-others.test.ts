@@ -75,7 +75,7 @@ async function operationsOf(base: string): Promise<{ method: string; path: strin
 const records = (): unknown[] =>
   Object.entries(victim).map(([kind, id]) => controller.state.get(kind as KindName, id))
 
-test('what belongs to another is neither shown nor changed by its id, on any path that takes one', async () => {
+test('an object of another identity is neither shown nor changed by its ID, on any path with an ID', async () => {
   const before = records()
   expect(before).not.toContain(undefined)
   let asked = 0
@@ -97,7 +97,7 @@ test('what belongs to another is neither shown nor changed by its id, on any pat
   expect(records()).toEqual(before)
 })
 
-test('lists show what is the own alone, whatever they are asked for', async () => {
+test('lists contain only own objects, whatever the query', async () => {
   for (const path of ['sessions', 'services', 'current-identity/authenticators']) {
     for (const filter of ['true', `id = "${victim['session']}"`, `id = "${serviceId}"`]) {
       const url = `${client}/${path}?filter=${encodeURIComponent(filter)}`

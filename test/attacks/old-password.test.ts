@@ -13,7 +13,7 @@ async function setPassword(password: string): Promise<void> {
   expect(reply.status, reply.text).toBe(200)
 }
 
-test('no session goes on that was opened by the old password', async () => {
+test('no session opened with the old password continues', async () => {
   const attacker = new CallerOf(controller)
   expect((await attacker.logIn(user, client)).status).toBe(200)
   await setPassword('the second password')

@@ -60,7 +60,7 @@ const policies = {
 }
 
 describe.each(Object.entries(policies))('a session that lacks %s', (factor, authPolicyId) => {
-  test('may call nothing but what completes or ends it, on any API, whoever holds it', async () => {
+  test('may only call operations that complete or end it, on any API, for any identity', async () => {
     const name = `administrator without ${factor}`
     const adminId = await made('identities', { name, type: 'User', isAdmin: true, authPolicyId })
     const permissions = ['admin_readonly', 'identity', 'ops', 'service']
@@ -81,7 +81,7 @@ describe.each(Object.entries(policies))('a session that lacks %s', (factor, auth
   })
 })
 
-test('a session that was full is partial from the moment that its policy asks for a factor', async () => {
+test('a full session becomes partial when its policy requires a factor', async () => {
   const authPolicyId = await made('auth-policies', {
     name: 'none at first',
     primary: openPolicy,

@@ -27,8 +27,8 @@ function expectAlive(end: LoneEnd): void {
   expect(end.closed).toEqual([])
 }
 
-describe('an end that lies', () => {
-  test('fills no store with payloads far ahead of the one that is missing', () => {
+describe('an end that sends false values', () => {
+  test('cannot fill the store with payloads far ahead of the missing one', () => {
     const end = attacked()
     for (let at = 2; at < 200_000; at += 1) end.payload(at, { body: Buffer.from('x') })
     expect(end.xgress.bufferedBytes).toBeLessThanOrEqual(16_384)
@@ -39,7 +39,7 @@ describe('an end that lies', () => {
     expectAlive(end)
   })
 
-  test('fills no gap below a high sequence with more than twice the buffer', () => {
+  test('cannot fill a gap below a high sequence with more than twice the buffer', () => {
     const end = attacked()
     end.payload(10_000, { body: Buffer.from('x') })
     for (let at = 2; at < 1000; at += 1) end.payload(at, { body: new Uint8Array(16 * KIB) })
@@ -47,14 +47,14 @@ describe('an end that lies', () => {
     expectAlive(end)
   })
 
-  test('fills no buffer before an application that does not read', () => {
+  test('cannot fill the buffer of an application that does not read', () => {
     const end = attacked()
     end.application.takesMore = () => false
     for (let at = 1; at < 1000; at += 1) end.payload(at, { body: new Uint8Array(16 * KIB) })
     expect(end.xgress.bufferedBytes).toBeLessThanOrEqual(rxBufferSize + 16 * KIB)
   })
 
-  test('does not wrap a sequence into one that was delivered', () => {
+  test('cannot wrap a sequence into one that was delivered', () => {
     const end = attacked()
     end.payload(2 ** 32 + 1, { body: Buffer.from('forged') })
     expect(end.application.delivered).toEqual([])
@@ -62,7 +62,7 @@ describe('an end that lies', () => {
     expectAlive(end)
   })
 
-  test('announces no chunks beyond the buffer', () => {
+  test('cannot announce chunks beyond the buffer', () => {
     const end = attacked()
     // 2^28 bytes are announced, and come one by one.
     end.payload(1, { flags: 8, body: Buffer.from('80808080014141', 'hex') })
@@ -71,14 +71,14 @@ describe('an end that lies', () => {
     expect(end.closed).toEqual([['the other end sent malformed chunks', true]])
   })
 
-  test('does not bring the payloads of this end back to it', () => {
+  test('cannot have the payloads of this end delivered back to it', () => {
     const end = attacked()
     end.receive(1100, { sequence: 1, flags: 2 }, Buffer.from('my own'))
     expect([end.application.delivered, end.sent()]).toEqual([[], []])
     expectAlive(end)
   })
 
-  test('does not have this end take its own acknowledgement for one of the other end', () => {
+  test('cannot have this end accept its own acknowledgement', () => {
     const end = attacked()
     end.xgress.send(pieceOf(10))
     const body = Uint8Array.of(0, 0, 0, 0)
@@ -88,7 +88,7 @@ describe('an end that lies', () => {
     expect(end.xgress.inFlightBytes).toBe(0)
   })
 
-  test('pins no large buffer by small payloads out of order', () => {
+  test('cannot keep large buffers in memory by small payloads out of order', () => {
     const end = attacked()
     const pinned = new Set<ArrayBufferLike>()
     end.application.deliver = ({ body }) => {
@@ -106,7 +106,7 @@ describe('an end that lies', () => {
     for (const large of larges) expect(pinned.has(large)).toBe(false)
   })
 
-  test('does not make this end wait longer to send again than its option allows', () => {
+  test('cannot delay retransmissions beyond the configured maximum', () => {
     const end = attacked()
     for (let round = 0; round < 10_000; round += 1) {
       end.nowMs += 1
@@ -119,7 +119,7 @@ describe('an end that lies', () => {
     expect(end.payloads().length).toBeGreaterThan(0)
   })
 
-  test('sends no million of sequences in one acknowledgement', () => {
+  test('cannot send a million sequences in one acknowledgement', () => {
     const end = attacked()
     end.xgress.send(pieceOf(10))
     const sequences = Array.from({ length: 20_000 }, (_, at) => at)

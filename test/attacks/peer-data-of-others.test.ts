@@ -48,7 +48,7 @@ const host = {
   ...({ cost: 0, precedence: 'default', instanceId: '' } as const),
 }
 
-test('Each end is told by the controller of the other what it may know', async () => {
+test('Each end receives from the controller only the permitted data of the other', async () => {
   const { channels } = stage
   const connection = channels.connection.bind(channels)
   channels.add(
@@ -122,7 +122,7 @@ test('Each end is told by the controller of the other what it may know', async (
   ])
 })
 
-test('A router passes nothing else on to its client, whatever a controller says', () => {
+test('A router forwards nothing else to its client, whatever a controller sends', () => {
   const said = [1, key.publicKey, key.appData, key.localAddress, key.remoteAddress, 1200]
   const told = connectedHeaders(new Map(said.map((at) => [at, textValue('said')])))
   expect([...told].map(([at]) => at)).toEqual([key.publicKey])

@@ -100,7 +100,7 @@ describe('A posture check that a policy selects by attribute', () => {
   ]
 
   test.each(ways)(
-    'is not taken from it by %s of a caller who may not change policies',
+    'is not removed from it by %s of a caller who may not change policies',
     async (_how, take) => {
       for (const semantic of ['AnyOf', 'AllOf']) {
         const target = await guarded(permissions, byAttribute, semantic)
@@ -117,7 +117,7 @@ describe('A posture check that a policy selects by attribute', () => {
   )
 
   test.each(ways)(
-    'is not taken from it by %s of an administrator while it is the only one',
+    'is not removed from it by %s of an administrator while it is the only one',
     async (_how, take) => {
       const target = await guarded(permissions, byAttribute)
       const refused = await take(root, `${checks}/${target.checkId}`)
@@ -158,7 +158,7 @@ describe('A posture check that a policy selects by attribute', () => {
     })
   })
 
-  test('is taken from it by a holder of service-policy.update, who could change the policy as well', async () => {
+  test('is removed from it by a holder of service-policy.update, who could change the policy as well', async () => {
     const target = await guarded([...permissions, 'service-policy.update'], byAttribute)
     await newCheck(
       `other of ${serial}`,

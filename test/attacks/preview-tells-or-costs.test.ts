@@ -38,7 +38,7 @@ const url = `${management}/access/preview`
 const both = ['identity.read', 'service.read']
 const gone = { action: 'delete', kind: 'servicePolicy', id: policy }
 
-test('nobody previews a change of records that they may not read, or of what names them', async () => {
+test('a caller cannot preview a change of records that it may not read, or of what names them', async () => {
   const ask = async (permissions: readonly string[], change: object): Promise<number> =>
     (await (await eve(...permissions)).call('POST', url, { changes: [change] })).status
   expect(await ask(both, gone)).toBe(401)
@@ -54,7 +54,7 @@ test('nobody previews a change of records that they may not read, or of what nam
   expect(await ask(both, patch)).toBe(401)
 })
 
-test('routers and their policies are no part of what others are told', async () => {
+test('a preview for other callers contains no routers and router policies', async () => {
   const reads = ['service-policy', 'edge-router-policy', 'auth-policy']
   const caller = await eve(...both, ...reads.map((kind) => `${kind}.read`))
   await created('edge-router-policies', {
@@ -76,7 +76,7 @@ test('routers and their policies are no part of what others are told', async () 
   expect((await root.call('POST', url, { changes: [change] })).text).toContain(router)
 })
 
-test('nobody is told what they would not be let do to an administrator', async () => {
+test('a preview reveals nothing about changes to an administrator that the caller may not make', async () => {
   const reads = ['service-policy', 'edge-router-policy', 'auth-policy'].map(
     (kind) => `${kind}.read`,
   )
@@ -86,7 +86,7 @@ test('nobody is told what they would not be let do to an administrator', async (
   expect([reply.status, reply.body.error?.code]).toEqual([401, 'UNAUTHORIZED'])
 })
 
-test('more changes than writes of one entry are refused before any is judged', async () => {
+test('a preview with more changes than one entry allows is refused before any is judged', async () => {
   const change = { action: 'patch', kind: 'service', id: service, data: { name: 'other' } }
   const ask = (count: number) =>
     root.call('POST', url, { changes: Array.from({ length: count }, () => change) })

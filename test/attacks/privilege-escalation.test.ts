@@ -39,17 +39,20 @@ test.each([
   ['all services', ['service']],
   ['to read everything', ['admin_readonly']],
   ['to create services, and what the other one holds', ['identity', 'service.create']],
-])('who may write identities does not become one who may write %s', async (_what, permissions) => {
-  const helper = sessionOf(helperId)
-  const attempts = await attemptsOn(helper, await holderOf(...permissions))
-  for (const [name, reply] of Object.entries(attempts)) {
-    expect(reply.status, `${name}: ${reply.text}`).toBe(401)
-    if (name === 'replace') continue
-    expect(reply.body.error?.cause?.['message'], name).toMatch(/permissions you lack/)
-  }
-})
+])(
+  'a caller who may write identities cannot gain the right to write %s',
+  async (_what, permissions) => {
+    const helper = sessionOf(helperId)
+    const attempts = await attemptsOn(helper, await holderOf(...permissions))
+    for (const [name, reply] of Object.entries(attempts)) {
+      expect(reply.status, `${name}: ${reply.text}`).toBe(401)
+      if (name === 'replace') continue
+      expect(reply.body.error?.cause?.['message'], name).toMatch(/permissions you lack/)
+    }
+  },
+)
 
-test('who may write identities does nothing to an administrator, its trace and second factor included', async () => {
+test('a caller who may write identities can do nothing to an administrator, including its trace and second factor', async () => {
   const adminId = await newIdentity(root, 'another administrator', { isAdmin: true })
   for (const [name, reply] of Object.entries(await attemptsOn(sessionOf(helperId), adminId))) {
     expect(reply.status, `${name}: ${reply.text}`).toBe(401)
@@ -58,7 +61,7 @@ test('who may write identities does nothing to an administrator, its trace and s
   expect(state.body.data).toMatchObject({ traceId: '' })
 })
 
-test('who may write identities goes on with those who may do no more, however they were given it', async () => {
+test('a caller who may write identities can write those with no more rights, whatever granted these', async () => {
   const same = await holderOf('identity.update', 'enrollment', 'service.read')
   const helper = sessionOf(helperId)
   const { replace, ...attempts } = await attemptsOn(helper, same)
@@ -68,7 +71,7 @@ test('who may write identities goes on with those who may do no more, however th
   }
 })
 
-test('the token that somebody with permissions is to enroll by is shown to administrators alone', async () => {
+test('the enrollment token of an identity with permissions is shown only to administrators', async () => {
   const id = await holderOf('ca')
   const wanted = { identityId: id, method: 'ott', expiresAt }
   const enrollmentId = await made(root, `${management}/enrollments`, wanted)

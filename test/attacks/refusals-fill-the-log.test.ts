@@ -5,7 +5,7 @@ import { startController } from '../api/support/controller.ts'
 
 // The attack: somebody with a session, or without one, has one write after another refused, each of which is a line of the audit.
 
-test('whoever has writes refused without end gets so many lines a minute, and others theirs', async () => {
+test('a caller with endless rejected writes gets a limited number of log lines per minute, independently of others', async () => {
   const controller = await startController()
   const told: string[] = []
   controller.cluster.audit = {

@@ -81,7 +81,7 @@ function say(pipe: Pipe, metrics: Parameters<typeof create<typeof MetricsSchema>
 }
 
 test.each([2n ** 60n, -(2n ** 60n), 0n])(
-  'figures of a time that is none, %d s, are read by whoever follows them',
+  'metrics with the invalid time %d s can be read by every subscriber',
   async (seconds) => {
     using reports = new Reports()
     const pipe = await reports.stage.dial('er1')
@@ -93,7 +93,7 @@ test.each([2n ** 60n, -(2n ** 60n), 0n])(
   },
 )
 
-test('figures weigh what they say', async () => {
+test('metrics count by their size', async () => {
   using reports = new Reports()
   const pipe = await reports.stage.dial('er1')
   const tags = Object.fromEntries(Array.from({ length: 32 }, (_, at) => [`${at}`, 'x'.repeat(255)]))
@@ -103,7 +103,7 @@ test('figures weigh what they say', async () => {
   expect(weight).toBeGreaterThan(8000)
 })
 
-test('links weigh what is said of them', async () => {
+test('links count by the size of their report', async () => {
   using reports = new Reports()
   const pipe = await reports.stage.dial('er1')
   const text = 'x'.repeat(255)
@@ -120,7 +120,7 @@ test('links weigh what is said of them', async () => {
   expect(weight).toBeGreaterThan(12_000)
 })
 
-test('the beginning of a long text keeps nothing else of it in memory', async () => {
+test('the kept beginning of a long text does not keep the rest in memory', async () => {
   setFlagsFromString('--expose_gc')
   const collect = runInNewContext('gc') as () => void
   const heldMiB = (): number => {
@@ -150,7 +150,7 @@ test('the beginning of a long text keeps nothing else of it in memory', async ()
   expect(heldMiB() - beforeMiB).toBeLessThan(96)
 })
 
-test('what a router does wrong all the time is warned of so often', async () => {
+test('repeated faults of a router are logged at a limited rate', async () => {
   using reports = new Reports()
   const pipe = await reports.stage.dial('er1')
   const beyond = routerLimits.linksPerRouterMax + 1

@@ -20,7 +20,7 @@ const { connect } = await listenerBefore(forFile)
 const flooder = sessionOf('alice-id')
 const path = `${client}/services?limit=100`
 
-test('a request of somebody else is answered among the first', async () => {
+test('a request of another caller is answered among the first', async () => {
   // Uses up what the flooder may take without waiting.
   for (let at = 0; at < 100; at += 1) await flooder.get(path)
   const answered: string[] = []
@@ -36,7 +36,7 @@ test('a request of somebody else is answered among the first', async () => {
   expect(before).toBeLessThan(300)
 })
 
-test('nor are its requests on many connections judged before the one of somebody else', async () => {
+test('its requests on many connections are not judged before the one of another caller', async () => {
   const connections = await Promise.all(Array.from({ length: 100 }, connect))
   const own = await connect()
   // Each connection is known by its first request, and the flooder has had its share.
@@ -53,7 +53,7 @@ test('nor are its requests on many connections judged before the one of somebody
   expect(judged.indexOf(root.token ?? '')).toBeLessThan(50)
 })
 
-test('a request that waits longer than an answer may take gets a timeout, and its operation is not run', async () => {
+test('a request that waits longer than an answer may take times out, and its operation is not run', async () => {
   const { controller } = forFile
   const socket = await connect()
   expect(await answered(socket, flooder.token)).toBe(200)

@@ -57,7 +57,7 @@ async function known(configured: readonly ScriptedController[] = []): Promise<vo
   await network.running(endpoints.length === 0 ? ['tls:127.0.0.1:1'] : endpoints)
 }
 
-test('A captor that says that it leads and is alone removes nobody, and is removed by the others', async () => {
+test('A captor that claims to lead alone removes no controller, and is removed by the others', async () => {
   await known()
   await connected(a, b, x)
   x.tell([x], 1e15, true)
@@ -68,7 +68,7 @@ test('A captor that says that it leads and is alone removes nobody, and is remov
   expect(onDisk()).toBe('a b')
 })
 
-test('Controllers that a captor has made up have no vote, and go with it', async () => {
+test('Controllers invented by a captor have no vote, and are removed with it', async () => {
   const made = await Promise.all(['y', 'z', 'v'].map((id) => network.controller(id)))
   await known()
   await connected(a, b, x)
@@ -83,7 +83,7 @@ test('Controllers that a captor has made up have no vote, and go with it', async
   expect(onDisk()).toBe('a b')
 })
 
-test('A captor makes a router dial few others, and few addresses of each', async () => {
+test('A captor can make a router dial only a few others, and a few addresses of each', async () => {
   await known()
   await connected(a, b, x)
   const nowhere = Array.from({ length: 200 }, (_, number) => ({
@@ -125,7 +125,7 @@ test('A captor makes a router dial few others, and few addresses of each', async
   ])
 })
 
-test('A name of a captor for the address of another controller does not end the channel to that one', async () => {
+test('A wrong name from a captor for the address of another controller does not end the channel to that one', async () => {
   await known()
   await connected(a, b, x)
   const hellos = a.hellos.length
@@ -143,7 +143,7 @@ test('A name of a captor for the address of another controller does not end the 
   expect([a.hellos.length, a.isConnected]).toEqual([hellos, true])
 })
 
-test('A key that the cluster has removed is refused, though it is reached before all others', async () => {
+test('A key that the cluster has removed is refused, even if it is reached before all others', async () => {
   await known([x])
   await connected(a, b, x)
   for (const each of [a, b]) each.tell([a, b], 6, false, [x])
@@ -159,7 +159,7 @@ test('A key that the cluster has removed is refused, though it is reached before
   expect(x.hellos).toHaveLength(hellos)
 })
 
-test('A certificate that was made for the id of another controller is refused by its key', async () => {
+test('A certificate issued for the ID of another controller is refused by its key', async () => {
   await known()
   await connected(a, b, x)
   for (const each of [a, b]) each.tell([a, b, x], 6, false)
@@ -177,7 +177,7 @@ test('A certificate that was made for the id of another controller is refused by
   expect(minted.hellos).toEqual([])
 })
 
-test('A router that knows a captor alone comes back by its configuration, whatever the captor says of removals', async () => {
+test('A router that knows only a captor recovers through its configuration, whatever removals the captor reports', async () => {
   const captors = [{ id: 'x', addresses: [x.address], keySha256: null, toldBy: null }]
   const none = { endpoints: [], apis: [], removed: [] }
   writeEndpoints(network.path('endpoints.yml'), { ...none, controllers: captors, trustDomain })
@@ -214,14 +214,14 @@ function alone(configured: readonly string[]) {
   return { clock, membership, ids }
 }
 
-test('The time that a router was off does not count for a captor', () => {
+test('The time that a router was off does not help a captor', () => {
   const { clock, membership, ids } = alone([])
   clock.nowMs += limits.controllerAbsentMs - 1
   membership.onTime()
   expect(ids()).toEqual(['a', 'b', 'x'])
 })
 
-test('A captor that was alone for long removes no controller of the configuration by its list alone', () => {
+test('A captor that was alone for a long time cannot remove a configured controller by its list', () => {
   const { clock, membership, ids } = alone(['a', 'b'])
   clock.nowMs += 2 * limits.controllerAbsentMs
   membership.onTime()

@@ -157,7 +157,7 @@ test('a stolen router has itself named nothing more than it is', async () => {
   expect(server.uris).toEqual([`spiffe://${testTrustDomain}/router/${router.id}`])
 })
 
-test('what an administrator has allowed is named, and only an administrator allows it', async () => {
+test('allowed names are accepted, and only an administrator can allow them', async () => {
   const holder = sessionOf(await newIdentity(root, 'keeper', { permissions: ['router'] }))
   const names = { allowedNames: ['api.example', '*.edge.example'] }
   const refused = refusal(401, 'UNAUTHORIZED')

@@ -20,7 +20,7 @@ const { controller, listener } = attacked
 const path = `${client}/enroll/extend/router`
 const refused = refusal(401, 'UNAUTHORIZED')
 
-test('the public certificate of a router behind one of his own opens nothing', async () => {
+test('the public certificate of a router behind a certificate of the attacker is refused', async () => {
   const router = await attacked.newRouter(generatePrivateKeyPem())
   const body = await routerRequests(router.id, generatePrivateKeyPem())
   const device = await attacked.newDevice()
@@ -48,7 +48,7 @@ test('a certificate that two controllers have found in force is extended by one 
   expect(replies.map(({ status }) => status).sort()).toEqual([200, 401])
 })
 
-test('a certificate whose time is over is extended by nobody', async () => {
+test('an expired certificate cannot be extended', async () => {
   const router = await attacked.newRouter(generatePrivateKeyPem())
   const body = await routerRequests(router.id, generatePrivateKeyPem())
   controller.clock.advance(366 * DAY_MS)

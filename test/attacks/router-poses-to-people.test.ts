@@ -61,7 +61,7 @@ const posing = [
   [controllerSpiffeId(DOMAIN, 'ctrl1'), routerSpiffeId(DOMAIN, 'router2')],
 ]
 
-test('a log-in is sent to a controller, and not to a router in its place', async () => {
+test('a log-in is sent to a controller, and not to a router at its address', async () => {
   const caPem = (): string => authorities.anchorsPem()
   const ask = (url: string) =>
     askServer({
@@ -80,7 +80,7 @@ test('a log-in is sent to a controller, and not to a router in its place', async
   expect((await ask(controller.url)).status).toBe(200)
 })
 
-test('nor is a token, where its signature alone says who may have it', async () => {
+test('a token whose signature alone authorizes it is not sent there either', async () => {
   const ask = (origin: string) =>
     askServer({
       url: origin,

@@ -45,7 +45,7 @@ async function comesAndGoes({ certificatePem, privateKeyPem }: typeof other): Pr
   return first !== 'closed'
 }
 
-test('a router that comes and goes is closed before its hello, and others connect', async () => {
+test('a router that reconnects repeatedly is closed before its hello, and others connect', async () => {
   const { routerConnectsBurst, routerConnectsPerSecond } = routerLimits
   for (let at = 0; at < routerConnectsBurst; at += 1) {
     expect(await comesAndGoes(restless)).toBe(true)

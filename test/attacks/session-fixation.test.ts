@@ -19,7 +19,7 @@ test('a code that an identity gives in its own session completes no other sessio
   await root.call('DELETE', `${management}/identities/alice-id/mfa`)
 })
 
-test('a log-in takes no session that its client names: each has an id and a token of its own', async () => {
+test('a log-in ignores a session that its client names, and gets a new ID and token', async () => {
   const fixed = sessionOf('alice-id')
   const victim = new CallerOf(controller)
   const reply = await victim.call(

@@ -39,7 +39,7 @@ function staged(processor?: RouterChannelsDeps['processor']): RouterStage {
 
 const part = (claims: object): string => Buffer.from(JSON.stringify(claims)).toString('base64url')
 
-test('service sessions are looked up one a step, and none of their tokens is verified for it', async () => {
+test('service sessions are looked up one per step, and none of their tokens is verified', async () => {
   let steps = 0
   const pipe = await staged({
     begin: (_caller, work) => {
@@ -60,7 +60,7 @@ test('service sessions are looked up one a step, and none of their tokens is ver
   expect(steps).toBeGreaterThanOrEqual(routerLimits.sessionsValidatedMax)
 })
 
-test('all sessions are told once, however often a router asks for them', async () => {
+test('all sessions are sent once, however often a router asks for them', async () => {
   const pipe = await staged().dial('er1')
   stage.channels.sweep()
   const before = pipe.ofType(20_200).length

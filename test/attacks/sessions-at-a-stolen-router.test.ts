@@ -63,7 +63,7 @@ async function newAdmin(): Promise<Device> {
   return device
 }
 
-describe('a router is told of the sessions alone', () => {
+describe('a router receives only the sessions', () => {
   test('of identities that a policy lets use it', async () => {
     const [own, other] = [await attacked.newDevice(), await attacked.newDevice()]
     const id = await newRouterId()
@@ -77,7 +77,7 @@ describe('a router is told of the sessions alone', () => {
     expect(await router.tokens()).toEqual(new Map([[own.identityId, after]]))
   })
 
-  test('of those, as roles and policies change, and what it may not know any more is taken from it', async () => {
+  test('that it may currently know, and loses others when roles and policies change', async () => {
     const device = await attacked.newDevice()
     const token = await logIn(device.key)
     const id = await newRouterId()
@@ -100,7 +100,7 @@ describe('a router is told of the sessions alone', () => {
     expect(await timesLost()).toBe(2)
   })
 
-  test('that cannot manage the network, whoever they are of', async () => {
+  test('that cannot manage the network, whichever identity they belong to', async () => {
     const router = await newOpenRouter()
     const [admin, clerk] = [await newAdmin(), await attacked.newDevice()]
     const tokens = [await logIn(admin.key, management), await logIn(clerk.key, management)]
@@ -120,7 +120,7 @@ describe('a router is told of the sessions alone', () => {
 })
 
 describe('the token of a session that a router knows', () => {
-  test('manages nothing, not even once its identity has become an administrator', async () => {
+  test('manages nothing, even after its identity has become an administrator', async () => {
     const router = await newOpenRouter()
     const device = await attacked.newDevice()
     await logIn(device.key)
@@ -138,7 +138,7 @@ describe('the token of a session that a router knows', () => {
     expect((await get(`${client}/current-identity`, token, device.key)).status).toBe(200)
   })
 
-  test('is worth nothing at the client API without the key of its certificate', async () => {
+  test('is useless at the client API without the key of its certificate', async () => {
     const router = await newOpenRouter()
     const [device, other] = [await attacked.newDevice(), await attacked.newDevice()]
     await logIn(device.key)
@@ -156,7 +156,7 @@ describe('the token of a session that a router knows', () => {
     expect((await get(own, token, device.key)).status).toBe(200)
   })
 
-  test('goes on over the connection of a client whose certificate is extended, and elsewhere with the new one', async () => {
+  test('continues over the connection of a client whose certificate is extended, and elsewhere with the new one', async () => {
     const { key: by, authenticatorId } = await attacked.newDevice()
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     const token = await logIn(by)
@@ -177,7 +177,7 @@ describe('the token of a session that a router knows', () => {
     expect((await get(own, token, next)).status).toBe(200)
   })
 
-  test('of a client without rights that logged in by a password is good at the client API', async () => {
+  test('of a client without rights that logged in by password is accepted at the client API', async () => {
     const router = await newOpenRouter()
     const { identityId } = await attacked.newDevice()
     await made(root, `${management}/authenticators`, {
@@ -194,7 +194,7 @@ describe('the token of a session that a router knows', () => {
     expect(await get(identities, token)).toMatchObject(refusal(401, 'UNAUTHORIZED'))
   })
 
-  test('is kept alive by no router that its identity may not use', async () => {
+  test('cannot be kept alive by a router that its identity may not use', async () => {
     const [open, closed] = [await newOpenRouter(), await routers.connect(await newRouterId())]
     const device = await attacked.newDevice()
     const token = await logIn(device.key)
@@ -222,7 +222,7 @@ describe('the token of a session that a router knows', () => {
   })
 })
 
-test('whoever may enroll routers does not become an administrator by one', async () => {
+test('a caller who may enroll routers cannot become an administrator through one', async () => {
   const clerk = await attacked.newDevice()
   await patch(`identities/${clerk.identityId}`, { permissions: ['router.create'] })
   const admin = await newAdmin()

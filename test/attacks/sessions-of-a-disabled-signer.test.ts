@@ -22,7 +22,7 @@ async function sessionBy(token: string): Promise<CallerOf> {
   return caller
 }
 
-test('a session opened by a token of a signer that is disabled since is refused', async () => {
+test('a session opened with a token of a signer that was disabled later is refused', async () => {
   const alice = await sessionBy(await provider.token('alice-id'))
   expect((await alice.get(`${client}/current-identity`)).status).toBe(200)
   await patch('external-jwt-signers', signerId, { enabled: false })
@@ -55,7 +55,7 @@ test('sessions go with the signer that is deleted', async () => {
   expect((await alice.get(`${client}/current-identity`)).status).toBe(401)
 })
 
-test('sessions end as their signer is disabled, with all that they have opened', async () => {
+test('sessions end when their signer is disabled, with everything that they opened', async () => {
   await raiseLevel(controller)
   const other = await newSigner({ issuer: 'https://other.test', jwksEndpoint: server.url })
   const token = { claims: { iss: 'https://other.test' } }

@@ -66,7 +66,7 @@ test('an answer without end is not read to its end', async () => {
   expect(sent).toBeLessThan(32 * 1024 * 1024)
 })
 
-test('an answer that leads elsewhere is not followed, and what it brings along is not taken', async () => {
+test('a redirect is not followed, and the keys in its answer are not used', async () => {
   for (const status of [301, 302, 303, 307, 308]) {
     const before = server.requests
     server.answer = (_request, response) => {
@@ -78,7 +78,7 @@ test('an answer that leads elsewhere is not followed, and what it brings along i
   }
 })
 
-test('an address of this host is not asked, by whichever name', async () => {
+test('an address of this host is not requested, under any name', async () => {
   const before = server.requests
   const closed = endpointBy({ allowsReserved: false })
   for (const host of ['localhost', '127.0.0.1', '[::1]', '[::ffff:127.0.0.1]', '169.254.169.254']) {
@@ -100,7 +100,7 @@ test('a name that leads elsewhere a moment later leads to the address that was j
   expect(server.requests).toBe(before)
 })
 
-test('names whose look-up hangs do not take the threads of the program', async () => {
+test('hanging name lookups do not occupy the threads of the program', async () => {
   let lookups = 0
   const hanging = (): Promise<never> => {
     lookups += 1
@@ -123,7 +123,7 @@ test('one refused address among others is enough', async () => {
   await expect(endpoint.fetch(server.url)).rejects.toThrow('an address that is not allowed')
 })
 
-test('keys do not come without TLS, nor from a server that nobody vouches for', async () => {
+test('keys are not loaded without TLS, nor from an unverified server', async () => {
   let requests = 0
   const plain = createServer((_request, response) => {
     requests += 1
@@ -143,7 +143,7 @@ test('keys do not come without TLS, nor from a server that nobody vouches for', 
   expect(server.requests).toBe(before)
 })
 
-test('names of keys that nobody knows make the controller ask once in a while, and not at once', async () => {
+test('unknown key names cause a request only once in a while', async () => {
   const { provider, logIn, controller } = attacked
   const forged = (at: number): Promise<string> =>
     provider.token('admin-id', { header: { kid: `unknown ${at}` } })

@@ -53,7 +53,7 @@ test('a caller has so many streams at a time', async () => {
   await eventually(() => expect(connections()).resolves.toBe(0))
 })
 
-test('a client that does not read holds a little of what comes, and is closed', async () => {
+test('a client that does not read occupies little memory, and is disconnected', async () => {
   const answer = await open(sessionOf('admin-id').token ?? '')
   answer.pause()
   emitMuch()

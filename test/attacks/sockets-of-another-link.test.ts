@@ -82,7 +82,7 @@ async function linkOf(key: CertifiedKey): Promise<LinkGroup> {
 const certificateOf = (routerId: string): Promise<CertifiedKey> => network.leaf(routerId, [], [])
 const refusals = () => network.logged('link refused').map(({ fields }) => fields['reason'])
 
-test('the router itself adds a socket by the secret, and none without it', async () => {
+test('the router itself adds a socket with the secret, and none without it', async () => {
   const key = await certificateOf('router2')
   const of = await linkOf(key)
   const join = (secret: Uint8Array) =>
@@ -95,7 +95,7 @@ test('the router itself adds a socket by the secret, and none without it', async
   expect(new Set(refusals())).toEqual(new Set(['the secret of the group is another']))
 })
 
-test('another router adds no socket, though it has learned id and secret', async () => {
+test('another router cannot add a socket, even if it knows ID and secret', async () => {
   const of = await linkOf(await certificateOf('router2'))
   const key = await certificateOf('router3')
   const group = { of, type: 'link.default' } as const
@@ -107,14 +107,14 @@ test('another router adds no socket, though it has learned id and secret', async
   ])
 })
 
-test('a certificate that controllers do not know any more adds no socket', async () => {
+test('a certificate that controllers no longer accept cannot add a socket', async () => {
   const key = await certificateOf('router2')
   const of = await linkOf(key)
   controller.verifies = false
   expect(await dial({ key, routerId: 'router2', group: { of, type: 'link.default' } })).toBeNull()
 })
 
-test('a link that has ended takes no socket any more', async () => {
+test('a link that has ended accepts no socket', async () => {
   const key = await certificateOf('router2')
   const of = await linkOf(key)
   channels[0]?.close('over')
@@ -122,7 +122,7 @@ test('a link that has ended takes no socket any more', async () => {
   expect(await dial({ key, routerId: 'router2', group: { of, type: 'link.default' } })).toBeNull()
 })
 
-test('a router has no more sockets of one link than the bound', async () => {
+test('a router has a limited number of sockets per link', async () => {
   const key = await certificateOf('router2')
   const of = await linkOf(key)
   let accepted = 0

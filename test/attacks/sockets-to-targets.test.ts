@@ -85,7 +85,7 @@ test.each(['transport', 'tunnel'] as const)(
   },
 )
 
-test('Sockets that are being connected count as well, and those of dials that have failed do not', async () => {
+test('Connecting sockets count as well, and those of failed dials do not', async () => {
   const { port } = target
   await target.close()
   const to = dialer('transport', 'tcp', port)

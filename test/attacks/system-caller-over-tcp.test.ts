@@ -89,7 +89,7 @@ test('no header makes a caller over TCP the user of the host', async () => {
   }
 })
 
-test('a connection that shows no peer, as one that was reset at once, is nobody', async () => {
+test('a connection without peer credentials, for example one that was reset at once, has no system caller', async () => {
   const body = JSON.stringify({ name: 'by nobody', encryptionRequired: true })
   const before = controller.machine.digests().entities
   const [server, attacker] = duplexPair()
@@ -105,7 +105,7 @@ test('a connection that shows no peer, as one that was reset at once, is nobody'
   expect(controller.machine.digests().entities).toBe(before)
 })
 
-test('who forwards requests to the socket lends no right to those who bring a session', async () => {
+test('a proxy to the socket gives no rights to callers that present a session', async () => {
   const { port: proxied } = proxy.address() as AddressInfo
   const status = `${fabric}/cluster/status`
   const session = controller.openSession('alice-id')
@@ -116,7 +116,7 @@ test('who forwards requests to the socket lends no right to those who bring a se
   }
 })
 
-test('an administrator over TCP gets nothing of what is asked at the socket alone', async () => {
+test('an administrator over TCP cannot use operations of the socket', async () => {
   const asked = { requestPem: 'x', hosts: ['bank.example'], usages: ['server'], days: 9 }
   const reply = await root.call('POST', `${fabric}/pki/issue`, asked)
   expect(reply.status).toBe(403)
@@ -124,7 +124,7 @@ test('an administrator over TCP gets nothing of what is asked at the socket alon
   expect([controller.pki.asked, controller.backups.asked]).toEqual([[], []])
 })
 
-test('a caller at the socket passes for no other user than the two who can open it', () => {
+test('a caller at the socket cannot act as another user than the two who can open it', () => {
   const own = { uid: 1000, name: 'op' }
   for (const claimed of ['4711 somebody', '1 daemon', '-1 x', 'NaN x', '1e3 x', ['0 root']]) {
     expect(actorName(actorAt(claimed, own))).toBe('uid:1000 (op)')

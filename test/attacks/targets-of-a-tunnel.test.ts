@@ -24,7 +24,7 @@ async function reached(data: object, config: object = forwarding): Promise<strin
   return `${target.protocol} ${await resolvedTarget(target)} ${target.port}`
 }
 
-test('what is allowed is reached', async () => {
+test('an allowed target is reached', async () => {
   expect(await reached({})).toBe('tcp 10.1.2.3 80')
 })
 
@@ -42,26 +42,26 @@ test.each([
   await expect(reached(data)).rejects.toThrow(/allowed|source/)
 })
 
-test('any address, which is this host, is not reached where every network is allowed', async () => {
+test('the unspecified address, which is this host, is not reached even if every network is allowed', async () => {
   const open = { ...forwarding, allowedAddresses: ['0.0.0.0/0'] }
   await expect(reached({ dst_ip: '0.0.0.0' }, open)).rejects.toThrow('allowed')
 })
 
-test('a name that is not allowed is not reached by an address of it that is', async () => {
+test('a name that is not allowed is not reached through its allowed address', async () => {
   const open = { ...forwarding, allowedAddresses: ['db.example', '127.0.0.0/8'] }
   await expect(reached({ dst_hostname: 'localhost' }, open)).rejects.toThrow('allowed')
 })
 
-test('an address in an old form is no name where every name is allowed', async () => {
+test('an address in an old notation is not a name, even if every name is allowed', async () => {
   const open = { ...forwarding, allowedAddresses: ['*', '127.0.0.0/8'] }
   await expect(reached({ dst_hostname: '2130706433' }, open)).rejects.toThrow('allowed')
 })
 
-test('a name that leads to this host is not reached where every name is allowed', async () => {
+test('a name that resolves to this host is not reached, even if every name is allowed', async () => {
   const open = { ...forwarding, allowedAddresses: ['*'] }
   await expect(reached({ dst_hostname: 'localhost' }, open)).rejects.toThrow('allowed')
 })
 
-test('application data has a bound', () => {
+test('application data is limited', () => {
   expect(() => readAppData(Buffer.from(JSON.stringify({ x: 'x'.repeat(5000) })))).toThrow('longer')
 })

@@ -20,7 +20,7 @@ async function bring(token: string): Promise<TlsReply> {
 const credentialsOf = (identityId: string) =>
   listed(root, `${management}/identities/${identityId}/authenticators`)
 
-test('a token that two controllers have found good enrolls one key', async () => {
+test('a token that two controllers have verified enrolls one key', async () => {
   const { identityId, token } = await newToken({ ott: true })
   heldTogether(controller.issuer, 'identity', 2)
   const replies = await Promise.all([bring(token), bring(token)])
@@ -28,7 +28,7 @@ test('a token that two controllers have found good enrolls one key', async () =>
   expect(await credentialsOf(identityId)).toHaveLength(1)
 })
 
-test('a token that was found good, and refreshed before it is used up, enrolls nobody', async () => {
+test('a token that was verified, and refreshed before its use, enrolls no identity', async () => {
   const { identityId, id, token } = await newToken({ ott: true })
   const expiresAt = new Date(attacked.nowMs() + 60_000).toISOString()
   heldTogether(controller.issuer, 'identity', 1, () =>
@@ -38,7 +38,7 @@ test('a token that was found good, and refreshed before it is used up, enrolls n
   expect(await credentialsOf(identityId)).toHaveLength(0)
 })
 
-test('a token that ends between its judgement and its use enrolls nobody', async () => {
+test('a token that expires between its check and its use enrolls no identity', async () => {
   const { identityId, token } = await newToken({ ott: true })
   heldTogether(controller.issuer, 'identity', 1, () => controller.clock.advance(4 * 60 * 60_000))
   expect((await bring(token)).status).toBe(400)
@@ -46,7 +46,7 @@ test('a token that ends between its judgement and its use enrolls nobody', async
   expect(await credentialsOf(identityId)).toHaveLength(0)
 })
 
-test('a token that was used tells its certificate to nobody but the holder of its key', async () => {
+test('a used token reveals its certificate only to the holder of its key', async () => {
   const { token } = await newToken({ ott: true })
   dataOf(await bring(token))
   const again = await bring(token)

@@ -170,7 +170,7 @@ const sweep = async (): Promise<void> => {
 
 const [NO_TUNNELS, NO_SERVICE, NO_ROUTER, NO_ACCESS, NO_POSTURE] = [7, 6, 5, 14, 15]
 
-test('a router dials and hosts what its identity may', async () => {
+test('a router can dial and host the services that its identity may', async () => {
   const tunnel = await Tunnel.open()
   expect(await tunnel.host('t1')).toBe(0)
   expect(await tunnel.host('t1')).toBe(0)
@@ -180,7 +180,7 @@ test('a router dials and hosts what its identity may', async () => {
   expect(tunnel.router.pipe.ofType(20_221)).toHaveLength(1)
 })
 
-test('a terminator that the tunnel does not know any more is removed, one of an operator is not', async () => {
+test('a terminator that the tunnel no longer knows is removed, unless an operator created it', async () => {
   const tunnel = await Tunnel.open()
   await tunnel.host(`t of ${tunnel.routerId}`)
   await made(root, `${management}/terminators`, {
@@ -200,7 +200,7 @@ test('a terminator that the tunnel does not know any more is removed, one of an 
   })
 })
 
-test('a router reaches no service by the right of another router', async () => {
+test('a router cannot reach a service with the rights of another router', async () => {
   const [tunnel, other] = [await Tunnel.open(), await Tunnel.open()]
   await tunnel.host(`t of ${tunnel.routerId}`)
   expect(await other.dial(tunnel.serviceName)).toBe(NO_SERVICE)
@@ -209,20 +209,20 @@ test('a router reaches no service by the right of another router', async () => {
   expect(await tunnel.terminators()).toHaveLength(1)
 })
 
-test('a router that may only host does not dial', async () => {
+test('a router that may only host cannot dial', async () => {
   const tunnel = await Tunnel.open()
   await tunnel.host(`t of ${tunnel.routerId}`)
   await manage('DELETE', `/service-policies/${tunnel.dialId}`)
   expect(await tunnel.dial()).toBe(NO_ACCESS)
 })
 
-test('a router that may only dial does not host', async () => {
+test('a router that may only dial cannot host', async () => {
   const tunnel = await Tunnel.open()
   await manage('DELETE', `/service-policies/${tunnel.bindId}`)
   expect(await tunnel.host('t of a dialer')).toBe(NO_ACCESS)
 })
 
-test('a router that may not be used for a service does not dial it either', async () => {
+test('a router that may not be used for a service cannot dial it either', async () => {
   const tunnel = await Tunnel.open()
   await tunnel.host(`t of ${tunnel.routerId}`)
   await manage('DELETE', `/service-edge-router-policies/${tunnel.reachId}`)
@@ -230,7 +230,7 @@ test('a router that may not be used for a service does not dial it either', asyn
   expect(await tunnel.host('t elsewhere')).toBe(NO_ROUTER)
 })
 
-test('a router passes no posture check', async () => {
+test('a router cannot pass a posture check', async () => {
   const name = 'asks for a domain'
   const checkId = await made(root, `${management}/posture-checks`, {
     name,
@@ -243,21 +243,21 @@ test('a router passes no posture check', async () => {
   expect(await tunnel.dial()).toBe(NO_POSTURE)
 })
 
-test('a router whose tunnel is taken away neither dials nor hosts', async () => {
+test('a router with a disabled tunnel can neither dial nor host', async () => {
   const tunnel = await Tunnel.open()
   await manage('PATCH', `/edge-routers/${tunnel.routerId}`, { isTunnelerEnabled: false })
   expect(await tunnel.dial()).toBe(NO_TUNNELS)
   expect(await tunnel.host('t without a tunnel')).toBe(NO_TUNNELS)
 })
 
-test('a router that is disabled neither dials nor hosts over the channel that it still has', async () => {
+test('a disabled router can neither dial nor host over its open channel', async () => {
   const tunnel = await Tunnel.open()
   await tunnel.host(`t of ${tunnel.routerId}`)
   await manage('PATCH', `/edge-routers/${tunnel.routerId}`, { disabled: true })
   expect(await tunnel.dial()).toBe(NO_TUNNELS)
 })
 
-test('a router whose identity is disabled neither dials nor hosts', async () => {
+test('a router with a disabled identity can neither dial nor host', async () => {
   const tunnel = await Tunnel.open()
   await tunnel.host(`t of ${tunnel.routerId}`)
   await manage('POST', `/identities/${tunnel.routerId}/disable`, { durationMinutes: 5 })
@@ -296,20 +296,23 @@ const reasons: Readonly<Record<string, (tunnel: Tunnel) => Promise<unknown>>> = 
     manage('PATCH', `/edge-routers/${routerId}`, { disabled: true }),
 }
 
-test.each(Object.keys(reasons))('what a tunnel dials and hosts ends as %s', async (reason) => {
-  const tunnel = await Tunnel.open()
-  expect(await tunnel.host(`t of ${tunnel.routerId}`)).toBe(0)
-  expect(await tunnel.dial()).toBeNull()
-  const circuitId = await tunnel.lay()
-  await sweep()
-  expect(tunnel.unrouted()).toEqual([])
-  await reasons[reason]?.(tunnel)
-  for (let round = 0; round < 10; round += 1) await sweep()
-  expect(await tunnel.terminators()).toEqual([])
-  expect(tunnel.unrouted()).toEqual([{ circuitId, now: true }])
-})
+test.each(Object.keys(reasons))(
+  'circuits and terminators of a tunnel end because %s',
+  async (reason) => {
+    const tunnel = await Tunnel.open()
+    expect(await tunnel.host(`t of ${tunnel.routerId}`)).toBe(0)
+    expect(await tunnel.dial()).toBeNull()
+    const circuitId = await tunnel.lay()
+    await sweep()
+    expect(tunnel.unrouted()).toEqual([])
+    await reasons[reason]?.(tunnel)
+    for (let round = 0; round < 10; round += 1) await sweep()
+    expect(await tunnel.terminators()).toEqual([])
+    expect(tunnel.unrouted()).toEqual([{ circuitId, now: true }])
+  },
+)
 
-test('a circuit to what a tunnel hosts ends with the right to host alone', async () => {
+test('a circuit to a host ends with the right of its tunnel to host', async () => {
   const tunnel = await Tunnel.open()
   await tunnel.host(`t of ${tunnel.routerId}`)
   await tunnel.dial()
@@ -319,7 +322,7 @@ test('a circuit to what a tunnel hosts ends with the right to host alone', async
   expect(tunnel.unrouted()).toEqual([{ circuitId, now: true }])
 })
 
-test('a circuit of a tunnel ends with the right to dial alone', async () => {
+test('a circuit of a tunnel ends with the right to dial', async () => {
   const tunnel = await Tunnel.open()
   await tunnel.host(`t of ${tunnel.routerId}`)
   await tunnel.dial()
@@ -330,7 +333,7 @@ test('a circuit of a tunnel ends with the right to dial alone', async () => {
   expect(await tunnel.terminators()).toHaveLength(1)
 })
 
-test('a circuit that is being laid as the right to dial ends is not opened', async () => {
+test('a pending circuit is not opened if the right to dial ends', async () => {
   const tunnel = await Tunnel.open()
   await tunnel.host(`t of ${tunnel.routerId}`)
   expect(await tunnel.dial()).toBeNull()

@@ -54,7 +54,7 @@ test('a request behind answers that are not read is not begun', async () => {
   socket.destroy()
 })
 
-test('what many connections are owed is bounded, and those that read nothing make room', async () => {
+test('unsent answers of many connections are limited, and those that read nothing make room', async () => {
   const { payload } = await controller.app.inject(path)
   const stuck = (): number =>
     accepted.filter(({ destroyed, writableLength }) => !destroyed && writableLength > 0).length

@@ -7,7 +7,7 @@ import { anySession } from '../support/commands.ts'
 // The attack: an administrator whose session has just been ended asks for a change of the cluster that no entry of the log
 // would name anybody for. Whoever may not write it down may not do it.
 
-test('nothing is changed for somebody who may not write down any more that he wants it', async () => {
+test('a change of a caller who can no longer be recorded is not applied', async () => {
   const controller = await startController()
   try {
     const recorder = new ActionLog(controller.cluster, { warn: () => undefined })

@@ -59,7 +59,7 @@ test('terminators are neither shown nor removed', async () => {
   expect((await root.get(`${management}/terminators/${terminator}`)).status).toBe(200)
 })
 
-test('filters tell nothing of records', async () => {
+test('filters reveal nothing about records', async () => {
   const request = create(ValidateRoutersSchema, { filter: 'name="hosting"' })
   const body = toBinary(ValidateRoutersSchema, request)
   for (const kind of [10_103, 10_118]) {
@@ -67,7 +67,7 @@ test('filters tell nothing of records', async () => {
   }
 })
 
-test('a router has no say in what another router was asked', async () => {
+test('a router cannot answer a question that another router was asked', async () => {
   const stage = new RouterStage()
   const validation = new TerminatorValidation({
     terminators: { ofRouter: () => [] },

@@ -19,7 +19,7 @@ import { RouterStage, upToDate } from '../fabric/stage.ts'
 const stage = new RouterStage()
 afterAll(() => stage.channels.stop())
 
-test('of the writes of one router a few are proposed at once, and all others wait for these', async () => {
+test('a few writes of one router are proposed at once, and all others wait for these', async () => {
   const proposed: ProposalInput[] = []
   const going: (() => void)[] = []
   stage.channels.add(
@@ -56,7 +56,7 @@ test('of the writes of one router a few are proposed at once, and all others wai
   expect(proposed).toHaveLength(101)
 })
 
-test('a circuit that is asked for in the older form is bounded before it is decoded', () => {
+test('a circuit request in the older form is limited before it is decoded', () => {
   const asked = create(CreateCircuitSchema, {
     fingerprints: Array.from({ length: 2000 }, () => ''),
   })

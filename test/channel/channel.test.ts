@@ -77,7 +77,7 @@ async function opened(changes: Partial<ChannelLimits> = {}, onMessage?: () => vo
 }
 
 describe('a channel', () => {
-  test('answers the hello, outside of the sequence, before anything else', async () => {
+  test('answers the hello, outside of the sequence, before any other message', async () => {
     const { pipe, channel, got } = rigged()
     pipe.say(hello)
     pipe.say({ contentType: 1055, sequence: 4 })
@@ -99,7 +99,7 @@ describe('a channel', () => {
     channel.close('over')
   })
 
-  test('takes a message larger than a hello that arrives before the hello is answered', async () => {
+  test('accepts a message larger than a hello that arrives before the hello is answered', async () => {
     const { pipe, got, closed, channel } = rigged({}, false)
     const address = `tls:${'a'.repeat(channelLimits.helloBodyBytesMax)}:1`
     const controllers = [{ id: 'a', address, publicKeySha256: new Uint8Array() }]
@@ -115,21 +115,24 @@ describe('a channel', () => {
     channel.close('over')
   })
 
-  test.each([-1, 0, 7])('answers a hello of sequence %i under that sequence', async (sequence) => {
-    const accepting = rigged()
-    accepting.pipe.say({ ...hello, sequence })
-    const refusing = rigged({}, false)
-    refusing.pipe.say({ ...hello, sequence })
-    await settle()
-    refusing.channel.close('no', helloRefused('the router is disabled', 'notPermitted'))
-    await settle()
-    for (const { pipe, channel } of [accepting, refusing]) {
-      expect(pipe.sent[0]?.headers.get(1)).toEqual(int32Value(sequence))
-      channel.close('over')
-    }
-  })
+  test.each([-1, 0, 7])(
+    'answers a hello with sequence %i under that sequence',
+    async (sequence) => {
+      const accepting = rigged()
+      accepting.pipe.say({ ...hello, sequence })
+      const refusing = rigged({}, false)
+      refusing.pipe.say({ ...hello, sequence })
+      await settle()
+      refusing.channel.close('no', helloRefused('the router is disabled', 'notPermitted'))
+      await settle()
+      for (const { pipe, channel } of [accepting, refusing]) {
+        expect(pipe.sent[0]?.headers.get(1)).toEqual(int32Value(sequence))
+        channel.close('over')
+      }
+    },
+  )
 
-  test('refuses with the reason and then closes', async () => {
+  test('refuses with a reason and then closes', async () => {
     const { pipe, channel, closed } = rigged({}, false)
     pipe.say(hello)
     await settle()
@@ -143,7 +146,7 @@ describe('a channel', () => {
     expect(pipe.writableEnded).toBe(true)
   })
 
-  test('numbers what it sends, and matches replies by that number', async () => {
+  test('numbers sent messages and matches replies by number', async () => {
     const { pipe, channel, got } = await opened()
     const first = channel.request({ contentType: 20_000 })
     const second = channel.request({ contentType: 20_000 })
@@ -159,7 +162,7 @@ describe('a channel', () => {
     channel.close('over')
   })
 
-  test('gives a request up in time, and with the channel', async () => {
+  test('fails a request after its timeout or when the channel closes', async () => {
     const { channel } = await opened({ repliesWaitingMax: 2 })
     const late = channel.request({ contentType: 20_000 }, 700)
     const lost = channel.request({ contentType: 20_000 })
@@ -173,7 +176,7 @@ describe('a channel', () => {
     expect(channel.send({ contentType: 1 })).toBe(false)
   })
 
-  test('gives back in its replies the headers that are to be reflected', async () => {
+  test('repeats reflected headers in its replies', async () => {
     const { pipe, channel } = await opened()
     const headers = new Map([
       [128, uint64Value(99n)],
@@ -194,7 +197,7 @@ describe('a channel', () => {
 })
 
 describe('heartbeats', () => {
-  test('go out each ten seconds, with another message or alone', async () => {
+  test('are sent every ten seconds, with another message or alone', async () => {
     const { pipe, channel } = await opened()
     await pass(10_000)
     expect(pipe.ofType(5)).toHaveLength(1)
@@ -207,7 +210,7 @@ describe('heartbeats', () => {
     channel.close('over')
   })
 
-  test('of the peer go back with the next message, or soon alone', async () => {
+  test('of the peer are returned with the next message, or soon alone', async () => {
     const { pipe, channel, got } = await opened()
     pipe.say({ contentType: 5, headers: new Map([[5, uint64Value(123n)]]) })
     await settle()
@@ -224,7 +227,7 @@ describe('heartbeats', () => {
     channel.close('over')
   })
 
-  test('without an answer close the channel: after a minute at first, then after half a minute', async () => {
+  test('close the channel when unanswered: after a minute at first, later after half a minute', async () => {
     const silent = await opened()
     await pass(60_000)
     expect(silent.closed).toEqual([])
@@ -241,8 +244,8 @@ describe('heartbeats', () => {
   })
 })
 
-describe('a channel is bounded', () => {
-  test('in the hello, which is smaller than what follows', async () => {
+describe('a channel is limited', () => {
+  test('in the size of the hello, which is smaller than later messages', async () => {
     const { pipe, closed } = rigged()
     pipe.say({ ...hello, body: new Uint8Array(4193) })
     await settle()
@@ -256,7 +259,7 @@ describe('a channel is bounded', () => {
     channel.close('over')
   })
 
-  test('in what its peer has not read', async () => {
+  test('in the bytes that its peer has not read', async () => {
     const { pipe, channel, closed } = await opened({ unsentBytesMax: 4096 })
     pipe.isRead = false
     const body = new Uint8Array(1500)
@@ -280,7 +283,7 @@ describe('a channel is bounded', () => {
     channel.close('over')
   })
 
-  test('in the data that waits, which is not sent then, and the channel stays open', async () => {
+  test('in waiting data: more is not sent, and the channel stays open', async () => {
     const { pipe, channel, closed } = await opened({ trySendBytesMax: 4096 })
     pipe.isRead = false
     const data = { contentType: 1100, body: new Uint8Array(1000) }
@@ -302,7 +305,7 @@ describe('a channel is bounded', () => {
     expect(channel.trySend(data, 1e9)).toBe(false)
   })
 
-  test('in messages a second: those beyond wait, and none is lost', async () => {
+  test('in messages per second: further ones wait, and none is lost', async () => {
     const { pipe, channel, got } = await opened({ messagesPerSecondMax: 300 })
     for (let at = 0; at < 700; at += 1) pipe.say({ contentType: 1007, sequence: at })
     await settle()
@@ -314,7 +317,7 @@ describe('a channel is bounded', () => {
     channel.close('over')
   })
 
-  test('in bytes a second', async () => {
+  test('in bytes per second', async () => {
     const { pipe, channel, got } = await opened({ bytesPerSecondMax: 10_000 })
     for (let at = 0; at < 4; at += 1) pipe.say({ contentType: 1007, body: new Uint8Array(6000) })
     await settle()
@@ -334,7 +337,7 @@ describe('data of a channel', () => {
     (contentType: number): number =>
       got.filter((message) => message.contentType === contentType).length
 
-  test('has no rate, and all else has', async () => {
+  test('has no rate limit, unlike all other messages', async () => {
     const rig = await opened({
       messagesPerSecondMax: 10,
       bytesPerSecondMax: 10_000,
@@ -354,7 +357,7 @@ describe('data of a channel', () => {
     rig.channel.close('over')
   })
 
-  test('counts as other messages do when its body is left out', async () => {
+  test('counts like other messages when its body is skipped', async () => {
     const rig = await opened({ messagesPerSecondMax: 2, unmeteredTypes })
     const body = new Uint8Array(OTHER_BODY_BYTES_MAX + 1)
     for (let at = 0; at < 2; at += 1) rig.pipe.say({ contentType: 1103, body })
@@ -364,7 +367,7 @@ describe('data of a channel', () => {
     rig.channel.close('over')
   })
 
-  test('comes in while the peer does not read, and who is asked without end stops', async () => {
+  test('is read while the peer does not read, and answering an endless stream of requests stops', async () => {
     const rig = await opened({
       trySendBytesMax: 2000,
       unsentBytesMax: 8000,
@@ -389,7 +392,7 @@ describe('data of a channel', () => {
     rig.channel.close('over')
   })
 
-  test('flows both ways at once, with messages of the channel between it', async () => {
+  test('flows in both directions at once, along with messages of the channel', async () => {
     const [near, far] = duplexPair({ highWaterMark: 4096 })
     const limits = { ...channelLimits, unmeteredTypes, messagesPerSecondMax: Infinity }
     const got = [0, 0]
@@ -431,8 +434,8 @@ describe('data of a channel', () => {
   })
 })
 
-describe('what a channel sends', () => {
-  test('is written with a large body as it is, and with a small one in one piece', async () => {
+describe('a message that a channel sends', () => {
+  test('is written without a copy if its body is large, and in one piece if small', async () => {
     const { pipe, channel } = await opened()
     const written = vi.spyOn(pipe, 'write')
     const large = new Uint8Array(10_240).fill(7)
@@ -446,7 +449,7 @@ describe('what a channel sends', () => {
     channel.close('over')
   })
 
-  test('by trySend goes at the end of the turn in one piece, in order, and before a close', async () => {
+  test('by trySend is written at the end of the turn in one piece, in order, and before a close', async () => {
     const { pipe, channel } = await opened()
     const sent = (): number[] => pipe.sent.slice(1).map(({ contentType }) => contentType)
     channel.trySend({ contentType: 1100 }, 1000)
@@ -464,7 +467,7 @@ describe('what a channel sends', () => {
     expect(pipe.destroyed).toBe(true)
   })
 
-  test('has no stamps of another channel, from which it was passed on', async () => {
+  test('carries no heartbeat stamps of the channel from which it was forwarded', async () => {
     const { pipe, channel, got } = await opened()
     const stamps = [
       [5, uint64Value(1n)],
@@ -487,7 +490,7 @@ describe('what a channel sends', () => {
 })
 
 describe('a channel that its user pauses', () => {
-  test('hands on nothing more, stops the socket, and goes on in order', async () => {
+  test('delivers nothing more, stops reading, and resumes in order', async () => {
     const { pipe, got, channel } = await opened()
     channel.pauseReading()
     for (let at = 0; at < 20; at += 1) pipe.say({ contentType: 1007, sequence: at })
@@ -501,7 +504,7 @@ describe('a channel that its user pauses', () => {
     channel.resumeReading()
   })
 
-  test('in a handler, hands on nothing of what was read with that message', async () => {
+  test('in a handler, delivers nothing of what was read with that message', async () => {
     const rig: Rig = await opened({}, () => rig.channel.pauseReading())
     const { pipe, got, channel } = rig
     pipe.push(Buffer.concat(Array.from({ length: 5 }, (_, sequence) => frameOf({ sequence }))))
@@ -517,7 +520,7 @@ describe('a channel that its user pauses', () => {
     channel.close('over')
   })
 
-  test('stays paused when the second or the wait for its peer is over, and these hold after it', async () => {
+  test('stays paused when the rate window or the wait for its peer ends, and applies both limits again after it resumes', async () => {
     const { pipe, got, channel } = await opened({ messagesPerSecondMax: 10 })
     pipe.push(Buffer.concat(Array.from({ length: 30 }, (_, sequence) => frameOf({ sequence }))))
     await settle()
@@ -535,7 +538,7 @@ describe('a channel that its user pauses', () => {
     channel.close('over')
   })
 
-  test('keeps what its peer sends waiting at the peer', async () => {
+  test('leaves what its peer sends waiting at the peer', async () => {
     const rig = await opened({ unmeteredTypes: new Set([1100]) })
     rig.channel.pauseReading()
     const frame = frameOf({ contentType: 1100, body: new Uint8Array(1000) })
@@ -549,7 +552,7 @@ describe('a channel that its user pauses', () => {
     rig.channel.close('over')
   })
 
-  test('does not count the silence that it makes itself, and that before and after it', async () => {
+  test('does not count the silence during the pause, but counts silence before and after it', async () => {
     const { pipe, closed, channel } = await opened()
     pipe.say({ contentType: 5, headers: new Map([[6, uint64Value(1n)]]) })
     await pass(20_000)
@@ -564,7 +567,7 @@ describe('a channel that its user pauses', () => {
     expect(closed).toEqual(['no answer to heartbeats'])
   })
 
-  test('takes no round trip from an answer that it let wait', async () => {
+  test('measures no round trip from an answer that waited during the pause', async () => {
     const { pipe, channel } = await opened()
     const answer = { contentType: 5, headers: new Map([[6, uint64Value(1n)]]) }
     await pass(10_000)
@@ -584,10 +587,10 @@ describe('a channel that its user pauses', () => {
   })
 })
 
-describe('a channel calls who waits until it is writable', () => {
+describe('a channel calls those that wait until it is writable', () => {
   const data = { contentType: 1100, body: new Uint8Array(1500) }
 
-  test('once, when all that waited has gone, and in a later turn', async () => {
+  test('once, when all waiting messages were written, and in a later turn', async () => {
     const { pipe, channel } = await opened()
     const calls: string[] = []
     channel.onceWritable(() => calls.push('nothing waits'))
@@ -608,7 +611,7 @@ describe('a channel calls who waits until it is writable', () => {
     channel.close('over')
   })
 
-  test('by turns, so that none is kept waiting by another', async () => {
+  test('in turns, so that none starves another', async () => {
     const { pipe, channel } = await opened()
     const turns: string[] = []
     const user = (name: string) => (): void => {
@@ -630,7 +633,7 @@ describe('a channel calls who waits until it is writable', () => {
     channel.close('over')
   })
 
-  test('and not after it has closed', async () => {
+  test('but not after it has closed', async () => {
     const { pipe, channel } = await opened()
     let isCalled = false
     pipe.isRead = false

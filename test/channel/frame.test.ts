@@ -74,7 +74,7 @@ const withMap = (message: ChannelMessage): ChannelMessage => ({
 const bytesOf = (hex: string): Buffer => Buffer.from(hex.replaceAll(' ', ''), 'hex')
 
 describe('frames', () => {
-  test.each(golden)('$name has these bytes', ({ message, hex }) => {
+  test.each(golden)('$name is encoded as these bytes', ({ message, hex }) => {
     expect(encodeFrame(message).toString('hex')).toBe(bytesOf(hex).toString('hex'))
     const { messages, fault } = new FrameDecoder(limits).push(bytesOf(hex))
     expect(fault).toBeNull()
@@ -87,7 +87,7 @@ describe('frames', () => {
     expect(maskValue([62])).toEqual(Uint8Array.of(0x40, 0, 0, 0, 0, 0, 0, 0))
   })
 
-  test('come out whole, however the stream is cut', () => {
+  test('are decoded whole, however the stream is split', () => {
     const stream = Buffer.concat(golden.map(({ hex }) => bytesOf(hex)))
     for (const size of [1, 2, 3, 19, 20, 21, 64]) {
       const decoder = new FrameDecoder(limits)
@@ -101,7 +101,7 @@ describe('frames', () => {
     }
   })
 
-  test('that are not taken wait, also for tighter or wider limits', () => {
+  test('that are not taken wait, also when the limits change', () => {
     const decoder = new FrameDecoder({ ...limits, frameBodyBytesMax: 0 })
     const stream = Buffer.concat(golden.map(({ hex }) => bytesOf(hex)))
     decoder.append(stream)
@@ -124,7 +124,7 @@ describe('frames', () => {
       '0306090c 00000000 00000000 08000000 00000000 05000000 01000000',
       'a header of 1 bytes',
     ],
-  ])('%s is a fault, for good', (_name, hex, fault) => {
+  ])('%s is a permanent fault', (_name, hex, fault) => {
     const decoder = new FrameDecoder(limits)
     expect(decoder.push(bytesOf(hex)).fault).toContain(fault)
     const [first] = golden
@@ -165,8 +165,8 @@ const entry = (key: number, text: string): Buffer =>
     body: new Uint8Array(),
   }).subarray(20)
 
-describe('messages that were read', () => {
-  test('are views of the chunk that they came in, or of their own room', () => {
+describe('received messages', () => {
+  test('are views of their chunk, or of a buffer of their own', () => {
     const [frame] = golden.map(({ hex }) => bytesOf(hex))
     const chunk = Buffer.concat([frame ?? '', frame ?? ''].map((each) => Buffer.from(each)))
     const decoder = new FrameDecoder(limits)
@@ -182,7 +182,7 @@ describe('messages that were read', () => {
     expect(decoder.take()?.headers.get(5)?.buffer).toBe(chunk.buffer)
   })
 
-  test('stay as they are whatever comes after them, however it is cut', () => {
+  test('never change, whatever arrives later and however it is split', () => {
     const random = seededRandom(20_261_124)
     for (let round = 0; round < 200; round += 1) {
       const decoder = new FrameDecoder({ ...limits, keptBodyBytesMax: () => 600 })
@@ -219,7 +219,7 @@ describe('messages that were read', () => {
     }
   })
 
-  test('have headers as a map of them has', () => {
+  test('return the same headers as a map', () => {
     const random = seededRandom(7)
     for (let round = 0; round < 500; round += 1) {
       const block = Buffer.concat(
@@ -241,7 +241,7 @@ describe('messages that were read', () => {
     }
   })
 
-  test('may have a key more than once, which is one header', () => {
+  test('may have a duplicate key, which counts as one header', () => {
     const twice = Buffer.concat([entry(1, 'a'), entry(2, 'b'), entry(1, 'c')])
     const [message] = new FrameDecoder(limits).push(frameWith(twice, new Uint8Array())).messages
     expect(message?.headers.get(1)).toEqual(textValue('c'))
@@ -257,7 +257,7 @@ describe('messages that were read', () => {
     expect(fault).toBe('too many headers')
   })
 
-  test('are copied where a small part of a chunk is kept', () => {
+  test('are copied when a small part of a chunk is kept', () => {
     const chunk = new Uint8Array(1000)
     expect(keptBytes(chunk.subarray(0, 600)).buffer).toBe(chunk.buffer)
     const kept = keptBytes(Buffer.from(chunk.buffer).subarray(0, 100))
@@ -266,7 +266,7 @@ describe('messages that were read', () => {
   })
 })
 
-test('random and mutated bytes never throw, and take no more room than one frame', () => {
+test('random and mutated bytes never throw, and use no more memory than one frame', () => {
   const random = seededRandom(20_261_122)
   const stream = Buffer.concat(golden.map(({ hex }) => bytesOf(hex)))
   const roomMax = 2 * (20 + limits.frameHeadersBytesMax + limits.frameBodyBytesMax) + 4096
@@ -287,7 +287,7 @@ test('random and mutated bytes never throw, and take no more room than one frame
   }
 })
 
-test('a frame that is announced and never comes takes the room of what has come', () => {
+test('an announced frame that never arrives uses only the memory of the bytes received', () => {
   const decoder = new FrameDecoder({ ...limits, frameBodyBytesMax: 64 * 1024 * 1024 })
   decoder.push(bytesOf('0306090c 00000000 00000000 00000000 00000004'))
   for (let at = 0; at < 100; at += 1) decoder.push(new Uint8Array(100))

@@ -19,7 +19,7 @@ function helloOf(headers: readonly (readonly [number, Uint8Array])[]): Hello {
 
 const text = (value: Uint8Array | undefined): string => Buffer.from(value ?? []).toString()
 
-test('a hello says who, which version, and which group', () => {
+test('a hello contains the ID, the version and the group', () => {
   const hello = helloOf([
     [4, textValue(version)],
     [7, textValue('ctrl.default')],
@@ -38,11 +38,11 @@ test('a hello says who, which version, and which group', () => {
 })
 
 test.each(['', 'v1|a|b|c', 'v1|a|b|c|d|e', `${'v'.repeat(129)}|a|b|c|d`])(
-  'a version line %j is none',
+  'a version line %j is invalid',
   (line) => expect(helloOf([[4, textValue(line)]]).version).toBeNull(),
 )
 
-test('without the mark of a group, its keys mean other things', () => {
+test('without the mark of a group, its header keys have other meanings', () => {
   const older = helloOf([
     [10, textValue('listeners')],
     [11, flagValue(true)],
@@ -55,7 +55,7 @@ test('without the mark of a group, its keys mean other things', () => {
   expect(text(headers.get(0))).toMatch(/^[0-9a-f-]{36}$/)
 })
 
-test('a group gets an id and a secret, and keeps those that it had', () => {
+test('a group gets an ID and a secret, and an existing group keeps them', () => {
   const first = helloAccepted(helloOf([[9, flagValue(true)]]), 'ctrl1', new Map())
   expect(text(first.headers.get(10))).toMatch(/^[0-9a-f-]{36}$/)
   expect(first.headers.get(9)).toEqual(flagValue(true))

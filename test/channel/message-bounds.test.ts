@@ -25,13 +25,13 @@ const unread = new Set<number>([
   20_400, 20_402, 20_404, 20_406, 20_409, 20_411, 20_414, 20_504,
 ])
 
-test('each message that somebody reads has a bound', () => {
+test('each message that is read has a limit', () => {
   const bounded = new Set<number>(Object.values(messageBounds).map(({ number }) => number))
   const numbers = Object.values(controlMessage)
   expect(numbers.filter((number) => !bounded.has(number) && !unread.has(number))).toEqual([])
 })
 
-test('what routers of some thousand links, circuits and clients send is within its bound', () => {
+test('messages of routers with several thousand links, circuits and clients are within their limits', () => {
   const byNumber = new Map(
     Object.values(messageBounds).map((each) => [each.number as number, each]),
   )
@@ -49,7 +49,7 @@ function last<T>(steps: Generator<void, T>): { readonly value: T; readonly steps
   }
 }
 
-test('what is decoded in steps is what it is at once', () => {
+test('decoding in steps gives the same result as decoding at once', () => {
   const links = Array.from({ length: 2000 }, (_, at) => ({
     id: `l${at}`,
     destRouterId: 'er2',
@@ -70,14 +70,14 @@ test('what is decoded in steps is what it is at once', () => {
   )
 })
 
-test('an element is a tag, and four more for a message within', () => {
+test('a tag counts as one element, and a nested message as four more', () => {
   const listener = { address: 'a', protocol: 'p', groups: ['g', 'h'], localBinding: 'b' }
   const body = toBinary(LinkListenersSchema, create(LinkListenersSchema, { listeners: [listener] }))
   expect(bodyFault(LinkListenersSchema, body, 10)).toBeNull()
   expect(bodyFault(LinkListenersSchema, body, 9)).toBe('more than 9 elements')
 })
 
-test('a message counts all of its members, as a decoded one has them all', () => {
+test('a message counts all its members, like the decoded message', () => {
   const { fields } = LinkListenersSchema
   const within = fields.find(({ number }) => number === 1)?.message?.members.length ?? 0
   const body = empties(1, 2)
@@ -92,14 +92,14 @@ test('a message counts all of its members, as a decoded one has them all', () =>
   expect(bodyFault(MetricsSchema, figures, 1 + 4 + 4 + made - 1)).toContain('more than')
 })
 
-test('a field that holds more than is decoded in one step is a fault', () => {
+test('a field with more content than one decoding step allows is a fault', () => {
   const events = [{ connectTimes: Array.from({ length: FIELD_UNITS_MAX / 5 }, () => ({})) }]
   const body = toBinary(ConnectEventsSchema, create(ConnectEventsSchema, { events }))
   const { elementsMax } = messageBounds.connectEvents
   expect(bodyFault(ConnectEventsSchema, body, elementsMax)).toContain('in one field')
 })
 
-test('bytes that are no fields are malformed, groups among them', () => {
+test('invalid fields, including groups, are malformed', () => {
   const judge = (...bytes: number[]) => bodyFault(RouterLinksSchema, Uint8Array.from(bytes), 100)
   expect(judge()).toBeNull()
   expect(judge(0x0a)).toBe(MALFORMED)
@@ -114,7 +114,7 @@ test('bytes that are no fields are malformed, groups among them', () => {
   expect(judge(0x0a, 0x02, 0x0a, 0x05, 0, 0, 0, 0, 0)).toBe(MALFORMED)
 })
 
-test('bytes by chance are judged or decoded, and nothing else happens', () => {
+test('random bytes are either rejected or decoded, without other effects', () => {
   const random = seededRandom(7)
   for (let at = 0; at < 20_000; at += 1) {
     const bytes = Uint8Array.from({ length: random.integer(0, 60) }, () => random.integer(0, 40))

@@ -111,7 +111,7 @@ test('headers that come in one message share no number', () => {
   expect(shared({ edgeHeader, circuitHeader, headerKey }), 'message of a client').toEqual({})
 })
 
-test('each table of numbers in src/channel/messages is one that this test knows', () => {
+test('each table of numbers in src/channel/messages is known to this test', () => {
   const modules = [
     circuitRequests,
     circuits,

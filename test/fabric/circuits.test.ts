@@ -218,7 +218,7 @@ const textOf = (message: ChannelMessage | undefined): string =>
   Buffer.from(message?.body ?? []).toString()
 
 describe('a circuit for a listener of a router', () => {
-  test('is judged by the right of the router, and answered with its end and the data of the host', async () => {
+  test('is authorized by the rights of the router, and answered with its end and the data of the host', async () => {
     hosts = [host('t1', 'er1')]
     const er1 = await stage.dial('er1')
     await askForListener(er1, 'web')
@@ -247,7 +247,7 @@ describe('a circuit for a listener of a router', () => {
   })
 
   test.each(['tunnel', 'service', 'access', 'router', 'posture'] as const)(
-    'is refused by a text that names the fault: %s',
+    'is refused with a text that names the fault: %s',
     async (fault) => {
       hosts = [host('t1', 'er1')]
       const er1 = await stage.dial('er1')
@@ -258,7 +258,7 @@ describe('a circuit for a listener of a router', () => {
     },
   )
 
-  test('is refused to a service that is encrypted end to end, as a listener has no key', async () => {
+  test('is refused for a service with end-to-end encryption, because a listener has no key', async () => {
     hosts = [host('t1', 'er1')]
     encryptionRequired = true
     const er1 = await stage.dial('er1')
@@ -280,7 +280,7 @@ describe('a circuit for a listener of a router', () => {
 })
 
 describe('a circuit', () => {
-  test('is asked for by older routers in a body, and answered in one', async () => {
+  test('is requested by older routers in a body, and answered in one', async () => {
     hosts = [host('t1', 'er1')]
     const er1 = await stage.dial('er1')
     const asked = create(CreateCircuitSchema, {
@@ -313,7 +313,7 @@ describe('a circuit', () => {
     expect(readInt32(refusal?.headers ?? new Map(), 1014)).toBe(14)
   })
 
-  test('is laid from the router of the client to that of the host, and answered with its ingress', async () => {
+  test('is routed from the router of the client to that of the host, and answered with its ingress', async () => {
     const { er1, er2, id } = await laid()
     const [near] = routes(er1)
     const [far] = routes(er2)
@@ -366,14 +366,14 @@ describe('a circuit', () => {
   test.each([
     ['Ingress', FaultSubject.INGRESS],
     ['Egress', FaultSubject.EGRESS],
-  ])('ends at its routers when one says %s', async (_what, subject) => {
+  ])('ends at its routers when one reports %s', async (_what, subject) => {
     const { er1, er2, id } = await laid()
     await tellFault(er1, subject, id)
     expect(circuits.list()).toEqual([])
     expect([unroutes(er1), unroutes(er2)]).toEqual([[[id, false]], [[id, false]]])
   })
 
-  test('goes another way when its link is lost, and ends where there is none', async () => {
+  test('is rerouted when its link is lost, and ends if there is no other path', async () => {
     const { er2, id } = await laid()
     const er3 = await stage.dial('er3')
     linked('l2', 'er1', 'er3')
@@ -389,7 +389,7 @@ describe('a circuit', () => {
     expect(unroutes(er2)).toEqual([[id, true]])
   })
 
-  test('ends at once when the other router of its link tells that it is lost, with the router that dialed it', async () => {
+  test('ends at once when the other router of its link reports it lost, together with the router that dialed it', async () => {
     const { er1, er2, id } = await laid()
     er1.destroy()
     await settle()
@@ -409,7 +409,7 @@ describe('a circuit', () => {
     expect(unroutes(again)).toEqual([[id, true]])
   })
 
-  test('ends when one of its routers has no end of it to take another way to', async () => {
+  test('ends when one of its routers refuses a reroute because it no longer has its end', async () => {
     const { er2, id } = await laid()
     await stage.dial('er3')
     linked('l2', 'er1', 'er3')
@@ -422,7 +422,7 @@ describe('a circuit', () => {
     expect(circuits.list()).toEqual([])
   })
 
-  test('is routed again where a router comes back, that may have lost what it was sent or have begun anew', async () => {
+  test('is routed again when a router reconnects, because it may have lost the route or restarted', async () => {
     const { er1, id } = await laid()
     er1.destroy()
     await settle()
@@ -433,7 +433,7 @@ describe('a circuit', () => {
     expect(circuits.list()).toEqual([])
   })
 
-  test('is not taken away by a late answer to an attempt before', async () => {
+  test('survives a late answer to an earlier attempt', async () => {
     hosts = [host('t1', 'er2'), host('t2', 'er2')]
     const er1 = await stage.dial('er1')
     const er2 = await stage.dial('er2')
@@ -444,7 +444,7 @@ describe('a circuit', () => {
     expect(unroutes(er1), 'of the first attempt').toHaveLength(1)
   })
 
-  test('that this controller does not know is taken from the router that asks, or tells of its end', async () => {
+  test('that this controller does not know is unrouted when a router asks about it or reports its end', async () => {
     const { er1, id } = await laid()
     const ids = create(CircuitConfirmationSchema, { circuitIds: [id, 'of another start'] })
     er1.say({ contentType: 1034, body: toBinary(CircuitConfirmationSchema, ids) })
@@ -459,7 +459,7 @@ describe('a circuit', () => {
     ['of an end', 'er2', 60_000, []],
     ['of an end, but not so long', 'er2', 59_999, ['c']],
     ['of a router on the way alone', 'er3', 60_000, ['c']],
-  ])('ends as nothing passes for as long as its service allows, by the word %s', async (...of) => {
+  ])('ends after the maximum idle time of its service, by the report %s', async (...of) => {
     const [, routerId, idleMs, left] = of
     const { er2, id } = await laid()
     const er3 = await stage.dial('er3')
@@ -474,14 +474,14 @@ describe('a circuit', () => {
     expect(circuits.list().map(() => 'c')).toEqual(left)
   })
 
-  test('of which a router does not know the controller is unrouted by none that did not make it', async () => {
+  test('whose owner a router does not know is not unrouted if another controller may own it', async () => {
     const { er1, id } = await laid()
     await tellFault(er1, FaultSubject.UNKNOWN_OWNER_FORWARD, `of-another ${id}`)
     expect(unroutes(er1)).toEqual([])
     expect(routes(er1)).toHaveLength(2)
   })
 
-  test('goes to another host after dials that failed at the cheaper one', async () => {
+  test('uses another host after failed dials at the cheaper one', async () => {
     hosts = [host('t1', 'er1'), { ...host('t2', 'er1'), cost: 15 }]
     const er1 = await stage.dial('er1')
     await dial(er1)
@@ -493,7 +493,7 @@ describe('a circuit', () => {
     expect(dialed).toEqual(['at t1', 'at t2', 'at t2'])
   })
 
-  test('goes to the host with fewer circuits of this controller', async () => {
+  test('uses the host with fewer circuits of this controller', async () => {
     hosts = [host('t1', 'er1'), { ...host('t2', 'er1'), cost: 1 }]
     const er1 = await stage.dial('er1')
     for (const at of [0, 1]) {
@@ -506,7 +506,7 @@ describe('a circuit', () => {
     expect(routes(er1).at(-1)?.egress?.destination).toBe('at t1')
   })
 
-  test('comes back to the host that its client had, where the service is sticky', async () => {
+  test('returns to the previous host of its client if the service is sticky', async () => {
     strategy = 'sticky'
     hosts = [host('t1', 'er1'), { ...host('t2', 'er1'), cost: 100 }]
     const er1 = await stage.dial('er1')
@@ -519,7 +519,7 @@ describe('a circuit', () => {
     expect(Buffer.from(told?.get(1114) ?? []).toString()).toBe('t2')
   })
 
-  test('goes on while its router is out of reach of this controller', async () => {
+  test('continues while its router is disconnected from this controller', async () => {
     const { er1, id } = await laid()
     er1.destroy()
     await settle()
@@ -577,8 +577,8 @@ class EventLog {
   }
 }
 
-describe('Events tell', () => {
-  test('of a circuit as it is laid, goes another way and ends', async () => {
+describe('Events report', () => {
+  test('a circuit when it is created, rerouted and ended', async () => {
     const { id } = await laid()
     await stage.dial('er3')
     linked('l2', 'er1', 'er3')
@@ -672,14 +672,14 @@ describe('a client is refused', () => {
     expect(routes(er1)).toEqual([])
   })
 
-  test('where the service is encrypted and it shows no key', async () => {
+  test('when the service is encrypted and the client sends no key', async () => {
     encryptionRequired = true
     const er1 = await stage.dial('er1')
     await dial(er1)
     expect(refusal(er1)).toEqual([11, 'the service is encrypted end to end'])
   })
 
-  test('where no host can be reached, and where each of them fails', async () => {
+  test('when no host can be reached, and when all of them fail', async () => {
     const er1 = await stage.dial('er1')
     await dial(er1)
     expect(refusal(er1)).toEqual([8, 'the service has no host that can be reached'])

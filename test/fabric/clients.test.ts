@@ -171,7 +171,7 @@ const ends = (pipe: Pipe) =>
   pipe.ofType(20_102).map(({ body }) => fromBinary(SessionRemovedSchema, body))
 
 describe('API sessions', () => {
-  test('are told whole to a router that connects, a hundred at a time, under one id', async () => {
+  test('are sent in full to a router that connects, a hundred per message, under one ID', async () => {
     clients.all = Array.from({ length: 250 }, (_, at) => session(`s${at}`))
     const pipe = await stage.dial('er1')
     const told = added(pipe)
@@ -194,7 +194,7 @@ describe('API sessions', () => {
     })
   })
 
-  test('are told by the leader alone, and whole by a new one, with an id that sorts later', async () => {
+  test('are sent only by the leader, and in full by a new leader with an ID that sorts later', async () => {
     isLeader = false
     clients.all = [session('s1')]
     const pipe = await stage.dial('er1')
@@ -210,7 +210,7 @@ describe('API sessions', () => {
     expect([...ids].sort()).toEqual(ids)
   })
 
-  test('that come and go are told one by one', async () => {
+  test('are sent individually when created or ended', async () => {
     clients.all = [session('s3')]
     const pipe = await stage.dial('er1')
     clients.all = [session('s7')]
@@ -221,7 +221,7 @@ describe('API sessions', () => {
     expect(removed(pipe)).toMatchObject([{ ids: ['s3'], tokens: ['token of s3'] }])
   })
 
-  test('go to the routers alone that a policy lets their identity use, when they come and when they go', async () => {
+  test('are sent only to routers that a policy lets their identity use, both when created and when ended', async () => {
     clients.kept.set('far', ['s1', 's2'])
     clients.all = [session('s1')]
     const [near, far] = [await stage.dial('near'), await stage.dial('far')]
@@ -238,7 +238,7 @@ describe('API sessions', () => {
     expect(removed(far)).toMatchObject([{ ids: ['s3'], tokens: ['token of s3'] }])
   })
 
-  test('follow the policies, by what differs alone', async () => {
+  test('are updated with the differences only when policies change', async () => {
     clients.all = Array.from({ length: 300 }, (_, at) => session(`s${at}`))
     clients.kept.set('er1', ['s1', 's2'])
     const pipe = await stage.dial('er1')
@@ -253,7 +253,7 @@ describe('API sessions', () => {
     expect([added(pipe).length - before, removed(pipe).length]).toEqual([1, 1])
   })
 
-  test('that clients of a router use count as used', async () => {
+  test('count as used when clients of a router use them', async () => {
     const pipe = await stage.dial('er1')
     const beat = create(ApiSessionHeartbeatSchema, { tokens: ['a', 'b'] })
     pipe.say({ contentType: 20_203, body: toBinary(ApiSessionHeartbeatSchema, beat) })
@@ -261,7 +261,7 @@ describe('API sessions', () => {
     expect(clients.usedTokens).toEqual(['er1 a', 'er1 b'])
   })
 
-  test('are told whole to the next router as they stand then, encoded anew once something has changed', async () => {
+  test('are sent in full to the next router in their current state, encoded again only after a change', async () => {
     clients.all = [session('s1')]
     const ids = async (router: string) =>
       added(await stage.dial(router))
@@ -273,7 +273,7 @@ describe('API sessions', () => {
     expect(await ids('er2')).toEqual(['s1', 's2'])
   })
 
-  test('are told whole again to a router that asks', async () => {
+  test('are sent in full again to a router that asks', async () => {
     const pipe = await stage.dial('er1')
     pipe.say({ contentType: 20_204 })
     await settle()
@@ -281,7 +281,7 @@ describe('API sessions', () => {
   })
 })
 
-test('identities are connected as long as any router says so, by its last whole state', async () => {
+test('identities are connected as long as any router reports so, by its last full report', async () => {
   const connected = new ConnectionDuty()
   const second = new RouterStage()
   second.channels.add(connected)
@@ -310,7 +310,7 @@ test('identities are connected as long as any router says so, by its last whole 
   second.channels.stop()
 })
 
-test('a router that asks hears which of its service sessions are gone', async () => {
+test('a router that asks receives the list of its service sessions that have ended', async () => {
   const pipe = await stage.dial('er1')
   const asked = create(ValidateSessionsSchema, { sessionTokens: ['gone 1', 'there', 'gone 2'] })
   pipe.say({ contentType: 20_213, body: toBinary(ValidateSessionsSchema, asked) })
@@ -322,7 +322,7 @@ test('a router that asks hears which of its service sessions are gone', async ()
 })
 
 describe('the end of a service session', () => {
-  test('is told to the routers that know its API session, and ends its circuits here', async () => {
+  test('is reported to the routers that know its API session, and ends its circuits here', async () => {
     clients.kept.set('far', ['s1'])
     clients.all = [session('s1')]
     const [near, far] = [await stage.dial('near'), await stage.dial('far')]
@@ -333,7 +333,7 @@ describe('the end of a service session', () => {
     expect(ended).toEqual(['dial'])
   })
 
-  test('is told with the API session that ends with it, and before that', async () => {
+  test('is reported with the API session that ends with it, and before that', async () => {
     clients.all = [session('s1')]
     const pipe = await stage.dial('er1')
     clients.all = []
@@ -344,7 +344,7 @@ describe('the end of a service session', () => {
     expect(types.filter((type) => type === 20_102 || type === 20_202)).toEqual([20_102, 20_202])
   })
 
-  test('is told by any controller to the router that showed it, by the token that it showed', async () => {
+  test('is reported by any controller to the router that presented it, with the token that it presented', async () => {
     isLeader = false
     const pipe = await stage.dial('er1')
     const asked = create(CreateTerminatorV2Schema, { address: 't1', sessionToken: 'shown' })
@@ -377,14 +377,14 @@ describe('a client that hosts', () => {
     return answer ?? {}
   }
 
-  test('is judged again at the latest commit, where its session was made elsewhere', async () => {
+  test('is judged again at the latest commit if its session was created elsewhere', async () => {
     const { judged } = clients
     clients.judged = { ok: false, fault: 'session' }
     onLatest = () => (clients.judged = judged)
     expect(await host()).toMatchObject({ result: CreateTerminatorResult.SUCCESS })
   })
 
-  test('has its terminator written as the router, by the session that was judged', async () => {
+  test('has its terminator written as the router, with the session that was judged', async () => {
     expect(await host()).toMatchObject({ result: CreateTerminatorResult.SUCCESS })
     const [{ kind, actor, payload }] = proposals as [ProposalInput]
     expect(kind).toBe(CommandKind.HOSTED_TERMINATOR_CREATE)
@@ -399,7 +399,7 @@ describe('a client that hosts', () => {
     })
   })
 
-  test('and may not is refused for good, and nothing is written', async () => {
+  test('without permission is refused permanently, and nothing is written', async () => {
     clients.judged = { ok: false, fault: 'access' }
     expect(await host()).toMatchObject({
       result: CreateTerminatorResult.FAILED_OTHER,
@@ -409,7 +409,7 @@ describe('a client that hosts', () => {
     expect(proposals).toEqual([])
   })
 
-  test('as the instance of another identity is refused for good, and its listener closed', async () => {
+  test('as the instance of another identity is refused permanently, and its listener closed', async () => {
     const fault = { field: 'identity', reason: 'another identity hosts this instance' }
     const outcome = { ok: false, code: 'COULD_NOT_VALIDATE', fault, detail: null } as const
     propose = () => Promise.resolve({ index: 1, outcome })
@@ -420,12 +420,12 @@ describe('a client that hosts', () => {
     })
   })
 
-  test('while nobody leads is told to come back', async () => {
+  test('while there is no leader is asked to retry', async () => {
     propose = () => Promise.reject(new Problem('CLUSTER_NO_LEADER'))
     expect(await host()).toMatchObject({ result: CreateTerminatorResult.FAILED_BUSY })
   })
 
-  test('and is done has its terminators removed in one write', async () => {
+  test('and stops has its terminators removed in one write', async () => {
     const pipe = await stage.dial('er1')
     const done = create(RemoveTerminatorsSchema, { terminatorIds: ['t1', 't2'] })
     pipe.say({ contentType: 1038, sequence: 12, body: toBinary(RemoveTerminatorsSchema, done) })

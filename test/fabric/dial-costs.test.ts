@@ -21,7 +21,7 @@ test('each open circuit costs two', () => {
   expect(costs.of('t1')).toBe(6)
 })
 
-test('each failed dial costs twenty, and each successful one takes two of that back', () => {
+test('each failed dial costs twenty, and each successful one removes two of that', () => {
   costs.failed('t1')
   costs.failed('t1')
   costs.succeeded('t1')
@@ -30,7 +30,7 @@ test('each failed dial costs twenty, and each successful one takes two of that b
   expect(costs.of('t1')).toBe(0)
 })
 
-test('failures are forgiven by ten a minute, and by more the longer there was none', () => {
+test('failures are forgiven by ten per minute, and by more the longer there was none', () => {
   for (let times = 0; times < 20; times += 1) costs.failed('t1')
   clock.advance(MINUTE_MS - 1)
   expect(costs.of('t1')).toBe(400)
@@ -49,7 +49,7 @@ test('failures are forgiven by ten a minute, and by more the longer there was no
   expect(costs.of('t1')).toBe(0)
 })
 
-test('a terminator is forgotten for those that failed after it, where there are too many', () => {
+test('at the limit, the terminator that failed longest ago is forgotten', () => {
   costs.failed('t1')
   for (let at = 0; at < routerLimits.failingHostsMax; at += 1) costs.failed(`other ${at}`)
   expect([costs.of('t1'), costs.of('other 0')]).toEqual([0, 20])

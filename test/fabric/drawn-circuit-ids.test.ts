@@ -31,8 +31,8 @@ async function answerRoute(route: Route | undefined): Promise<void> {
   await settle()
 }
 
-describe('a circuit that a router asks for by service', () => {
-  test('has the id that the router has drawn', async () => {
+describe('a circuit that a router requests by service', () => {
+  test('has the ID that the router chose', async () => {
     await askByService(er1, drawn)
     await answerRoute(routes(er1)[0])
     const [reply] = er1.ofType(20_223)
@@ -40,12 +40,12 @@ describe('a circuit that a router asks for by service', () => {
     expect(stage.circuits.get(drawn)).toMatchObject({ clientId: 'i1', serviceId: 's1' })
   })
 
-  test('has an id of the controller where the router leaves it to it', async () => {
+  test('gets an ID from the controller if the router sends none', async () => {
     await askByService(er1, '')
     expect(routes(er1)[0]?.circuitId).toMatch(/^[0-9a-f-]{36}$/)
   })
 
-  test('is refused while one of that id is there, and not after it', async () => {
+  test('is refused while a circuit with that ID exists, and accepted after it', async () => {
     await askByService(er1, drawn)
     await answerRoute(routes(er1)[0])
     await askByService(er1, drawn)
@@ -57,8 +57,11 @@ describe('a circuit that a router asks for by service', () => {
     expect(routes(er1)).toHaveLength(2)
   })
 
-  test.each(['short', 'x'.repeat(65), 'with some spaces'])('is refused as %j', async (id) => {
-    await askByService(er1, id)
-    expect(refusals()).toEqual(['the circuit id is malformed'])
-  })
+  test.each(['short', 'x'.repeat(65), 'with some spaces'])(
+    'is refused with the ID %j',
+    async (id) => {
+      await askByService(er1, id)
+      expect(refusals()).toEqual(['the circuit id is malformed'])
+    },
+  )
 })

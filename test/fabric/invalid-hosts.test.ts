@@ -43,7 +43,7 @@ beforeEach(() => {
   })
 })
 
-test('a terminator that a router made, and does not know any more, is removed', () => {
+test('a terminator that a router created and no longer knows is deleted', () => {
   invalid.note(host)
   invalid.note(host)
   expect(proposed.map(({ kind }) => kind)).toEqual([CommandKind.ENTITY_DELETE])
@@ -51,7 +51,7 @@ test('a terminator that a router made, and does not know any more, is removed', 
   expect([entity, id]).toEqual(['terminator', 't1'])
 })
 
-test('one of an operator is dialed last from then on, and is written once', () => {
+test('a terminator of an operator gets the precedence failed, and is written once', () => {
   const fixed: Host = { ...host, isMadeByRouter: false, binding: 'transport' }
   invalid.note(fixed)
   invalid.note({ ...fixed, terminatorId: 't2', precedence: 'failed' })
@@ -60,7 +60,7 @@ test('one of an operator is dialed last from then on, and is written once', () =
   expect([id, Buffer.from(json).toString()]).toEqual(['t1', '{"precedence":"failed"}'])
 })
 
-test('without a leader it stays, and the next dial that fails there tries again', async () => {
+test('without a leader the terminator stays, and the next failed dial tries again', async () => {
   hasLeader = false
   invalid.note(host)
   await eventually(() => expect(lines).toEqual(['an invalid terminator stays']))

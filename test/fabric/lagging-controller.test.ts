@@ -109,7 +109,7 @@ async function dial(pipe: Pipe): Promise<void> {
 const routes = (pipe: Pipe): Route[] =>
   pipe.ofType(1005).map(({ body }) => fromBinary(RouteSchema, body))
 
-test('A controller that lags lays a circuit for a session that was made elsewhere a moment ago', async () => {
+test('A controller that lags creates a circuit for a session that was created elsewhere just before', async () => {
   judged = { ok: false, fault: 'session' }
   onLatest = () => (judged = { ok: true, client })
   const er1 = await stage.dial('er1')
@@ -118,7 +118,7 @@ test('A controller that lags lays a circuit for a session that was made elsewher
   expect(judgements).toBe(2)
 })
 
-test('A controller that lags lays a circuit to a host that was written elsewhere a moment ago', async () => {
+test('A controller that lags creates a circuit to a host that was written elsewhere just before', async () => {
   hosts = []
   onLatest = () => (hosts = [host])
   const er1 = await stage.dial('er1')
@@ -126,7 +126,7 @@ test('A controller that lags lays a circuit to a host that was written elsewhere
   expect(routes(er1).map(({ egress }) => egress?.destination)).toEqual(['at t1'])
 })
 
-test('A controller that lags lays a circuit for a router that was given the right elsewhere a moment ago', async () => {
+test('A controller that lags creates a circuit for a router whose right was given elsewhere just before', async () => {
   const granted = tunnels.judged
   tunnels.judged = { ok: false, fault: 'service' }
   onLatest = () => (tunnels.judged = granted)
@@ -138,7 +138,7 @@ test('A controller that lags lays a circuit for a router that was given the righ
   expect(routes(er1)).toHaveLength(1)
 })
 
-test('A dial is refused that is wrong at the latest commit, and where nobody leads', async () => {
+test('A dial is refused if it is invalid at the latest commit, and if there is no leader', async () => {
   judged = { ok: false, fault: 'access' }
   const er1 = await stage.dial('er1')
   await dial(er1)
@@ -166,7 +166,7 @@ describe('A controller that has just started', () => {
   }
   const refusals = (pipe: Pipe): number => pipe.ofType(20_002).length
 
-  test('waits for the router of a host and for its links, and then lays the circuit', async () => {
+  test('waits for the router of a host and its links, and then creates the circuit', async () => {
     const er1 = await stage.dial('er1')
     await dial(er1)
     await passes(AWAITED_MS / 2)
@@ -176,7 +176,7 @@ describe('A controller that has just started', () => {
     expect([routes(er1).length, routes(er2).length]).toEqual([1, 1])
   })
 
-  test('waits for a while, and no longer', async () => {
+  test('waits until its timeout', async () => {
     const er1 = await stage.dial('er1')
     await dial(er1)
     await passes(AWAITED_MS - 1)
@@ -185,7 +185,7 @@ describe('A controller that has just started', () => {
     expect(refusals(er1)).toBe(1)
   })
 
-  test('waits for no host of a service that has none, or of another instance alone', async () => {
+  test('does not wait for a service without hosts, or with hosts of another instance only', async () => {
     for (const none of [[], [{ ...host, routerId: 'er2', instanceId: 'blue' }]]) {
       hosts = none
       const er1 = await stage.dial('er1')
@@ -202,7 +202,7 @@ describe('A controller that has just started', () => {
     return er2
   }
 
-  test('has some dials of a client wait, and refuses the others at once', async () => {
+  test('lets some dials of a client wait, and refuses the others at once', async () => {
     const er1 = await stage.dial('er1')
     for (let dialed = 0; dialed < 14; dialed += 1) await dial(er1)
     expect(refusals(er1), 'a client has three quarters of the room').toBe(2)
@@ -216,7 +216,7 @@ describe('A controller that has just started', () => {
     expect(refusals(er1), 'the room is free again').toBe(15)
   })
 
-  test('dials no host for a right that has ended meanwhile', async () => {
+  test('dials no host if the right has ended meanwhile', async () => {
     const er1 = await stage.dial('er1')
     await dial(er1)
     duty.onSessionsEnded(new Set([client.sessionId]))
@@ -225,7 +225,7 @@ describe('A controller that has just started', () => {
     expect([refusals(er1), routes(er1).length, routes(er2).length]).toEqual([1, 0, 0])
   })
 
-  test('dials no host for a router that has gone meanwhile', async () => {
+  test('dials no host if the router has disconnected meanwhile', async () => {
     const er1 = await stage.dial('er1')
     await dial(er1)
     await passes(500)
@@ -237,7 +237,7 @@ describe('A controller that has just started', () => {
     expect(routes(er2)).toEqual([])
   })
 
-  test('refuses at once later on', async () => {
+  test('refuses at once later', async () => {
     nowMs += NEW_MS
     const er1 = await stage.dial('er1')
     await dial(er1)

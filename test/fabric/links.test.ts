@@ -82,7 +82,7 @@ function peersTold(pipe: Pipe): PeerStateChange[] {
 }
 
 describe('a link', () => {
-  test('is shown once its router reports it, connected once both its routers are', async () => {
+  test('is shown once its router reports it, and connected once both routers are', async () => {
     const er1 = await stage.dial('er1')
     await report(er1, [link])
     expect(table.get('l1')).toMatchObject({
@@ -94,7 +94,7 @@ describe('a link', () => {
     expect(table.get('l1')).toMatchObject({ destRouterId: 'er2', state: 'Connected' })
   })
 
-  test('goes when a full report leaves it out, and stays when another report does', async () => {
+  test('is removed when a full report omits it, and kept when another report does', async () => {
     const er1 = await stage.dial('er1')
     await report(er1, [link])
     await report(er1, [{ ...link, id: 'l2' }])
@@ -103,7 +103,7 @@ describe('a link', () => {
     expect(table.list().map(({ id }) => id)).toEqual(['l2'])
   })
 
-  test('with a router that is barred is not shown, and its router is told to close it', async () => {
+  test('with a barred router is not shown, and its router is asked to close it', async () => {
     const er1 = await stage.dial('er1')
     barred.add('er2')
     await report(er1, [link, { ...link, id: 'l2', destRouterId: 'er3' }])
@@ -116,7 +116,7 @@ describe('a link', () => {
     expect(table.get('l2')?.sourceRouterId).toBe('er1')
   })
 
-  test('goes with the channel of the router that dialed it', async () => {
+  test('is removed with the channel of the router that dialed it', async () => {
     const er1 = await stage.dial('er1')
     await report(er1, [link])
     er1.destroy()
@@ -124,7 +124,7 @@ describe('a link', () => {
     expect(table.list().length).toBe(0)
   })
 
-  test('can not be taken over or ended by a router that is neither end of it', async () => {
+  test('cannot be taken over or ended by a router that is neither end of it', async () => {
     const er1 = await stage.dial('er1')
     await report(er1, [link])
     const er3 = await stage.dial('er3')
@@ -133,7 +133,7 @@ describe('a link', () => {
     expect(table.get('l1')).toMatchObject({ sourceRouterId: 'er1', destRouterId: 'er2' })
   })
 
-  test('that one end has lost is gone, and the other end hears of it', async () => {
+  test('that one end has lost is removed, and the other end is informed', async () => {
     const er1 = await stage.dial('er1')
     const er2 = await stage.dial('er2')
     await report(er1, [{ ...link, iteration: 3 }])
@@ -160,7 +160,7 @@ describe('a link', () => {
     expect(table.get('l1')).toMatchObject({ sourceLatencyNs: 2_400_000, cost: 6 })
   })
 
-  test('has the sockets that its router tells of the same iteration', async () => {
+  test('has the sockets that its router reports for the same iteration', async () => {
     const er1 = await stage.dial('er1')
     await report(er1, [link])
     const conns = [{ type: 'link.default', localAddr: 'a', remoteAddr: 'b' }]
@@ -190,7 +190,7 @@ describe('a link', () => {
     expect(er1.ofType(1004)).toHaveLength(1)
   })
 
-  test('that an operator removes is told to both ends', async () => {
+  test('that an operator removes is closed at both ends', async () => {
     const er1 = await stage.dial('er1')
     const er2 = await stage.dial('er2')
     await report(er1, [link])
@@ -202,7 +202,7 @@ describe('a link', () => {
     expect(er2.ofType(1004)).toHaveLength(1)
   })
 
-  test('named twice in one report is the last of the two, and one without an id is none', async () => {
+  test('reported twice in one report counts as reported last, and one without an ID is ignored', async () => {
     const er1 = await stage.dial('er1')
     await report(er1, [
       { ...link, iteration: 2 },
@@ -213,7 +213,7 @@ describe('a link', () => {
     expect(seen).toEqual(['l1 new'])
   })
 
-  test('beyond what one router may report is left out, and said once a report', async () => {
+  test('beyond the limit of a router is omitted, and logged once per report', async () => {
     const er1 = await stage.dial('er1')
     const many = Array.from({ length: routerLimits.linksPerRouterMax + 3 }, (_, at) => ({
       ...link,
@@ -226,7 +226,7 @@ describe('a link', () => {
     expect(table.list().length).toBe(routerLimits.linksPerRouterMax)
   })
 
-  test('reported in bytes that are no report closes the channel of its sender alone', async () => {
+  test('in a malformed report closes only the channel of its sender', async () => {
     const er1 = await stage.dial('er1')
     const er2 = await stage.dial('er2')
     er1.say({ contentType: 1035, sequence: 4, body: new Uint8Array([0xff, 0xff, 0xff]) })
@@ -241,7 +241,7 @@ describe('a router', () => {
   const listeners = [{ address: 'tls:one:6000', protocol: 'tls', groups: ['default'] }]
   const hello = toBinary(LinkListenersSchema, create(LinkListenersSchema, { listeners }))
 
-  test('hears of all others as it connects, with where those that are connected listen', async () => {
+  test('receives the list of all others when it connects, with the listeners of connected ones', async () => {
     stage.routerIds.add('er9')
     await stage.dial('er1', [[1000, hello]])
     const er2 = await stage.dial('er2')
@@ -252,7 +252,7 @@ describe('a router', () => {
     expect(told.get('er1')?.listeners[0]).toMatchObject({ address: 'tls:one:6000' })
   })
 
-  test('is told to the others with the next sweep, and never to itself', async () => {
+  test('is reported to the others with the next sweep, and never to itself', async () => {
     const er1 = await stage.dial('er1')
     stage.channels.sweep()
     const er2 = await stage.dial('er2', [[1000, hello]])
@@ -273,7 +273,7 @@ describe('a router', () => {
     ).toEqual([PeerState.UNHEALTHY, PeerState.REMOVED])
   })
 
-  test('that listens elsewhere now is told anew', async () => {
+  test('with new listeners is reported again', async () => {
     const er1 = await stage.dial('er1')
     const er2 = await stage.dial('er2')
     stage.channels.sweep()
@@ -301,7 +301,7 @@ describe('a router', () => {
   })
 })
 
-test('circuits can take the links that are up and whose routers are both here, whatever comes and goes', () => {
+test('circuits can use the links that are up and whose routers are both here, whatever connects or disconnects', () => {
   const here = new Set<string>()
   const many = new LinkTable({
     owner: 'ctrl1',

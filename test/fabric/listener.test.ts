@@ -176,7 +176,7 @@ describe('an enrolled router', () => {
     expect(await shown(root, `${edgeRouters}/${id}`)).toMatchObject({ isOnline: false })
   })
 
-  test('is sent away when it is disabled, deleted or to enroll again, and refused from then on', async () => {
+  test('is disconnected when it is disabled, deleted or must enroll again, and refused later', async () => {
     for (const [name, method, path, body, reason] of [
       ['disabled', 'PATCH', '', { disabled: true }, 'the router is disabled'],
       ['deleted', 'DELETE', '', undefined, 'the certificate belongs to no router'],
@@ -203,8 +203,8 @@ describe('an enrolled router', () => {
   })
 })
 
-describe('nobody gets in', () => {
-  test('without a certificate, or with one of the network that is no router', async () => {
+describe('a connection is refused', () => {
+  test('without a certificate, or with one of the network that is not a router certificate', async () => {
     const { id } = await enrolled('victim')
     const none = await dial(id, null)
     expect(reasonOf(none)).toBe('no certificate was presented')
@@ -215,7 +215,7 @@ describe('nobody gets in', () => {
     await close(other)
   })
 
-  test('by the certificate of another router', async () => {
+  test('with the certificate of another router', async () => {
     const { id } = await enrolled('victim 2')
     const { key } = await enrolled('attacker')
     const refused = await dial(id, key)
@@ -223,7 +223,7 @@ describe('nobody gets in', () => {
     await close(refused)
   })
 
-  test('by another protocol, or none', async () => {
+  test('with another protocol, or none', async () => {
     const { id, key } = await enrolled('h2')
     expect((await dial(id, key, { ALPNProtocols: ['h2'] })).answer).toBeNull()
     expect((await dial(id, key, { ALPNProtocols: [] })).answer).toBeNull()

@@ -121,7 +121,7 @@ async function wholeSent(pipe: Pipe, count: number): Promise<ChannelMessage> {
 }
 
 describe('an edge router that subscribes', () => {
-  test('gets everything at first, and then each change after what it has', async () => {
+  test('gets the full model first, and then each later change', async () => {
     const pipe = await stage.dial('er1')
     model.make('ledger')
     await subscribe(pipe)
@@ -139,7 +139,7 @@ describe('an edge router that subscribes', () => {
     ])
   })
 
-  test('gets what it missed when it comes back, and not everything', async () => {
+  test('gets only what it missed when it comes back', async () => {
     const first = await stage.dial('er1')
     await subscribe(first)
     await wholeSent(first, 1)
@@ -155,7 +155,7 @@ describe('an edge router that subscribes', () => {
     ])
   })
 
-  test('gets nothing when it has all, though it got that from a controller that was further', async () => {
+  test('gets nothing when it is up to date, even if it got that from a controller that was further', async () => {
     const pipe = await stage.dial('er1')
     await subscribe(pipe, { at: 11 })
     expect([wholes(pipe), sets(pipe)]).toEqual([[], []])
@@ -164,7 +164,7 @@ describe('an edge router that subscribes', () => {
     expect(indexes(pipe)).toEqual([[11, 12]])
   })
 
-  test('that is ahead of a follower waits for it; ahead of the leader it starts anew', async () => {
+  test('that is ahead of a follower waits for it; ahead of the leader it starts over', async () => {
     const pipe = await stage.dial('er1')
     await subscribe(pipe, { at: 13 })
     model.make('ledger')
@@ -188,7 +188,7 @@ describe('an edge router that subscribes', () => {
     await wholeSent(pipe, 1)
   })
 
-  test('and renews goes on where it was, whatever index it names', async () => {
+  test('and renews keeps its position, whatever index it sends', async () => {
     const pipe = await stage.dial('er1')
     await subscribe(pipe, { at: 10 })
     model.make('ledger')
@@ -197,7 +197,7 @@ describe('an edge router that subscribes', () => {
     expect(indexes(pipe)).toEqual([[10, 12]])
   })
 
-  test('and does not renew hears no more when its time is over', async () => {
+  test('and does not renew gets no more changes after its time', async () => {
     const pipe = await stage.dial('er1')
     await subscribe(pipe, { at: 10, seconds: 1 })
     nowMs += 9000
@@ -212,7 +212,7 @@ describe('an edge router that subscribes', () => {
     expect(sets(pipe)).toHaveLength(1)
   })
 
-  test('gets the model of a state that has taken the place of the other', async () => {
+  test('gets the new model after the state was replaced', async () => {
     const pipe = await stage.dial('er1')
     await subscribe(pipe, { at: 10 })
     model.appliedIndex = 40
@@ -221,7 +221,7 @@ describe('an edge router that subscribes', () => {
     expect(fromBinary(DataStateSchema, body).endIndex).toBe(40n)
   })
 
-  test('is told that an identity is enabled again once its time is over, though nothing is written', async () => {
+  test('is informed when a temporarily disabled identity is enabled again, though nothing is written', async () => {
     const pipe = await stage.dial('er1')
     await subscribe(pipe, { at: 10 })
     const value: ModelIdentity = {
@@ -252,14 +252,14 @@ describe('an edge router that subscribes', () => {
   })
 })
 
-test('where no edge router has connected, nothing follows the records', async () => {
+test('without a connected edge router, nothing follows the records', async () => {
   expect(model.follower).toBeNull()
   await stage.dial('er1')
   expect(model.follower).not.toBeNull()
 })
 
 describe('the log of changes', () => {
-  test('forgets the oldest beyond its number and its bytes, and says what it can bring up to date', () => {
+  test('drops the oldest beyond its number and its bytes, and reports which indexes it can update', () => {
     const log = new ModelLog(5, { modelEntriesMax: 3, modelEntriesBytesMax: 10_000 })
     for (const index of [6, 8, 9, 12]) log.add(index, [], 't')
     expect([log.holds(5), log.holds(6), log.holds(7)]).toEqual([false, true, true])
@@ -269,7 +269,7 @@ describe('the log of changes', () => {
     expect(small.after(0).length).toBeLessThan(2)
   })
 
-  test('puts the index before a set at its end', () => {
+  test('appends the previous index to a change set', () => {
     const log = new ModelLog(5, { modelEntriesMax: 3, modelEntriesBytesMax: 10_000 })
     log.add(6, [], 't')
     const [change] = log.after(5)

@@ -38,26 +38,26 @@ const among = (links: readonly LiveLink[]): Pick<LiveLinks, 'visitUsable'> => ({
 const way = (links: readonly LiveLink[], to: string, rules = plain) =>
   cheapestPaths('a', new Set([to]), among(links), rules).get(to)
 
-describe('the way of a circuit', () => {
+describe('the path of a circuit', () => {
   test('to a host at the router of the client has no link and costs nothing', () => {
     expect(way([], 'a')).toEqual({ routerIds: ['a'], links: [], cost: 0 })
   })
 
-  test('is the cheapest one, routers counted', () => {
+  test('is the cheapest one, including the cost of routers', () => {
     const links = [link('l1', 'a', 'b', 30), link('l2', 'c', 'a', 5), link('l3', 'c', 'b', 5)]
     expect(way(links, 'b')).toMatchObject({ routerIds: ['a', 'c', 'b'], cost: 30 })
     const dear = { ...plain, routerCost: (id: string) => (id === 'c' ? 40 : 10) }
     expect(way(links, 'b', dear)).toMatchObject({ routerIds: ['a', 'b'], cost: 40 })
   })
 
-  test('does not pass through a router that is an end only, and may end there', () => {
+  test('does not pass through an end-only router, but may end there', () => {
     const links = [link('l1', 'a', 'c', 1), link('l2', 'c', 'b', 1)]
     const rules = { ...plain, isEndOnly: (id: string) => id === 'c' }
     expect(way(links, 'b', rules)).toBeUndefined()
     expect(way(links, 'c', rules)?.routerIds).toEqual(['a', 'c'])
   })
 
-  test('is never dearer than any other, in random networks', () => {
+  test('is never more expensive than any other, in random networks', () => {
     for (let seed = 1; seed <= 200; seed += 1) {
       const random = seededRandom(seed)
       const ids = ['a', 'b', 'c', 'd', 'e', 'f'].slice(0, random.integer(2, 6))
@@ -110,17 +110,17 @@ describe('of several hosts', () => {
       costAt: (id) => costs[id] ?? 0,
     })?.host.terminatorId
 
-  test('the cheapest is dialed, and of equal ones the same each time', () => {
+  test('the cheapest is dialed, and always the same one of equal ones', () => {
     expect(chosen([candidate('t2', 5), candidate('t1', 5), candidate('t0', 9)])).toBe('t1')
   })
 
-  test('precedence comes before every cost', () => {
+  test('precedence outweighs every cost', () => {
     expect(chosen([candidate('t1', 1, 'failed'), candidate('t2', 60_000)])).toBe('t2')
     expect(chosen([candidate('t1', 1), candidate('t2', 60_000, 'required')])).toBe('t2')
     expect(chosen([candidate('t1', 1, 'failed')])).toBe('t1')
   })
 
-  test('a draw decides where the strategy says so, and the cheaper are the likelier by weight', () => {
+  test('a random strategy decides by weight, and cheaper hosts are more likely', () => {
     const both = [candidate('t1', 0), candidate('t2', 8)]
     expect([chosen(both, 'random', 0.4), chosen(both, 'random', 0.6)]).toEqual(['t1', 't2'])
     const weighed = [candidate('t1', 2), candidate('t2', 8)]
@@ -132,7 +132,7 @@ describe('of several hosts', () => {
     expect([chosen(free, 'weighted', 0.4), chosen(free, 'weighted', 0.6)]).toEqual(['t1', 't2'])
   })
 
-  test('what dials and circuits cost there counts, but where each is as likely as another', () => {
+  test('dynamic costs of dials and circuits count, except for the random strategy', () => {
     const both = [candidate('t1', 0), candidate('t2', 5)]
     const costs = { t1: 20 }
     expect(chosen(both, 'smartrouting', 0, { costs })).toBe('t2')
@@ -141,7 +141,7 @@ describe('of several hosts', () => {
     expect(drawn.sort()).toEqual(['t1', 't2'])
   })
 
-  test('a client keeps to the one that it had, as long as none of a better precedence is there', () => {
+  test('a sticky client keeps its previous host, unless one of a better precedence exists', () => {
     const both = [candidate('t1', 0), candidate('t2', 60)]
     expect(chosen(both, 'sticky', 0, { sticksTo: 't2' })).toBe('t2')
     expect(chosen(both, 'sticky', 0, { sticksTo: 'gone' })).toBe('t1')
@@ -150,7 +150,7 @@ describe('of several hosts', () => {
     expect(chosen(failed, 'sticky', 0, { sticksTo: 't2' })).toBe('t1')
   })
 
-  test('there may be none', () => {
+  test('the choice is empty without candidates', () => {
     expect(chosen([])).toBeUndefined()
   })
 })

@@ -95,7 +95,7 @@ const isSuccess = (message: ChannelMessage | undefined): boolean =>
   message?.headers.get(2)?.[0] === 1
 
 describe('a router that is admitted', () => {
-  test('learns who answers and what it can do, and is online', async () => {
+  test('receives the ID and capabilities of the controller, and is online', async () => {
     const pipe = await stage.dial()
     const [answer] = pipe.sent
     const text = (key: number): string => Buffer.from(answer?.headers.get(key) ?? []).toString()
@@ -108,7 +108,7 @@ describe('a router that is admitted', () => {
     expect(stage.statuses.of('er1')).toMatchObject({ hostname: '', version: { version: 'v2.0.3' } })
   })
 
-  test('is told all controllers, in the words of older and of newer routers', async () => {
+  test('receives all controllers, in the formats of older and newer routers', async () => {
     const pipe = await stage.dial()
     const [update] = pipe.ofType(1037)
     expect(fromBinary(UpdateCtrlAddressesSchema, update?.body ?? new Uint8Array())).toMatchObject({
@@ -143,7 +143,7 @@ describe('a router that is admitted', () => {
     expect(UpdateCtrlAddressesSchema.field.isInterim.number).toBe(29_001)
   })
 
-  test('gets the members once more when a controller stops that was removed', async () => {
+  test('receives the members once more when a controller stops that was removed', async () => {
     const pipe = await stage.dial()
     const known = stage.addresses
     if (known === null) throw new Error('the stage has addresses')
@@ -157,7 +157,7 @@ describe('a router that is admitted', () => {
     expect(told).toEqual([['ctrl1', 'ctrl2'], ['ctrl2']])
   })
 
-  test('is told them again when they change or when it asks, and never half of them', async () => {
+  test('receives them again when they change or when it asks, and never a partial list', async () => {
     const { addresses } = stage
     stage.addresses = null
     const pipe = await stage.dial()
@@ -173,7 +173,7 @@ describe('a router that is admitted', () => {
     expect(pipe.ofType(1037)).toHaveLength(2)
   })
 
-  test('is told by the leader with a growing index that an address has changed, and nothing when the log alone grows', async () => {
+  test('receives a changed address from the leader with a growing index, and nothing when only the log grows', async () => {
     const leading = { configurationIndex: 7, isLeader: true }
     const other = { id: 'ctrl2', address: 'tls:two:1380', publicKeySha256: keySha256(2) }
     const at = (address: string) => {
@@ -205,7 +205,7 @@ describe('a router that is admitted', () => {
     expect(fromBinary(UpdateCtrlAddressesSchema, last).index).toBe(24n)
   })
 
-  test('is told by a new leader that it leads', async () => {
+  test('is informed by a new leader', async () => {
     const pipe = await stage.dial()
     stage.channels.sweep()
     expect(pipe.ofType(1051)).toEqual([])
@@ -218,7 +218,7 @@ describe('a router that is admitted', () => {
     expect(index).toBe(3n)
   })
 
-  test('says where clients reach it', async () => {
+  test('reports its client addresses', async () => {
     const pipe = await stage.dial()
     const [hello] = pipe.ofType(20_000)
     expect(hello?.headers.get(1024)).toEqual(flagValue(true))
@@ -234,7 +234,7 @@ describe('a router that is admitted', () => {
     expect(stage.statuses.of('er1')).toMatchObject({ hostname: 'edge', protocols })
   })
 
-  test('stays when what it says of itself can not be read', async () => {
+  test('stays connected when its report about itself cannot be decoded', async () => {
     const pipe = await stage.dial()
     const headers = new Map([[1, int32Value(pipe.ofType(20_000)[0]?.sequence ?? 0)]])
     pipe.say({ contentType: 20_001, headers, body: Uint8Array.of(0xff, 0xff) })
@@ -243,7 +243,7 @@ describe('a router that is admitted', () => {
     expect(pipe.destroyed).toBe(false)
   })
 
-  test('is not asked where clients reach it when it takes none', async () => {
+  test('is not asked for client addresses when it serves no clients', async () => {
     stage.admission = { ok: true, router: { ...er1, isEdge: false } }
     const pipe = await stage.dial()
     expect(pipe.ofType(20_000)).toEqual([])
@@ -281,7 +281,7 @@ describe('a router that is admitted', () => {
     },
   )
 
-  test('gets no answer to an answer, nor to what it tells without waiting', async () => {
+  test('gets no answer to an answer, nor to a message that expects none', async () => {
     const pipe = await stage.dial()
     const before = pipe.sent.length
     const headers = new Map([[1, int32Value(7)]])
@@ -293,7 +293,7 @@ describe('a router that is admitted', () => {
     expect(pipe.sent).toHaveLength(before)
   })
 
-  test('may say what nobody here understands', async () => {
+  test('may send messages that the controller does not know', async () => {
     const pipe = await stage.dial()
     for (const contentType of [1035, 1007, 20_415, 20_505, 4_000_000]) pipe.say({ contentType })
     await settle()
@@ -308,7 +308,7 @@ describe('a router that is admitted', () => {
     expect(stage.statuses.of('er1')).toBeNull()
   })
 
-  test('that comes back takes the place of its old channel, whose end changes nothing', async () => {
+  test('that reconnects replaces its old channel, whose end changes nothing', async () => {
     const old = await stage.dial()
     const pipe = await stage.dial()
     expect(old.destroyed).toBe(true)
@@ -319,7 +319,7 @@ describe('a router that is admitted', () => {
     )
   })
 
-  test('goes when its record no longer admits it', async () => {
+  test('is disconnected when its record no longer admits it', async () => {
     const pipe = await stage.dial()
     stage.channels.sweep()
     expect(pipe.destroyed).toBe(false)
@@ -329,7 +329,7 @@ describe('a router that is admitted', () => {
     expect(stage.statuses.of('er1')).toBeNull()
   })
 
-  test('goes right after the entry that changes its record, and not within it', async () => {
+  test('is disconnected right after the entry that changes its record, and not within it', async () => {
     stage.channels.start()
     const pipe = await stage.dial()
     stage.revoked = 'the router was disabled'
@@ -344,7 +344,7 @@ describe('a router that is admitted', () => {
     expect(stage.feed.followed).toEqual([])
   })
 
-  test('is a row of the live table, and goes with it', async () => {
+  test('is a row of the live table, and is removed with it', async () => {
     const pipe = await stage.dial()
     const { table } = stage.channels
     expect(table.owner).toBe('ctrl1')
@@ -362,7 +362,7 @@ describe('a router is refused with the reason', () => {
     headers: new Map(headers),
   })
 
-  test('that its certificate gives', async () => {
+  test('given by its certificate', async () => {
     stage.admission = { ok: false, reason: 'the router is disabled' }
     const pipe = await stage.dial()
     expect(reasonOf(pipe)).toBe('the router is disabled')
@@ -378,7 +378,7 @@ describe('a router is refused with the reason', () => {
     expect(pipe.destroyed).toBe(false)
   })
 
-  test('and without one when judging it fails, which ends nothing else', async () => {
+  test('but without one when an unexpected error occurs, which ends nothing else', async () => {
     const other = await stage.dial()
     stage.judge = () => {
       throw new Error('a mistake')
@@ -389,11 +389,11 @@ describe('a router is refused with the reason', () => {
     expect(other.destroyed).toBe(false)
   })
 
-  test('that it gives no version', async () => {
+  test('that it sends no version', async () => {
     expect(reasonOf(await stage.dial(withHeaders([])))).toMatch('no version')
   })
 
-  test('that it wants a second socket', async () => {
+  test('that it requests a second socket', async () => {
     const second = withHeaders([
       [4, textValue(version)],
       [9, flagValue(true)],
@@ -403,13 +403,13 @@ describe('a router is refused with the reason', () => {
     expect(reasonOf(await stage.dial(second))).toMatch('one socket')
   })
 
-  test('which the log shows for the first sixty of a minute', async () => {
+  test('which is logged for the first sixty per minute', async () => {
     stage.admission = { ok: false, reason: 'the router is disabled' }
     for (let at = 0; at < 70; at += 1) await stage.dial()
     expect(stage.lines).toHaveLength(60)
   })
 
-  test('and without one when it begins with anything but a hello', async () => {
+  test('but without one when its first message is not a hello', async () => {
     const pipe = await stage.dial({ contentType: 1 })
     expect(pipe.sent).toEqual([])
     expect(pipe.destroyed).toBe(true)

@@ -45,7 +45,7 @@ test('a router is online while any controller holds a channel to it', () => {
   expect(board.of('er1')).toBeNull()
 })
 
-test('of several, the same one is shown everywhere: one that names its host, then by id', () => {
+test('of several statuses, all controllers show the same: first one with a host name, then by ID', () => {
   const { board, say } = heard()
   board.publish('er1', statusOf('b'))
   say('ctrl1', 'er1', statusOf(''))
@@ -55,7 +55,7 @@ test('of several, the same one is shown everywhere: one that names its host, the
   expect(noRouterStatuses.of('er1')).toBeNull()
 })
 
-test('what a router says of itself is bounded on its way to the others, and once more there', () => {
+test('the status that a router reports is limited in size before it is published, and again when it is received', () => {
   const { board, say, own } = heard()
   const { encode, decode } = softTopics.routers
   const long = 'x'.repeat(10_000)

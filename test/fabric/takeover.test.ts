@@ -45,13 +45,13 @@ const attempts = (pipe: Pipe | undefined) =>
   pipe === undefined ? [] : routes(pipe).map(({ circuitId, attempt }) => [circuitId, attempt])
 const endsTold = (pipe: Pipe | undefined) => (pipe === undefined ? [] : unroutes(pipe))
 
-test('A record of a circuit says all that its heir needs', () => {
+test('A record of a circuit contains everything that the next owner needs', () => {
   const circuit = circuitOf('c1', { turn: 3, isOfTunnel: true, instanceId: 'blue' })
   expect(circuitIn('c1', circuitRecord(circuit))).toEqual(circuit)
 })
 
 describe('A circuit of a controller that is gone', () => {
-  test('is that of the next one, whose routers hear of it', async () => {
+  test('is taken over by the next one, which informs its routers', async () => {
     stage.told('ctrl0', 'c1')
     await stage.sweep()
     expect(stage.circuits.list()).toEqual([])
@@ -73,7 +73,7 @@ describe('A circuit of a controller that is gone', () => {
     expect(stage.circuits.list()).toHaveLength(1)
   })
 
-  test('is not taken over by one that may be cut off itself', async () => {
+  test('is not taken over by a controller that may be partitioned', async () => {
     stage.told('ctrl0', 'c1')
     stage.isInQuorum = false
     await stage.lose('ctrl0')
@@ -90,7 +90,7 @@ describe('A circuit of a controller that is gone', () => {
     expect([stage.circuits.list(), endsTold(er1)]).toEqual([[], []])
   })
 
-  test('is forgotten when its heir does not take it over in a minute', async () => {
+  test('is forgotten when its next owner does not take it over within a minute', async () => {
     stage.told('ctrl1b', 'c1')
     await stage.lose('ctrl1b')
     stage.nowMs += 60_001
@@ -101,7 +101,7 @@ describe('A circuit of a controller that is gone', () => {
     expect(stage.circuits.list()).toEqual([])
   })
 
-  test('goes another way when its link was lost meanwhile, and ends where there is none', async () => {
+  test('is rerouted if its link was lost meanwhile, and ends if there is no other path', async () => {
     const er3 = await stage.routers.dial('er3')
     stage.linked('l2', 'er1', 'er3')
     stage.linked('l3', 'er3', 'er2')
@@ -116,7 +116,7 @@ describe('A circuit of a controller that is gone', () => {
     expect(endsTold(er1)).toEqual(['c1 now'])
   })
 
-  test('keeps its way while its routers have yet to say which links there are', async () => {
+  test('keeps its path while its routers have not reported their links', async () => {
     stage.told('ctrl0', 'c1')
     er2?.destroy()
     await settle()
@@ -130,7 +130,7 @@ describe('A circuit of a controller that is gone', () => {
     expect(attempts(again), 'it hears whose the circuit is').toEqual([['c1', REROUTE_ATTEMPT]])
   })
 
-  test('ends when one of its ends is gone, by the answer or by the fault of its router', async () => {
+  test('ends when its router answers or reports that one of its ends is gone', async () => {
     for (const id of ['c1', 'c2']) stage.told('ctrl0', id)
     await stage.lose('ctrl0')
     await tellFault(er1, FaultSubject.INGRESS, 'c1')
@@ -140,7 +140,7 @@ describe('A circuit of a controller that is gone', () => {
     expect([...stage.topic.own]).toEqual([])
   })
 
-  test('ends when nothing has passed for as long as its service allows', async () => {
+  test('ends when it was idle for as long as its service allows', async () => {
     stage.told('ctrl0', 'c1')
     await stage.lose('ctrl0')
     await confirm(er1, 'c1', 59_999)
@@ -150,26 +150,26 @@ describe('A circuit of a controller that is gone', () => {
   })
 })
 
-describe('Of two controllers that have a circuit', () => {
+describe('When two controllers claim a circuit', () => {
   beforeEach(async () => {
     stage.told('ctrl0', 'c1')
     await stage.lose('ctrl0')
   })
 
-  test('the one that took it over last keeps it, and the other one leaves it as it is', async () => {
+  test('the last one to take it over keeps it, and the other one does not touch it', async () => {
     stage.told('ctrl2', 'c1', { turn: 2 })
     await settle()
     expect([stage.circuits.list(), [...stage.topic.own], endsTold(er1)]).toEqual([[], [], []])
   })
 
-  test('the first by its id keeps it when both took it over at once', async () => {
+  test('the first one by ID keeps it if both took it over at once', async () => {
     stage.told('ctrl2', 'c1', { turn: 1 })
     expect(stage.circuits.list()).toHaveLength(1)
     stage.told('ctrl0', 'c1', { turn: 1 })
     expect(stage.circuits.list()).toEqual([])
   })
 
-  test('the one that keeps it tells its routers so again', async () => {
+  test('the one that keeps it informs its routers again', async () => {
     stage.told('ctrl2', 'c1')
     await settle()
     expect(attempts(er1)).toHaveLength(2)
@@ -177,7 +177,7 @@ describe('Of two controllers that have a circuit', () => {
 })
 
 describe('A router that asks a controller about a circuit', () => {
-  test('of another one makes it that of the one that is asked', async () => {
+  test('of another one makes it the owner', async () => {
     stage.told('ctrl0', 'c1')
     await confirm(er1, 'c1')
     expect(stage.circuits.list()).toHaveLength(1)
@@ -201,7 +201,7 @@ describe('A router that asks a controller about a circuit', () => {
           return confirm(er1, 'c1')
         },
       ],
-    ])('by %s, has the other one hear whose it was', async (_by, end) => {
+    ])('by %s, informs the other controller of the owner', async (_by, end) => {
       stage.told('ctrl2', 'c1', { turn: 1 })
       await end()
       expect(stage.circuits.list()).toEqual([])
@@ -214,21 +214,21 @@ describe('A router that asks a controller about a circuit', () => {
       expect(turnsTold()).toEqual([])
     })
 
-    test('tells its routers of no way where an end of it is gone', async () => {
+    test('sends its routers no route if an end of it is gone', async () => {
       stage.told('ctrl2', 'c1', { turn: 1 })
       await tellFault(er2, FaultSubject.EGRESS, 'c1')
       expect([attempts(er1), attempts(er2)]).toEqual([[], []])
       expect([endsTold(er1), endsTold(er2)]).toEqual([['c1'], ['c1']])
     })
 
-    test('is told no longer once another one has it', async () => {
+    test('stops publishing it once another one has it', async () => {
       stage.told('ctrl2', 'c1', { turn: 1 })
       await confirm(er1, 'c1')
       stage.told('ctrl2', 'c1', { turn: 3 })
       expect([stage.circuits.list(), turnsTold()]).toEqual([[], []])
     })
 
-    test('is told no longer once it is over and another one has taken it since', async () => {
+    test('stops publishing it once it has ended and another one took it over', async () => {
       stage.told('ctrl2', 'c1', { turn: 1 })
       await tellFault(er2, FaultSubject.EGRESS, 'c1')
       stage.told('ctrl2', 'c1', { turn: 1 })
@@ -237,7 +237,7 @@ describe('A router that asks a controller about a circuit', () => {
       expect(turnsTold()).toEqual([])
     })
 
-    test('is told as its own for as long as it lasts', async () => {
+    test('publishes it as its own for as long as it lasts', async () => {
       stage.told('ctrl2', 'c1', { turn: 1 })
       await confirm(er1, 'c1')
       stage.nowMs += TOLD_MS
@@ -247,7 +247,7 @@ describe('A router that asks a controller about a circuit', () => {
       expect(turnsTold()).toEqual([])
     })
 
-    test('is taken again by whom a router asks once more, and told from then on', async () => {
+    test('leaves it to the controller that a router asks next, which then publishes it', async () => {
       for (const id of ['c1', 'c2']) {
         stage.told('ctrl2', id, { turn: 1 })
         await tellFault(er2, FaultSubject.EGRESS, id)
@@ -261,7 +261,7 @@ describe('A router that asks a controller about a circuit', () => {
     })
   })
 
-  test('that nobody knows keeps it while the controller may have yet to hear of it', async () => {
+  test('keeps an unknown one while the controller may not have received it yet', async () => {
     await confirm(er1, 'c1')
     await tellFault(er1, FaultSubject.FORWARD, 'c1')
     expect(endsTold(er1)).toEqual([])

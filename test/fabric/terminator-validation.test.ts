@@ -76,7 +76,7 @@ async function answer(pipe: Pipe, states: Readonly<Record<string, boolean>>, mar
 
 const markerOf = (pipe: Pipe): bigint => asked(pipe).at(-1)?.terminators[0]?.marker ?? 0n
 
-test('a router is asked by the leader once it has connected, and those that it has not are removed', async () => {
+test('the leader asks a router once it has connected, and removes the terminators that it does not have', async () => {
   const er1 = await stage.dial('er1')
   await pass(4999)
   expect(asked(er1)).toEqual([])
@@ -100,7 +100,7 @@ test('a router is asked by the leader once it has connected, and those that it h
   expect(asked(er1), 'once a connection').toHaveLength(1)
 })
 
-test('no router has a say in terminators of others, and none but by the question that it was asked', async () => {
+test('a router cannot affect terminators of others, or answer with another marker', async () => {
   const er1 = await stage.dial('er1')
   await answer(er1, { t1: false }, 0n)
   await pass(5000)
@@ -109,7 +109,7 @@ test('no router has a say in terminators of others, and none but by the question
   expect(removed).toEqual([])
 })
 
-test('a follower asks nobody, and everybody when it leads', async () => {
+test('a follower asks no router, and asks all when it becomes leader', async () => {
   isLeader = false
   const er1 = await stage.dial('er1')
   await pass(60_000)
@@ -123,7 +123,7 @@ test('a follower asks nobody, and everybody when it leads', async () => {
   expect(asked(er1)).toHaveLength(2)
 })
 
-test('a router is asked again when what it has not could not be removed', async () => {
+test('a router is asked again if the removal failed', async () => {
   const er1 = await stage.dial('er1')
   await pass(5000)
   outcome = 'nobody leads'
@@ -132,7 +132,7 @@ test('a router is asked again when what it has not could not be removed', async 
   expect(asked(er1)).toHaveLength(2)
 })
 
-describe('a look at terminators', () => {
+describe('a validation of terminators', () => {
   const { terminatorLookMs } = routerLimits
 
   /** By a follower: any controller may look. */
@@ -148,7 +148,7 @@ describe('a look at terminators', () => {
     return { findings, marker: markerOf(pipe) }
   }
 
-  test('asks the router and, through it, the hosts; and removes nothing by itself', async () => {
+  test('asks the router and, through it, the hosts, and removes nothing itself', async () => {
     const er1 = await stage.dial('er1')
     const { findings, marker } = await looked(er1, ['t1', 't2'])
     expect(asked(er1).at(-1)).toMatchObject({ fixInvalid: false, postCreate: false })
@@ -163,7 +163,7 @@ describe('a look at terminators', () => {
     expect(removed).toEqual([])
   })
 
-  test('lets the router mend when it is told so', async () => {
+  test('lets the router repair its state if requested', async () => {
     const er1 = await stage.dial('er1')
     const { findings, marker } = await looked(er1, ['t1'], true)
     expect(asked(er1).at(-1)).toMatchObject({ fixInvalid: true, postCreate: false })
@@ -171,7 +171,7 @@ describe('a look at terminators', () => {
     expect((await findings).size).toBe(1)
   })
 
-  test('takes of its router what it asked, once, and nothing of another one', async () => {
+  test('accepts each answer of its router once, and none of another one', async () => {
     const er1 = await stage.dial('er1')
     const er2 = await stage.dial('er2')
     const { findings, marker } = await looked(er1, ['t1', 't2'])
@@ -182,7 +182,7 @@ describe('a look at terminators', () => {
     expect(Object.fromEntries(await findings)).toEqual({ t1: valid, t2: valid })
   })
 
-  test('ends in time with what a router that says less has said', async () => {
+  test('ends at its timeout with the results so far', async () => {
     const er1 = await stage.dial('er1')
     const { findings, marker } = await looked(er1, ['t1', 't2'])
     await answer(er1, { t1: true }, marker)
@@ -197,14 +197,14 @@ describe('a look at terminators', () => {
     expect([...(await findings).keys()]).toEqual(['t1'])
   })
 
-  test('ends when the router goes', async () => {
+  test('ends when the router disconnects', async () => {
     const er1 = await stage.dial('er1')
     const { findings } = await looked(er1, ['t1'])
     er1.destroy()
     expect((await findings).size).toBe(0)
   })
 
-  test('ends with the one answer of a router of the family, which leaves out what it asks again', async () => {
+  test('ends with the single answer of an OpenZiti router, which omits hosts it asks again', async () => {
     const er1 = await stage.dial('er1')
     const { findings, marker } = await looked(er1, ['t1', 't2'])
     const states = {

@@ -39,7 +39,7 @@ function begin(at: number, traceId: string, ms = 60_000, key = 'alice'): boolean
 const seen = (key = 'alice'): (string | undefined)[] => traces.map((each) => each.of(key)?.traceId)
 
 describe('a trace', () => {
-  test('is known to all controllers, and ends for all when its time is over at the one that was asked', () => {
+  test('is known to all controllers, and ends for all when it expires at the one that was asked', () => {
     begin(0, 'mine')
     carry()
     expect(seen()).toEqual(['mine', 'mine', 'mine'])
@@ -70,21 +70,21 @@ describe('a trace', () => {
     expect(seen()).toEqual([undefined, undefined, undefined])
   })
 
-  test('goes with the controller that was asked for it', () => {
+  test('ends when the controller that was asked for it is gone', () => {
     begin(0, 'mine')
     carry()
     topics[1]?.lose('ctrl1')
     expect(seen()[1]).toBe(undefined)
   })
 
-  test('is one of a thousand at a controller: the oldest one ends', () => {
+  test('counts against the limit of a thousand per controller: the oldest one ends', () => {
     for (let at = 0; at <= traceLimits.tracesMax; at += 1) begin(0, `${at}`, 60_000, `i${at}`)
     expect(topics[0]?.own.size).toBe(traceLimits.tracesMax)
     expect(traces[0]?.of('i0')).toBe(null)
     expect(traces[0]?.of('i1')?.traceId).toBe('1')
   })
 
-  test('is refused where the others cannot be told', () => {
+  test('is refused if it cannot be published', () => {
     const [topic] = topics
     if (topic !== undefined) topic.isFull = true
     expect(begin(0, 'mine')).toBe(false)

@@ -76,7 +76,7 @@ const payload = (at = 0): Uint8Array => proposals[at]?.payload ?? new Uint8Array
 const kinds = () => proposals.map(({ kind }) => kind)
 
 describe('The tunnel of a router', () => {
-  test('hosts by the id that its router gives', async () => {
+  test('hosts with the ID that its router gives', async () => {
     const asked = create(CreateTunnelTerminatorSchema, {
       serviceId: 's1',
       address: 't1',
@@ -110,7 +110,7 @@ describe('The tunnel of a router', () => {
     })
   })
 
-  test('is judged again at the latest commit, where its right was given elsewhere', async () => {
+  test('is judged again at the latest commit if its right was given elsewhere', async () => {
     const { judged } = tunnels
     tunnels.judged = { ok: false, fault: 'access' }
     onLatest = () => (tunnels.judged = judged)
@@ -121,7 +121,7 @@ describe('The tunnel of a router', () => {
     expect(kinds()).toEqual([CommandKind.HOSTED_TERMINATOR_CREATE])
   })
 
-  test('is told by the id of the terminator that it may not host, and not to ask again', async () => {
+  test('is informed by terminator ID that it may not host, and not to retry', async () => {
     tunnels.judged = { ok: false, fault: 'access' }
     const asked = create(CreateTunnelTerminatorSchema, { address: 't1', startTime: 5n })
     const body = toBinary(CreateTunnelTerminatorSchema, asked)
@@ -138,7 +138,7 @@ describe('The tunnel of a router', () => {
     expect(proposals).toEqual([])
   })
 
-  test('is told to come back while there is no leader', async () => {
+  test('is asked to retry while there is no leader', async () => {
     propose = () => Promise.reject(new Problem('CLUSTER_NO_LEADER'))
     const asked = create(CreateTunnelTerminatorSchema, { serviceId: 's1', address: 't1' })
     const body = toBinary(CreateTunnelTerminatorSchema, asked)
@@ -150,7 +150,7 @@ describe('The tunnel of a router', () => {
     )
   })
 
-  test('changes what it says to change', async () => {
+  test('updates its terminator', async () => {
     const asked = create(UpdateTunnelTerminatorSchema, {
       terminatorId: 't1',
       cost: 9,
@@ -165,7 +165,7 @@ describe('The tunnel of a router', () => {
     expect(pipe.ofType(20_409)).toHaveLength(1)
   })
 
-  test('removes what it hosts', async () => {
+  test('removes its terminator', async () => {
     pipe.say({ contentType: 20_410, sequence: 42, body: textValue('t1') })
     await settle()
     expect(fromBinary(HostedTerminatorsRemoveSchema, payload()).ids).toEqual(['t1'])
@@ -175,7 +175,7 @@ describe('The tunnel of a router', () => {
   test.each([
     [20_408, toBinary(UpdateTunnelTerminatorSchema, create(UpdateTunnelTerminatorSchema))],
     [20_410, textValue('t1')],
-  ])('is refused %i in words', async (contentType, body) => {
+  ])('is refused %i with a text', async (contentType, body) => {
     propose = () => Promise.resolve({ index: 1, outcome: refused('NOT_FOUND') })
     pipe.say({ contentType, sequence: 42, body })
     await settle()
@@ -187,7 +187,7 @@ describe('The tunnel of a router', () => {
   test.each([
     [true, 'default'],
     [false, 'failed'],
-  ])('says of its host that it is well: %s', async (isWell, precedence) => {
+  ])('reports the health of its host: %s', async (isWell, precedence) => {
     const headers = new Map([
       [1022, textValue('t1')],
       [1023, flagValue(isWell)],
@@ -199,7 +199,7 @@ describe('The tunnel of a router', () => {
   })
 })
 
-describe('A tunnel that may host no longer', () => {
+describe('A tunnel that may no longer host', () => {
   const sweep = async (): Promise<void> => {
     clock.advance(1000)
     stage.channels.sweep()
@@ -213,7 +213,7 @@ describe('A tunnel that may host no longer', () => {
     tunnels.judged = { ok: false, fault: 'access' }
   })
 
-  test('loses its terminators right after the entry that says so', async () => {
+  test('loses its terminators right after the entry that revokes the right', async () => {
     clock.advance(1000)
     tunnels.onMoved()
     await new Promise((go) => setImmediate(go))
@@ -223,7 +223,7 @@ describe('A tunnel that may host no longer', () => {
     expect([entity, id]).toEqual(['terminator', 't1'])
   })
 
-  test('loses them by the leader alone, its circuits by every controller', async () => {
+  test('loses its terminators at the leader, and its circuits at every controller', async () => {
     isLeader = false
     tunnels.onMoved()
     await sweep()
@@ -233,7 +233,7 @@ describe('A tunnel that may host no longer', () => {
     expect(kinds()).toEqual([CommandKind.ENTITY_DELETE])
   })
 
-  test('loses them once there is a leader again', async () => {
+  test('loses its terminators once there is a leader again', async () => {
     propose = () => Promise.reject(new Problem('CLUSTER_NO_LEADER'))
     tunnels.onMoved()
     await sweep()

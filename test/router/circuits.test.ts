@@ -107,7 +107,7 @@ function clientAt(forwarder: RouterProgram['forwarder'], owner: ScriptedControll
   return client
 }
 
-test('10 MiB there and 1 MiB back arrive whole, and what is told of the circuit says so', async () => {
+test('10 MiB in one direction and 1 MiB back arrive whole, and the usage reports match', async () => {
   const { routers, linkId } = await linkedRouters()
   const [one, two] = routers as [RouterProgram, RouterProgram]
   const host = hostAt(two.forwarder)
@@ -162,7 +162,7 @@ test('a circuit whose router stops ends at the other one when its controller rem
   await eventually(() => host.closed).toBe('the circuit was unrouted')
 })
 
-test('a router that stops tells the bytes that it has not told before', async () => {
+test('a router that stops reports the bytes that it has not reported yet', async () => {
   const router = await first.running([controllers[0].address], '')
   await eventually(() => controllers[0].isConnected).toBe(true)
   const host = hostAt(router.forwarder)

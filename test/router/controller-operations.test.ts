@@ -19,7 +19,7 @@ afterEach(async () => {
   for (const close of closing.splice(0)) await close()
 })
 
-test('so many operations run, so many wait, and one more is refused', async () => {
+test('operations beyond the limits of running and waiting ones are refused', async () => {
   const operations = new ControllerOperations({
     rateLimitedWorkerCount: 1,
     rateLimitedQueueLength: 1,
@@ -40,7 +40,7 @@ test('so many operations run, so many wait, and one more is refused', async () =
   expect(await Promise.all(asked.slice(0, 2))).toEqual(['done', 'b'])
 })
 
-test('clients that host have their terminators one after the other', async () => {
+test('terminators of hosting clients are created one after the other', async () => {
   const bench = await EdgeBench.open({ sections: 'forwarder: {rateLimitedWorkerCount: 1}' })
   closing.push(() => bench.close())
   const { controller } = bench
@@ -68,7 +68,7 @@ test('clients that host have their terminators one after the other', async () =>
   await eventually(() => bench.logged('terminator of a client established')).toHaveLength(3)
 })
 
-test('a terminator that no controller answers about leaves its place after a while', async () => {
+test('a terminator without an answer from any controller leaves its slot after a timeout', async () => {
   const bench = await EdgeBench.open({ sections: 'forwarder: {rateLimitedWorkerCount: 1}' })
   closing.push(() => bench.close())
   bench.controller.terminators = () => null
@@ -82,7 +82,7 @@ test('a terminator that no controller answers about leaves its place after a whi
   await eventually(() => bench.controller.ofType(20_216)).toHaveLength(2)
 })
 
-test('a tunnel has its terminators one after the other', async () => {
+test('terminators of the tunnel are created one after the other', async () => {
   const events = ['s1', 's2', 's3'].flatMap((id) =>
     serviceOf(id, { 'host.v1': { protocol: 'tcp', address: '127.0.0.1', port: 80 } }),
   )

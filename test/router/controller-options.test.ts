@@ -39,7 +39,7 @@ test.each(['bind: 127.0.0.2', 'options: {bind: 127.0.0.2}'])(
 )
 
 test.each(['defaultRequestTimeout: 50ms', 'options: {defaultRequestTimeout: 50ms}'])(
-  'a request to a controller is given up by %s, and made again',
+  'a request to a controller times out after %s and is repeated',
   async (ctrl) => {
     controller.answersInterfaces = false
     await start(ctrl, 'interfaceDiscovery: {checkInterval: 1s}\n')
@@ -49,7 +49,7 @@ test.each(['defaultRequestTimeout: 50ms', 'options: {defaultRequestTimeout: 50ms
 )
 
 test.each(['connectTimeout: 50ms', 'connectTimeoutMs: 50'])(
-  'the answer of a controller to the hello is waited for by the option %s',
+  'the option %s limits the wait for the answer of a controller to the hello',
   async (option) => {
     const sockets: Socket[] = []
     const silent: Server = createServer((socket) =>
@@ -69,7 +69,7 @@ test.each(['connectTimeout: 50ms', 'connectTimeoutMs: 50'])(
   },
 )
 
-test('a channel whose controller does not take a message within writeTimeout is closed', async () => {
+test('a channel is closed if its controller does not take a message within writeTimeout', async () => {
   await start('options: {writeTimeout: 200ms}')
   const { channel } = controller
   if (channel !== null) closing.push(askWithoutReading(channel))
@@ -82,13 +82,13 @@ describe.each(['heartbeats: {', 'options: {heartbeats: {'])('Heartbeats of %s', 
   const heartbeats = (options: string): string =>
     place + options + '}'.repeat(place.split('{').length - 1)
 
-  test('go out by sendInterval, judged each checkInterval', async () => {
+  test('are sent every sendInterval, checked every checkInterval', async () => {
     await start(heartbeats('sendInterval: 100ms, checkInterval: 10ms'))
     await eventually(() => controller.timesOf(5).length).toBeGreaterThan(4)
     expect(shortest(controller.timesOf(5)), 'not each second').toBeLessThan(900)
   })
 
-  test('close a channel that is silent for closeUnresponsiveTimeout, which is unresponsive from unresponsiveAfter on', async () => {
+  test('close a channel that is silent for closeUnresponsiveTimeout, which is unresponsive after unresponsiveAfter', async () => {
     const other = await network.controller('b')
     const times = 'sendInterval: 100ms, unresponsiveAfter: 100ms, closeUnresponsiveTimeout: 3s'
     await start(heartbeats(times), '', [other.address])
@@ -113,7 +113,7 @@ describe.each(['heartbeats: {', 'options: {heartbeats: {'])('Heartbeats of %s', 
   })
 })
 
-test('interfaces are told again by checkInterval and minReportInterval', async () => {
+test('interfaces are reported again by checkInterval and minReportInterval', async () => {
   await start('', 'interfaceDiscovery: {checkInterval: 1s, minReportInterval: 1s}\n')
   await eventually(() => controller.timesOf(1052).length).toBeGreaterThan(1)
 })

@@ -66,7 +66,7 @@ async function withDaysLeft(days: number): Promise<void> {
 }
 
 describe('The certificates of a router', () => {
-  test('that are due are extended by a controller that answers, over the same keys, with the names of csr', async () => {
+  test('that are due are extended by a controller that answers, with the same keys and the names of csr', async () => {
     await withDaysLeft(100)
     const before = leafOf('r.cert')
     const router = network.router(['tls:127.0.0.1:1'], '', { askExtension: askAt('router1') })
@@ -82,7 +82,7 @@ describe('The certificates of a router', () => {
     expect(server.dnsNames).toEqual(['r.test'])
   })
 
-  test('that are not due are left as they are, until somebody asks for it', async () => {
+  test('that are not due are left unchanged, unless an extension is requested', async () => {
     const router = network.router(['tls:127.0.0.1:1'], '', { askExtension: askAt('router1') })
     await router.start({ extends: false })
     await eventually(() => network.logged('router starting')).toHaveLength(1)
@@ -94,7 +94,7 @@ describe('The certificates of a router', () => {
     await eventually(() => network.logged('certificates extended')).toHaveLength(1)
   })
 
-  test('are kept when what is answered is for another router', async () => {
+  test('are kept when the answer contains certificates of another router', async () => {
     await withDaysLeft(100)
     const before = leafOf('r.cert').sha1
     const router = network.router(['tls:127.0.0.1:1'], '', { askExtension: askAt('router2') })
@@ -104,7 +104,7 @@ describe('The certificates of a router', () => {
     expect(leafOf('r.cert').sha1).toBe(before)
   })
 
-  test('that are due without a csr are told of, as nothing can be asked for', async () => {
+  test('that are due without a csr are logged, because nothing can be requested', async () => {
     await withDaysLeft(100)
     const router = network.router(['tls:127.0.0.1:1'], '', {
       askExtension: askAt('router1'),

@@ -77,7 +77,7 @@ const reasonsOf = (message: string) => network.logged(message).map(({ fields }) 
 
 describe('A dialer of links', () => {
   test.each(['connectTimeout: 50ms', 'connectTimeoutMs: 50'])(
-    'waits for the answer no longer than its option %s',
+    'waits for the answer only as long as its option %s',
     async (option) => {
       await dialing(`options: {${option}}`)
       tell({ id: 'router2', port: (await silentServer()).port })
@@ -85,7 +85,7 @@ describe('A dialer of links', () => {
     },
   )
 
-  test('dials from the address that bind names', async () => {
+  test('dials from the address in bind', async () => {
     await dialing('bind: 127.0.0.2')
     const peer = await peerRouter()
     tell(peer)
@@ -102,7 +102,7 @@ describe('A dialer of links', () => {
     await eventually(() => reasonsOf('link lost')).toContain('a message was not sent within 200 ms')
   })
 
-  test('dials linkDialWorkerCount routers at a time, lets linkDialQueueLength wait, and tries the others later', async () => {
+  test('dials linkDialWorkerCount routers at a time, queues linkDialQueueLength, and tries the others later', async () => {
     const forwarder = 'forwarder: {linkDialWorkerCount: 1, linkDialQueueLength: 1}'
     const policy = 'healthyDialBackoff: {minRetryInterval: 1h, maxRetryInterval: 2h}'
     await start(
@@ -196,7 +196,7 @@ describe('A listener of links', () => {
   }
 
   test.each(['connectTimeout: 100ms', 'connectTimeoutMs: 100'])(
-    'waits for the hello no longer than its option %s',
+    'waits for the hello only as long as its option %s',
     async (option) => {
       const dial = await listening(option)
       const socket = dial()
@@ -227,7 +227,7 @@ describe('A listener of links', () => {
 })
 
 describe('A link', () => {
-  test('is sent heartbeats by sendInterval, judged each checkInterval', async () => {
+  test('sends heartbeats every sendInterval, checked every checkInterval', async () => {
     await dialing('', ', heartbeats: {sendInterval: 100ms, checkInterval: 10ms}')
     const peer = await peerRouter()
     tell(peer)
@@ -237,7 +237,7 @@ describe('A link', () => {
     expect(Math.min(...gaps.slice(1)), 'not each second, as without the options').toBeLessThan(900)
   })
 
-  test('whose router is silent has the latency of none after unresponsiveLinkTimeout, and closes after closeUnresponsiveTimeout', async () => {
+  test('to a silent router counts as unresponsive after unresponsiveLinkTimeout, and closes after closeUnresponsiveTimeout', async () => {
     await start(`forwarder: {unresponsiveLinkTimeout: 5s}
 metrics: {reportInterval: 100ms, intervalAgeThreshold: 0s}
 link: {dialers: [{binding: transport}], heartbeats: {sendInterval: 100ms, closeUnresponsiveTimeout: 6s}}`)
@@ -256,7 +256,7 @@ link: {dialers: [{binding: transport}], heartbeats: {sendInterval: 100ms, closeU
     await eventually(() => reasonsOf('link lost')).toEqual(['no answer to heartbeats'])
   })
 
-  test('lets payloads and acknowledgements wait by payloadSenderQueueSize, ackSenderQueueSize and outQueueSize', async () => {
+  test('queues payloads and acknowledgements up to payloadSenderQueueSize, ackSenderQueueSize and outQueueSize', async () => {
     const { link } = configured(
       'link: {dialers: [{binding: transport, options: {outQueueSize: 1}}], payloadSenderQueueSize: 2, ackSenderQueueSize: 3}',
     )

@@ -85,7 +85,7 @@ describe('A link of several sockets', () => {
     await eventually(() => socketsAt(farController)).toEqual([])
   })
 
-  test('dials the further ones after startupDelay, and again when one is lost', async () => {
+  test('dials the additional ones after startupDelay, and again when one is lost', async () => {
     await dialing('startupDelay: 300ms, maxDefaultConnections: 1, maxAckConnections: 1')
     const peer = await peerRouter()
     tell(peer)
@@ -97,7 +97,7 @@ describe('A link of several sockets', () => {
     expect(network.logged('link lost')).toEqual([])
   })
 
-  test('is one of one socket with split: false', async () => {
+  test('has one socket with split: false', async () => {
     await dialing('split: false, startupDelay: 0s')
     const peer = await peerRouter()
     tell(peer)
@@ -105,7 +105,7 @@ describe('A link of several sockets', () => {
     expect(peer.hellos[0]?.headers.has(9), 'it does not say that it takes several').toBe(false)
   })
 
-  test('is one of one socket where the other router knows no groups', async () => {
+  test('has one socket if the other router does not support groups', async () => {
     await dialing('startupDelay: 0s')
     const peer = await peerRouter()
     peer.groups = false
@@ -115,7 +115,7 @@ describe('A link of several sockets', () => {
     expect(await socketsAt(controller)).toEqual([1])
   })
 
-  test('sends the messages of one circuit over one socket, and acknowledgements over those that are for them', async () => {
+  test('sends the messages of one circuit over one socket, and acknowledgements over their own sockets', async () => {
     const pipes = [new Pipe(), new Pipe(), new Pipe()]
     const [one, two, three] = pipes.map((socket) => {
       const channel: Channel = new Channel({

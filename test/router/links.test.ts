@@ -86,7 +86,7 @@ const faults = ({ controller }: Side) =>
   controller.ofType(1004).map(({ body }) => fromBinary(FaultSchema, body))
 
 describe('Routers with links', () => {
-  test('tell in their hello where they listen, and have one link when one of them dials', async () => {
+  test('report their listeners in their hello, and have one link when one of them dials', async () => {
     await start(one)
     await start(other)
     const value = one.controller.hellos[0]?.headers.get(1000) ?? new Uint8Array()
@@ -108,7 +108,7 @@ describe('Routers with links', () => {
     expect(reports(other), 'the dialer alone reports').toHaveLength(1)
   })
 
-  test('keep one link when both dial each other, and agree which', async () => {
+  test('keep one link when both dial each other, and agree on which', async () => {
     await start(one)
     await start(other)
     tell(one, other)
@@ -119,7 +119,7 @@ describe('Routers with links', () => {
     await eventually(async () => new Set(await ids()).size).toBe(1)
   })
 
-  test('dial again when the link is lost, and controllers are told of both', async () => {
+  test('dial again when the link is lost, and report both links to controllers', async () => {
     await start(one)
     await start(other)
     tell(one, other)
@@ -134,7 +134,7 @@ describe('Routers with links', () => {
     expect(again?.iteration).toBeGreaterThan(1)
   })
 
-  test('close a link that an operator has closed, and dial it again', async () => {
+  test('close a link that an operator closes, and dial it again', async () => {
     await start(one)
     await start(other)
     tell(one, other)
@@ -145,7 +145,7 @@ describe('Routers with links', () => {
     await eventually(async () => (await linksOf(one))[0]?.iteration).toBe(2)
   })
 
-  test('tell a controller that connects later of all of their links', async () => {
+  test('report all their links to a controller that connects later', async () => {
     await start(one)
     await start(other)
     tell(one, other)
@@ -172,7 +172,7 @@ describe('Routers with links', () => {
     await eventually(measured).toBeGreaterThan(0)
   })
 
-  test('let go of a router that was removed, and dial none that shares no group', async () => {
+  test('close the link to a removed router, and dial none that shares no group', async () => {
     await start(one)
     await start(other)
     tell(one, other, 0, ['elsewhere'])
@@ -236,7 +236,7 @@ describe('A router refuses a link', () => {
     socket.destroy()
   })
 
-  test('of a router that has one already, in the answer to its hello: it is not dialed at once', async () => {
+  test('of a router that already has one, in the answer to its hello, so it is not redialed at once', async () => {
     await start(other)
     const { certificatePem: cert, privateKeyPem: key } = await one.network.leaf('router1', [], [])
     const dial = async (linkId: string): Promise<ChannelMessage> => {
@@ -269,7 +269,7 @@ describe('A router refuses a link', () => {
     expect(await linksOf(other)).toMatchObject([{ id: 'a' }])
   })
 
-  test('and dials none where another router answers than the one that was told of', async () => {
+  test('if another router answers than the one that was dialed', async () => {
     await start(one)
     await start(other)
     const listeners = [{ address: `tls:127.0.0.1:${other.port}`, protocol: 'tls', groups: [] }]

@@ -71,7 +71,7 @@ describe('tls.handshakeTimeout bounds the handshake', () => {
 })
 
 test.each(['connectTimeout: 100ms', 'connectTimeoutMs: 100'])(
-  'the hello of a client is waited for by the option %s of its listener',
+  'the option %s of a listener limits the wait for the hello of a client',
   async (option) => {
     const place = `bind: "tls:127.0.0.1:${port}", advertise: "127.0.0.1:${port}"`
     const listener = `{binding: edge, ${place}, options: {${option}}}`
@@ -99,14 +99,14 @@ describe('A server of web', () => {
     connect({ port, host: '127.0.0.1', ca: network.root.certificatePem, ...options })
   const REQUEST = 'GET /health-checks HTTP/1.1\r\nHost: r.test\r\n\r\n'
 
-  test('is named in the log by its name', async () => {
+  test('is logged with its name', async () => {
     await serve('')
     expect(network.logged('serving health checks')[0]?.fields).toMatchObject({
       name: 'checks of r',
     })
   })
 
-  test('waits for a request no longer than readTimeout', async () => {
+  test('waits for a request only as long as readTimeout', async () => {
     await serve('readTimeout: 100ms')
     expect(
       await closedAfterMs(
@@ -116,7 +116,7 @@ describe('A server of web', () => {
     ).toBeLessThan(4500)
   })
 
-  test('waits between two requests no longer than idleTimeout', async () => {
+  test('waits between two requests only as long as idleTimeout', async () => {
     await serve('idleTimeout: 100ms')
     expect(
       await closedAfterMs(
@@ -126,7 +126,7 @@ describe('A server of web', () => {
     ).toBeLessThan(4500)
   })
 
-  test('waits for an answer to be read no longer than writeTimeout', async () => {
+  test('waits for an answer to be read only as long as writeTimeout', async () => {
     await serve('readTimeout: 1h, writeTimeout: 100ms')
     const socket = kept(open())
     await new Promise<void>((done) => socket.once('secureConnect', done))
@@ -138,7 +138,7 @@ describe('A server of web', () => {
     clearInterval(timer)
   })
 
-  test('speaks no version of TLS below minTLSVersion, and none above maxTLSVersion', async () => {
+  test('accepts no TLS version below minTLSVersion, and none above maxTLSVersion', async () => {
     await serve('minTLSVersion: TLS1.3')
     const refused = await new Promise<string>((done) => {
       const socket = kept(open({ maxVersion: 'TLSv1.2' }))
@@ -153,7 +153,7 @@ describe('A server of web', () => {
     expect(socket.getProtocol()).toBe('TLSv1.2')
   })
 
-  test('shows the certificate of its own identity', async () => {
+  test('presents the certificate of its own identity', async () => {
     const { certificatePem, privateKeyPem } = await network.leaf('web of r', [], ['127.0.0.1'])
     writeFileSync(network.path('web.cert'), certificatePem, { mode: 0o600 })
     writeFileSync(network.path('web.key'), privateKeyPem, { mode: 0o600 })
@@ -166,7 +166,7 @@ describe('A server of web', () => {
     ).toBe('web of r')
   })
 
-  test('tells of controllers that do not answer a ping within ctrlPingCheck.timeout', async () => {
+  test('reports controllers that do not answer a ping within ctrlPingCheck.timeout', async () => {
     controller.answersPings = false
     await serve('')
     const answer = (): Promise<string> =>

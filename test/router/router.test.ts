@@ -45,7 +45,7 @@ function membersOnDisk(): string[] {
 }
 
 describe('A router', () => {
-  test('says hello by the id of its certificate, with version, capabilities and one socket a channel', async () => {
+  test('sends a hello with the ID of its certificate, its version, its capabilities and one socket per channel', async () => {
     const a = await network.controller('a')
     await network.running([a.address])
     await connected(a)
@@ -59,7 +59,7 @@ describe('A router', () => {
     expect([...(a.hellos[0]?.headers.get(1002) ?? [])]).toEqual([6])
   })
 
-  test('answers for terminators of every binding, of those that it does not know too', async () => {
+  test('answers for terminators of every binding, including unknown ones', async () => {
     const a = await network.controller('a')
     await network.running([a.address], 'dialers: [{binding: transport}]\n')
     await connected(a)
@@ -81,7 +81,7 @@ describe('A router', () => {
     })
   })
 
-  test('connects to every member that it is told, and disconnects one that a majority does not list', async () => {
+  test('connects to every reported member, and disconnects one that a majority does not list', async () => {
     const [a, b, c] = [
       await network.controller('a'),
       await network.controller('b'),
@@ -118,7 +118,7 @@ describe('A router', () => {
     ).toEqual(['a', 'b', 'a'])
   })
 
-  test('passes over a list that a controller sends so that other routers forget an address', async () => {
+  test('ignores a list that a controller sends so that other routers forget an address', async () => {
     const [a, b] = [await network.controller('a'), await network.controller('b')]
     await network.running([a.address])
     await connected(a)
@@ -132,7 +132,7 @@ describe('A router', () => {
     expect([membersOnDisk().sort(), b.isConnected]).toEqual([['a', 'b'], true])
   })
 
-  test('refuses a removed controller by its key before it says hello, also after a restart', async () => {
+  test('refuses the key of a removed controller before it sends a hello, also after a restart', async () => {
     const [a, b, c] = [
       await network.controller('a'),
       await network.controller('b'),
@@ -153,7 +153,7 @@ describe('A router', () => {
     expect(c.hellos).toHaveLength(hellos)
   })
 
-  test('refuses another key for the id of a known controller, of the same authority too', async () => {
+  test('refuses a different key for the ID of a known controller, also if the same authority certified it', async () => {
     const [a, b] = [await network.controller('a'), await network.controller('b')]
     const router = await network.running([a.address])
     await connected(a)
@@ -174,7 +174,7 @@ describe('A router', () => {
     expect(minted.hellos).toEqual([])
   })
 
-  test('comes back to the controllers of its configuration from an endpoints file of a captor', async () => {
+  test('returns to the configured controllers from an endpoints file written under a captured controller', async () => {
     const [a, b, x] = [
       await network.controller('a'),
       await network.controller('b'),
@@ -197,7 +197,7 @@ describe('A router', () => {
     expect(membersOnDisk().sort()).toEqual(['a', 'b'])
   })
 
-  test('comes back to a controller that was away', async () => {
+  test('reconnects to a controller that was away', async () => {
     const a = await network.controller('a')
     await network.running([a.address])
     await connected(a)
@@ -206,7 +206,7 @@ describe('A router', () => {
     await connected(await network.controller('a', { port }))
   })
 
-  test('starts from its endpoints file, though the configuration names nobody that is there', async () => {
+  test('starts from its endpoints file, even if no configured controller exists', async () => {
     const a = await network.controller('a')
     const addresses = ['tls:127.0.0.1:1', a.address]
     const controllers = [{ id: 'a', addresses, keySha256: null, toldBy: null }]
@@ -221,7 +221,7 @@ describe('A router', () => {
     await connected(a)
   })
 
-  test('uses the configuration when the endpoints file is damaged, says so, and writes it again', async () => {
+  test('uses the configuration if the endpoints file is damaged, logs this, and writes the file again', async () => {
     const a = await network.controller('a')
     writeFileSync(network.path('endpoints.yml'), 'endpoints: [')
     await network.running([a.address])
@@ -231,7 +231,7 @@ describe('A router', () => {
     await eventually(membersOnDisk).toEqual(['a'])
   })
 
-  test('holds one channel to a controller that it was given two addresses of', async () => {
+  test('keeps one channel to a controller for which it has two addresses', async () => {
     const uri = controllerSpiffeId(trustDomain, 'a')
     const key = await network.leaf('a', [uri], ['127.0.0.1', 'localhost'])
     const a = await network.controller('a', { key })
@@ -244,7 +244,7 @@ describe('A router', () => {
     expect(network.logged('cannot reach a controller')).toEqual([])
   })
 
-  test('connects again when a controller sends what cannot be read', async () => {
+  test('reconnects when a controller sends a malformed message', async () => {
     const a = await network.controller('a')
     await network.running([a.address])
     await connected(a)
@@ -257,7 +257,7 @@ describe('A router', () => {
     expect(reply?.contentType).toBe(20_001)
   })
 
-  test('fails when no controller is reached in time, with what to do', async () => {
+  test('fails when no controller is reached in time, with a remedy', async () => {
     const router = network.router(['tls:127.0.0.1:1'], '', { startupTimeout: '100ms' })
     await router.start({ extends: false })
     await expect(router.failed).rejects.toThrow(
@@ -266,7 +266,7 @@ describe('A router', () => {
   })
 })
 
-describe('A router refuses to speak to', () => {
+describe('A router refuses a connection to', () => {
   test.each([
     ['a controller of another trust domain', 'spiffe://other.example/controller/a', {}],
     ['a router with the host name of a controller', `spiffe://${trustDomain}/router/a`, {}],
@@ -287,7 +287,7 @@ describe('A router refuses to speak to', () => {
     expect(a.received).toEqual([])
   })
 
-  test('a host whose name the certificate does not have, or whose authority it does not know', async () => {
+  test('a host whose name is not in its certificate, or whose authority is unknown', async () => {
     const uri = `spiffe://${trustDomain}/controller/a`
     const other = await TestNetwork.create()
     const a = await network.controller('a', { key: await network.leaf('a', [uri], ['other.test']) })
@@ -299,8 +299,8 @@ describe('A router refuses to speak to', () => {
   })
 })
 
-describe('A controller is told by a router', () => {
-  test('its name as a host, in answer to the hello for edge routers', async () => {
+describe('A router reports to controllers', () => {
+  test('its host name, in its answer to the hello for edge routers', async () => {
     const a = await network.controller('a')
     await network.running([a.address])
     await connected(a)
@@ -326,7 +326,7 @@ describe('A controller is told by a router', () => {
     expect(interfaces.flatMap(({ addresses }) => addresses)).toContain('127.0.0.1/8')
   })
 
-  test('no interfaces where that is disabled', async () => {
+  test('no interfaces if that is disabled', async () => {
     const a = await network.controller('a')
     await network.running([a.address], 'interfaceDiscovery: {disabled: true}\n')
     await eventually(() => a.ofType(1035).length).toBe(1)
@@ -334,7 +334,7 @@ describe('A controller is told by a router', () => {
     expect(a.ofType(1052)).toEqual([])
   })
 
-  test('its figures at each interval, all controllers the same and one of them to make them known', async () => {
+  test('its metrics at each interval, the same to all controllers, of which one publishes them', async () => {
     const [a, b] = [await network.controller('a'), await network.controller('b')]
     const often = 'metrics: {reportInterval: 100ms, intervalAgeThreshold: 150ms}\n'
     await network.running([a.address, b.address], often)
@@ -352,7 +352,7 @@ describe('A controller is told by a router', () => {
     expect(Number(first?.intValues['process.rss'])).toBeGreaterThan(1024)
   })
 
-  test('values by their names, each JSON, and what it does not know as an error', async () => {
+  test('inspected values by name, each as JSON, and unknown names as an error', async () => {
     const a = await network.controller('a')
     await network.running([a.address])
     await connected(a)
@@ -416,7 +416,7 @@ describe('The health-checks API of a router', () => {
       asked.end()
     })
 
-  test('tells whether a controller answers and how many links there are', async () => {
+  test('shows whether a controller answers and how many links exist', async () => {
     const a = await network.controller('a')
     const port = await freePort()
     await network.running(
@@ -452,7 +452,7 @@ web: [{name: health, bindPoints: [{interface: "127.0.0.1:${port}", address: "r.t
   })
 })
 
-describe('A router that is debugged', () => {
+describe('A router with debugging enabled', () => {
   test('writes each message, decoded, without the secret of the channel', async () => {
     const a = await network.controller('a')
     await network.running([a.address], 'trace: {path: messages.log}\n')
@@ -499,7 +499,7 @@ describe('A router that is debugged', () => {
   })
 })
 
-describe('A router does not start', () => {
+describe('A router fails to start', () => {
   test.each([
     ['r.cert', null, /^identity\.cert: .*r\.cert does not exist; enroll this router first/],
     ['r.key', null, /^identity\.key: .*cannot be read/],

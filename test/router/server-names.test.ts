@@ -93,7 +93,7 @@ describe('The certificate of a name is shown', () => {
     expect(await shownTo('elsewhere.example')).toBe('router1')
   })
 
-  test('as its file has it now', async () => {
+  test('as its file currently contains it', async () => {
     await start('listeners: [{binding: proxy, service: web, PLACE}]')
     expect(await shownTo('blue.test')).toBe('blue')
     await write('blue', ['green.test'])
@@ -102,7 +102,7 @@ describe('The certificate of a name is shown', () => {
   })
 })
 
-test('who dials is verified by the CA of the network, whichever name it asks for', async () => {
+test('dialers are verified against the network CA, whichever name they request', async () => {
   await start('link: {listeners: [{binding: transport, PLACE}]}')
   await eventually(() => controller.isConnected).toBe(true)
   const ids = { linkId: 'l1', routerId: 'router2', dialedId: 'router1', dialedVersion: 'v2.0.0' }

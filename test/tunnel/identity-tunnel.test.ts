@@ -87,7 +87,7 @@ describe.each([
   ['encrypted', true],
   ['in the clear', false],
 ])('A TCP service, %s,', (_what, isEncrypted) => {
-  test('that one tunnel hosts is reached at a port of another, and ends as its streams do', async () => {
+  test('hosted by one tunnel is reachable through a port of another, and both directions close separately', async () => {
     const { port, client, host } = await joined(isEncrypted)
     const [terminator] = stage.terminators.values()
     expect(terminator?.peerData[1003]?.length).toBe(isEncrypted ? 32 : undefined)
@@ -103,7 +103,7 @@ describe.each([
   })
 })
 
-test('A UDP service is reached by datagrams', async () => {
+test('A UDP service carries datagrams', async () => {
   const target = await echoDatagrams()
   closing.push(target.close)
   const port = await freePort()
@@ -122,7 +122,7 @@ test('A UDP service is reached by datagrams', async () => {
   expect(read.toString()).toBe('hello')
 })
 
-test('Services come and go as the policies say, and their connections with them', async () => {
+test('When policies change, services appear and disappear, and connections of removed ones close', async () => {
   const { port, host } = await joined()
   const { socket, said } = await opened(port)
   expect(await said('hello')).toBe('hello')
@@ -133,7 +133,7 @@ test('Services come and go as the policies say, and their connections with them'
   expect(stage.logged('service hosted no more')).toHaveLength(1)
 })
 
-test('An edge router that was lost is dialed again, and what was hosted there is hosted again', async () => {
+test('A lost edge router is dialed again, and services are hosted there again', async () => {
   const { port } = await joined()
   await stage.restartRouter()
   await eventually(() => stage.terminators.size).toBe(1)
@@ -142,7 +142,7 @@ test('An edge router that was lost is dialed again, and what was hosted there is
   expect(await said('again')).toBe('again')
 })
 
-test('A session that is over is opened again, with all that hangs on it', async () => {
+test('After its session has ended, the tunnel opens a new one and restores services and connections', async () => {
   const { port, host, client } = await joined()
   for (const { api } of [host, client]) api.faults.push(new SessionOver('it is over'))
   await eventually(() => [host.api.sessions, client.api.sessions]).toEqual([2, 2])
@@ -152,7 +152,7 @@ test('A session that is over is opened again, with all that hangs on it', async 
   expect(await said('again')).toBe('again')
 })
 
-test('A service session that is refused as invalid is opened once more', async () => {
+test('A service session that an edge router refuses as invalid is replaced by a new one', async () => {
   const { port, client } = await joined()
   stage.refusedCodes.push(3)
   const { said } = await opened(port)
@@ -160,7 +160,7 @@ test('A service session that is refused as invalid is opened once more', async (
   expect(client.api.asked.filter((path) => path === '/sessions')).toHaveLength(2)
 })
 
-test('A client whose circuit is refused is closed, and the log says why', async () => {
+test('A client whose circuit is refused is disconnected, and the log contains the reason', async () => {
   const { port } = await joined()
   stage.refusedCodes.push(1)
   const socket = connect({ port, host: '127.0.0.1' })
@@ -172,7 +172,7 @@ test('A client whose circuit is refused is closed, and the log says why', async 
   })
 })
 
-test('A circuit that the controller takes away ends at both sides', async () => {
+test('A circuit that the controller unroutes ends at both sides', async () => {
   const { port, target } = await joined()
   const { socket, said } = await opened(port)
   await said('hello')
@@ -182,7 +182,7 @@ test('A circuit that the controller takes away ends at both sides', async () => 
   await eventually(() => target.sockets.every(({ destroyed }) => destroyed)).toBe(true)
 })
 
-test('A tunnel waits for a controller that answers, and does not go on when one refuses it', async () => {
+test('A tunnel waits until a controller answers, and fails when a controller refuses its log-in', async () => {
   const { api, tunnel } = await stage.tunnel('ann', [])
   api.faults.push(new Error('ctrl1 refused the connection'))
   await tunnel.start()
@@ -194,7 +194,7 @@ test('A tunnel waits for a controller that answers, and does not go on when one 
   await expect(other.tunnel.start()).rejects.toThrow('log-in refused: not an enabled identity')
 })
 
-test('A stop takes back what is hosted, closes the ports and ends the session', async () => {
+test('A stop withdraws hosted services, closes the ports and ends the session', async () => {
   const { port, host, client } = await joined()
   await host.tunnel.stop()
   await eventually(() => stage.terminators.size).toBe(0)

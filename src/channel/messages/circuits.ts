@@ -22,40 +22,40 @@ export const routeResultHeader = {
   error: 1103,
   errorCode: 1104,
 } as const
-/** Controllers name the identity that dials by this tag of a route. */
+/** Controllers send the ID of the dialing identity in this tag of a route. */
 const CLIENT_TAG = 'clientId'
-/** Tags of a route that are kept, for those who read of the usage of its circuit. */
+/** Tags of a route that are kept for usage reports. */
 const KEPT_TAGS = [CLIENT_TAG, 'hostId', 'serviceId'] as const
 const NANOSECONDS_A_MS = 1_000_000n
-/** Attempt of a path that an existing circuit takes later; a router keeps what it has dialed. */
+/** Attempt number of a reroute; a router keeps the ends of an existing circuit. */
 export const REROUTE_ATTEMPT = 99_969_996
 
 export interface Forward {
   readonly from: string
   readonly to: string
-  /** The kind of place that `to` names. */
+  /** Type of destination that `to` names. */
   readonly kind: 'start' | 'end' | 'link'
 }
 
-/** How a controller has this router carry a circuit. */
+/** A controller's instruction to a router to carry a circuit. */
 export interface Route {
   readonly circuitId: string
   readonly attempt: number
   readonly forwards: readonly Forward[]
   readonly timeoutMs: number
-  /** The identity that dials; '' where the controller does not say. */
+  /** The identity that dials; '' if the controller does not report it. */
   readonly clientId: string
-  /** Ids of the identities that dial and host, and of the service; bounded. */
+  /** IDs of the dialing identity, the hosting identity and the service; limited in length. */
   readonly tags: Readonly<Record<string, string>>
-  /** Null: this is not the last router, or the circuit takes another way. */
+  /** Null if this is not the last router, or if the circuit is rerouted. */
   readonly egress: RouteEgress | null
-  /** The circuit is there already, with both its ends, and goes another way. */
+  /** The circuit and both its ends exist already; only its path changes. */
   readonly isReroute: boolean
-  /** Logged with what becomes of the route; null: its client is not traced. */
+  /** Logged with the outcome of the route; null if the identity is not traced. */
   readonly traced: Readonly<Record<string, string>> | null
 }
 
-/** The channel of a trace that logs routes. */
+/** The trace channel that logs routes. */
 const ESTABLISH_PATH = 2
 const TRACE_FIELDS = ['traceId', 'sessionId', 'apiSessionId'] as const
 
@@ -72,14 +72,14 @@ const kinds: ReadonlyMap<DestinationType, Forward['kind']> = new Map([
   [DestinationType.TO_LINK, 'link'],
 ])
 
-/** Ids and addresses are chosen by controllers; none is longer. */
+/** Whether the text fits the limit for IDs and addresses, which controllers choose. */
 export function isCircuitName(text: string): boolean {
   return text !== '' && text.length <= messageContentLimits.circuitNameCharactersMax
 }
 
 /**
- * Null when a name in it is none.
- * @throws when the bytes are no such message.
+ * Null when it contains an invalid name.
+ * @throws when the bytes cannot be decoded.
  */
 export function readRoute(body: Uint8Array): Route | null {
   const { circuitId, attempt, forwards, timeout, tags, egress, context } = fromBinary(
@@ -137,7 +137,7 @@ export function unrouteMessage(circuitId: string, isNow: boolean): Outgoing {
   return { contentType: controlMessage.unroute, body }
 }
 
-/** @param peerData of the terminator; what is no header of its own is left out. */
+/** @param peerData of the terminator; keys of the channel's own headers are left out. */
 export function routeDone(
   { circuitId, attempt }: Pick<Route, 'circuitId' | 'attempt'>,
   peerData: ReadonlyMap<number, Uint8Array>,
@@ -176,13 +176,13 @@ const subjects = {
   unknownOwner: FaultSubject.UNKNOWN_OWNER_FORWARD,
 } as const
 
-/** @param ids of circuits, or of one link. */
+/** @param ids of circuits, or of a single link. */
 export function faultMessage(subject: keyof typeof subjects, ids: readonly string[]): Outgoing {
   const fault = create(FaultSchema, { subject: subjects[subject], id: ids.join(' ') })
   return { contentType: controlMessage.fault, body: toBinary(FaultSchema, fault) }
 }
 
-/** A circuit through which nothing has passed for so long. */
+/** A circuit and the time for which it has carried no data. */
 export interface IdleCircuit {
   readonly id: string
   readonly idleMs: number

@@ -14,22 +14,22 @@ import { readText } from '../headers.ts'
 import type { ChannelMessage, Outgoing } from '../frame.ts'
 import { controlHeader, controlMessage } from './control.ts'
 
-/** An API session that a router may admit clients by. */
+/** An API session with which clients may connect to a router. */
 export interface ClientApiSession {
   readonly id: string
   readonly token: string
   readonly identityId: string
-  /** Hex SHA-1 of the certificates that its client may show. */
+  /** Hex SHA-1 of the certificates that its client may present. */
   readonly fingerprints: ReadonlySet<string>
 }
 
 export interface SessionsUpdate {
   readonly sessions: readonly ClientApiSession[]
-  /** Part of the list of all sessions; null: the sessions are new ones. */
+  /** Part of a full list of sessions; null if the sessions are additions. */
   readonly part: SyncPart | null
 }
 
-/** One message of a whole state. */
+/** One message of a full state. */
 export interface SyncPart {
   readonly id: string
   readonly sequence: number
@@ -48,7 +48,7 @@ export function readSessionsAdded({ headers, body }: ChannelMessage): SessionsUp
   return { sessions, part: isFullState ? syncPart(headers) : null }
 }
 
-/** A whole state without parts is one. */
+/** A full state that is not split counts as its only part. */
 function syncPart(headers: ChannelMessage['headers']): SyncPart {
   const whole = { id: '', sequence: 0, isLast: true }
   const text = readText(headers, controlHeader.syncStrategyState)
@@ -66,7 +66,7 @@ export function readSessionsRemoved(body: Uint8Array) {
   return fromBinary(ApiSessionRemovedSchema, body)
 }
 
-/** Reads service sessions that are over. @throws when the bytes are no such message. */
+/** Reads the service sessions that have ended. @throws when the bytes are no such message. */
 export function readServiceSessionsRemoved(body: Uint8Array) {
   return fromBinary(SessionRemovedSchema, body)
 }
@@ -87,7 +87,7 @@ export function validateSessionsMessage(tokens: readonly string[]): Outgoing {
   }
 }
 
-/** How a router names a client to a controller. */
+/** How a router identifies a client to a controller. */
 export interface Claim {
   readonly sessionToken: string
   readonly apiSessionToken: string
@@ -120,7 +120,7 @@ export interface IdentityConnects {
   }[]
 }
 
-/** @param isWhole these and no others are connected. */
+/** @param isWhole whether these are all connected identities. */
 export function connectEventsMessage(
   identities: readonly IdentityConnects[],
   isWhole: boolean,

@@ -95,7 +95,7 @@ export const controlMessage = {
   subscribeToDataModel: 20_505,
   currentIndex: 20_506,
 
-  // Only this product has it: a router passes on what a client reports of its device.
+  // Only Flotilla routers send it: it forwards a client's posture reports.
   clientPosture: 29_000,
 } as const
 
@@ -113,7 +113,7 @@ export const controlHeader = {
   clusterId: 2004,
 } as const
 
-/** Headers of a hello that routers and controllers before 2.0 know the same by. */
+/** Hello headers with these meanings in routers and controllers before 2.0. */
 export const legacyControlHeader = { listeners: 10, capabilities: 12, clusterId: 15 } as const
 
 /** The application protocol of control channels. */
@@ -145,37 +145,37 @@ export interface ControllerAddress {
   readonly id: string
   /** `tls:host:port`. */
   readonly address: string
-  /** SHA-256 of the key that is pinned for it. */
+  /** SHA-256 of its pinned key. */
   readonly publicKeySha256: Uint8Array
 }
 
 /** A key that a member had before it was removed. */
 export type RemovedController = Pick<ControllerAddress, 'id' | 'publicKeySha256'>
 
-/** The controllers of the cluster, as a router is told of them. */
+/** The controllers of the cluster, as sent to a router. */
 export interface ClusterAddresses {
   readonly controllers: readonly ControllerAddress[]
   readonly removed: readonly RemovedController[]
   /**
-   * A router takes a list only with a greater one than it knows. Of the configuration of members;
-   * from the leader, how far the log is, since an address can change without a change of members.
+   * A router accepts a list only if its index is greater than the known one. Followers send the
+   * index of the membership configuration. The leader sends its log index, because an address can
+   * change without a change of members.
    */
   readonly index: number
-  /** Index of the configuration of members. */
+  /** Index of the membership configuration. */
   readonly configurationIndex: number
   readonly isLeader: boolean
 }
 
 /**
- * @param isInterim some members are left out for a moment; routers of this product pass over such
- * a list.
+ * @param isInterim the list temporarily lacks some members; Flotilla routers ignore such a list.
  */
 export function addressesMessage(
   { controllers, removed, index, isLeader }: ClusterAddresses,
   isInterim = false,
 ): Outgoing {
   const update = create(UpdateCtrlAddressesSchema, {
-    // Older routers read these, newer ones those by id.
+    // Older routers read these; newer ones read the list with IDs.
     addresses: controllers.map(({ address }) => address),
     controllers: controllers.map(({ id, address, publicKeySha256 }) => ({
       id,
@@ -193,9 +193,7 @@ export function addressesMessage(
   }
 }
 
-/**
- * @param index grows from leader to leader; a router takes none that is lower than the last one.
- */
+/** @param index increases with each leader; a router ignores one below the last it received. */
 export function leaderMessage(index: number): Outgoing {
   const update = create(UpdateClusterLeaderSchema, { index: BigInt(index) })
   return {
@@ -221,14 +219,14 @@ export function serverHello(version: string): Outgoing {
   }
 }
 
-/** An address that clients connect to, by a protocol. */
+/** A protocol and address for clients. */
 export interface ClientAddress {
   readonly protocol: string
   readonly host: string
   readonly port: number
 }
 
-/** The answer to the hello of a controller. @param addresses that clients can connect to. */
+/** The answer to the hello of a controller. @param addresses for clients. */
 export function clientHello(
   version: string,
   hostname: string,
@@ -257,7 +255,7 @@ export function clientHello(
 /** Answer of an edge router to the hello of a controller. */
 export interface ClientHello {
   readonly hostname: string
-  /** `protocol://host:port` of each protocol by which clients reach the router. */
+  /** `protocol://host:port` for each client protocol of the router. */
   readonly protocols: Readonly<Record<string, string>>
 }
 

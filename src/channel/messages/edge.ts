@@ -10,10 +10,10 @@ export const EDGE_PROTOCOL = 'ziti-edge'
 
 /**
  * Content types between a client and a router: ContentType of edge_client_pb. Those of circuits are
- * in payload.ts, as they are the same on links.
+ * in payload.ts, because links use them too.
  */
 export const edgeMessage = {
-  /** A client reports on its device. */
+  /** Posture report of a client. */
   postureResponse: 10_800,
   connect: 60_783,
   stateConnected: 60_784,
@@ -50,7 +50,7 @@ export const edgeHeader = {
   callerId: 1008,
   flags: 1010,
   appData: 1011,
-  /** A flag in a request to bind or its answer; the id itself in a dial. */
+  /** A flag in a bind request and its answer; the ID itself in a dial. */
   routerProvidedConnId: 1012,
   healthStatus: 1013,
   errorCode: 1014,
@@ -62,7 +62,7 @@ export const edgeHeader = {
   listenerId: 1021,
   connType: 1022,
   supportsInspect: 1023,
-  /** Flag in the answer to a hello, and in a request to bind. */
+  /** Flag in the answer to a hello, and in a bind request. */
   supportsBindSuccess: 1024,
   connectionMarker: 1025,
   circuitId: 1026,
@@ -70,22 +70,22 @@ export const edgeHeader = {
   useXgressToSdk: 1028,
   xgressCtrlId: 1029,
   xgressAddress: 1030,
-  /** Flag in the answer to a hello: clients of OIDC may report their posture to this router. */
+  /** Flag in the answer to a hello: OIDC clients may report their posture to this router. */
   supportsPostureChecks: 1032,
   structuredError: 1033,
   dialerIdentityId: 1034,
   dialerIdentityName: 1035,
   serviceId: 1036,
-  /** 1: the service is named, and not its id. */
+  /** 1: the service is identified by name, not by ID. */
   serviceIdentifierType: 1037,
   /** Mask in the answer to a hello. */
   routerCapabilities: 1039,
 } as const
 
-/** Bits of the mask of what this router can do for clients. */
+/** Capability bits that this router announces to clients. */
 export const clientCapabilities: readonly number[] = [CONNECT_BY_SERVICE]
 
-/** Clients choose ids below it, their router those from it on: the two never meet. */
+/** Clients choose IDs below this value, routers choose IDs from it on, so they never collide. */
 export const ROUTER_CONNECTION_ID_MIN = 0x80_00_00_00
 export const CONNECTION_ID_MAX = 0xff_ff_ff_ff
 
@@ -108,15 +108,15 @@ export const edgeErrorCode = {
   postureCheckFailed: 15,
 } as const
 
-/** Numbers that tell a client whether to try again. */
+/** Hints for a client whether to retry. */
 export const retryHint = { default: 0, startOver: 2, notRetriable: 3 } as const
 
-/** Types of a connection in the answer to an inspection of it; 0: there is none. */
+/** Connection types in the answer to a connection inspection; 0: no such connection. */
 export const connType = { dial: 1, bind: 2 } as const
 
 type Headers = ChannelMessage['headers']
 
-/** Null when there is none. */
+/** Null if the header is missing. */
 export function readConnectionId(headers: Headers): number | null {
   const id = readInt32(headers, edgeHeader.connId)
   return id === null ? null : id >>> 0
@@ -127,7 +127,7 @@ export function readUint16(headers: Headers, key: number): number | null {
   return value?.length === 2 ? (value[0] ?? 0) | ((value[1] ?? 0) << 8) : null
 }
 
-/** A message of one connection, with further headers. */
+/** A message of one connection, with additional headers. */
 export function connectionMessage(
   contentType: number,
   connectionId: number,
@@ -140,7 +140,7 @@ export function connectionMessage(
 
 export interface ClosedReason {
   readonly text: string
-  /** Absent: none is told. */
+  /** Absent if no code is sent. */
   readonly code?: number
   readonly retryHint?: number
   readonly circuitId?: string
@@ -175,7 +175,7 @@ export function pieceIn({ headers, body }: ChannelMessage): Piece {
   }
 }
 
-/** Headers of a client's own circuit: which one, where it enters, and who made it. */
+/** Headers for a client that keeps its end of the circuit: circuit, end address and controller. */
 export function xgressHeaders(circuit: {
   readonly id: string
   readonly address: string
@@ -188,7 +188,7 @@ export function xgressHeaders(circuit: {
   ]
 }
 
-/** The request of a client for a hop of its route; the answer has its sequence as `userValue`. */
+/** A client's trace request; the answer repeats its sequence number as `userValue`. */
 export function traceRequestIn({ headers, sequence }: ChannelMessage): TraceRequest {
   return {
     hops: (readInt32(headers, edgeHeader.traceHopCount) ?? 0) >>> 0,
@@ -197,7 +197,7 @@ export function traceRequestIn({ headers, sequence }: ChannelMessage): TraceRequ
   }
 }
 
-/** The router that the client asks is the first hop. */
+/** The router to which the client is connected is the first hop. */
 export function ownHop({ hops, ...asked }: TraceRequest, error = ''): TraceAnswer {
   return { ...asked, hops: Math.max(0, hops - 1), hopType: 'xgress/edge', hopId: '', error }
 }

@@ -1,13 +1,13 @@
-/** Limits of the contents of messages, beside the bounds of whole bodies in message-bounds.ts. */
+/** Limits of the contents of messages, in addition to the body limits in message-bounds.ts. */
 export const messageContentLimits = {
-  /** Ids of circuits, names of their ends and values of their tags. */
+  /** IDs of circuits, addresses of their ends and values of their tags. */
   circuitNameCharactersMax: 128,
-  /** Why a circuit could not be routed. */
+  /** Reason why a circuit could not be routed. */
   reasonCharactersMax: 1024,
-  /** Sequences of one acknowledgement, the trace id of a payload, and a control: else refused. */
+  /** Sequences in one acknowledgement, bytes of a trace ID, and of a control; beyond: refused. */
   xgressSequencesPerMessageMax: 16_384,
   xgressTraceIdBytesMax: 64,
   xgressControlBytesMax: 256,
-  /** Circuits of one usage counter, which a controller decodes in one step. */
+  /** Circuits in one usage counter, which a controller decodes in one step. */
   usageCircuitsPerCounterMax: 32,
 } as const

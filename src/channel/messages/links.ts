@@ -15,10 +15,10 @@ import { contentType, HELLO_SEQUENCE, headerKey } from '../numbers.ts'
 import { controlMessage } from './control.ts'
 
 export const linkSocketTypes = ['link.default', 'link.ack'] as const
-/** Payloads go over sockets of the one type, and acknowledgements over those of the other. */
+/** Payloads use sockets of one type, acknowledgements those of the other. */
 export type LinkSocketType = (typeof linkSocketTypes)[number]
 
-/** Identity of a link of several sockets: a further one shows it, and its secret. */
+/** Identity of a link with several sockets; a further socket presents the ID and the secret. */
 export interface LinkGroup {
   readonly id: string
   readonly secret: Uint8Array
@@ -27,12 +27,12 @@ export interface LinkGroup {
 export const LINK_PROTOCOL = 'ziti-link'
 /** Type of the first socket of a link. */
 export const LINK_TYPE: LinkSocketType = 'link.default'
-/** Names a listener or dialer that has no name of its own. */
+/** Name of a listener or dialer that is configured without one. */
 const BINDING = 'default'
 
 /**
- * Headers of the hello of a link: LinkHeader of xlink_transport. Their numbers mean other things in
- * any other message.
+ * Headers of the hello of a link: LinkHeader of xlink_transport. Other messages use the same
+ * numbers for other headers.
  */
 export const linkHeader = {
   routerId: 2,
@@ -48,7 +48,7 @@ export interface PeerListener {
   readonly groups: readonly string[]
 }
 
-/** The value of the header that tells controllers where this router listens for links. */
+/** Value of the header that reports this router's link listeners to controllers. */
 export function listenersValue(listeners: readonly PeerListener[]): Uint8Array {
   const message = create(LinkListenersSchema, {
     listeners: listeners.map(({ address, groups }) => ({
@@ -67,7 +67,9 @@ export function linkHello(options: {
   readonly dialedId: string
   readonly dialedVersion: string
   readonly iteration: number
-  /** The group of a link of several sockets: 'first' begins one. Absent: it has one socket. */
+  /**
+   * The group of a link with several sockets: 'first' creates one. Absent: the link has one socket.
+   */
   readonly group?: 'first' | { readonly of: LinkGroup; readonly type: LinkSocketType }
 }): ChannelMessage {
   const { linkId, routerId, dialedId, dialedVersion, iteration, group } = options
@@ -107,7 +109,7 @@ function groupHeaders(
   ]
 }
 
-/** The group in the answer to a hello that begins one; null: the link stays with one socket. */
+/** The group in the answer to a hello that creates one; null: the link has only one socket. */
 export function groupOfAnswer(headers: ChannelMessage['headers']): LinkGroup | null {
   const id = readText(headers, headerKey.connectionId) ?? ''
   const secret = headers.get(headerKey.groupSecret)
@@ -121,20 +123,20 @@ export function groupOfAnswer(headers: ChannelMessage['headers']): LinkGroup | n
 export interface LinkHello {
   readonly linkId: string
   readonly routerId: string
-  /** Null: the dialer does not say whom it means. */
+  /** Null if the dialer does not name the router that it dials. */
   readonly dialedId: string | null
   readonly iteration: number
-  /** Null: its dialer means a link of one socket. */
+  /** Null if the dialer creates a link with one socket. */
   readonly group: HelloGroup | null
-  /** The type that it says of its socket. */
+  /** The type of the socket according to the dialer. */
   readonly type: string
 }
 
 const ID_CHARACTERS_MAX = 128
-/** Longest id or secret of a group that is kept, in bytes. */
+/** Maximum stored length of a group's ID or secret, in bytes. */
 const GROUP_BYTES_MAX = 128
 
-/** Null when it is none. */
+/** Null if the message is not a valid link hello. */
 export function readLinkHello(message: ChannelMessage): LinkHello | null {
   const { headers, body } = message
   const hello = readHello(message)
@@ -151,7 +153,7 @@ export function readLinkHello(message: ChannelMessage): LinkHello | null {
   return { linkId, routerId, dialedId, iteration, group, type }
 }
 
-/** A link, as a router reports it. */
+/** A link in a router's report. */
 export interface LinkReport {
   readonly id: string
   readonly peerId: string
@@ -161,7 +163,7 @@ export interface LinkReport {
   readonly remoteAddress: string
 }
 
-/** @param isWhole there are no others. */
+/** @param isWhole whether these are all links of the router. */
 export function routerLinksMessage(links: readonly LinkReport[], isWhole: boolean): Outgoing {
   const message = create(RouterLinksSchema, {
     fullRefresh: isWhole,
@@ -190,8 +192,8 @@ export function linkFaultMessage(
 }
 
 /**
- * The link that an operator has a controller close; null: the fault is of something else.
- * @throws for bytes that are none.
+ * The link that an operator closes; null if the fault has another subject.
+ * @throws when the bytes cannot be decoded.
  */
 export function readLinkFault(body: Uint8Array): { id: string; iteration: number } | null {
   const { subject, id, iteration } = fromBinary(FaultSchema, body)

@@ -16,18 +16,18 @@ export interface ModelDifferenceFound {
 }
 
 export interface ModelComparison {
-  /** Records by kind. */
+  /** Number of records by kind. */
   readonly own: Readonly<Record<string, number>>
   readonly theirs: Readonly<Record<string, number>>
   readonly differences: readonly ModelDifferenceFound[]
 }
 
 export interface Subscribe {
-  /** Index and timeline that the router has; 0 and '' before it has any. */
+  /** Index and timeline of the router's model; 0 and '' if it has none. */
   readonly index: bigint
   readonly timelineId: string
   readonly seconds: number
-  /** Only the time is to be extended. */
+  /** Only the subscription time is extended. */
   readonly renews: boolean
   readonly subscriptionId: string
 }
@@ -59,12 +59,12 @@ export function readSubscribe(body: Uint8Array): Subscribe {
   }
 }
 
-/** Null: the message is of no subscription. */
+/** Null if the message does not belong to a subscription. */
 export function subscriptionOf({ headers }: ChannelMessage): string | null {
   return readText(headers, controlHeader.routerDataModelSubscriptionId)
 }
 
-/** The index that the model of a controller is at. */
+/** The index of a controller's model. */
 export function indexOf({ headers }: ChannelMessage): bigint | null {
   return readUint64(headers, controlHeader.routerDataModelIndex)
 }

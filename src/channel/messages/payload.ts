@@ -31,7 +31,7 @@ export const payloadFlag = {
 /** Bits of `capabilities`. */
 export const CAN_END_OF_FILE = 1 << 8
 
-/** Headers of payloads and acknowledgements; keys of the users of a circuit are 2000 to 2255. */
+/** Headers of payloads and acknowledgements; the ends of a circuit use keys 2000 to 2255. */
 export const circuitHeader = {
   uuid: 2000,
   capabilities: 2001,
@@ -107,7 +107,7 @@ export function circuitIdOf({ contentType, headers, body }: ChannelMessage): str
   return value.length > messageContentLimits.circuitNameCharactersMax ? null : utf8.decode(value)
 }
 
-/** Headers of users of a circuit, and of its frames. */
+/** Headers of the ends of a circuit, and of its frames. */
 const onwardKeys = { from: circuitHeader.uuid, to: circuitHeader.rtt } as const
 
 /**
@@ -232,7 +232,7 @@ export function traceRouteAnswer(
   headers.set(circuitControlHeader.hopCount, integerValue(Math.max(0, hops - 1), 4))
   headers.set(circuitControlHeader.hopType, textValue(type))
   headers.set(circuitControlHeader.hopId, textValue(id))
-  // The end that asked knows its request by these.
+  // With these, the requesting end identifies its request.
   for (const key of [
     circuitControlHeader.timestamp,
     circuitControlHeader.userVal,

@@ -2,7 +2,7 @@ import type { ChannelMessage } from '../frame.ts'
 import { textValue } from '../headers.ts'
 import { edgeHeader } from './edge.ts'
 
-/** Data that the ends of a circuit send each other, by way of controllers. */
+/** Data that the ends of a circuit exchange through controllers. */
 export const peerDataKey = {
   publicKey: edgeHeader.publicKey,
   callerId: edgeHeader.callerId,
@@ -17,7 +17,7 @@ export const peerDataKey = {
   dialerIdentityName: 1116,
 } as const
 
-/** Headers of the SDK protocol that are peer data by the same key. */
+/** Headers of the SDK protocol with the same key as the peer data. */
 export const sharedPeerDataKeys: readonly number[] = [
   peerDataKey.publicKey,
   peerDataKey.callerId,
@@ -25,20 +25,20 @@ export const sharedPeerDataKeys: readonly number[] = [
   peerDataKey.connectionMarker,
 ]
 
-/** Headers of a request to connect that the host is shown. */
+/** Headers of a connect request that the host receives. */
 const dialData: readonly (readonly [edge: number, peer: number])[] = [
   ...sharedPeerDataKeys.map((key) => [key, key] as const),
   [edgeHeader.stickinessToken, peerDataKey.stickinessToken],
 ]
 
-/** Headers in which the host is shown them. */
+/** Headers in which the host receives them. */
 const hostData: readonly (readonly [peer: number, edge: number])[] = [
   ...sharedPeerDataKeys.map((key) => [key, key] as const),
   [peerDataKey.dialerIdentityId, edgeHeader.dialerIdentityId],
   [peerDataKey.dialerIdentityName, edgeHeader.dialerIdentityName],
 ]
 
-/** Peer data that a controller passes on to the host of a client that connects. */
+/** Peer data of a connecting client that a controller forwards to the host. */
 export function peerDataOf({ headers }: ChannelMessage, identityId: string) {
   const data = new Map<number, Uint8Array>()
   for (const [key, to] of dialData) {
@@ -49,7 +49,10 @@ export function peerDataOf({ headers }: ChannelMessage, identityId: string) {
   return data
 }
 
-/** Headers of the answer to a client, by the peer data of its circuit: it learns no more of it. */
+/**
+ * Headers of the answer to a client, from the circuit's peer data; the rest is not sent to the
+ * client.
+ */
 export function* connectedHeaders(data: ReadonlyMap<number, Uint8Array>) {
   for (const [key, value] of data) {
     // @guard peer-data-of-others--router
@@ -58,7 +61,7 @@ export function* connectedHeaders(data: ReadonlyMap<number, Uint8Array>) {
   }
 }
 
-/** Headers of the dial of a host, by the peer data of the circuit. */
+/** Headers of a dial to a host, from the circuit's peer data. */
 export function* dialHeaders(data: ReadonlyMap<number, Uint8Array>) {
   for (const [key, to] of hostData) {
     const value = data.get(key)

@@ -58,14 +58,14 @@ export function interfacesMessage(interfaces: readonly HostInterface[]): Outgoin
   }
 }
 
-/** Kinds of counts, as the protocol names them; rx: read by this router, tx: written. */
+/** Names of counters in the protocol; rx: read by this router, tx: written. */
 export type CountedKind = `${'fabric' | 'ingress' | 'egress'}.${'rx' | 'tx'}`
 
-/** Bytes of one circuit that nobody has been told yet. */
+/** Unreported bytes of one circuit. */
 export interface CountedCircuit {
   readonly circuitId: string
   readonly tags: Readonly<Record<string, string>>
-  /** Kinds that nothing was counted of are absent. */
+  /** Counters with the value 0 are absent. */
   readonly bytes: Readonly<Partial<Record<CountedKind, number>>>
 }
 
@@ -76,7 +76,7 @@ export interface UsageReport {
   readonly circuits: readonly CountedCircuit[]
 }
 
-/** Bytes of circuits in one interval, as metrics of their own. */
+/** Bytes of circuits in one interval, as a metrics message of their own. */
 export function usageMessage(
   routerId: string,
   { startS, lengthS, circuits }: UsageReport,
@@ -105,15 +105,18 @@ function timestampOf(atMs: number): { seconds: bigint; nanos: number } {
 
 export interface MetricsBatch {
   readonly eventId: string
-  /** UTC ms: the end of what it covers. */
+  /** UTC ms; end of the interval. */
   readonly atMs: number
   readonly integers: Readonly<Record<string, number>>
   readonly numbers: Readonly<Record<string, number>>
-  /** Latencies by the name of the histogram; one sample each. */
+  /** Latencies by histogram name; one sample each. */
   readonly latenciesNs: Readonly<Record<string, number>>
 }
 
-/** @param isPropagated false for all controllers but one, or each of them would count the same. */
+/**
+ * @param isPropagated true for only one controller, because each such controller would count the
+ * values.
+ */
 export function metricsMessage(
   routerId: string,
   { eventId, atMs, integers, numbers, latenciesNs }: MetricsBatch,

@@ -18,7 +18,7 @@ import { flagValue, textValue } from '../headers.ts'
 import type { Outgoing } from '../frame.ts'
 import { controlHeader, controlMessage } from './control.ts'
 
-/** Precedences of terminators, by the numbers of both protocols. */
+/** Precedences of terminators; both protocols use the same numbers. */
 export const terminatorPrecedence = {
   default: ModelPrecedence.DEFAULT,
   required: ModelPrecedence.REQUIRED,
@@ -33,7 +33,7 @@ export function precedenceName(precedence: number): Precedence {
   return precedence === ModelPrecedence.FAILED ? 'failed' : 'default'
 }
 
-/** The precedence of the number that a client sends. */
+/** The precedence of a number sent by a client. */
 export function precedenceOf(number: number): ModelPrecedence {
   return terminatorPrecedence[precedenceName(number)]
 }
@@ -44,11 +44,11 @@ export interface OfferedTerminator {
   readonly cost: number
   readonly precedence: Precedence
   readonly instanceId: string
-  /** Key of the host for all of its clients; absent: it has one for each. */
+  /** One key of the host for all its clients; absent: the host has a key for each client. */
   readonly publicKey?: Uint8Array
 }
 
-/** @param startMs UTC: comes back in the answer. */
+/** @param startMs UTC; the answer repeats it. */
 export function createTunnelTerminatorMessage(
   offered: OfferedTerminator,
   startMs: number,
@@ -146,7 +146,10 @@ export function healthEventMessage(asked: MessageInitShape<typeof HealthEventSch
   }
 }
 
-/** The terminators that a controller asks about. @throws when the bytes are no such message. */
+/**
+ * Reads the terminators in a controller's validation request. @throws when the bytes are no such
+ * message.
+ */
 export function readTerminatorQuery(body: Uint8Array) {
   return fromBinary(ValidateTerminatorsSchema, body)
 }

@@ -12,7 +12,7 @@ import type { Hosts } from './hosts.ts'
 import { peerDataKey } from '../../channel/messages/peer-data.ts'
 import { edgeErrorCode } from '../../channel/messages/edge.ts'
 
-/** No session is behind the circuits of a tunnel. */
+/** Circuits of a tunnel have no session. */
 export const NO_SESSION = ''
 
 export class CircuitRefused extends Error {
@@ -33,7 +33,7 @@ export interface DialJudges {
 
 export interface AdmittedDial {
   readonly client: AdmittedClient
-  /** Whether it would be admitted still, where nobody says so when that ends. */
+  /** Whether the dial would still be admitted, for rights whose end is not signaled. */
   readonly isGranted: () => boolean
 }
 
@@ -87,7 +87,7 @@ async function admitClient(
   return { client: judged.client, isGranted: () => true }
 }
 
-/** Circuits that begin at a router itself are judged so, whichever of its parts asks for them. */
+/** Admits circuits that begin at a router itself, whichever part of the router requests them. */
 async function admitTunnel(
   { tunnels, reads }: DialJudges,
   routerId: string,

@@ -8,18 +8,18 @@ export interface HostCandidate {
 
 export interface HostChoice {
   readonly strategy: HostedService['strategy']
-  /** 0 to 1, for the strategies that draw. */
+  /** 0 to 1, for random strategies. */
   readonly drawn: number
-  /** The terminator that the client had last, for the strategy that keeps to it; '' for none. */
+  /** The client's previous terminator, for the sticky strategy; '' if none. */
   readonly sticksTo: string
-  /** The cost of a terminator beside that of its record and of the way there. */
+  /** Cost of a terminator in addition to its record and its path. */
   readonly costAt: (terminatorId: string) => number
 }
 
-/** Cost of a precedence, which stands before every difference of costs. */
+/** Cost of a precedence; it outweighs every other difference of costs. */
 const PRECEDENCE_COST = { required: 0, default: 1e9, failed: 2e9 } as const
 
-/** @returns null when there is none. */
+/** @returns null if there are no candidates. */
 export function chooseHost(
   candidates: readonly HostCandidate[],
   { strategy, drawn, sticksTo, costAt }: HostChoice,
@@ -45,8 +45,7 @@ interface Costed {
 }
 
 /**
- * Candidates of the best precedence that is there: a host that failed is dialed when there is no
- * other.
+ * Candidates of the best available precedence: a failed host is dialed only if there is no other.
  */
 function preferred(candidates: readonly HostCandidate[]): readonly HostCandidate[] {
   const least = Math.min(...candidates.map(({ host }) => PRECEDENCE_COST[host.precedence]))
@@ -57,7 +56,7 @@ function compareIds(a: HostCandidate, b: HostCandidate): number {
   return a.host.terminatorId < b.host.terminatorId ? -1 : 1
 }
 
-/** The cheaper, the likelier: by what the others take of the cost of all. */
+/** Chooses randomly; a host's weight is the share of the other hosts in the total cost. */
 function byWeight(ordered: readonly Costed[], drawn: number): HostCandidate | null {
   const total = ordered.reduce((sum, { cost }) => sum + cost, 0)
   const weightOf = ({ cost }: Costed): number =>

@@ -15,15 +15,15 @@ export interface CircuitAllowanceDeps {
 }
 
 /**
- * How many circuits a router may ask for at a time and a second, and how many a client, whichever
- * routers it asks by. A router is judged by its certificate, so it counts for itself whatever
- * sessions it shows.
+ * Limits concurrent circuit requests per router, and the rate of requests per router and per client
+ * across routers. A router is identified by its certificate, so presenting other sessions does not
+ * help it.
  */
 export class CircuitAllowance {
   readonly #table: CircuitAllowanceDeps['table']
   readonly #ofRouters: KeyedRate
   readonly #ofClients: KeyedRate
-  /** Being made, by the router of the client. */
+  /** Circuits being created, by the router of the client. */
   readonly #waiting = new KeyedCounts()
 
   constructor({ table, clock }: CircuitAllowanceDeps) {
@@ -36,7 +36,7 @@ export class CircuitAllowance {
     this.#ofClients = new KeyedRate({ ...ofClient, keysMax: circuitClientsMax }, clock)
   }
 
-  /** The request counts until `end`. @throws {CircuitRefused} when too many are under way. */
+  /** The request counts until `end`. @throws {CircuitRefused} when too many are pending. */
   begin(routerId: string): void {
     // @guard circuits-of-one-router--waiting
     if (this.#waiting.of(routerId) >= circuitsWaitingMax || this.#table.isFull) {
@@ -49,13 +49,13 @@ export class CircuitAllowance {
     this.#waiting.add(routerId, -1)
   }
 
-  /** @throws {CircuitRefused} when the judged client, or its router, is over its allowance. */
+  /** @throws {CircuitRefused} when the admitted client or its router exceeds its rate. */
   admit(routerId: string, { identityId }: Pick<AdmittedClient, 'identityId'>): void {
     if (!this.#table.hasRoomFor(routerId, identityId)) {
       throw new CircuitRefused(edgeErrorCode.internal, 'too many circuits')
     }
-    // A router that dials for itself is bounded as a router; what a client asks for in vain costs
-    // its router nothing.
+    // A router that dials for itself is limited as a router. Requests of a client that exceeds its
+    // own rate do not count against its router.
     // @guard circuits-of-one-router--client
     if (identityId !== routerId && !this.#ofClients.take(identityId)) {
       throw new CircuitRefused(edgeErrorCode.internal, 'the client asks for circuits too often')

@@ -57,12 +57,12 @@ import { edgeErrorCode } from '../../channel/messages/edge.ts'
 
 const { circuitsUnknownMs, hostsAwaitedMax, hostsAwaitedMs, routeAttemptsMax, routeTimeoutMs } =
   routerLimits
-/** Between two looks for a host that is awaited. */
+/** Interval for looking for an awaited host. */
 const AWAITED_STEP_MS = 500
 
-/** Bound to by the tunnel of a router. */
+/** Binding of terminators hosted by a router's tunnel. */
 const TUNNEL = 'tunnel'
-/** Long enough that a router cannot draw those of others beforehand. */
+/** Long enough that a router cannot guess the IDs of others in advance. */
 const CIRCUIT_ID = /^[A-Za-z0-9_-]{16,64}$/
 
 export interface CircuitDutyDeps extends DialJudges {
@@ -75,33 +75,34 @@ export interface CircuitDutyDeps extends DialJudges {
   readonly draw: () => number
   readonly log: RouterLogger
   readonly publishFact?: PublishFact
-  /** Absent: no identity is traced. */
+  /** Absent if identities are not traced. */
   readonly traces?: Pick<TracedIdentities, 'of' | 'sweep'>
-  /** Absent: this controller is the only one. */
+  /** Absent if this is the only controller. */
   readonly shared?: SharedCircuits
-  /** Told of a host that its own router does not know. */
+  /** Called with a host that its own router does not know. */
   readonly onInvalidHost?: (host: Host) => void
 }
 
-/**
- * A way that is being laid: who has yet to answer, and what the last router brought from the host.
- */
+/** A path that is being routed: the routers that have not answered, and the host's peer data. */
 interface Attempt {
   readonly number: number
   /** Routers from the client to the host. */
   readonly routerIds: readonly string[]
   readonly missing: Set<string>
   readonly peerData: Map<number, Uint8Array>
-  /** @param isOfHost the router of the terminator has it, so it counts against the terminator. */
+  /**
+   * @param isOfHost the terminator's router reported the fault, so it counts against the
+   * terminator.
+   */
   readonly settle: (fault: RouteFault | null, isOfHost: boolean) => void
 }
 
 interface Lay {
   readonly sessionId: string
   readonly clientId: string
-  /** The router that the circuit begins at. */
+  /** The first router of the circuit. */
   readonly start: string
-  /** The right of the client has ended meanwhile. */
+  /** The client's right to dial has ended meanwhile. */
   isOver: boolean
 }
 
@@ -120,9 +121,9 @@ interface Attempted {
 }
 
 interface WantedWay {
-  /** Id of the circuit. */
+  /** Circuit ID. */
   readonly id: string
-  /** The router that it begins at. */
+  /** The first router of the circuit. */
   readonly start: string
   readonly instanceId: string
   readonly peerData: PeerData
@@ -131,12 +132,12 @@ interface WantedWay {
 interface WantedHost {
   readonly serviceId: string
   readonly instanceId: string
-  /** The terminator that the client had last; '' for none. */
+  /** The client's previous terminator; '' if none. */
   readonly sticksTo: string
 }
 
 interface ChosenHost extends HostCandidate {
-  /** The client is to keep to it. */
+  /** The client should use the same terminator again. */
   readonly isSticky: boolean
 }
 
@@ -146,22 +147,22 @@ interface Laid {
 }
 
 /**
- * Lays the ways by which clients reach hosts. The controller that laid a circuit answers for it; it
- * is known to the others and not replicated. When its controller is gone the circuit goes on, and
- * another controller answers for it.
+ * Creates circuits from clients to hosts. The controller that created a circuit owns it; other
+ * controllers know the circuit, but it is not replicated. When its owner is gone, the circuit
+ * continues, and another controller becomes its owner.
  */
 export class CircuitDuty implements RouterDuty {
   readonly handlers: RouterDuty['handlers']
-  /** The upkeep of circuits that are laid. */
+  /** Maintains established circuits. */
   readonly upkeep: CircuitUpkeep
   readonly #deps: CircuitDutyDeps
   readonly #circuits: CircuitTable
   readonly #costs: DialCosts
   readonly #attempts = new Map<string, Attempt>()
-  /** Circuits that are being laid. */
+  /** Circuits that are being created. */
   readonly #lays = new Map<string, Lay>()
   readonly #allowance: CircuitAllowance
-  /** Dials that wait for a host: each looks for a way again and again. */
+  /** Dials that wait for a host and repeatedly look for a path. */
   readonly #awaiting = new FairShare(hostsAwaitedMax)
   readonly #startedMs: number
 
@@ -200,13 +201,13 @@ export class CircuitDuty implements RouterDuty {
     this.#deps.traces?.sweep()
   }
 
-  /** A client whose session has ended keeps no circuit, whatever ended it. */
+  /** Ends all circuits of clients whose sessions have ended for any reason. */
   onSessionsEnded(sessionIds: ReadonlySet<string>): void {
     for (const lay of this.#lays.values()) if (sessionIds.has(lay.sessionId)) lay.isOver = true
     this.upkeep.onSessionsEnded(sessionIds)
   }
 
-  /** Also keeps those that are being laid from being opened. */
+  /** Also prevents pending circuits from being opened. */
   endAtForbidden(...[identityIds, mayUse]: Parameters<CircuitUpkeep['endAtForbidden']>): void {
     for (const lay of this.#lays.values()) {
       const isMeant = lay.sessionId !== NO_SESSION && identityIds?.has(lay.clientId) !== false
@@ -281,8 +282,8 @@ export class CircuitDuty implements RouterDuty {
   }
 
   /**
-   * The id that the router has drawn, where it has drawn one. The routers on the way would take a
-   * second circuit of an id for another way of the first.
+   * The ID chosen by the router, if it sent one; otherwise a new one. Routers would treat a second
+   * circuit with the same ID as a reroute of the first.
    * @throws {CircuitRefused}
    */
   #idFor({ circuitId: id = newCircuitId() }: ClientCircuit): string {
@@ -366,8 +367,8 @@ export class CircuitDuty implements RouterDuty {
   }
 
   /**
-   * A controller that has just started knows the hosts of a service before their routers have come
-   * back to it and have told their links: a dial waits for them.
+   * A controller that has just started knows the hosts of a service before their routers have
+   * reconnected and reported their links, so a dial waits for them.
    * @throws {CircuitRefused} when the right to dial ends meanwhile.
    */
   async #awaited(
@@ -427,7 +428,8 @@ export class CircuitDuty implements RouterDuty {
     const there = service.hosts.filter(
       (host) => host.instanceId === instanceId && connection(host.routerId) !== undefined,
     )
-    // One that has failed is tried again where there is no other: it may have been the way.
+    // If no other host is left, a failed one is tried again: the path may have failed, not the
+    // host.
     const fresh = there.filter(({ terminatorId }) => !failed.has(terminatorId))
     const isOpen = ({ terminatorId }: Host): boolean => {
       const fault = failed.get(terminatorId)
@@ -468,7 +470,7 @@ export class CircuitDuty implements RouterDuty {
       settle,
     }
     this.#attempts.set(ends.id, made)
-    // A router on the way that keeps silent costs no host anything but its own.
+    // A timeout of an intermediate router does not count against the host.
     const onTimeout = (): void => settle(NO_ANSWER, made.missing.has(host.routerId))
     const timer = setTimeout(onTimeout, routeTimeoutMs)
     for (const [at, routerId] of path.routerIds.entries()) {
@@ -495,7 +497,8 @@ export class CircuitDuty implements RouterDuty {
     const attempt = this.#attempts.get(id)
     // @guard circuits-of-others--answer
     if (attempt?.number !== number || !attempt.missing.has(router.id)) {
-      // Too late: nobody waits for the way. To unroute it would take away that of a later attempt.
+      // The answer is too late for its attempt. Unrouting must not remove the route of a later
+      // attempt.
       const isLaid = attempt?.routerIds.includes(router.id) === true
       if (!isLaid && this.upkeep.carriedBy(router.id, id) === undefined) {
         channel.send(unrouteMessage(id, true))
@@ -513,7 +516,7 @@ export class CircuitDuty implements RouterDuty {
       attempt.settle(fault, isOfHost)
       return
     }
-    // The key of the host is among it: one on the way would put its own there.
+    // These headers contain the host's key; an intermediate router could substitute its own.
     for (const [key, value] of isOfHost ? headers : []) {
       const isOfChannel = key <= CHANNEL_HEADERS_MAX
       const isResult = key >= routeResultHeader.attempt && key <= routeResultHeader.errorCode
@@ -536,7 +539,7 @@ function newCircuitId(): string {
   return randomUUID()
 }
 
-/** Unique among the ends of all circuits of a router, whichever controller laid them. */
+/** Unique among the ends of all circuits of a router, whichever controller created them. */
 function newAddress(): string {
   return randomUUID()
 }

@@ -10,7 +10,7 @@ import { isCircuitId } from './named-circuits.ts'
 
 const { circuitRoutersMax, routerTextCharactersMax } = routerLimits
 
-/** A circuit as the other controllers are told of it, so that one of them can answer for it. */
+/** A circuit as published to the other controllers, so that one of them can take it over. */
 export function circuitRecord(circuit: Circuit): Uint8Array {
   const { live, ends, hostId, instanceId, isOfTunnel, isHostedByTunnel, turn, path } = circuit
   const { clientId, sessionId, serviceId, terminatorId } = live
@@ -39,8 +39,8 @@ export function circuitRecord(circuit: Circuit): Uint8Array {
 }
 
 /**
- * The circuit of a record that another controller has told; null where it is none.
- * @throws when the bytes are no such message, or a number in it is beyond a safe integer.
+ * The circuit in a record published by another controller; null if the record is invalid.
+ * @throws when the bytes cannot be decoded, or a number exceeds the safe integers.
  */
 export function circuitIn(id: string, bytes: Uint8Array): Circuit | null {
   const record = fromBinary(CircuitRecordSchema, bytes)
@@ -77,7 +77,7 @@ export function circuitIn(id: string, bytes: Uint8Array): Circuit | null {
   }
 }
 
-/** A peer decides neither how long its texts are, nor how far a circuit goes. */
+/** Limits the length of texts and paths in records of other controllers. */
 function isBounded({ routerIds, links, ingress, egress }: CircuitRecord): boolean {
   const isPath = routerIds.length > 0 && links.length === routerIds.length - 1
   const isOfEnds = isCircuitId(ingress) && isCircuitId(egress)

@@ -7,30 +7,30 @@ import type { CircuitPath } from './path.ts'
 import type { CircuitEnds } from './route.ts'
 import { unrouteMessage } from '../../channel/messages/circuits.ts'
 
-/** A circuit as its owner keeps it: the controller that laid it, or the heir of that. */
+/** A circuit of its owner: the controller that created it or took it over. */
 export interface Circuit {
   readonly live: Omit<LiveCircuit, 'id' | 'routerIds' | 'linkIds'>
   readonly ends: CircuitEnds
   readonly hostId: string
   readonly instanceId: string
-  /** The tunnel of the first router has dialed it. */
+  /** Dialed by the tunnel of the first router. */
   readonly isOfTunnel: boolean
-  /** The tunnel of the last router, which is `hostId`, hosts it. */
+  /** Hosted by the tunnel of the last router, `hostId`. */
   readonly isHostedByTunnel: boolean
-  /** How often a controller took it over from another one. */
+  /** Number of takeovers from one controller by another. */
   readonly turn: number
   path: CircuitPath
 }
 
 export interface CircuitFollower {
-  /** Called for a circuit that is new, or has another path. */
+  /** Called for a new circuit, or one with a new path. */
   onKept(circuit: Circuit): void
   onDropped(id: string): void
 }
 
 /**
- * The circuits that a controller answers for, and how many of them lead to each terminator. Routers
- * that they begin at share the room, and so do clients: none of either can fill it.
+ * The circuits that a controller owns, and how many of them lead to each terminator. The routers at
+ * their start, and their clients, share the limit, so that none of them can fill the table.
  */
 export class CircuitTable extends LiveRows<Circuit, LiveCircuit> {
   readonly #openAt = new Map<string, number>()
@@ -38,7 +38,7 @@ export class CircuitTable extends LiveRows<Circuit, LiveCircuit> {
   readonly #ofClients = new FairShare(this.rowsMax)
   #follower: CircuitFollower | null = null
 
-  /** Instead of the follower before it. */
+  /** Replaces the previous follower. */
   follow(follower: CircuitFollower): void {
     this.#follower = follower
   }
@@ -52,7 +52,7 @@ export class CircuitTable extends LiveRows<Circuit, LiveCircuit> {
     return this.#openAt.get(terminatorId) ?? 0
   }
 
-  /** Whether there is room for one more circuit of the client that begins at the router. */
+  /** Whether one more circuit of the client may begin at the router. */
   hasRoomFor(routerId: string, clientId: string): boolean {
     // @guard circuits-of-one-router--clients, circuits-of-one-router--room
     return this.#ofRouters.hasRoomFor(routerId) && this.#ofClients.hasRoomFor(clientId)
@@ -76,7 +76,7 @@ export class CircuitTable extends LiveRows<Circuit, LiveCircuit> {
   }
 
   #count({ live: { terminatorId, clientId }, path }: Circuit, by: 1 | -1): void {
-    // Whichever way it takes, it begins at the same router.
+    // A reroute does not change the first router.
     this.#ofRouters.take(path.routerIds[0] ?? '', by)
     this.#ofClients.take(clientId, by)
     const count = this.openAt(terminatorId) + by
@@ -86,8 +86,8 @@ export class CircuitTable extends LiveRows<Circuit, LiveCircuit> {
 }
 
 /**
- * @param tell sends a message to a router, where it is connected.
- * @param onEnded told of each that has ended.
+ * @param send sends a message to a router if it is connected.
+ * @param onEnded called for each ended circuit.
  */
 export function circuitTable(
   owner: string,
@@ -106,7 +106,7 @@ export function circuitTable(
   })
 }
 
-/** A circuit as others see it. */
+/** A circuit as other parts of the program see it. */
 export function circuitView({ live, ends, path }: Circuit): LiveCircuit {
   return {
     ...live,
@@ -116,7 +116,7 @@ export function circuitView({ live, ends, path }: Circuit): LiveCircuit {
   }
 }
 
-/** Fact of a circuit, as events tell it. */
+/** A circuit as an event. */
 export function circuitFact(
   circuit: Circuit,
   type: 'created' | 'pathUpdated' | 'deleted',

@@ -12,9 +12,9 @@ export interface CircuitTraceDeps {
   readonly client: AdmittedClient
 }
 
-/** Logs how a circuit of a traced identity comes about, here and at the routers on its way. */
+/** Logs the creation of a traced identity's circuit, here and at the routers on its path. */
 export class CircuitTrace {
-  /** Routers log it with these. */
+  /** Fields that routers log. */
   readonly ofRoutes: NonNullable<RouteTerms['trace']>
   readonly #log: CircuitTraceDeps['log']
   readonly #fields: Readonly<Record<string, string>>
@@ -29,7 +29,7 @@ export class CircuitTrace {
     this.ofRoutes = { channels, fields: { traceId, sessionId, apiSessionId } }
   }
 
-  /** @param chosen null: no host can be reached. */
+  /** @param chosen null if no host can be reached. */
   onChosen(attempt: number, chosen: HostCandidate | null): void {
     if ((this.#channels & traceChannels.selectPath) === 0) return
     if (chosen === null) {

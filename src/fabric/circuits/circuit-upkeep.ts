@@ -20,9 +20,9 @@ import { REROUTE_ATTEMPT, unrouteMessage } from '../../channel/messages/circuits
 import type { IsTunnelGranted } from '../clients/tunnel-duty.ts'
 
 const NS_PER_MS = 1_000_000n
-/** Circuits looked at in one step. */
+/** Circuits examined per step. */
 const SLICE = 1000
-/** A router has lost the link that it was to take; it has told of that before. */
+/** Error code of a router that lost the link of a path; it has reported the lost link before. */
 const INVALID_LINK = 8
 const REROUTE_TERMS = {
   attempt: REROUTE_ATTEMPT,
@@ -37,19 +37,19 @@ export interface CircuitUpkeepDeps {
   readonly links: LiveLinks
   readonly connection: (routerId: string) => RouterConnection | undefined
   readonly publishFact?: PublishFact
-  /** Whether a way of the circuit is being laid over the router. */
+  /** Whether a path of the circuit over the router is being routed. */
   readonly isLaid: (routerId: string, circuitId: string) => boolean
-  /** Absent: this controller is the only one. */
+  /** Absent if this is the only controller. */
   readonly shared?: SharedCircuits
   readonly isGranted: IsTunnelGranted
   readonly clock: Clock
 }
 
-/** Keeps circuits going once they are laid, and ends those that may not or can not go on. */
+/** Maintains established circuits, and ends those that may not or cannot continue. */
 export class CircuitUpkeep {
   readonly #deps: CircuitUpkeepDeps
   readonly #circuits: CircuitTable
-  /** Each gets the ways of its circuits once. */
+  /** Connections that were sent the routes of their circuits again; this happens once each. */
   readonly #routedAgain = new WeakSet<RouterConnection>()
   readonly #startedMs: number
 
@@ -67,7 +67,7 @@ export class CircuitUpkeep {
     this.#deps.shared?.sweep()
   }
 
-  /** This controller answers for it from now on: it may be over, or its way be cut. */
+  /** This controller becomes the owner; the session may have ended or the path may be broken. */
   #onTakenOver(circuit: Circuit): void {
     const { shared, links, isGranted } = this.#deps
     const { ends, path } = circuit
@@ -78,20 +78,20 @@ export class CircuitUpkeep {
     else this.#sendRoutes(ends, path)
   }
 
-  /** Each router on the way that is connected here. */
+  /** Sends the routes to all routers of the path that are connected here. */
   #sendRoutes(ends: CircuitEnds, path: CircuitPath): void {
     for (const [at, route] of routesOf(ends, path, REROUTE_TERMS).entries()) {
       this.#deps.connection(path.routerIds[at] ?? '')?.channel.send(route)
     }
   }
 
-  /** A router asks about circuits through which nothing passes. */
+  /** A router asks whether its idle circuits still exist. */
   *onConfirmation(
     { router, channel }: RouterConnection,
     { body }: ChannelMessage,
   ): Generator<void, void> {
     const { circuitIds, idleTimes } = yield* decodeInSteps(CircuitConfirmationSchema, body)
-    // This controller has restarted, or ended it while the router was away.
+    // Unknown circuits: this controller has restarted, or it ended them while the router was away.
     for (const id of circuitIds) {
       const idleNs = Object.hasOwn(idleTimes, id) ? (idleTimes[id] ?? 0n) : 0n
       const circuit = this.#answeredFor(router.id, id)
@@ -101,7 +101,10 @@ export class CircuitUpkeep {
     }
   }
 
-  /** An end alone knows how long nothing passed: a router on the way may be off it since. */
+  /**
+   * Only the ends know how long a circuit was idle; an intermediate router may have been bypassed
+   * by a reroute.
+   */
   #endIdle({ ends, path, live }: Circuit, routerId: string, idleMs: number): void {
     const { routerIds } = path
     if (routerId !== routerIds[0] && routerId !== routerIds.at(-1)) return
@@ -109,29 +112,37 @@ export class CircuitUpkeep {
     if (maxMs > 0 && idleMs >= maxMs) this.#circuits.remove(ends.id)
   }
 
-  /** A circuit that nobody here knows: the router keeps it, and tells of it, until it hears so. */
+  /**
+   * Unroutes a circuit that no controller knows; otherwise the router keeps it and reports it
+   * again.
+   */
   #unroute(channel: RouterConnection['channel'], routerId: string, id: string): void {
     const { clock, isLaid } = this.#deps
     if (!isCircuitId(id) || isLaid(routerId, id)) return
-    // Other controllers may have yet to tell of it.
+    // Other controllers may not have published it yet.
     const hasHeard = clock.monotonicMs() - this.#startedMs >= routerLimits.circuitsUnknownMs
     // @guard 48-circuit-of-nobody-is-left-at-its-router
     if (this.#deps.shared === undefined || hasHeard) channel.send(unrouteMessage(id, true))
   }
 
-  /** The circuit that a router asks its owner about; after a restart, another one may have it. */
+  /**
+   * The circuit that a router asks about; after a restart of its owner, another controller may own
+   * it.
+   */
   #answeredFor(routerId: string, id: string, hasEnded = false): Circuit | undefined {
     return this.carriedBy(routerId, id) ?? this.#deps.shared?.claim(routerId, id, hasEnded)
   }
 
-  /** Undefined for one that the router is no part of, whether there is one or not. */
+  /**
+   * Undefined if the router is not part of the circuit, so that it cannot learn whether it exists.
+   */
   carriedBy(routerId: string, id: string): Circuit | undefined {
     const circuit = this.#circuits.kept(id)
     // @guard circuits-of-others--carried
     return circuit?.path.routerIds.includes(routerId) === true ? circuit : undefined
   }
 
-  /** A router can not go on with circuits, or has lost a link that circuits alone know of. */
+  /** A router cannot continue circuits, or has lost a link that only circuits refer to. */
   *onFault({ router, channel }: RouterConnection, fault: Fault): Generator<void, void> {
     const { subject, id, iteration } = fault
     if (subject === FaultSubject.INGRESS || subject === FaultSubject.EGRESS) {
@@ -141,7 +152,7 @@ export class CircuitUpkeep {
       if (isKnown) this.#circuits.remove(id)
       else this.#unroute(channel, router.id, id)
     } else if (subject === FaultSubject.FORWARD || subject === FaultSubject.UNKNOWN_OWNER_FORWARD) {
-      // Another controller may know the circuit where the router does not know whose it is.
+      // If the router does not know the owner, another controller may know the circuit.
       const isOwned = subject === FaultSubject.FORWARD
       for (const each of wordsIn(id)) {
         const circuit = isOwned
@@ -162,8 +173,8 @@ export class CircuitUpkeep {
   }
 
   /**
-   * A router names all the links that it has dialed. What was known of its links has gone with its
-   * channel, but for the circuits over them.
+   * A router reports all links that it dialed. The link table forgot its links with its previous
+   * channel, but circuits still refer to them.
    */
   *onLinksReported(sourceRouterId: string, ids: LinkIds): Generator<void, void> {
     yield* this.#rerouteFrom((link) => link.sourceRouterId === sourceRouterId && !ids.has(link.id))
@@ -175,8 +186,8 @@ export class CircuitUpkeep {
   }
 
   /**
-   * Routes again, as messages sent over the channel before may be lost with it. A router that has
-   * started again carries nothing, and refuses a way whose end it does not have.
+   * Sends routes again, because messages on the previous channel may have been lost. A restarted
+   * router has no ends and refuses the routes of circuits that end there.
    */
   *#routeAgain({ router, channel }: RouterConnection): Generator<void, void> {
     let looked = 0
@@ -215,8 +226,8 @@ export class CircuitUpkeep {
   }
 
   /**
-   * A client keeps no circuit that begins at a router which it may not use any more.
-   * @param identityIds those that may have lost one; null: any may have.
+   * Ends circuits of clients that begin at a router that the client may no longer use.
+   * @param identityIds clients that may have lost a router; null: any client.
    */
   endAtForbidden(
     identityIds: ReadonlySet<string> | null,
@@ -235,7 +246,7 @@ export class CircuitUpkeep {
     }
   }
 
-  /** A tunnel of a router keeps no circuit that it may not dial, or host, any more. */
+  /** Ends circuits that a router's tunnel may no longer dial or host. */
   endUngranted(isGranted: IsTunnelGranted): void {
     const judged = new Map<string, boolean>()
     const isAllowed = (...[routerId, serviceId, type]: Parameters<IsTunnelGranted>): boolean => {
@@ -259,15 +270,13 @@ export class CircuitUpkeep {
     )
   }
 
-  /**
-   * A router answers that it does not take another way of a circuit: one of its ends is gone there.
-   */
+  /** A router refuses a reroute, because it no longer has the end of the circuit. */
   onNotRerouted(routerId: string, id: string, errorCode: number): void {
     if (errorCode === INVALID_LINK) return
     if (this.carriedBy(routerId, id) !== undefined) this.#circuits.remove(id, true)
   }
 
-  /** Another way between the same ends; where there is none, the circuit ends. */
+  /** Chooses another path between the same ends; if there is none, the circuit ends. */
   #reroute(circuit: Circuit): void {
     const { hosts, links } = this.#deps
     const { ends, path } = circuit

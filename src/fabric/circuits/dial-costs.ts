@@ -6,28 +6,28 @@ const { failingHostsMax } = routerLimits
 const OPEN_CIRCUIT = 2
 const FAILED_DIAL = 20
 const SUCCESSFUL_DIAL = 2
-/** Forgiveness of each minute, at least; it doubles with five more minutes without a failure. */
+/** Cost forgiven per minute; it doubles every five minutes without a failure. */
 const FORGIVEN_MIN = 10
 const DOUBLES_EVERY_MINUTES = 5
 const MINUTE_MS = 60_000
-/** No cost of failures is as much as that of the dearest host by its record. */
+/** Maximum cost that failures add to a terminator. */
 const FAILURES_MAX = 65_535
 
 interface Failures {
   cost: number
   failedMs: number
-  /** The whole minutes since then that are forgiven already. */
+  /** Full minutes since the last failure that are already forgiven. */
   forgivenMinutes: number
 }
 
 /**
- * The costs of terminators beside those in their records: by the circuits that this controller has
- * made to them, and by dials that failed there.
+ * Costs of terminators in addition to their records: for this controller's open circuits, and for
+ * failed dials.
  */
 export class DialCosts {
   readonly #clock: Pick<Clock, 'monotonicMs'>
   readonly #openAt: (terminatorId: string) => number
-  /** Failures by terminator, the one that failed last at the end. */
+  /** Failures by terminator; the most recent failure is last. */
   readonly #failures = new Map<string, Failures>()
 
   constructor(clock: Pick<Clock, 'monotonicMs'>, openAt: (terminatorId: string) => number) {

@@ -13,14 +13,14 @@ import type { Host } from './hosts.ts'
 const { routerWritesWaitingMax } = routerLimits
 
 /**
- * Terminators that their own router does not know. One that a router has made is removed: where it
- * hosts the service still, it makes it again. One of an operator is marked as failed, so that it is
- * the last to be dialed.
+ * Terminators that their own router does not know. One that a router created is deleted; the router
+ * recreates it if it still hosts the service. One created by an operator gets the precedence
+ * failed, so that it is dialed last.
  */
 export class InvalidHosts {
   readonly #proposer: Proposer
   readonly #log: RouterLogger
-  /** Terminators whose write is under way. */
+  /** Terminators with a pending write. */
   readonly #writing = new Set<string>()
 
   constructor({ proposer, log }: { readonly proposer: Proposer; readonly log: RouterLogger }) {
@@ -28,7 +28,7 @@ export class InvalidHosts {
     this.#log = log
   }
 
-  /** Begins the write; where it fails, the next dial that fails there begins it again. */
+  /** Starts the write; if it fails, the next failed dial of the terminator starts it again. */
   note(host: Host): void {
     const { terminatorId: id, routerId } = host
     if (host.precedence === 'failed' && !host.isMadeByRouter) return

@@ -1,7 +1,7 @@
 const WORD = /[^ ]+/g
 const CIRCUIT_ID_CHARACTERS_MAX = 128
 
-/** Each once, one after the other: spaces alone give nothing, and no list is made of them. */
+/** Yields each word once; a text of spaces yields nothing, and no list is built. */
 export function* wordsIn(text: string): Generator<string, void> {
   const seen = new Set<string>()
   for (const [word] of text.matchAll(WORD)) {
@@ -11,7 +11,7 @@ export function* wordsIn(text: string): Generator<string, void> {
   }
 }
 
-/** Whatever a router names so goes back to it. */
+/** The controller sends such an ID back to the router that named it. */
 export function isCircuitId(id: string): boolean {
   return id !== '' && id.length <= CIRCUIT_ID_CHARACTERS_MAX
 }

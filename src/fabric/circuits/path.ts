@@ -1,18 +1,18 @@
 import type { LiveLinks, PathLink } from '../../ports/live-links.ts'
 
-/** The way of a circuit: one link between two routers after the other. */
+/** The path of a circuit: routers and the links between them. */
 export interface CircuitPath {
-  /** Routers from that of the client to that of the terminator; at least one. */
+  /** Routers from the client's to the terminator's; at least one. */
   readonly routerIds: readonly string[]
-  /** One less than routers. */
+  /** One link less than routers. */
   readonly links: readonly PathLink[]
   readonly cost: number
 }
 
 export interface PathRules {
-  /** Cost of entering the router, beside the link. */
+  /** Cost of the router itself, in addition to the link. */
   readonly routerCost: (routerId: string) => number
-  /** Circuits begin and end there, and do not pass through. */
+  /** Circuits may begin and end at the router, but not pass through it. */
   readonly isEndOnly: (routerId: string) => boolean
 }
 
@@ -23,9 +23,9 @@ interface Reached {
 }
 
 /**
- * The cheapest ways from one router to others (Dijkstra), over the links that are up. Equal costs
- * are settled by the ids of routers and links, so that the same network gives the same ways.
- * It visits the links of those routers alone that lie nearer than the last goal.
+ * The cheapest paths from one router to others (Dijkstra) over links that are up. Ties are broken
+ * by router and link IDs, so that the same network always gives the same paths. It visits only the
+ * links of routers nearer than the last goal.
  */
 export function cheapestPaths(
   start: string,
@@ -75,7 +75,7 @@ function pathTo(goal: string, reached: ReadonlyMap<string, Reached>): CircuitPat
   return { routerIds, links, cost }
 }
 
-/** A binary heap of routers by cost, then by id. */
+/** A binary heap of routers, ordered by cost and then by ID. */
 class Open {
   readonly #heap: { readonly id: string; readonly cost: number }[] = []
 

@@ -3,15 +3,15 @@ import type { PeerData } from '../../channel/messages/circuit-requests.ts'
 import { peerDataKey } from '../../channel/messages/peer-data.ts'
 
 /**
- * Headers of the host that the dialer is told. Where the host is, and where its target, is not
- * among them.
+ * Peer data of the host that the dialer receives. It does not contain the addresses of the host and
+ * its target.
  */
 const sentToDialer: ReadonlySet<number> = new Set<number>([
   peerDataKey.publicKey,
   peerDataKey.stickinessToken,
 ])
 
-/** The part of what a host, or its router, says that goes to the router of the client. */
+/** The peer data of a host or its router that is sent to the client's router. */
 export function dialerData(
   said: readonly (readonly [number, Uint8Array])[],
 ): Map<number, Uint8Array> {
@@ -19,7 +19,9 @@ export function dialerData(
   return new Map(said.filter(([key]) => sentToDialer.has(key)))
 }
 
-/** Data of a client's router, as the host hears it: who dials, the controller says. */
+/**
+ * Peer data of a client's router that the host receives; the controller adds the dialing identity.
+ */
 export function hostData(
   said: PeerData,
   { identityId, identityName }: Pick<AdmittedClient, 'identityId' | 'identityName'>,

@@ -1,11 +1,11 @@
 import { routerLimits } from '../limits.ts'
 import type { DialResult } from '../../ports/live-facts.ts'
 
-/** Why a way could not be laid. */
+/** Why a path could not be routed. */
 export interface RouteFault {
   /** For the client and the log. */
   readonly text: string
-  /** Cause, as the API family names it. */
+  /** Cause, as named by OpenZiti. */
   readonly cause: string
 }
 
@@ -20,7 +20,7 @@ export const NO_ANSWER: RouteFault = {
 const GENERIC = 'ROUTER_ERR_GENERIC'
 export const ROUTER_GONE: RouteFault = { text: 'a router on the way is gone', cause: GENERIC }
 
-/** Causes by the code that a router answers with. */
+/** Causes by the error code of a router. */
 const causes = [
   GENERIC,
   'ROUTER_ERR_INVALID_TERMINATOR',
@@ -34,19 +34,19 @@ const causes = [
   'ROUTER_ERR_RESOURCES_NOT_AVAILABLE',
 ] as const
 
-/** @param code one byte, where the router gives it. */
+/** @param code one byte, if the router sends it. */
 export function routeFault(text: string | null, code: Uint8Array | undefined): RouteFault {
   const cause = causes[code?.[0] ?? 0] ?? GENERIC
   const reported = text?.slice(0, routerLimits.routerTextCharactersMax)
   return { text: reported ?? 'a router could not lay the way', cause }
 }
 
-/** The router of the terminator knows of no such host. */
+/** The terminator's router does not know the host. */
 export function isInvalidHost({ cause }: RouteFault): boolean {
   return cause === causes[1]
 }
 
-/** The program that hosts the service has said no: asking it once more is no other question. */
+/** The hosting program refused the dial; retrying would not help. */
 export function isRefusedByProgram({ cause }: RouteFault): boolean {
   return cause === causes[5]
 }
@@ -59,7 +59,7 @@ const results: ReadonlyMap<string, DialResult> = new Map([
   [causes[4], 'terminatorRefused'],
 ])
 
-/** Result that a failed attempt is counted as. */
+/** Result under which a failed attempt is counted. */
 export function dialResultOf({ cause }: RouteFault): DialResult {
   return results.get(cause) ?? 'other'
 }

@@ -5,12 +5,12 @@ import type { Outgoing } from '../../channel/frame.ts'
 import { controlMessage } from '../../channel/messages/control.ts'
 import type { CircuitPath } from './path.ts'
 
-/** Both ends of a circuit, by which routers forward. */
+/** Addresses of both ends of a circuit, which routers use to forward. */
 export interface CircuitEnds {
   readonly id: string
-  /** End at the router of the client. */
+  /** End at the client's router. */
   readonly ingress: string
-  /** End at the router of the terminator. */
+  /** End at the terminator's router. */
   readonly egress: string
 }
 
@@ -18,9 +18,9 @@ export interface RouteTerms {
   readonly attempt: number
   readonly timeoutMs: number
   readonly tags: Readonly<Record<string, string>>
-  /** Routers log the circuit with these; absent: they do not. */
+  /** Fields that routers log; absent if the circuit is not traced. */
   readonly trace?: { readonly fields: Readonly<Record<string, string>>; readonly channels: number }
-  /** Target of the last router; null: the circuit is there and takes another way. */
+  /** Target that the last router dials; null for a reroute. */
   readonly dial: {
     readonly binding: string
     readonly address: string
@@ -31,13 +31,13 @@ export interface RouteTerms {
 /** Nanoseconds in a millisecond. */
 const NS = 1_000_000n
 
-/** One message for each router on the way, in its order. */
+/** One message for each router of the path, in order. */
 export function routesOf(ends: CircuitEnds, path: CircuitPath, terms: RouteTerms): Outgoing[] {
   const { routerIds, links } = path
   return routerIds.map((_, at) => {
     const before = links[at - 1]
     const after = links[at]
-    // Towards the client and towards the host: an end of the circuit, or a link.
+    // The next hops towards client and host: an end of the circuit, or a link.
     const inner = before === undefined ? ends.ingress : before.id
     const outer = after === undefined ? ends.egress : after.id
     const innerType = before === undefined ? DestinationType.START : DestinationType.TO_LINK

@@ -15,25 +15,25 @@ export interface SharedCircuitsDeps {
   readonly selfId: string
   readonly topic: OpenTopic<'circuits'>
   readonly table: CircuitTable
-  /** The controllers that can answer for circuits now, as far as this one sees. */
+  /** The controllers that can currently own circuits, as far as this one knows. */
   readonly controllers: () => Iterable<string>
-  /** False while this controller may be cut off from a cluster that goes on without it. */
+  /** False while this controller may be partitioned from a working cluster. */
   readonly isInQuorum: () => boolean
   readonly isSessionOver: (sessionId: string) => boolean
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly log: RouterLogger
 }
 
-/** A circuit that no controller answers for. */
+/** A circuit without an owner. */
 interface Orphan {
-  /** The controller that answered for it. */
+  /** The controller that owned it. */
   readonly ownerId: string
   readonly record: Uint8Array
-  /** Monotonic. */
+  /** Monotonic ms. */
   readonly sinceMs: number
 }
 
-/** A circuit that this controller has from another one, which has yet to hear of it. */
+/** A circuit that this controller took over from another one that may not know it yet. */
 interface Claimed {
   /** Monotonic ms. */
   readonly atMs: number
@@ -41,20 +41,22 @@ interface Claimed {
 }
 
 /**
- * The circuits of all controllers, as they make them known to each other. Each circuit has one
- * owner; when that is gone, the next controller after it takes it over. Where two believe that they
- * have a circuit, as after a partition, the one that took it over last keeps it.
+ * The circuits that all controllers publish to each other. Each circuit has one owner. If the owner
+ * is gone, the controller with the next ID takes over. If two controllers claim a circuit, for
+ * example after a partition, the last takeover wins.
  */
 export class SharedCircuits {
   readonly #deps: SharedCircuitsDeps
   readonly #orphans = new Map<string, Orphan>()
-  /** Circuits that a router brought here a moment ago, whether they are over or not. */
+  /**
+   * Circuits that were recently claimed because a router asked about them, including ended ones.
+   */
   readonly #claimed = new Map<string, Claimed>()
   #isTakingOver = false
   #warnedMs = -Infinity
-  /** Called for each circuit that this controller answers for from now on; it is in the table. */
+  /** Called for each circuit that this controller now owns; it is already in the table. */
   onTakenOver: (circuit: Circuit) => void = () => undefined
-  /** Called where another controller took itself for the owner of a circuit of this one. */
+  /** Called when another controller claimed a circuit that this controller owns. */
   onContested: (circuit: Circuit) => void = () => undefined
 
   constructor(deps: SharedCircuitsDeps) {
@@ -71,16 +73,16 @@ export class SharedCircuits {
     })
   }
 
-  /** Circuits that no controller answers for, as far as this one knows. */
+  /** Number of circuits without an owner, as far as this controller knows. */
   get orphaned(): number {
     return this.#orphans.size
   }
 
   /**
-   * A router on the way of a circuit takes this controller for its owner, as before a restart: so
-   * it is from now on.
-   * @param hasEnded an end of it is gone, so that its routers need no way any more.
-   * @returns undefined when no controller knows the circuit, or the router has no part in it.
+   * A router on the path of a circuit treats this controller as the owner, for example as before a
+   * restart, so this controller takes the circuit over.
+   * @param hasEnded one of its ends is gone, so its routers need no route.
+   * @returns undefined if no controller knows the circuit, or the router is not on its path.
    */
   claim(routerId: string, id: string, hasEnded = false): Circuit | undefined {
     const record = this.#recordOf(id)
@@ -90,19 +92,19 @@ export class SharedCircuits {
     // @guard 52-heir-takes-nothing-over:1
     const own = this.#take(circuit)
     if (own === null) return undefined
-    // The oldest stands first.
+    // Keeps the map ordered by time, oldest first.
     this.#claimed.delete(id)
     this.#claimed.set(id, { atMs: this.#deps.clock.monotonicMs(), turn: own.turn })
     if (!hasEnded) this.onTakenOver(own)
     return this.#deps.table.kept(id)
   }
 
-  /** Another controller answers for a circuit of this id, or none does. */
+  /** Whether another controller has published a circuit with this ID, or an orphan has it. */
   isKnown(id: string): boolean {
     return this.#recordOf(id) !== undefined
   }
 
-  /** The session of its client has ended, maybe while nobody answered for the circuit. */
+  /** The session of its client has ended, possibly while the circuit had no owner. */
   isOver({ live: { sessionId } }: Circuit): boolean {
     // @guard circuits-taken-over--session
     return sessionId !== NO_SESSION && this.#deps.isSessionOver(sessionId)
@@ -110,7 +112,7 @@ export class SharedCircuits {
 
   /**
    * The record of a circuit that ends soon after it was claimed stays for a while. If it were
-   * withdrawn before it was sent, the owner before would never hear of it, and keep the circuit.
+   * withdrawn unsent, the previous owner would never learn of the claim and would keep the circuit.
    */
   #onDropped(id: string): void {
     if (!this.#claimed.has(id)) this.#deps.topic.withdraw(id)
@@ -123,14 +125,14 @@ export class SharedCircuits {
     }
   }
 
-  /** Withdraws the record of a claimed circuit that has ended. One that goes on keeps it. */
+  /** Withdraws the record of a claimed circuit that has ended. A live circuit keeps its record. */
   #forgetClaim(id: string): void {
     if (this.#claimed.delete(id) && this.#deps.table.kept(id) === undefined) {
       this.#deps.topic.withdraw(id)
     }
   }
 
-  /** Takes over the circuits of which this controller is the heir. */
+  /** Takes over orphaned circuits for which this controller is next. */
   sweep(): void {
     this.#withdrawOldClaims()
     if (this.#orphans.size === 0 || this.#isTakingOver || !this.#deps.isInQuorum()) return
@@ -156,7 +158,7 @@ export class SharedCircuits {
     this.#isTakingOver = false
   }
 
-  /** @returns null when there is no room for it. */
+  /** @returns null if the table is full. */
   #take(circuit: Circuit): Circuit | null {
     const { id } = circuit.ends
     this.#orphans.delete(id)
@@ -207,7 +209,7 @@ export class SharedCircuits {
   }
 }
 
-/** The next controller after each, in the order of their ids, and the first after the last. */
+/** Finds the next controller in ID order; the first one follows the last. */
 class Heirs {
   readonly #ids: readonly string[]
 
@@ -221,7 +223,7 @@ class Heirs {
   }
 }
 
-/** Null for what a peer has told as a circuit and is none. */
+/** Null if the record of another controller is invalid. */
 function readRecord(id: string, record: Uint8Array): Circuit | null {
   try {
     return circuitIn(id, record)

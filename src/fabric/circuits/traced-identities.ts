@@ -9,7 +9,7 @@ import { type IdentityTrace, type IdentityTraces, traceMsMax } from '../../ports
 import type { OpenTopic } from '../../ports/soft-topics.ts'
 
 export const traceLimits = {
-  /** Identities that one controller traces at a time. */
+  /** Identities that one controller traces at the same time. */
   tracesMax: 1000,
 } as const
 
@@ -26,12 +26,13 @@ interface Own {
 }
 
 /**
- * The traces that any controller was asked for, by the soft state: a circuit may be made at each of
- * them. Each takes back its own when their time is over, so that no two clocks are compared.
+ * Traces requested from any controller, shared as soft state, because any controller may create the
+ * circuit. Each controller withdraws its own traces when they expire, so that clocks are never
+ * compared.
  */
 export class TracedIdentities implements IdentityTraces {
   readonly #deps: TracedIdentitiesDeps
-  /** Traces by identity, the oldest first. */
+  /** Traces by identity, oldest first. */
   readonly #own = new Map<string, Own>()
   readonly #heard = new Map<string, Map<string, SharedTrace>>()
 
@@ -68,7 +69,7 @@ export class TracedIdentities implements IdentityTraces {
     this.#publish(identityId, { traceId: '', channels: 0, endedIds }, untilMs)
   }
 
-  /** Takes back what is over. */
+  /** Withdraws expired traces. */
   sweep(): void {
     const nowMs = this.#deps.clock.nowMs()
     for (const [identityId, { untilMs }] of this.#own) {
@@ -76,7 +77,7 @@ export class TracedIdentities implements IdentityTraces {
     }
   }
 
-  /** @returns those that nobody has ended, this controller's own first. */
+  /** @returns the traces that were not ended, this controller's own first. */
   #live(identityId: string): SharedTrace[] {
     const own = this.#own.get(identityId)
     const isOver = own !== undefined && own.untilMs <= this.#deps.clock.nowMs()
@@ -86,7 +87,10 @@ export class TracedIdentities implements IdentityTraces {
     return all.filter(({ traceId }) => traceId !== '' && !ended.has(traceId))
   }
 
-  /** Traces that were ended before are among them: what says so may be taken back first. */
+  /**
+   * Includes traces that were ended before, because the record that ended them may be withdrawn
+   * first.
+   */
   #others(identityId: string): string[] {
     const heard = this.#heard.get(identityId)?.values() ?? []
     return Array.from(heard, ({ traceId }) => traceId).filter((id) => id !== '')

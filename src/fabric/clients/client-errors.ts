@@ -2,7 +2,7 @@ import type { ClaimFault } from '../../ports/router-clients.ts'
 import type { TunnelFault } from '../../ports/router-tunnels.ts'
 import { edgeErrorCode } from '../../channel/messages/edge.ts'
 
-/** Codes of {@link edgeErrorCode} by what is wrong with a claim. */
+/** Codes of {@link edgeErrorCode} by the fault of a claim. */
 export const claimFaultCodes: Readonly<Record<ClaimFault, number>> = {
   apiSession: edgeErrorCode.invalidApiSession,
   session: edgeErrorCode.invalidSession,

@@ -12,21 +12,18 @@ const { identityConnectsMax, routerClientsMax, routerTextCharactersMax } = route
 
 const ID_CHARACTERS_MAX = 128
 
-/**
- * Identities that have a connection to an edge router, as those routers tell each controller that
- * they are connected to.
- */
+/** Identities connected to edge routers, as reported by the routers of this controller. */
 export class ConnectionDuty implements RouterDuty {
   readonly handlers: RouterDuty['handlers']
   readonly #byRouter = new Map<string, Set<string>>()
-  /** Routers that each identity is connected to. */
+  /** Number of routers to which each identity is connected. */
   readonly #counts = new Map<string, number>()
 
   readonly #publishFact: PublishFact
 
   /**
-   * @param tell of identities that have their first connection, or have lost their last one, and of
-   * each connection.
+   * @param publishFact publishes the first connect and last disconnect of an identity, and each
+   * connection.
    */
   constructor(publishFact: PublishFact = ignoreFact) {
     this.#publishFact = publishFact
@@ -60,7 +57,7 @@ export class ConnectionDuty implements RouterDuty {
       if (!isConnected) this.#remove(routerId, identityId)
       else {
         this.#add(routerId, identityId)
-        // All connections told once more are no news.
+        // Connections that a full report repeats are not new.
         if (!known.has(identityId)) this.#publishConnects(routerId, identityId, connectTimes)
       }
       yield

@@ -6,14 +6,16 @@ import type { RouterDuty } from '../duty.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import { terminatorRemoval } from './terminator-removal.ts'
 
-/** Hosts looked at between two turns of the event loop. */
+/** Hosts examined between two turns of the event loop. */
 const SLICE = 50
 
 export interface EndedHostsDeps {
   readonly terminators: HostedTerminators
   readonly proposer: Proposer
   readonly isLeader: () => boolean
-  /** Ends circuits of these clients that begin at a router that they may not use; null: of all. */
+  /**
+   * Ends circuits of these clients that begin at a router they may not use; null: of all clients.
+   */
   readonly endCircuits: (
     identityIds: ReadonlySet<string> | null,
     mayUse: HostedTerminators['mayUse'],
@@ -22,19 +24,19 @@ export interface EndedHostsDeps {
 }
 
 /**
- * Removes the terminators of clients whose service sessions have ended. A router is told of each
- * end and removes them itself; one that keeps them would go on getting the traffic of the service.
- * It also ends circuits of clients at routers that policies let them use no more: no router knows
- * that of a client of OIDC.
+ * Removes terminators of clients whose service sessions have ended. Routers are informed of each
+ * ended session and remove its terminators themselves; a router that keeps one would continue to
+ * get the traffic of the service. Also ends circuits of clients at routers that policies no longer
+ * let them use, because routers do not know this for OIDC clients.
  */
 export class EndedHosts implements RouterDuty {
   readonly handlers: RouterDuty['handlers'] = new Map()
   readonly #deps: EndedHostsDeps
-  /** Identities to look at. */
+  /** Identities to examine. */
   readonly #ended = new Set<string>()
   #stop: (() => void) | null = null
   #isAllDue = true
-  /** Clients that may have circuits to end; null: all. */
+  /** Clients whose circuits may have to end; null: all. */
   #moved: Set<string> | null = null
   #isLooking = false
 
@@ -50,7 +52,7 @@ export class EndedHosts implements RouterDuty {
       if (this.#isAllDue || this.#ended.size > 0) void this.#look()
       return
     }
-    // Another controller looks; when this one leads, it looks at all of them.
+    // Only the leader examines them; a new leader examines all.
     this.#ended.clear()
     this.#isAllDue = true
   }
@@ -71,7 +73,7 @@ export class EndedHosts implements RouterDuty {
     }
   }
 
-  /** Each controller ends its own. */
+  /** Each controller ends its own circuits. */
   #endCircuits(): void {
     const moved = this.#moved
     if (moved?.size === 0) return
@@ -99,7 +101,7 @@ export class EndedHosts implements RouterDuty {
     }
   }
 
-  /** No leader or no answer is part of life: the next sweep tries again. */
+  /** A missing leader or answer is expected; the next sweep retries. */
   async #remove(hosts: Iterable<string>): Promise<void> {
     const { terminators, proposer } = this.#deps
     let looked = 0

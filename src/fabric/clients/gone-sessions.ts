@@ -8,7 +8,7 @@ import { routerLimits } from '../limits.ts'
 import { controlMessage } from '../../channel/messages/control.ts'
 import type { Outgoing } from '../../channel/frame.ts'
 
-/** Tells a router which of the service sessions that it asks about are gone. */
+/** Reports to a router which of the service sessions it asks about have ended. */
 export function* sendGoneSessions(
   channel: Pick<Channel, 'send'>,
   clients: Pick<RouterClients, 'goneSession'>,

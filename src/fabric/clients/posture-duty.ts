@@ -22,8 +22,8 @@ export interface PostureDutyDeps {
 }
 
 /**
- * Takes reports of clients of OIDC on their devices. The API family has them report to routers;
- * here it is controllers that judge, and a router passes the reports on.
+ * Handles posture reports of OIDC clients. OpenZiti clients send them to routers; here the router
+ * forwards them, and the controllers evaluate them.
  */
 export class PostureDuty implements RouterDuty {
   readonly handlers: RouterDuty['handlers']
@@ -69,12 +69,12 @@ export class PostureDuty implements RouterDuty {
   }
 }
 
-/** No device says which checks it answers here. */
+/** Reports here do not name the check that they answer. */
 const checkId = ''
 
 /**
- * Reads the reports in one response. The token that a client was given for a code is none: the
- * controllers gave it, and have noted the code.
+ * The posture reports in one response. A token that confirms an MFA code is ignored: the
+ * controllers issued it and have recorded the code themselves.
  */
 function reportsOf({ type }: PostureResponse): readonly PostureReport[] {
   switch (type.case) {

@@ -13,9 +13,9 @@ const WINDOW_MS = 60_000
 type Claim = Pick<ClientClaim, 'routerId' | 'apiSessionToken'>
 
 /**
- * Claims that were refused, and entries of the log that were, by who made them. An API session that
- * is none is the router's own claim, as it is told which there are. All else is that of the client,
- * which is known by its API session, and costs its router and the others there nothing.
+ * Counts refused claims and rejected log entries. An invalid API session counts against the router,
+ * because routers receive the list of valid sessions. Everything else counts against the client,
+ * identified by its API session, so it does not affect the router or its other clients.
  */
 export class RefusedClaims {
   readonly #ofRouters: Quota
@@ -32,8 +32,8 @@ export class RefusedClaims {
   }
 
   /**
-   * Whether a claim that does not hold is worth another look at the latest commit, which costs the
-   * leader a round to a majority.
+   * Whether a refused claim may be judged again at the latest commit, which costs the leader a
+   * round trip to a majority.
    */
   isWorthAnotherLook(claim: Claim): boolean {
     // @guard claims-of-hosts--client, claims-of-hosts--router
@@ -46,14 +46,14 @@ export class RefusedClaims {
     else this.#ofSessions.take(keyOf(claim))
   }
 
-  /** @throws {Problem} when so many entries were refused that no more is made. */
+  /** @throws {Problem} when too many entries of the client were rejected. */
   beginEntry(claim: Claim): void {
     if (!this.#entries.hasLeft(keyOf(claim))) throw new Problem('SERVER_TOO_MANY_REQUESTS')
   }
 
   /**
-   * A report goes on to all controllers, and costs each of them.
-   * @throws {Problem} when it has reported so often lately that no more is taken.
+   * A report is sent to all controllers, so it costs each of them.
+   * @throws {Problem} when the client has reported too often.
    */
   beginReport(client: Claim): void {
     if (!this.#reports.take(keyOf(client))) throw new Problem('SERVER_TOO_MANY_REQUESTS')
@@ -64,7 +64,7 @@ export class RefusedClaims {
   }
 }
 
-/** A token is as long as its router likes, and is a secret. */
+/** A hash, because the token is secret and the router chooses its length. */
 function keyOf({ routerId, apiSessionToken }: Claim): string {
   return `${routerId} ${createHash('sha256').update(apiSessionToken).digest('base64')}`
 }

@@ -23,13 +23,13 @@ import { edgeErrorCode, retryHint } from '../../channel/messages/edge.ts'
 import { precedenceName } from '../../channel/messages/terminators.ts'
 
 const { routerEntryBytesMax, routerWritesAtOnceMax, routerWritesWaitingMax } = routerLimits
-/** Terminators that one entry of the log removes. */
+/** Maximum number of terminators removed by one log entry. */
 // @guard heavy-frames-of-a-router--pieces
 const ENTRY_IDS_MAX = 100
-/** Faults that say that the instance is another host's. */
+/** Fields of a validation fault which show that another host owns the instance. */
 const instanceFields: ReadonlySet<string> = new Set(['identity', 'identitySecret'])
 
-/** A router learns from it what became of a terminator that it wants. */
+/** Result of a terminator creation, as sent to the router. */
 export interface CreateAnswer {
   readonly result: CreateTerminatorResult
   readonly msg?: string
@@ -49,8 +49,8 @@ export interface RouterWritesDeps {
 }
 
 /**
- * The writes of routers about the terminators at them, through whichever controller leads. Those of
- * one router wait for each other; beyond the limit its next one is refused as busy.
+ * Writes of routers about their terminators, sent to the leader. Writes of one router wait for each
+ * other; beyond the limit, further ones are refused as busy.
  */
 export class RouterWrites {
   readonly #deps: RouterWritesDeps
@@ -60,7 +60,7 @@ export class RouterWrites {
     this.#deps = deps
   }
 
-  /** @param host by which the terminator is hosted: a session, or the tunnel of the router. */
+  /** @param host session or tunnel that hosts the terminator. */
   async create(
     connection: RouterConnection,
     asked: CreateTerminatorV2 | CreateTunnelTerminator,
@@ -90,7 +90,7 @@ export class RouterWrites {
       return {
         result: CreateTerminatorResult.FAILED_OTHER,
         msg: reasonOf(outcome),
-        // Its listener would only take the place of another host.
+        // Otherwise its listener would replace another host.
         ...(isOfInstance
           ? { errorCode: edgeErrorCode.invalidInstanceId, retryHint: retryHint.notRetriable }
           : { errorCode: edgeErrorCode.internal }),
@@ -100,11 +100,12 @@ export class RouterWrites {
     }
   }
 
-  /** @returns '' when it is done, else why not. */
+  /** @returns '' on success, otherwise the reason. */
   async remove(connection: RouterConnection, ids: readonly string[]): Promise<string> {
     const { channel } = connection
     let outcome = ''
-    // An entry is small whatever a router asks for; what is left after a failure it asks for again.
+    // Entries stay small however many IDs a router sends; after a failure, it requests the rest
+    // again.
     for (let at = 0; at < ids.length && outcome === '' && !channel.isClosed; at += ENTRY_IDS_MAX) {
       const some = { ids: ids.slice(at, at + ENTRY_IDS_MAX) }
       const kind = CommandKind.HOSTED_TERMINATORS_REMOVE
@@ -113,15 +114,15 @@ export class RouterWrites {
     return outcome
   }
 
-  /** @returns '' when it is done, else why not. */
+  /** @returns '' on success, otherwise the reason. */
   update(connection: RouterConnection, fields: TerminatorUpdate): Promise<string> {
     const kind = CommandKind.HOSTED_TERMINATOR_UPDATE
     return this.#attempt(connection, kind, HostedTerminatorUpdateSchema, { ...fields })
   }
 
   /**
-   * Nobody leads, too much is under way, or nobody knows: the router tries again, and the same one
-   * twice is done once.
+   * There is no leader, the controller is busy, or the outcome is unknown: the router retries, and
+   * repeating the write has no further effect.
    */
   failed(routerId: string, error: unknown): CreateAnswer {
     if (!(error instanceof Problem)) {
@@ -129,7 +130,7 @@ export class RouterWrites {
       this.#deps.log.warn({ routerId, reason }, 'a write requested by a router failed')
     }
     const msg = error instanceof Problem ? error.message : 'the controller could not write'
-    // The same again would be as large.
+    // A retry would be just as large.
     if (error instanceof Problem && error.code === 'REQUEST_ENTITY_TOO_LARGE') {
       const { FAILED_OTHER } = CreateTerminatorResult
       return {

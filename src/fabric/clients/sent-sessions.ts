@@ -2,15 +2,15 @@ const BITS = 32
 const FIRST_WORDS = 32
 
 /**
- * Sessions that each reader was told of: a bit a session and reader, as there may be a million
- * sessions and a thousand routers.
+ * Sessions that were sent to each reader: one bit per session and reader, because there may be a
+ * million sessions and a thousand routers.
  */
 export class SentSessions<R extends object> {
   readonly #slots = new Map<string, number>()
   readonly #free: number[] = []
   readonly #byReader = new Map<R, Uint32Array>()
 
-  /** Readers that were told anything so far. */
+  /** Readers that were sent anything so far. */
   readers(): IterableIterator<R> {
     return this.#byReader.keys()
   }
@@ -26,7 +26,7 @@ export class SentSessions<R extends object> {
     return (word & (1 << (slot % BITS))) !== 0
   }
 
-  /** Notes these in place of whatever it was told before. */
+  /** Replaces everything recorded for this reader. */
   setAll(reader: R, sessionIds: Iterable<string>): void {
     this.#byReader.set(reader, new Uint32Array(FIRST_WORDS))
     for (const id of sessionIds) this.set(reader, id, true)
@@ -43,7 +43,7 @@ export class SentSessions<R extends object> {
     words[at] = isSent ? (words[at] ?? 0) | bit : (words[at] ?? 0) & ~bit
   }
 
-  /** Forgets one that no reader is told of any more. */
+  /** Forgets a session that is no longer sent to any reader. */
   forget(sessionId: string): void {
     const slot = this.#slots.get(sessionId)
     if (slot === undefined) return

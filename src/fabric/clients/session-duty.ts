@@ -19,9 +19,9 @@ import type { ShownSessions } from './shown-sessions.ts'
 import { SentSessions } from './sent-sessions.ts'
 
 const { wholeSessionsEveryMs } = routerLimits
-/** Sessions in one message; routers wait for the last one of them. */
+/** Sessions in one message; routers wait for the last message of a list. */
 const CHUNK_SESSIONS = 100
-/** Checks of a session and a router each, between two turns of the event loop. */
+/** Checks, each of one session and one router, between two turns of the event loop. */
 const SLICE_CHECKS = 20_000
 const STRATEGY = 'instant'
 
@@ -30,22 +30,21 @@ export interface SessionDutyDeps {
   readonly shown: ShownSessions
   readonly isLeader: () => boolean
   readonly connections: () => Iterable<RouterConnection>
-  /** Told of service sessions that have ended. */
+  /** Called with ended service sessions. */
   readonly onEnded: (sessionIds: ReadonlySet<string>) => void
   readonly clock: Clock
 }
 
-/** News for one router. */
+/** Changes for one router. */
 interface News {
   readonly added: ClientSession[]
   readonly removedIds: string[]
 }
 
 /**
- * Tells each edge router of the API sessions that it may know: a client shows a router the token of
- * its session, and the certificate that belongs to it. The leader alone tells, as a whole state
- * takes the place of what others told: a controller that is behind would end sessions that there
- * are.
+ * Sends each edge router the API sessions that it may know: a client presents its session token and
+ * certificate to a router. Only the leader sends them, because a full list replaces earlier lists,
+ * and a lagging controller would end valid sessions.
  */
 export class SessionDuty implements RouterDuty {
   readonly handlers: RouterDuty['handlers']
@@ -53,23 +52,23 @@ export class SessionDuty implements RouterDuty {
   #stop: (() => void) | null = null
   #wasLeader = false
   #syncs = 0
-  /** Sessions that routers were told of by this controller since it leads. */
+  /** Sessions that this controller has sent to routers since it became leader. */
   readonly #sent = new SentSessions<RouterConnection>()
-  /** API sessions that were written. */
+  /** API sessions with changed records. */
   readonly #changed = new Set<string>()
-  /** Service sessions that are over, with the API session of each. */
+  /** Ended service sessions, with the API session of each. */
   readonly #ended = new Map<string, string>()
-  /** Routers that may know other sessions than before. */
+  /** Routers whose set of visible sessions may have changed. */
   readonly #moved = new Set<RouterConnection>()
-  /** Routers that have asked for all of it, and when each was last told: it costs much. */
+  /**
+   * Routers that requested the full list, and the time each last received it, because it is
+   * expensive.
+   */
   readonly #asking = new Set<RouterConnection>()
   readonly #answeredMs = new WeakMap<RouterConnection, number>()
   #isFlushDue = false
   #isMoving = false
-  /**
-   * All sessions of an audience, as messages without their headers, until something changes; by its
-   * key.
-   */
+  /** Full lists by audience, as messages without headers, cached until something changes. */
   readonly #whole = new Map<string, WholeState>()
 
   constructor(deps: SessionDutyDeps) {
@@ -118,7 +117,7 @@ export class SessionDuty implements RouterDuty {
     else if (!this.#wasLeader) this.#sendAll(this.#edgeRouters())
     this.#wasLeader = isLeader
     this.#answerRequests()
-    // A connection that was replaced by a newer one of its router is gone without a word.
+    // `onDisconnected` is not called for a connection that its router replaced with a newer one.
     for (const known of Array.from(this.#sent.readers())) {
       if (known.channel.isClosed) this.#sent.drop(known)
     }
@@ -200,7 +199,7 @@ export class SessionDuty implements RouterDuty {
   #wholeState(bodies: readonly Uint8Array[]): Outgoing[] {
     const id = this.#nextSyncId()
     return bodies.map((body, sequence) => {
-      // A router ends at a state that is no JSON, or has no id.
+      // A router crashes on a state that is not JSON or has no ID.
       const state = JSON.stringify({ id, isLast: sequence === bodies.length - 1, sequence })
       const headers = new Map([
         [controlHeader.syncStrategyType, textValue(STRATEGY)],
@@ -210,7 +209,7 @@ export class SessionDuty implements RouterDuty {
     })
   }
 
-  /** Sorts after all that were given out before, on this controller or another. */
+  /** Sorts after all earlier IDs, of this controller or another. */
   #nextSyncId(): string {
     this.#syncs += 1
     const time = this.#deps.clock.nowMs().toString(36).padStart(10, '0')
@@ -238,8 +237,8 @@ export class SessionDuty implements RouterDuty {
   }
 
   /**
-   * A router that was told of the API session, or that showed the service session, ends what it
-   * still carries for it.
+   * Reports ended sessions to each router that knows the API session or presented the service
+   * session; the router ends what it still carries for them.
    */
   #reportEnded(): void {
     if (this.#ended.size === 0) return
@@ -254,7 +253,7 @@ export class SessionDuty implements RouterDuty {
       for (const [id, apiSessionId] of ended) {
         const token = shown.take(router.id, id)
         if (token === null && !this.#sent.has(connection, apiSessionId)) continue
-        // Routers pair the two; newer ones go by the id alone.
+        // Routers pair tokens with IDs; newer ones use only the ID.
         tokens.push(token ?? id)
         ids.push(id)
       }
@@ -262,7 +261,7 @@ export class SessionDuty implements RouterDuty {
     }
   }
 
-  /** Sessions that came, went, or are other ones than routers were told. */
+  /** Sends sessions that were created, ended, or changed since they were sent. */
   #sendChanged(ids: readonly string[]): void {
     if (ids.length === 0) return
     const { clients } = this.#deps
@@ -286,8 +285,8 @@ export class SessionDuty implements RouterDuty {
   }
 
   /**
-   * Policies or attributes have changed: each session that a router was not told of and may know
-   * now, and the other way round. By slices, as there may be many of both.
+   * Policies or attributes have changed. Sends each session that a router may now know, and removes
+   * those it may no longer know. Works in slices, because there may be many of both.
    */
   async #sendMoved(): Promise<void> {
     this.#isMoving = true
@@ -328,7 +327,7 @@ export class SessionDuty implements RouterDuty {
   }
 
   #send(news: ReadonlyMap<RouterConnection, News>): void {
-    /** Many routers are told the same. */
+    /** Many routers get the same messages. */
     const bodies = new Map<string, Uint8Array>()
     const once = (key: string, encode: () => Uint8Array): Uint8Array => {
       const known = bodies.get(key) ?? encode()
@@ -359,9 +358,7 @@ export class SessionDuty implements RouterDuty {
     return toBinary(ApiSessionAddedSchema, message)
   }
 
-  /**
-   * Removals with the tokens, by which older routers know them: for routers that have these alone.
-   */
+  /** Removals with tokens, for older routers that identify sessions by token. */
   #removed(ids: readonly string[]): Uint8Array {
     const tokens = ids.flatMap((id) => this.#deps.clients.tokensOf(id))
     const removed = create(ApiSessionRemovedSchema, { tokens, ids: [...ids] })
@@ -381,8 +378,7 @@ function newsFor(news: Map<RouterConnection, News>, connection: RouterConnection
 }
 
 /**
- * Chunks, at least one, which may be empty: a router may hold sessions that ended while it was
- * away.
+ * At least one chunk, which may be empty: a router may hold sessions that ended while it was away.
  */
 function chunks(sessions: readonly ClientSession[]): (readonly ClientSession[])[] {
   const some: (readonly ClientSession[])[] = []

@@ -14,14 +14,14 @@ import { RefusedClaims } from './refused-claims.ts'
 const { sessionsShownMax, sessionsShownPerRouterMax } = routerLimits
 
 /**
- * Judges claims, and keeps the tokens that were right: a service session has as many tokens as it
- * was asked for, and an older router knows it by the one that its client showed.
+ * Judges claims, and keeps the tokens of valid ones: a service session has a token for each
+ * request, and older routers know it by the token that the client presented.
  */
 export class ShownSessions implements Pick<RouterClients, 'judge' | 'report'> {
   readonly #clients: Pick<RouterClients, 'judge' | 'report'>
   readonly #reads: Pick<LatestReads, 'reachLatest'>
   readonly #refused: RefusedClaims
-  /** Token by session, by router; the oldest first. */
+  /** Tokens by router and session, oldest first. */
   readonly #byRouter = new Map<string, Map<string, string>>()
   #count = 0
 
@@ -35,7 +35,7 @@ export class ShownSessions implements Pick<RouterClients, 'judge' | 'report'> {
     this.#refused = new RefusedClaims(clock)
   }
 
-  /** @throws {Problem} when too many entries were refused lately because of the same client. */
+  /** @throws {Problem} when too many log entries of the client were rejected recently. */
   async judge(claim: ClientClaim): Promise<JudgedClaim> {
     if (claim.type === 'Bind') this.#refused.beginEntry(claim)
     const judged = await judgedAtLatest(
@@ -51,8 +51,8 @@ export class ShownSessions implements Pick<RouterClients, 'judge' | 'report'> {
   }
 
   /**
-   * A client may have logged in at another controller a moment ago.
-   * @throws {Problem} as `RouterClients.report`, and when its client reports too often.
+   * The client may have logged in at another controller just before.
+   * @throws {Problem} as `RouterClients.report`, and when the client reports too often.
    */
   async report(client: ShownClient, reports: readonly PostureReport[]): Promise<boolean> {
     this.#refused.beginReport(client)
@@ -65,12 +65,12 @@ export class ShownSessions implements Pick<RouterClients, 'judge' | 'report'> {
     return isTaken
   }
 
-  /** A claim that holds has led to an entry of the log that was refused. */
+  /** A log entry for a valid claim was rejected. */
   onEntryRefused(claim: Pick<ClientClaim, 'routerId' | 'apiSessionToken'>): void {
     this.#refused.chargeEntry(claim)
   }
 
-  /** The token that a router showed of a session, which is forgotten; null: it showed none. */
+  /** Removes and returns the token that a router presented for a session; null if there is none. */
   take(routerId: string, sessionId: string): string | null {
     const own = this.#byRouter.get(routerId)
     const token = own?.get(sessionId)
@@ -91,7 +91,7 @@ export class ShownSessions implements Pick<RouterClients, 'judge' | 'report'> {
     const own = this.#byRouter.get(routerId) ?? new Map<string, string>()
     if (own.size >= sessionsShownPerRouterMax || this.#count >= sessionsShownMax) {
       const [oldest] = own.keys()
-      // Others keep theirs: a router makes room among its own.
+      // The router has no token to drop; it makes no room at the expense of other routers.
       if (oldest === undefined) return
       own.delete(oldest)
       this.#count -= 1

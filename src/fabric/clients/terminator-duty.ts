@@ -27,8 +27,7 @@ export interface TerminatorDutyDeps {
 }
 
 /**
- * Services that clients of a router host there: a write of the router, through whichever controller
- * leads.
+ * Services hosted by clients of a router. The router sends the writes, and they go to the leader.
  */
 export class TerminatorDuty implements RouterDuty {
   readonly handlers: RouterDuty['handlers']
@@ -61,7 +60,7 @@ export class TerminatorDuty implements RouterDuty {
         controlMessage.healthEvent,
         (connection, message) => {
           const { terminatorId, checkPassed } = fromBinary(HealthEventSchema, message.body)
-          // A terminator that is not well is the last to be dialed.
+          // An unhealthy terminator is dialed last.
           const precedence = checkPassed ? 'default' : 'failed'
           return this.#update(connection, message, { id: terminatorId, precedence })
         },

@@ -30,27 +30,30 @@ export interface TerminatorValidationDeps {
   readonly log: RouterLogger
 }
 
-/** The terminators that one router is asked about, over one connection. */
+/** Terminators in a pending validation over one connection. */
 interface Asked {
-  /** The router answers with it. */
+  /** Repeated in the router's answer. */
   readonly marker: bigint
   readonly ids: Set<string>
 }
 
-/** A look at terminators of one router, over one connection; nothing follows from it here. */
+/**
+ * A validation of one router's terminators for an operator, over one connection; it removes nothing
+ * itself.
+ */
 interface Look {
   readonly connection: RouterConnection
   readonly ids: Set<string>
   readonly found: Map<string, TerminatorStanding>
-  /** Monotonic ms at which it ends with what was found. */
+  /** Monotonic ms of its timeout; it then ends with the results so far. */
   readonly dueMs: number
   readonly end: () => void
 }
 
 /**
- * Asks each router, when it has connected, which of the terminators that it has made are there
- * still, and removes the others: a router that has started again, or was told of an end while it
- * was away, hosts less than the records say, and clients would be sent there in vain.
+ * Asks each router after it connects which of the terminators it created still exist, and removes
+ * the others. A router that restarted, or missed the end of a session while away, hosts less than
+ * the records say, and dials to those terminators would fail.
  */
 export class TerminatorValidation implements RouterDuty {
   readonly handlers: RouterDuty['handlers']
@@ -58,7 +61,7 @@ export class TerminatorValidation implements RouterDuty {
   readonly #asked = new Map<RouterConnection, Asked>()
   /** Monotonic ms at which each router is asked. */
   readonly #dueMs = new Map<RouterConnection, number>()
-  /** Looks by the marker that the router answers with. */
+  /** Pending validations by marker. */
   readonly #looks = new Map<bigint, Look>()
   #markers = 0n
 
@@ -83,9 +86,9 @@ export class TerminatorValidation implements RouterDuty {
   }
 
   /**
-   * Asks the router, which asks the hosts, and takes what it answers within
-   * {@link routerLimits.terminatorLookMs}.
-   * @param isFixing the router lets go of those whose host is gone.
+   * Asks the router, which asks the hosts, and returns its answers within {@link
+   * routerLimits.terminatorLookMs}.
+   * @param isFixing the router drops terminators whose host is gone.
    */
   async look(
     connection: RouterConnection,
@@ -111,7 +114,7 @@ export class TerminatorValidation implements RouterDuty {
     const nowMs = clock.monotonicMs()
     for (const look of this.#looks.values()) if (nowMs >= look.dueMs) look.end()
     if (!isLeader()) {
-      // Another controller asks; should this one lead, it asks all of them.
+      // Only the leader asks; a new leader asks about all of them.
       for (const connection of this.#asked.keys()) this.onConnected(connection)
       this.#asked.clear()
       return
@@ -151,7 +154,7 @@ export class TerminatorValidation implements RouterDuty {
       }
       yield
     }
-    // A router of the family answers once, for all of which it can; ours by the binding.
+    // OpenZiti routers answer once, for all they can answer; Flotilla routers answer per binding.
     const isWhole = message.headers.has(headerKey.replyFor)
     for (const look of looks) if (isWhole || look.ids.size === 0) look.end()
     if (gone.length > 0) void this.#remove(connection, gone)
@@ -190,9 +193,9 @@ function validationOf(
   terminators: readonly RouterTerminator[],
   marker: bigint,
   how: {
-    /** The router lets go of those whose host is gone. */
+    /** The router drops terminators whose host is gone. */
     readonly isFixing: boolean
-    /** The router answers for itself, and asks no host. */
+    /** The router answers from its own state, without asking hosts. */
     readonly isPastCreation: boolean
   },
 ): Outgoing {

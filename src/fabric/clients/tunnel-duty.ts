@@ -27,12 +27,12 @@ import { terminatorRemoval } from './terminator-removal.ts'
 import { edgeErrorCode, retryHint } from '../../channel/messages/edge.ts'
 import { precedenceName } from '../../channel/messages/terminators.ts'
 
-/** Terminators judged between two turns of the event loop. */
+/** Terminators checked between two turns of the event loop. */
 const SLICE = 250
-/** A change so soon after a look waits for the next sweep. */
+/** A change within this time after a check waits for the next sweep. */
 const LOOK_MS_MIN = 250
 
-/** Whether the tunnel of a router may dial a service, or host it. */
+/** Whether the tunnel of a router may dial or host a service. */
 export type IsTunnelGranted = (
   routerId: string,
   serviceId: string,
@@ -45,16 +45,16 @@ export interface TunnelDutyDeps {
   readonly proposer: Proposer
   readonly reads: Pick<LatestReads, 'reachLatest'>
   readonly isLeader: () => boolean
-  /** Ends the circuits of tunnels for which it is false. */
+  /** Ends the circuits of tunnels that are no longer permitted. */
   readonly endCircuits: (isGranted: IsTunnelGranted) => void
   readonly clock: Clock
   readonly log: RouterLogger
 }
 
 /**
- * Services that the tunnel of a router hosts, by the right of the identity of the router. No
- * session ends with that right, so each controller looks for the circuits that it keeps for
- * tunnels, and the leader for the terminators, whenever records change that give it.
+ * Services hosted by the tunnel of a router, with the permissions of the router's identity. There
+ * is no session that ends with these permissions. When relevant records change, each controller
+ * therefore checks its own circuits of tunnels, and the leader checks the terminators.
  */
 export class TunnelDuty implements RouterDuty {
   readonly handlers: RouterDuty['handlers']
@@ -98,7 +98,7 @@ export class TunnelDuty implements RouterDuty {
         controlMessage.tunnelHealthEvent,
         async (connection, message) => {
           const id = readText(message.headers, controlHeader.terminatorId) ?? ''
-          // A host that is not well is the last to be dialed.
+          // An unhealthy host is dialed last.
           const precedence = readFlag(message.headers, controlHeader.checkPassed)
             ? 'default'
             : 'failed'
@@ -150,7 +150,7 @@ export class TunnelDuty implements RouterDuty {
     }
   }
 
-  /** No leader or no answer is part of life: the next sweep tries again. */
+  /** A missing leader or answer is expected; the next sweep retries. */
   async #removeUngranted(): Promise<void> {
     const { tunnels, proposer } = this.#deps
     let judged = 0
@@ -193,7 +193,7 @@ export class TunnelDuty implements RouterDuty {
       ({ ok }) => !ok,
     )
     if (judged.ok) return await writes.create(connection, asked, { serviceId: judged.serviceId })
-    // The router says nothing of it, and may not ask again before something else changes.
+    // Logged here, because the router logs nothing and may not retry before something else changes.
     const fields = { routerId: claim.routerId, serviceId: asked.serviceId, reason: judged.fault }
     log.warn(fields, 'the tunnel of a router may not host a service that it asked for')
     return {
@@ -205,7 +205,7 @@ export class TunnelDuty implements RouterDuty {
   }
 }
 
-/** @param outcome '' when it is done. */
+/** @param outcome '' on success. */
 function answer(
   { channel }: RouterConnection,
   message: ChannelMessage,

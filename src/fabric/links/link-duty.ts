@@ -28,23 +28,20 @@ const NAME_CHARACTERS_MAX = 256
 export interface LinkDutyDeps {
   readonly table: LinkTable
   readonly log: RouterLogger
-  /** Called with what a router tells of itself, but for what another controller makes known. */
+  /** Called with the metrics of a router, except those that another controller publishes. */
   readonly onMetrics?: (metrics: RouterMetrics) => void
-  /**
-   * A fault that is none of a link in the table. @returns what there is to do about it, in steps.
-   */
+  /** A fault that does not concern a link in the table. @returns the resulting work, in steps. */
   readonly onOtherFault: (connection: RouterConnection, fault: Fault) => Iterator<void> | undefined
-  /** A router has named all links that it has dialed. @returns what there is to do, in steps. */
+  /** A router has reported all links that it dialed. @returns the resulting work, in steps. */
   readonly onLinksReported?: (routerId: string, ids: LinkIds) => Iterable<void> | undefined
   /**
-   * Whether one of the fingerprints, hex SHA-1, is that of the certificate by which the router
-   * connects. Judged by the records, so that any controller can answer for a router that is
-   * connected elsewhere.
+   * Whether one of the fingerprints, hex SHA-1, belongs to the router's current certificate. Uses
+   * the records, so that any controller can answer for a router connected elsewhere.
    */
   readonly isCertificateOf: (routerId: string, fingerprints: readonly string[]) => boolean
 }
 
-/** Duty for what routers say of the links among them. */
+/** Handles what routers report about their links. */
 export function linkDuty(deps: LinkDutyDeps): RouterDuty {
   const { table, log, isCertificateOf, onMetrics, onOtherFault, onLinksReported } = deps
   return {
@@ -53,7 +50,7 @@ export function linkDuty(deps: LinkDutyDeps): RouterDuty {
         controlMessage.routerLinks,
         function* ({ router }, { body }) {
           const { links, fullRefresh } = yield* decodeInSteps(RouterLinksSchema, body)
-          // Links that were lost go first, or there may be no room for the new ones.
+          // Removes lost links first, to make room for new ones.
           const byId = new Map<string, RouterLink>()
           for (const link of links) {
             if (link.id !== '') byId.set(link.id, link)
@@ -83,7 +80,7 @@ export function linkDuty(deps: LinkDutyDeps): RouterDuty {
           const fault = fromBinary(FaultSchema, message.body)
           const { subject, id, iteration } = fault
           const isOfLink = subject === FaultSubject.LINK || subject === FaultSubject.LINK_DUPLICATE
-          // A link goes from the table with the channel of the router that dialed it.
+          // A link leaves the table when the channel of its dialing router closes.
           if (!isOfLink || table.get(id) === undefined) return onOtherFault(connection, fault)
           return table.lost(connection.router.id, id, iteration)
         },

@@ -15,11 +15,11 @@ import { LiveRows } from '../live-rows.ts'
 const { linksMax, linksPerRouterMax, linkConnectionsMax, routerTextCharactersMax } = routerLimits
 
 const NS_PER_MS = 1_000_000
-/** Latency until the first measurement: a link that nobody knows is the last to be chosen. */
+/** Latency before the first measurement: an unmeasured link is chosen last. */
 const LATENCY_NS_ASSUMED = 65_000 * NS_PER_MS
 const STATIC_COST_ASSUMED = 1
 
-/** Report of a router on a link that it has dialed. */
+/** Report of a router about a link that it dialed. */
 export interface ReportedLink {
   readonly id: string
   readonly destRouterId: string
@@ -35,16 +35,16 @@ export interface LinkTableDeps {
   /** Whether the router has a channel to this controller. */
   readonly isConnected: (routerId: string) => boolean
   /**
-   * Whether the router is to carry nothing: disabled, or to enroll again. One that is not known
-   * here may only be new.
+   * Whether the router must carry nothing, because it is disabled or must enroll again. A router
+   * unknown here may be new, so it is not barred.
    */
   readonly isBarred: (routerId: string) => boolean
-  /** Tells a router that a link is gone, so that it closes its end. */
+  /** Informs a router that a link is gone, so that it closes its end. */
   readonly sendGone: (routerId: string, link: LiveLink) => void
-  /** A link has come, or is reported with other sockets, or again. */
+  /** A link is new, has other sockets, or was reported again. */
   readonly onSeen?: (link: LiveLink, how: 'new' | 'known' | 'connectionsChanged') => void
   /**
-   * A link is lost or was removed; not for one whose router is only out of reach for this
+   * A link was lost or removed; not called if its router is merely disconnected from this
    * controller.
    */
   readonly onGone: (link: LiveLink) => void
@@ -52,7 +52,7 @@ export interface LinkTableDeps {
 
 interface Kept {
   link: ReportedLink
-  /** The same, as the ways of circuits hold it. */
+  /** The same link in the form that circuit paths use. */
   path: PathLink
   readonly sourceRouterId: string
   isDown: boolean
@@ -62,17 +62,17 @@ interface Kept {
 }
 
 /**
- * The links between routers, by the reports of those that dialed them. A router reports to every
- * controller that it is connected to; whatever is known of its links goes with its channel, and
- * comes back whole with the next one.
+ * Links between routers, as reported by the routers that dialed them. A router reports to every
+ * controller it is connected to. Its links leave the table when its channel closes, and its next
+ * channel reports all of them again.
  */
 export class LinkTable implements LiveLinks {
   readonly #deps: LinkTableDeps
   readonly #links: LiveRows<Kept, LiveLink>
-  /** Ids of links by the router that has dialed them, and by the one that was dialed. */
+  /** Link IDs by dialing router, and by dialed router. */
   readonly #bySource = new Map<string, Set<string>>()
   readonly #byDest = new Map<string, Set<string>>()
-  /** Routers that have named all the links that they have dialed. */
+  /** Routers that have reported all links that they dialed. */
   readonly #reported = new Set<string>()
 
   constructor(deps: LinkTableDeps) {
@@ -93,7 +93,7 @@ export class LinkTable implements LiveLinks {
     return this.#links.rowsMax
   }
 
-  /** The router has no links but those; the others are lost, one a step. */
+  /** Drops all links that the router dialed except these, one per step. */
   *keep(sourceRouterId: string, ids: LinkIds): Generator<void, void> {
     for (const id of Array.from(this.#bySource.get(sourceRouterId) ?? [])) {
       if (!ids.has(id)) this.#lose(id)
@@ -101,11 +101,11 @@ export class LinkTable implements LiveLinks {
     }
   }
 
-  /** @returns false: it is left out, as one router or all together report too many. */
+  /** @returns false if the link is ignored because the limit per router or in total is reached. */
   report(sourceRouterId: string, reported: ReportedLink): boolean {
     const link = bounded(reported)
     if (!this.#add(sourceRouterId, link)) return false
-    // Dialed while it was barred: nobody else would tell the router that has dialed.
+    // It was dialed while the peer was barred, and nothing else informs the dialing router.
     if (this.#deps.isBarred(link.destRouterId)) this.#refuse(sourceRouterId, link.id)
     return true
   }
@@ -118,7 +118,7 @@ export class LinkTable implements LiveLinks {
     this.#deps.onGone(view)
   }
 
-  /** Other sockets of a link; only the router that dialed it may say so. */
+  /** Changes the sockets of a link; only the router that dialed it may do this. */
   update(
     routerId: string,
     id: string,
@@ -131,7 +131,7 @@ export class LinkTable implements LiveLinks {
     this.#deps.onSeen?.(this.#view(kept), 'connectionsChanged')
   }
 
-  /** One of its two routers has lost it; the other one is told. */
+  /** One of its two routers lost the link; the other one is informed. */
   lost(routerId: string, id: string, iteration: number): void {
     const kept = this.#links.kept(id)
     if (kept === undefined || kept.link.iteration > iteration) return
@@ -144,7 +144,7 @@ export class LinkTable implements LiveLinks {
     this.#deps.onGone(view)
   }
 
-  /** Takes a measurement of one of its two routers. */
+  /** Stores a latency measured by one of its two routers. */
   measured(routerId: string, id: string, latencyNs: number): void {
     const kept = this.#links.kept(id)
     if (kept === undefined || !Number.isFinite(latencyNs) || latencyNs < 0) return
@@ -153,24 +153,24 @@ export class LinkTable implements LiveLinks {
     else if (routerId === kept.link.destRouterId) kept.destLatencyNs = Math.round(latencyNs)
   }
 
-  /** The router has named all its links by now. */
+  /** The router has reported all its links. */
   onAllReported(sourceRouterId: string): void {
     if (this.#deps.isConnected(sourceRouterId)) this.#reported.add(sourceRouterId)
   }
 
-  /** False where its routers have yet to say so. */
+  /** False while its routers have not reported yet. */
   isLost({ id, sourceRouterId, destRouterId }: PathLink): boolean {
     const isHeardOf = this.#reported.has(sourceRouterId) && this.#deps.isConnected(destRouterId)
     return isHeardOf && this.#links.kept(id)?.sourceRouterId !== sourceRouterId
   }
 
-  /** Its channel is closed. */
+  /** The router's channel is closed. */
   forget(routerId: string): void {
     this.#reported.delete(routerId)
     for (const id of Array.from(this.#bySource.get(routerId) ?? [])) this.#drop(id)
   }
 
-  /** It is to carry nothing any more: whoever has a link with it is told to close that. */
+  /** The router must carry nothing any more; its peers are asked to close their links with it. */
   banish(routerId: string): void {
     const ids = [...(this.#bySource.get(routerId) ?? []), ...(this.#byDest.get(routerId) ?? [])]
     for (const id of ids) {
@@ -229,7 +229,7 @@ export class LinkTable implements LiveLinks {
   #add(sourceRouterId: string, link: ReportedLink): boolean {
     const kept = this.#links.kept(link.id)
     if (kept !== undefined) {
-      // Its id is its maker's: another router can not take it over.
+      // A link ID belongs to the router that created it; another router cannot take it over.
       if (kept.sourceRouterId === sourceRouterId && link.iteration >= kept.link.iteration) {
         removeFromSet(this.#byDest, kept.link.destRouterId, link.id)
         addToSet(this.#byDest, link.destRouterId, link.id)
@@ -305,7 +305,7 @@ function costOf({ staticCost, sourceLatencyNs, destLatencyNs }: Kept): number {
   return staticCost + latencyMs(sourceLatencyNs) + latencyMs(destLatencyNs)
 }
 
-/** A router says these; it does not decide how long they are. */
+/** Routers report these texts, so their length is limited here. */
 function bounded(link: ReportedLink): ReportedLink {
   const text = (value: string): string => ownText(value, routerTextCharactersMax)
   return {

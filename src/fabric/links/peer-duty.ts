@@ -25,21 +25,21 @@ import {
 const { linkListenersMax, routerTextCharactersMax } = routerLimits
 
 export interface PeerDutyDeps {
-  /** Ids of the routers that others may have links with, connected or not. */
+  /** IDs of the routers that others may have links with, connected or not. */
   readonly routerIds: () => Iterable<string>
   readonly connections: () => Iterable<RouterConnection>
 }
 
 /**
- * Tells each router how the others are and where they listen for links: routers dial each other by
- * it. One that connects gets the whole list, all others what has changed, many changes together.
+ * Sends each router the state and link listeners of the others, which routers use to dial each
+ * other. A connecting router gets the full list; the others get changes, batched.
  */
 export class PeerDuty implements RouterDuty {
   readonly handlers: RouterDuty['handlers']
   readonly #deps: PeerDutyDeps
-  /** Listeners by router id, of those that are connected. */
+  /** Link listeners by router ID, of connected routers. */
   readonly #listeners = new Map<string, readonly LinkListener[]>()
-  /** Changed since the last sweep. */
+  /** Routers changed since the last sweep. */
   readonly #changed = new Set<string>()
   #known: ReadonlySet<string> = new Set()
 
@@ -76,7 +76,7 @@ export class PeerDuty implements RouterDuty {
   onSweep(): void {
     const byId = this.#connectedById()
     if (byId.size === 0) {
-      // Whoever connects next is told everything.
+      // The next router that connects gets the full list.
       this.#changed.clear()
       return
     }
@@ -91,7 +91,7 @@ export class PeerDuty implements RouterDuty {
     for (const { router, channel } of byId.values()) {
       if (!this.#changed.has(router.id)) channel.send(toOthers)
       else {
-        // A router that hears of itself would dial itself.
+        // A router that receives its own addresses would dial itself.
         const others = changes.filter(({ id }) => id !== router.id)
         if (others.length > 0) channel.send(changesMessage(others))
       }
@@ -113,7 +113,7 @@ export class PeerDuty implements RouterDuty {
       return create(PeerStateChangeSchema, { id, state })
     }
     const listeners = [...(this.#listeners.get(id) ?? [])]
-    // A router that can not read the version does not dial.
+    // A router that cannot parse the version does not dial.
     const { version } = connection.version
     return create(PeerStateChangeSchema, { id, version, state: PeerState.HEALTHY, listeners })
   }
@@ -128,8 +128,8 @@ function changesMessage(changes: PeerStateChange[]): Outgoing {
 }
 
 /**
- * Reads the listeners of a hello. Their key is told by the capabilities and never by what is there:
- * older keys mean several things.
+ * The link listeners in a hello. The capabilities determine the header key, because older keys have
+ * several meanings.
  */
 function listenersOfHello(headers: ChannelMessage['headers']): readonly LinkListener[] {
   const isNewer = readMask(headers, controlHeader.capabilities).has(MULTI_CHANNEL)
@@ -138,15 +138,15 @@ function listenersOfHello(headers: ChannelMessage['headers']): readonly LinkList
   try {
     return listenersIn(bytes)
   } catch {
-    // Nobody can dial it; it can dial others.
+    // Other routers cannot dial it, but it can dial them.
     return []
   }
 }
 
-/** @throws when the bytes are no list of listeners. */
+/** @throws when the bytes cannot be decoded. */
 function listenersIn(bytes: Uint8Array): readonly LinkListener[] {
   const { schema, elementsMax } = messageBounds.updateLinkListeners
-  // A hello has them in a header, and not in a body that was judged.
+  // In a hello they are a header, so the body limits were not applied to them.
   const fault = bodyFault(schema ?? LinkListenersSchema, bytes, elementsMax)
   if (fault !== null) throw new Error(fault)
   const isBounded = (text: string): boolean => text.length <= routerTextCharactersMax

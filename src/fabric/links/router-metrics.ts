@@ -14,7 +14,7 @@ const { routerFiguresMax, routerTextCharactersMax, routerUsagesMax } = routerLim
 const TAGS_MAX = 32
 const kinds: ReadonlySet<string> = new Set(usageKinds)
 
-/** Metrics of a router, bounded: it does not decide how much of them is passed on. */
+/** Metrics of a router, limited in number, because the router chooses how many it sends. */
 export function routerMetricsIn(routerId: string, metrics: Metrics): RouterMetrics {
   const { seconds = 0n, nanos = 0 } = metrics.timestamp ?? {}
   const figures: MetricFigure[] = []
@@ -36,7 +36,7 @@ export function routerMetricsIn(routerId: string, metrics: Metrics): RouterMetri
   }
 }
 
-/** Adds as many as there is room for. */
+/** Adds as many values as the limit allows. */
 function addFigures<T>(
   figures: MetricFigure[],
   given: Readonly<Record<string, T>>,
@@ -49,7 +49,7 @@ function addFigures<T>(
   }
 }
 
-/** Kinds that the API family does not know are passed over. */
+/** Counter kinds that OpenZiti does not know are skipped. */
 function usagesIn({ intervalCounters, usageCounters }: Metrics): readonly CircuitUsage[] {
   const usages: CircuitUsage[] = []
   const add = (kind: string, usage: Omit<CircuitUsage, 'kind'>): boolean => {

@@ -30,8 +30,8 @@ const relatedTypes = {
 type Model = NonNullable<MessageInitShape<typeof ModelEventSchema>['model']>
 
 /**
- * @param nowMs UTC: whether an identity is disabled depends on it.
- * @returns null for an authority whose certificate can not be read.
+ * @param nowMs UTC; decides whether an identity is disabled.
+ * @returns null for an authority whose certificate cannot be parsed.
  */
 export function encodedEvent(event: ModelEvent, nowMs: number): EncodedEvent | null {
   const model = modelOf(event, nowMs)
@@ -126,7 +126,8 @@ function subtypeOf(terms: ModelCheckTerms): Subtype {
         value: {
           osList: terms.systems.map(({ osType, versions }) => ({
             osType,
-            // Routers of the family pass no version where none is named; every one passes.
+            // OpenZiti routers accept no version if none is listed, so an empty list is sent as all
+            // versions.
             osVersions: versions.length === 0 ? [EVERY_VERSION] : [...versions],
           })),
         },

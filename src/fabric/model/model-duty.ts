@@ -28,7 +28,7 @@ const { modelSubscriptionSecondsMin, modelSubscriptionSecondsMax } = routerLimit
 export interface ModelDutyDeps {
   readonly model: RouterModel
   /**
-   * Changes whenever the history of the model is another one; a router drops what it has of another
+   * Changes whenever the history of the model changes; routers discard the model of another
    * timeline.
    */
   readonly timelineId: () => string
@@ -43,14 +43,14 @@ interface Subscription {
   readonly connection: RouterConnection
   id: string
   untilMs: number
-  /** Index that the router has; null: it needs all of the model. */
+  /** Index that the router has; null if it needs the full model. */
   position: number | null
 }
 
 /**
- * Keeps the data model of edge routers up to date: by it they judge who may use what, without
- * asking. A router subscribes at one controller at a time; it gets the changes that it missed where
- * they are still known, and otherwise everything.
+ * Keeps the data model of edge routers up to date. Routers use it to decide access without asking.
+ * A router subscribes at one controller at a time. It gets the changes it missed if they are still
+ * known, otherwise the full model.
  */
 export class ModelDuty implements RouterDuty {
   readonly handlers: RouterDuty['handlers']
@@ -58,15 +58,15 @@ export class ModelDuty implements RouterDuty {
   #stop: (() => void) | null = null
   readonly #subscriptions = new Map<string, Subscription>()
   #log: ModelLog
-  /** Whole model as it was last asked for. */
+  /** The last requested full model. */
   #whole: { readonly key: string; readonly bytes: Promise<Uint8Array> } | null = null
-  /** Routers that all of the model is on its way to, by id: one copy each, whatever they ask. */
+  /** IDs of routers that are being sent the full model; one copy each, however often they ask. */
   readonly #senders = new Set<string>()
   #keys: readonly PublicKeyValue[] = []
   #keysText = ''
   #sentIndex = 0
   #sentIndexMs = -Infinity
-  /** Identity id → UTC ms at which it is disabled no longer: nothing is written then. */
+  /** Identity ID → UTC ms at which it is enabled again; no log entry is written at that time. */
   readonly #disabledUntil = new Map<string, number>()
   #isFlushDue = false
 
@@ -109,7 +109,7 @@ export class ModelDuty implements RouterDuty {
     this.#stop = null
   }
 
-  /** Follows from the first edge router on: where there is none, a write costs nothing more. */
+  /** Starts following with the first edge router; until then, writes have no extra cost. */
   #follow(): () => void {
     const { model } = this.#deps
     this.#restart()
@@ -156,7 +156,7 @@ export class ModelDuty implements RouterDuty {
       return
     }
     const index = Number(asked.index)
-    // A leader that is behind a router shows that the router has followed a log that is no more.
+    // If the leader is behind a router, the router has followed a log that no longer exists.
     const isAhead = index > model.appliedIndex && isLeader()
     const isKnown = index > 0 && asked.timelineId === timelineId() && !isAhead
     this.#subscriptions.set(router.id, {
@@ -179,7 +179,7 @@ export class ModelDuty implements RouterDuty {
     this.#flushSoon()
   }
 
-  /** Apply does not wait for what is sent, and many entries go out together. */
+  /** Apply does not wait for sending, and several entries are sent together. */
   #flushSoon(): void {
     if (this.#isFlushDue || this.#subscriptions.size === 0) return
     this.#isFlushDue = true
@@ -231,8 +231,8 @@ export class ModelDuty implements RouterDuty {
   }
 
   /**
-   * Waits until its peer has read all that it was sent, or is gone. One that does not in time loses
-   * its channel, as others wait for the room that its copy takes; it asks again over the next one.
+   * Waits until the router has read everything sent, or has disconnected. A router that is too slow
+   * loses its channel, because others wait for its slot; it subscribes again after reconnecting.
    */
   async #sent({ router, channel }: RouterConnection): Promise<void> {
     const { clock, log } = this.#deps
@@ -250,7 +250,7 @@ export class ModelDuty implements RouterDuty {
     }
   }
 
-  /** The same bytes for all routers that ask before something changes. */
+  /** Routers that ask before the next change share the same bytes. */
   #wholeModel(endIndex: number): Promise<Uint8Array> {
     const { model, timelineId, clock } = this.#deps
     const key = `${timelineId()} ${endIndex} ${this.#keysText}`
@@ -273,7 +273,7 @@ export class ModelDuty implements RouterDuty {
     return connection.channel.send({ ...outgoing, headers: new Map(headers) })
   }
 
-  /** @returns whether they have changed. */
+  /** @returns whether the keys have changed. */
   #followKeys(): boolean {
     const trusted = this.#deps.certificates()
     const text = JSON.stringify(trusted)
@@ -291,8 +291,7 @@ export class ModelDuty implements RouterDuty {
   }
 
   /**
-   * Tells what is no part of the log: a router takes it from any controller, whatever index it is
-   * at.
+   * Sends changes that are not in the log. A router accepts them from any controller at any index.
    */
   #sendSynthetic(changes: EncodedEvent[], connections: readonly RouterConnection[]): void {
     if (changes.length === 0 || connections.length === 0) return
@@ -330,7 +329,7 @@ export class ModelDuty implements RouterDuty {
     }
   }
 
-  /** An identity that was disabled for some minutes is enabled by time alone. */
+  /** A temporarily disabled identity is enabled by the clock, without a log entry. */
   #endDisabled(): void {
     if (this.#disabledUntil.size === 0) return
     const nowMs = this.#deps.clock.nowMs()

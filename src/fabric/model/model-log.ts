@@ -12,23 +12,23 @@ export interface ModelLogLimits {
 
 interface Change {
   readonly index: number
-  /** A change set without the index before it. */
+  /** A change set without the previous index. */
   readonly bytes: Uint8Array
 }
 
 /**
- * Changes of the last entries in the data model, encoded once for all routers. A router that was
- * away gets what it missed as long as it is here.
+ * Data model changes of the last log entries, encoded once for all routers. A router that
+ * reconnects gets the changes it missed if they are still here.
  */
 export class ModelLog {
   readonly #limits: ModelLogLimits
   #changes: Change[] = []
   #bytes = 0
-  /** A router that is at this index or later can be brought up to date by what is here. */
+  /** Routers at this index or later can be updated from this log. */
   #since: number
   #index: number
 
-  /** @param index of the model that is there, of whose changes nothing is known. */
+  /** @param index of the current model, whose earlier changes are unknown. */
   constructor(index: number, limits: ModelLogLimits) {
     this.#since = index
     this.#index = index
@@ -53,7 +53,7 @@ export class ModelLog {
     return index >= this.#since
   }
 
-  /** Changes in their order. `holds(index)`. */
+  /** Changes after the index, in order. Requires `holds(index)`. */
   after(index: number): readonly Change[] {
     let at = this.#changes.length
     while (at > 0 && (this.#changes[at - 1]?.index ?? 0) > index) at -= 1
@@ -73,15 +73,14 @@ export class ModelLog {
       this.#since = change.index
       gone += 1
     }
-    // Cut off many at once: to move the rest for each single one would cost the more the longer the
-    // log is.
+    // Removes many at once, because shifting the array for each one would take quadratic time.
     if (gone > 0) this.#changes = this.#changes.slice(gone)
   }
 }
 
 /**
- * The set with the index that its router is at: a field more at the end of a message belongs to the
- * message.
+ * The change set with the router's index added: appending a field to an encoded message adds it to
+ * the message.
  */
 export function followingOn(bytes: Uint8Array, previousIndex: number): Uint8Array {
   const previous = create(ModelChangeSetSchema, { previousIndex: BigInt(previousIndex) })

@@ -1,6 +1,6 @@
 import { hash, X509Certificate } from 'node:crypto'
 
-/** Uses of a key, as routers number them. */
+/** Uses of a key, as numbered by OpenZiti routers. */
 const SIGNS_TOKENS = 0
 const SIGNS_CERTIFICATES_OF_CLIENTS = 1
 const CERTIFICATE_DER = 0
@@ -9,24 +9,21 @@ const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
 
 export interface PublicKeyValue {
   readonly data: Uint8Array
-  /** Hex SHA-1 of `data`, as in the header of tokens. */
+  /** Hex SHA-1 of `data`, as in token headers. */
   readonly kid: string
   readonly usages: number[]
   readonly format: number
 }
 
-/** Certificates by which routers judge what clients show them. */
+/** Certificates that routers use to verify clients. */
 export interface TrustedCertificates {
-  /** Certificate of each controller, whose key signs tokens: PEM. */
+  /** Certificate of each controller, whose key signs tokens; PEM. */
   readonly controllers: readonly string[]
-  /**
-   * Anchors that everything of the network is verified against; PEM texts of any number of
-   * certificates.
-   */
+  /** Trust anchors of the network; PEM texts, each with any number of certificates. */
   readonly anchors: readonly string[]
 }
 
-/** One key each; what can not be read is left out. */
+/** One key per certificate; unreadable certificates are skipped. */
 export function publicKeysOf({ controllers, anchors }: TrustedCertificates): PublicKeyValue[] {
   const found = new Map<string, PublicKeyValue>()
   const add = (pem: string, usages: number[]): void => {
@@ -40,7 +37,7 @@ export function publicKeysOf({ controllers, anchors }: TrustedCertificates): Pub
   return [...found.values()]
 }
 
-/** Key of an operator's authority: that of its first certificate. */
+/** Key of an operator's authority, from its first certificate. */
 export function authorityKey(certPem: string): PublicKeyValue | null {
   return keyOf(firstOf(certPem), [SIGNS_CERTIFICATES_OF_CLIENTS])
 }

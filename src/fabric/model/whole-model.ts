@@ -5,7 +5,7 @@ import type { ModelEvent } from '../../ports/router-model.ts'
 import { encodedEvent } from './encode.ts'
 import type { PublicKeyValue } from './public-keys.ts'
 
-/** Events that are encoded before other work has its turn. */
+/** Events encoded before other work gets its turn. */
 const SLICE_EVENTS = 500
 
 export interface WholeModel {
@@ -18,12 +18,12 @@ export interface WholeModel {
 }
 
 /**
- * The message that has all of the model; its parts are encoded in slices, as the repeated field of
- * a message may be.
+ * Encodes the message with the full model in slices, because repeated fields of a message may be
+ * concatenated.
  */
 export async function encodeWholeModel(model: WholeModel): Promise<Uint8Array> {
   const { keys, endIndex, timelineId, nowMs } = model
-  // The records do not change, but there may be others by the next slice.
+  // Records do not change, but the set of records may change before the next slice.
   const events = [...model.events]
   const parts: Uint8Array[] = []
   for (let at = 0; at < events.length; at += SLICE_EVENTS) {

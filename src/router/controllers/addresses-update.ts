@@ -8,13 +8,13 @@ import type { ReportedMembers, ReportedController } from './membership.ts'
 const SHA256_BYTES = 32
 
 export interface AddressesUpdate extends Omit<ReportedMembers, 'senderId'> {
-  /** Some members are left out for a moment, and the whole list follows. */
+  /** The list temporarily lacks some members; the complete list follows. */
   readonly isInterim: boolean
 }
 
 /**
- * Addresses and ids that cannot be one are left out.
- * @throws when the bytes are no such message.
+ * Skips invalid addresses and IDs.
+ * @throws when the bytes cannot be decoded.
  */
 export function readAddresses(body: Uint8Array): AddressesUpdate {
   const update = fromBinary(UpdateCtrlAddressesSchema, body)

@@ -1,6 +1,6 @@
 import type { ControlMessageHandler, ControlMessageTable } from './control-connection.ts'
 
-/** One table of several: a message that more than one of them takes goes to each. */
+/** Combines several tables; a message goes to each of them that handles its type. */
 export function combinedTables(tables: readonly ControlMessageTable[]): ControlMessageTable {
   const all = new Map<number, ControlMessageHandler>()
   for (const [contentType, handler] of tables.flatMap((table) => [...table])) {

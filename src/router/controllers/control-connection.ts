@@ -1,11 +1,11 @@
 import type { Channel } from '../../channel/channel.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
 
-/** A control channel that is open, and whose it is. */
+/** An open control channel and its controller. */
 export interface ControlConnection {
-  /** Id of the controller, by its certificate. */
+  /** Controller ID from its certificate. */
   readonly id: string
-  /** It was dialed at. */
+  /** The address that was dialed. */
   readonly address: string
   /** SHA-256 of the public key in its certificate, hex. */
   readonly keySha256: string
@@ -15,7 +15,7 @@ export interface ControlConnection {
   readonly connectedAtMs: number
 }
 
-/** Handlers of a router for the messages of a controller. */
+/** Handlers for messages from controllers. */
 export interface ControlHandlers {
   readonly onConnected: (connection: ControlConnection) => void
   readonly onMessage: (connection: ControlConnection, message: ChannelMessage) => void

@@ -24,34 +24,34 @@ export interface ControllerDialerDeps {
   readonly clock: Clock
   readonly random: Random
   readonly log: ProgramLogger
-  /** @returns why the connection is not to be kept: it is closed then; null: it is kept. */
+  /** @returns why the connection must be closed; null to keep it. */
   readonly onConnected: (dialer: ControllerDialer, connection: DialedController) => Error | null
   readonly onMessage: (connection: ControlConnection, message: ChannelMessage) => void
   readonly onClosed: (connection: ControlConnection, reason: string) => void
-  /** Whether dialing is of any use now. */
+  /** Whether to keep dialing. */
   readonly isWanted: (dialer: ControllerDialer) => boolean
 }
 
 export interface DialTarget {
   readonly id: string | null
   readonly addresses: readonly string[]
-  /** Longest wait between two attempts. */
+  /** Maximum wait between two attempts. */
   readonly waitMsMax?: number
 }
 
 /**
- * Keeps one controller dialed: one address after another, with growing waits of which half is
- * chance.
+ * Keeps dialing one controller at its addresses in turn, with growing waits of which half is
+ * random.
  */
 export class ControllerDialer {
   readonly #deps: ControllerDialerDeps
-  /** Id of the controller; null while nobody has told who is at the address. */
+  /** Controller ID; null until the controller at the address has identified itself. */
   id: string | null
   addresses: readonly string[]
   connection: ControlConnection | null = null
-  /** Id of the controller that answered last and was connected already. */
+  /** ID of the controller that answered last and was already connected. */
   connectedAlready: string | null = null
-  /** Addresses where another controller than the wanted one has answered. */
+  /** Addresses at which a different controller answered. */
   readonly #ofOthers = new Set<string>()
   readonly #waitMsMax: number
   #attempts = 0
@@ -60,7 +60,7 @@ export class ControllerDialer {
   #timer: NodeJS.Timeout | null = null
   #abort: AbortController | null = null
   #isStopped = false
-  /** Reason of the last failure, so that the same one is told once. */
+  /** Last logged failure, so that a repeated one is not logged again. */
   #logged = ''
 
   constructor(deps: ControllerDialerDeps, { id, addresses, waitMsMax }: DialTarget) {
@@ -74,12 +74,12 @@ export class ControllerDialer {
     this.#schedule(waitMs)
   }
 
-  /** Whether an address is this controller's, as far as is known. */
+  /** Whether an address belongs to this controller, as far as is known. */
   dials(address: string): boolean {
     return this.addresses.includes(address) && !this.#ofOthers.has(address)
   }
 
-  /** Dials soon, as somebody else was just reached: they were probably lost together. */
+  /** Dials soon, because another controller was just reached; both were probably lost together. */
   wake(): void {
     if (this.#timer === null || this.#failures === 0) return
     this.#failures = 0
@@ -103,9 +103,7 @@ export class ControllerDialer {
     }, waitMs)
   }
 
-  /**
-   * Half of it by chance, so that routers that lost one controller do not come back all at once.
-   */
+  /** Half of it is random, so that routers which lost one controller do not all return at once. */
   #waitMs(): number {
     const { clock, random } = this.#deps
     const grown = dialWaitMs * 2 ** Math.min(this.#failures, DOUBLINGS_MAX)

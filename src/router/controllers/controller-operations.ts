@@ -2,8 +2,8 @@ import { TaskPool } from '../../lib/bounds/task-pool.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 
 /**
- * Changes of terminators that controllers are asked for: so many at a time, for clients that host
- * and for the tunnel together; those that wait have their turn by who has asked.
+ * Terminator requests to controllers, of hosting clients and the tunnel. Limits the number of
+ * concurrent requests; waiting callers take turns.
  */
 export class ControllerOperations {
   readonly #pool: TaskPool
@@ -18,9 +18,9 @@ export class ControllerOperations {
   }
 
   /**
-   * @param operation ends with its answer, or when none is waited for any more.
-   * @returns its outcome.
-   * @throws {Error} when too many wait.
+   * @param operation settles with its answer or timeout.
+   * @returns its result.
+   * @throws {Error} when too many operations wait.
    */
   run<T>(caller: string, operation: () => Promise<T>): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>()

@@ -17,7 +17,7 @@ const { configuredEndpointAfterMs, configuredEndpointWaitMsMax, membersJudgedEve
 
 export interface ControllersDeps {
   readonly endpointsFile: string
-  /** Dialed as well while fewer controllers are connected than are known or configured. */
+  /** Also dialed while fewer controllers are connected than are known or configured. */
   readonly configuredEndpoints: readonly string[]
   readonly dial: Dial
   readonly clock: Clock
@@ -27,19 +27,19 @@ export interface ControllersDeps {
 }
 
 /**
- * The controllers of the cluster: every current member is kept dialed, one channel each, and the
- * members are kept in a file, so that a router finds its cluster again though every member has
- * changed since it was configured.
+ * The controllers of the cluster. Keeps one channel to every current member. Stores the members in
+ * a file, so that the router finds its cluster even if all members have changed since it was
+ * configured.
  */
 export class Controllers {
   readonly #deps: ControllersDeps
   readonly #membership: ControllerMembership
-  /** Dialers of the known controllers. */
+  /** Dialers of known controllers. */
   readonly #dialers = new Set<ControllerDialer>()
-  /** Address of the configuration → its dialer, which becomes that of whoever answers there. */
+  /** Configured address → its dialer, which later belongs to the controller that answers there. */
   readonly #endpointDialers = new Map<string, ControllerDialer>()
   readonly #connections = new Map<string, ControlConnection>()
-  /** Ids of controllers that have not answered the hello yet. */
+  /** IDs of controllers with a pending hello. */
   readonly #greeted = new Set<string>()
   #apis: readonly string[]
   readonly #endpoints: readonly string[]
@@ -62,7 +62,7 @@ export class Controllers {
     })
   }
 
-  /** Connections that are open. */
+  /** Open connections. */
   get connections(): readonly ControlConnection[] {
     return [...this.#connections.values()]
   }
@@ -75,14 +75,14 @@ export class Controllers {
     return this.#trustDomain
   }
 
-  /** Why a controller with this key is not to be trusted: one clause; null: it may be. */
+  /** Why a controller with this key must not be trusted, one clause; null if it may be. */
   refusal(id: string, keySha256: string): string | null {
     return this.#membership.refusal(id, keySha256)
   }
 
   /**
-   * Before the hello, as a controller closes the older of two channels of one router.
-   * @returns false when the controller is connected, or greeted over another connection.
+   * Called before the hello, because a controller closes the older of two channels of one router.
+   * @returns false if the controller is connected, or a hello over another connection is pending.
    */
   reserve(id: string): boolean {
     if (this.#connections.has(id) || this.#greeted.has(id)) return false
@@ -90,14 +90,14 @@ export class Controllers {
     return true
   }
 
-  /** The connection of a reserved controller is taken in the same turn, or there is none. */
+  /** Ends a reservation. If the hello succeeded, the connection is added in the same turn. */
   release(id: string): void {
     this.#greeted.delete(id)
   }
 
   /**
-   * Places where the client API of controllers may be: where it was met, then on the hosts of the
-   * members under the same ports, as the controller that was met may have left the cluster since.
+   * Possible addresses of the client API: first where it was found, then the hosts of the members
+   * with the same ports, because the controller found earlier may have left the cluster.
    */
   get apis(): readonly string[] {
     const ports = new Set(this.#apis.map((api) => new URL(api).port || '443'))
@@ -110,7 +110,7 @@ export class Controllers {
     return [...new Set([...this.#apis, ...guessed])].slice(0, controllerLimits.apisMax)
   }
 
-  /** It has answered: it is asked first from now on, and after a restart too. */
+  /** This API address has answered; it is tried first, also after a restart. */
   rememberApi(api: string): void {
     if (this.#apis[0] === api) return
     this.#apis = [api, ...this.#apis.filter((other) => other !== api)]
@@ -238,7 +238,7 @@ export class Controllers {
           this.#deps.handlers.onMessage(connection, message)
       }
     } catch (error) {
-      // A message that cannot be read must not end the others.
+      // A malformed message must not end other connections.
       const { contentType } = message
       const fields = { controllerId: connection.id, contentType, err: error }
       this.#deps.log.warn(fields, 'message of a controller rejected')
@@ -280,7 +280,7 @@ export class Controllers {
     this.#save()
   }
 
-  /** Dials known controllers, and disconnects the others and those with another key. */
+  /** Dials known controllers, and disconnects all others and those with a different key. */
   #reconcile(): void {
     const { controllers } = this.#membership
     const free = new Set(this.#dialers)
@@ -306,7 +306,9 @@ export class Controllers {
     }
   }
 
-  /** A dialer of an address of the configuration becomes that of the controller that answered. */
+  /**
+   * The dialer of a configured address becomes the dialer of the controller that answered there.
+   */
   #dialerOf(id: string, free: ReadonlySet<ControllerDialer>): ControllerDialer | undefined {
     const met = this.#allDialers().find((dialer) => dialer.connection?.id === id)
     if (met === undefined) return [...free].find((dialer) => dialer.id === id)
@@ -318,7 +320,7 @@ export class Controllers {
     return met
   }
 
-  /** Requests all lists, and again after a while, until none differs from what is known. */
+  /** Requests the lists of all controllers, repeatedly until none differs from the known state. */
   #ask(): void {
     if (this.#isStopped || this.#askTimer !== null) return
     for (const { channel } of this.connections) {

@@ -23,23 +23,23 @@ export interface DialControllerDeps {
   readonly config: RouterConfig['ctrl']
   readonly identity: () => RouterIdentity
   readonly version: VersionLine
-  /** Listeners where other routers connect, as controllers are told; null: nowhere. */
+  /** Link listeners reported to controllers; null if there are none. */
   readonly linkListeners: Uint8Array | null
   readonly clock: Clock
   readonly trace: ((peer: string, direction: 'in' | 'out', message: ChannelMessage) => void) | null
-  /** Trust domain of the controllers that are known; null: the first one that answers says. */
+  /** Trust domain of the known controllers; null: it is taken from the first one that answers. */
   readonly trustDomain: () => string | null
-  /** Why a controller with this key is not to be trusted: one clause; null: it may be. */
+  /** Why a controller with this key must not be trusted, one clause; null if it may be. */
   readonly refusal: (id: string, keySha256: string) => string | null
   /**
-   * Reserves the controller for one connection, until `release` or its end; false: it is connected,
-   * or another connection is on its way.
+   * Reserves the controller for one connection, until `release` or the end of the connection. False
+   * if it is connected or another connection is pending.
    */
   readonly reserve: (id: string) => boolean
   readonly release: (id: string) => void
 }
 
-/** The address leads to a controller that this router is connected to. */
+/** The dialed address belongs to a controller that is already connected. */
 export class ConnectedAlready extends Error {
   override readonly name = 'ConnectedAlready'
   readonly controllerId: string
@@ -61,8 +61,8 @@ interface Known {
 }
 
 /**
- * Dials a controller. Who has answered is told by its certificate alone, which must be that of a
- * controller: routers have certificates of the same authority, and choose the host names in them.
+ * Dials a controller. Its certificate alone identifies it and must be a controller certificate:
+ * routers have certificates of the same authority and choose the host names in them.
  * @throws {Error} one clause.
  */
 export async function dialController(
@@ -92,7 +92,8 @@ export async function dialController(
       try {
         known = controllerOf(socket, deps.trustDomain())
         const { id, keySha256 } = known
-        // Before the hello: a controller closes the older of two channels of one router.
+        // Checked before the hello, because a controller closes the older of two channels of one
+        // router.
         // @guard router-captured--hello
         if (!deps.reserve(id)) return new ConnectedAlready(id)
         reservedId = id
@@ -134,7 +135,7 @@ function controllerOf(socket: TLSSocket, trustDomain: string | null): Known {
   return { id: leafControllerId(leaf, domain), keySha256, trustDomain: domain }
 }
 
-/** Why a controller that answered so cannot be spoken to; null: it can. */
+/** Why the channel to a controller with this answer cannot be used; null if it can. */
 function answerFault({ headers }: ChannelMessage, id: string): string | null {
   const claimed = readText(headers, headerKey.id)
   if (claimed !== null && claimed !== id) {
@@ -153,7 +154,7 @@ function limitsOf({
 }: RouterConfig['ctrl']): ChannelLimits {
   return {
     ...channelLimits,
-    // A whole data model comes in one message.
+    // A full data model arrives in a single message.
     frameBodyBytesMax: Math.max(channelLimits.frameBodyBytesMax, messageBounds.dataState.bytesMax),
     heartbeatEveryMs: heartbeats.sendInterval,
     checkEveryMs: heartbeats.checkInterval,
@@ -167,7 +168,7 @@ function limitsOf({
   }
 }
 
-/** @param bind an interface, or one of its addresses. @throws {Error} when it is neither. */
+/** @param bind an interface name or one of its addresses. @throws {Error} when it is neither. */
 export function localAddressOf(bind: string | null, family: 4 | 6): string | null {
   if (bind === null) return null
   if (isIP(bind) !== 0) return bind

@@ -7,40 +7,42 @@ import { writeSecretFile } from '../../pki/key-file.ts'
 import { parseAddress } from '../../config/router/values.ts'
 import { controllerLimits } from './limits.ts'
 
-/** A controller and where it is. */
+/** A controller and its addresses. */
 export interface KnownController {
   readonly id: string
-  /** `tls:host:port`, each. */
+  /** Each in the form `tls:host:port`. */
   readonly addresses: readonly string[]
-  /** SHA-256 of its public key as a majority has told it, hex; null: any key. */
+  /** Hex SHA-256 of its public key as reported by a majority; null: any key. */
   readonly keySha256: string | null
-  /** Ids of the controllers that list it, while they are no majority; null: a majority does. */
+  /**
+   * IDs of the controllers that list it, while they are no majority; null if a majority lists it.
+   */
   readonly toldBy: readonly string[] | null
   /**
-   * Addresses of the configuration at which it has answered. Other than `addresses`, no list of a
-   * controller changes them.
+   * Configured addresses at which it has answered. Unlike `addresses`, lists of controllers do not
+   * change them.
    */
   readonly answeredAt?: readonly string[]
 }
 
-/** A controller by its key. */
+/** A controller's ID and key. */
 export interface ControllerKey {
   readonly id: string
-  /** SHA-256 of its public key, hex. */
+  /** Hex SHA-256 of its public key. */
   readonly keySha256: string
 }
 
-/** Endpoints of the cluster that a router keeps from one start to the next. */
+/** Cluster endpoints that a router keeps across restarts. */
 export interface KnownEndpoints {
-  /** Addresses of controllers, whoever answers there. */
+  /** Addresses of any controllers. */
   readonly endpoints: readonly string[]
-  /** The members, by id; empty until a controller has told them. */
+  /** The members by ID; empty until a controller has reported them. */
   readonly controllers: readonly KnownController[]
-  /** Removed controllers whose keys are refused, the newest last. */
+  /** Removed controllers whose keys are refused, newest last. */
   readonly removed: readonly ControllerKey[]
-  /** Addresses where the client API of controllers was met: `https://host:port`. */
+  /** Addresses of client APIs found so far: `https://host:port`. */
   readonly apis: readonly string[]
-  /** Trust domain of the certificates of controllers; null while it is not known. */
+  /** Trust domain of the controllers' certificates; null until it is known. */
   readonly trustDomain: string | null
 }
 
@@ -49,10 +51,10 @@ const SHA256_HEX = /^[0-9a-f]{64}$/
 export type ReadEndpoints =
   | { readonly kind: 'known'; readonly known: KnownEndpoints }
   | { readonly kind: 'absent' }
-  /** Why it cannot be used: a clause that follows its path. */
+  /** Why the file is unusable: a clause that follows its path. */
   | { readonly kind: 'damaged'; readonly reason: string }
 
-/** Never throws: a router with a damaged file goes on with its configuration. */
+/** Never throws: with a damaged file, the router falls back to its configuration. */
 export function readEndpoints(path: string): ReadEndpoints {
   if (!existsSync(path)) return { kind: 'absent' }
   try {
@@ -68,7 +70,7 @@ export function readEndpoints(path: string): ReadEndpoints {
   }
 }
 
-/** Mode 0600, whole or not at all. @throws the file system's error. */
+/** Writes the file atomically with mode 0600. @throws the file system error. */
 export function writeEndpoints(path: string, known: KnownEndpoints): void {
   const { endpoints, controllers, removed, apis, trustDomain } = known
   const text = yamlText({
@@ -109,7 +111,7 @@ function knownIn(tree: YamlTree): ReadEndpoints {
   }
 }
 
-/** An entry without an id is of no use among those that have one. */
+/** Entries without an ID are useless in this list. */
 function controllerIn(tree: YamlTree): KnownController[] {
   const entries = entriesOf(tree)
   const id = textOf(entries?.get('id'))
@@ -140,10 +142,7 @@ function keyIn(entries: ReadonlyMap<string, YamlTree>): string | null {
   return key !== null && SHA256_HEX.test(key) ? key : null
 }
 
-/**
- * Takes as many as are kept; a list of controllers, whoever sends it, does not decide how long it
- * is.
- */
+/** Truncates the lists to their limits, because a controller could send lists of any length. */
 export function bounded(known: KnownEndpoints): KnownEndpoints {
   const { controllersMax, addressesPerControllerMax, apisMax, removedControllersMax } =
     controllerLimits

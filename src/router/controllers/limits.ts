@@ -1,36 +1,38 @@
-/** Controllers that a router follows and dials. */
+/** Limits for controllers that a router follows and dials. */
 export const controllerLimits = {
   /** Members of a cluster that are kept and dialed. */
   controllersMax: 64,
   addressesPerControllerMax: 8,
-  /** Controllers that one other can add by its list alone, and addresses of each known one. */
+  /**
+   * Controllers that the list of a single controller can add, and addresses per known controller.
+   */
   controllersReportedByOneMax: 8,
   addressesReportedByOneMax: 2,
-  /** Keys of removed controllers that are refused, the newest. */
+  /** Newest keys of removed controllers that are refused. */
   removedControllersMax: 64,
   /**
-   * A controller that the router has not reached for this long while it ran loses its vote, if
+   * A controller that the router has not reached for this long while running loses its vote, if
    * another controller does not list it.
    */
   controllerAbsentMs: 24 * 60 * 60_000,
   membersJudgedEveryMs: 60_000,
   /**
-   * Addresses of the configuration, if the endpoints file names controllers: time from the start to
-   * the first attempt, and the longest wait between two.
+   * Configured addresses, if the endpoints file names controllers: delay from the start to the
+   * first attempt, and maximum wait between two attempts.
    */
   configuredEndpointAfterMs: 3000,
   configuredEndpointWaitMsMax: 30_000,
-  /** Addresses of the client API that renewals are asked at. */
+  /** Client API addresses that are kept for renewals. */
   apisMax: 16,
   endpointsFileBytesMax: 256 * 1024,
   /**
-   * Waits between two dials of one controller grow from the one to the other, half of each by
-   * chance.
+   * Waits between two dials of one controller; they grow from the first to the second value, and
+   * half of each is random.
    */
   dialWaitMs: 50,
   dialWaitMsMax: 8_000,
-  /** Between two dials of one controller, at least. */
+  /** Minimum interval between two dials of one controller. */
   dialEveryMsMin: 1000,
-  /** Without the word of a leader, members are asked for this often. */
+  /** Interval for requesting the members while no leader is known. */
   membersAskedEveryMs: 30_000,
 } as const

@@ -14,11 +14,11 @@ const {
 export interface ReportedController {
   readonly id: string
   readonly addresses: readonly string[]
-  /** SHA-256 of the key that is pinned for it, hex; null: the sender does not tell. */
+  /** Hex SHA-256 of its pinned key; null if the sender does not report it. */
   readonly keySha256: string | null
 }
 
-/** Members of the cluster, as a controller lists them. */
+/** Members of the cluster in a controller's list. */
 export interface ReportedMembers {
   readonly senderId: string
   readonly index: bigint
@@ -28,15 +28,15 @@ export interface ReportedMembers {
 }
 
 export interface MembershipOptions {
-  /** The controllers of the endpoints file. */
+  /** The controllers in the endpoints file. */
   readonly controllers: readonly KnownController[]
   readonly removed: readonly ControllerKey[]
-  /** Addresses that the configuration names. */
+  /** Configured addresses. */
   readonly configured: readonly string[]
   readonly clock: Pick<Clock, 'monotonicMs'>
 }
 
-/** The last list of a controller. */
+/** The latest list of a controller. */
 interface MemberList {
   readonly index: bigint
   readonly members: ReadonlyMap<string, ReportedController>
@@ -44,8 +44,8 @@ interface MemberList {
 }
 
 /**
- * The controllers that a router trusts. It compares the lists of all of them, and ignores who leads
- * and which index a list claims: no controller can remove another by its own word.
+ * The controllers that a router trusts. It compares the lists of all of them and ignores which one
+ * leads and which index a list claims, so no controller can remove another one alone.
  *
  * A controller that a majority has listed is a voter. A controller that a majority of the voters
  * does not list is removed. One that only some voters list is used while they list it, and does not
@@ -57,13 +57,15 @@ export class ControllerMembership {
   readonly #startedMs: number
   #controllers: readonly KnownController[]
   #removed: readonly ControllerKey[]
-  /** Lists of those that are connected, and of those that left with a list without themselves. */
+  /**
+   * Lists of connected controllers, and of controllers that left with a list without themselves.
+   */
   readonly #lists = new Map<string, MemberList>()
-  /** Id → key of those that are connected. */
+  /** ID → key of connected controllers. */
   readonly #connected = new Map<string, string>()
-  /** Id → monotonic ms at which its last connection ended. */
+  /** ID → monotonic ms at which its last connection ended. */
   readonly #closedMs = new Map<string, number>()
-  /** Ids of those that answered at an address of the configuration. */
+  /** IDs of controllers that answered at a configured address. */
   readonly #metAsConfigured = new Set<string>()
   #leaderId: string | null = null
 
@@ -79,24 +81,26 @@ export class ControllerMembership {
     return this.#controllers
   }
 
-  /** Keys of controllers that a majority has reported as removed, the newest last. */
+  /** Keys of controllers that a majority has reported as removed, newest last. */
   get removed(): readonly ControllerKey[] {
     return this.#removed
   }
 
-  /** The controller that was the last to say that it leads; null while none has. */
+  /** The controller that last claimed leadership; null if none has. */
   get leaderId(): string | null {
     return this.#leaderId
   }
 
-  /** The greatest index that a majority of the voters has reached; 0 while it is not connected. */
+  /**
+   * The greatest index that a majority of the voters has reached; 0 while no majority is connected.
+   */
   get index(): bigint {
     const voters = this.#voters()
     const indexes = voters.map(({ id }) => this.#lists.get(id)?.index ?? 0n)
     return indexes.sort((a, b) => (a < b ? 1 : -1))[majorityOf(voters.length) - 1] ?? 0n
   }
 
-  /** Whether a list of a voter differs from what is known, so that newer ones are needed. */
+  /** Whether a voter's list differs from the known state, so that newer lists are needed. */
   get isDisputed(): boolean {
     const ids = new Set(this.#controllers.map(({ id }) => id))
     return this.#voterLists().some(
@@ -104,7 +108,7 @@ export class ControllerMembership {
     )
   }
 
-  /** Why a controller with this certificate is not to be trusted: one clause; null: it may be. */
+  /** Why a controller with this certificate must not be trusted, one clause; null if it may be. */
   refusal(id: string, keySha256: string): string | null {
     // @guard router-captured--removed
     if (this.#removed.some((key) => isSameKey(key, { id, keySha256 }))) {
@@ -117,7 +121,7 @@ export class ControllerMembership {
       : `the key of controller ${id} is not the one that the other controllers have pinned`
   }
 
-  /** All addresses to dial a controller at: beside its own, those that single controllers list. */
+  /** Addresses for dialing a controller: its own, then those in lists of single controllers. */
   dialAddresses({ id, addresses }: KnownController): readonly string[] {
     const others = this.#voterLists().flatMap(({ members }) => {
       const reported = members.get(id)?.addresses ?? []
@@ -130,9 +134,10 @@ export class ControllerMembership {
   }
 
   /**
-   * Makes the controller a voter if it answers at an address of the configuration, and no other
-   * voter has answered there: who holds the issuing key answers as any number of controllers.
-   * @returns whether the controllers or their addresses are others than before.
+   * Makes the controller a voter if it answers at a configured address where no other voter has
+   * answered. Otherwise, an attacker with the issuing key could answer as any number of
+   * controllers.
+   * @returns whether the controllers or their addresses have changed.
    */
   onConnected(id: string, address: string, keySha256: string): boolean {
     this.#connected.set(id, keySha256)
@@ -164,11 +169,11 @@ export class ControllerMembership {
   onClosed(id: string): void {
     this.#connected.delete(id)
     this.#closedMs.set(id, this.#clock.monotonicMs())
-    // A removed controller leaves itself out of its last list, which stays as its agreement.
+    // A removed controller omits itself from its last list, which is kept as its consent.
     if (this.#lists.get(id)?.members.has(id) === true) this.#lists.delete(id)
   }
 
-  /** @returns whether the controllers or their addresses are others than before. */
+  /** @returns whether the controllers or their addresses have changed. */
   onMembers({ senderId, index, isLeader, controllers, removed }: ReportedMembers): boolean {
     if (isLeader) this.#leaderId = senderId
     else if (this.#leaderId === senderId) this.#leaderId = null
@@ -182,7 +187,7 @@ export class ControllerMembership {
     return this.#judge()
   }
 
-  /** Judges absence, which no message tells. @returns as `onMembers`. */
+  /** Checks for absent controllers, which no message reports. @returns as `onMembers`. */
   onTime(): boolean {
     return this.#judge()
   }
@@ -195,7 +200,7 @@ export class ControllerMembership {
     return this.#controllers.find((each) => each.id === id)
   }
 
-  /** A change of the voters can complete a majority, so it is judged until nothing changes. */
+  /** A change of the voters can complete a majority, so this repeats until nothing changes. */
   #judge(controllers = this.#controllers): boolean {
     const before = textOf(this.#controllers, this.#removed)
     this.#controllers = controllers
@@ -217,7 +222,7 @@ export class ControllerMembership {
     this.#judgeRemoved(votes)
     const kept = this.#controllers.flatMap((known) => this.#keptBy(votes, known))
     const all = [...kept, ...this.#addedBy(votes, kept)]
-    // Only a few are kept: controllers that a majority lists come first.
+    // The number is limited; controllers that a majority lists come first.
     all.sort((a, b) => Number(a.toldBy !== null) - Number(b.toldBy !== null))
     const controllers = all.map((known) => ({
       ...known,
@@ -233,7 +238,7 @@ export class ControllerMembership {
     }).controllers
   }
 
-  /** Excludes a controller that was away for long, if another voter does not list it. */
+  /** The voters, except absent controllers that another voter does not list. */
   #voters(): readonly KnownController[] {
     // @guard router-captured--vote
     const voters = this.#controllers.filter(({ toldBy }) => toldBy === null)
@@ -245,7 +250,7 @@ export class ControllerMembership {
     )
   }
 
-  /** A majority of the voters that were not away for long: it judges those that were. */
+  /** Majority of the voters that are not absent; it decides about absent ones. */
   #presentMajority(): number {
     return majorityOf(this.#voters().filter(({ id }) => !this.#isAbsent(id)).length)
   }
@@ -254,7 +259,7 @@ export class ControllerMembership {
     return this.#voters().flatMap(({ id }) => this.#lists.get(id) ?? [])
   }
 
-  /** The time before a start does not count: a router that was off has missed everybody. */
+  /** Time before the start does not count, because a stopped router was unable to reach anyone. */
   #isAbsent(id: string): boolean {
     if (this.#connected.has(id)) return false
     // @guard router-captured--off
@@ -262,7 +267,7 @@ export class ControllerMembership {
     return this.#clock.monotonicMs() - sinceMs >= controllerAbsentMs
   }
 
-  /** Makes the connected controllers voters if no voter was connected for long. */
+  /** Makes the connected controllers voters if no voter was connected for a long time. */
   #promoteAbandoned(): void {
     const isAbandoned = this.#controllers.every(
       ({ id, toldBy }) => toldBy !== null || this.#isAbsent(id),
@@ -273,11 +278,11 @@ export class ControllerMembership {
     )
   }
 
-  /** @returns the controller with its present standing; none if it is removed. */
+  /** @returns the controller with its updated status; empty if it is removed. */
   #keptBy(votes: Votes, known: KnownController): KnownController[] {
     const { id, toldBy } = known
     const majority = this.#isAbsent(id) ? this.#presentMajority() : votes.majority
-    // The list of one controller does not outweigh the configuration.
+    // The list of a single controller does not override the configuration.
     // @guard router-captured--configuration
     const enough = this.#isConfigured(known) ? Math.max(2, majority) : majority
     // @guard router-captured--majority
@@ -291,7 +296,7 @@ export class ControllerMembership {
     const reporters = toldBy.filter(isStillReported)
     const others = votes.idsThat(({ members }) => members.has(id))
     const all = [...new Set([...reporters, ...others])]
-    // All that the router knew may be gone, and others run at their addresses.
+    // All known controllers may be gone, with new ones at their addresses.
     const isMet = this.#metAsConfigured.has(id) && this.#connected.has(id)
     return all.length > 0 || isMet ? [{ ...known, toldBy: all }] : []
   }
@@ -336,7 +341,7 @@ export class ControllerMembership {
     return known.keySha256
   }
 
-  /** Refusing a key takes a majority, and at least two controllers. */
+  /** Refusing a key takes a majority of at least two controllers. */
   #judgeRemoved(votes: Votes): void {
     const isMember = ({ id, keySha256 }: ControllerKey): boolean =>
       votes.count(({ members }) => members.get(id)?.keySha256 === keySha256) >= votes.majority
@@ -358,7 +363,7 @@ export class ControllerMembership {
   }
 }
 
-/** The lists of the voters. A voter without a list counts for the majority alone. */
+/** The lists of the voters. A voter without a list only counts towards the majority. */
 class Votes {
   readonly lists: readonly (readonly [id: string, list: MemberList])[]
   readonly majority: number
@@ -381,7 +386,7 @@ function majorityOf(count: number): number {
   return Math.floor(count / 2) + 1
 }
 
-/** Addresses that a majority lists, and known ones that no majority leaves out. */
+/** Addresses that a majority lists, and known ones that no majority omits. */
 function addressesBy(votes: Votes, { id, addresses }: KnownController): readonly string[] {
   const listed = votes.lists.flatMap(([, { members }]) => members.get(id) ?? [])
   const countWith = (address: string): number =>
@@ -398,7 +403,7 @@ function isSameKey(a: ControllerKey, b: ControllerKey): boolean {
   return a.id === b.id && a.keySha256 === b.keySha256
 }
 
-/** The order of members and of their addresses means nothing. */
+/** A canonical text; the order of members and addresses is irrelevant. */
 function textOf(
   controllers: readonly KnownController[],
   removed: readonly ControllerKey[],

@@ -18,14 +18,14 @@ export interface DatagramDialerDeps {
   readonly circuits: LocalCircuits
   readonly sockets: TargetSockets
   readonly flow: XgressOptions
-  /** Silence after which a circuit ends. */
+  /** A circuit that is silent for this long ends. */
   readonly idleMs: number
 }
 
-/** The family of addresses of each protocol; 0: either. */
+/** Address family of each protocol; 0: either. */
 const families = { udp: 0, udp4: 4, udp6: 6 } as const
 
-/** Dials `udp:` targets: a socket of its own for each circuit, which hears the target alone. */
+/** Dials `udp:` targets. Each circuit has a separate socket that receives only from its target. */
 export class DatagramDialer implements TerminatorDialer {
   readonly #deps: DatagramDialerDeps
 

@@ -18,15 +18,15 @@ export interface DialersDeps extends Pick<StreamDialerDeps, 'caPem' | 'ownPorts'
 type DialerConfig = RouterConfig['dialers'][number]
 
 /**
- * Dialers of terminators by their binding. A router dials for the bindings that its configuration
- * names, and for no other: its operator says whether circuits leave the network there.
+ * Dialers of terminators by binding. A router only dials for the bindings in its configuration, so
+ * its operator decides whether circuits leave the network there.
  */
 export function terminatorDialers(deps: DialersDeps): ReadonlyMap<string, TerminatorDialer> {
-  // The last entry of a binding counts, as in the routers of the family.
+  // The last entry of a binding wins, as in OpenZiti routers.
   const dialers = new Map<string, TerminatorDialer>(
     deps.config.map((each) => [each.binding, dialerOf(each, deps)]),
   )
-  // Controllers name the binding so of a terminator that was made with a udp: address alone.
+  // Controllers use this binding for terminators that were created with a udp: address only.
   const datagrams = dialers.get('transport_udp')
   if (datagrams !== undefined) dialers.set('udp', datagrams)
   return dialers

@@ -3,8 +3,8 @@ import { dialFault, dialTimedOut } from '../../overlay/sockets/dial-fault.ts'
 import { dialError } from '../../channel/messages/dial-error.ts'
 
 /**
- * The outcome of the work, unless the time is over or the circuit ends before it: the caller
- * releases what the work may still bring.
+ * The result of the work, unless its timeout expires or the circuit ends first; then the caller
+ * must release a late result.
  * @throws {DialFailure}
  */
 export async function reached<T>(

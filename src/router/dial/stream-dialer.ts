@@ -19,17 +19,18 @@ export interface StreamDialerDeps {
   readonly circuits: LocalCircuits
   readonly sockets: TargetSockets
   readonly flow: XgressOptions
-  /** Wait for the connection to a target; 0: as long as the controller waits. */
+  /** Timeout for connecting to a target; 0: the controller's timeout. */
   readonly connectTimeoutMs: number
-  /** Targets of `tls:` are verified against these. */
+  /** CA certificates for `tls:` targets. */
   readonly caPem: () => string
-  /** Ports of the listeners of this router that make circuits. */
+  /** Ports of this router's own listeners that create circuits. */
   readonly ownPorts: () => ReadonlySet<number>
 }
 
 /**
- * Dials `tcp:` and `tls:` targets. A `tls:` target must have a certificate of the network, and is
- * shown none: that of this router would make the client at the other end of the circuit the router.
+ * Dials `tcp:` and `tls:` targets. A `tls:` target must have a certificate of the network. The
+ * router presents no certificate, because its own would let the client at the other end of the
+ * circuit act as the router.
  */
 export class StreamDialer implements TerminatorDialer {
   readonly #deps: StreamDialerDeps
@@ -67,7 +68,7 @@ export class StreamDialer implements TerminatorDialer {
     // @guard sockets-to-targets--streams
     const socket = this.#deps.sockets.open(dialedBy, () => this.#open(target))
     const { promise, resolve, reject } = Promise.withResolvers<void>()
-    // It stays: an error after the time is over must not be one without a listener.
+    // This listener stays, because an error event without a listener ends the process.
     socket.on('error', reject)
     socket.once(target.protocol === 'tls' ? 'secureConnect' : 'connect', () => resolve())
     try {
@@ -91,7 +92,10 @@ export class StreamDialer implements TerminatorDialer {
     })
   }
 
-  /** Each connection would make another circuit, to the same target, without end. */
+  /**
+   * Each connection to an own listener would create another circuit to the same target, in an
+   * endless loop.
+   */
   #refuseOwn({ text }: Address, socket: Socket): void {
     const { localAddress, remoteAddress, remotePort = 0 } = socket
     // @guard circuits-without-end

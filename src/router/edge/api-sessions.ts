@@ -15,13 +15,13 @@ import type { EdgeApiSession } from './edge-api-session.ts'
 export interface ApiSessionsDeps {
   readonly log: ProgramLogger
   readonly bearers: Pick<BearerSessions, 'find' | 'await' | 'size'>
-  /** Called with tokens that are gone, or whose sessions have other certificates. */
+  /** Called with tokens that have ended, or whose sessions have other certificates. */
   readonly onChanged: (tokens: ReadonlySet<string>) => void
-  /** The controller has told all that there are. */
+  /** The controller has sent its full list. */
   readonly onWhole: (connection: ControlConnection) => void
 }
 
-/** A whole state that comes in parts. */
+/** A full list that arrives in parts. */
 interface Sync {
   readonly id: string
   next: number
@@ -36,9 +36,9 @@ interface Waiter {
 const { apiSessionsMax, apiSessionWaitersMax } = edgeLimits
 
 /**
- * API sessions that clients may show at this router, by token. What a controller tells as the whole
- * state takes the place of what any of them has told before; what none of them has told is nobody's
- * session.
+ * API sessions that clients may present at this router, by token. A full list from a controller
+ * replaces everything that any controller sent before. A token that no controller has sent is
+ * invalid.
  */
 export class ApiSessions {
   readonly #deps: ApiSessionsDeps
@@ -77,7 +77,7 @@ export class ApiSessions {
     ])
   }
 
-  /** A whole state that it had begun is dropped. */
+  /** Discards an incomplete list of the controller. */
   onControllerClosed({ id }: Pick<ControlConnection, 'id'>): void {
     this.#syncs.delete(id)
   }
@@ -88,10 +88,10 @@ export class ApiSessions {
   }
 
   /**
-   * A client may be here before the word of a controller about its session.
+   * Waits for a session, because a client may connect before a controller has sent its session.
    * @param signal aborted when the client leaves.
-   * @returns null when none came in time, or too many wait; the token is of OIDC, and not good; the
-   * client has left.
+   * @returns null if the session did not arrive in time, too many clients wait, an OIDC token is
+   * invalid, or the client has left.
    */
   async await(
     token: string,
@@ -135,7 +135,7 @@ export class ApiSessions {
       this.#syncs.set(connection.id, sync)
     }
     if (sync?.id !== id || sync.next !== sequence) {
-      // Half a state would end sessions that there are.
+      // Half a list would end valid sessions.
       this.#syncs.delete(connection.id)
       connection.channel.send({ contentType: controlMessage.requestClientReSync })
       return
@@ -157,7 +157,7 @@ export class ApiSessions {
     const changed = new Set<string>()
     for (const session of sessions) {
       const { token, id } = session
-      // No controller has a say in those that are verified here.
+      // Controllers cannot end sessions that the router verifies itself.
       if (BearerSessions.isMeant(token)) continue
       for (const sync of this.#syncs.values()) sync.sessions.set(token, session)
       const before = this.#byToken.get(token)

@@ -9,21 +9,21 @@ import type { EdgeApiSession } from './edge-api-session.ts'
 import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
 
 const { bearerTokensMax, bearerUnshownMs } = edgeLimits
-/** A use of a key, by the numbers of the API family. */
+/** A use of a key, as numbered by OpenZiti. */
 const VERIFIES_TOKENS = 0
-/** Text that a token of OIDC begins with: base64url of `{"`. */
+/** Start of an OIDC token: base64url of `{"`. */
 const TOKEN_START = 'ey'
 
 export interface BearerSessionsDeps {
   readonly model: Pick<RouterDataModel, 'contents' | 'onChanged'>
   readonly clock: Clock
-  /** Whether a channel is open by the token. */
+  /** Whether a channel uses the token. */
   readonly isShown: (token: string) => boolean
-  /** Called with tokens that are no longer good. */
+  /** Called with tokens that are no longer valid. */
   readonly onEnded: (tokens: ReadonlySet<string>) => void
 }
 
-/** A token whose signature is good, and the key that has made it. */
+/** A token with a valid signature, and the key that signed it. */
 interface Verified {
   readonly token: OidcToken
   readonly keyId: string
@@ -35,17 +35,17 @@ interface Known extends Verified {
 }
 
 /**
- * API sessions of OIDC, by the access tokens that clients show: the router verifies them by the
- * keys of the controllers in its data model, and no controller tells of them. One counts while its
- * time is not over, its identity is there and not disabled, and nothing that names it is revoked.
+ * API sessions of OIDC, by access token. The router verifies the tokens with the controllers' keys
+ * in its data model, because controllers do not send these sessions. A token is valid until it
+ * expires, its identity is disabled or deleted, or it is revoked.
  */
 export class BearerSessions {
   readonly #deps: BearerSessionsDeps
   readonly #byToken = new Map<string, Known>()
-  /** Tokens by each id whose record may end them: of the identity, the session, the token. */
+  /** Tokens by each ID whose record can end them: of the identity, the session and the token. */
   readonly #byId = new Map<string, Set<Known>>()
   readonly #leaves = new Map<string, TokenLeaf | null>()
-  /** Keys of the leaves that the model has now. */
+  /** Keys of the leaf certificates in the current model. */
   #keyIds: ReadonlySet<string> = new Set()
   readonly #stop: () => void
 
@@ -60,7 +60,7 @@ export class BearerSessions {
     })
   }
 
-  /** Whether the text is judged here, by what it looks like. */
+  /** Whether the text has the form of an OIDC token. */
   static isMeant(text: string): boolean {
     return text.startsWith(TOKEN_START)
   }
@@ -75,9 +75,10 @@ export class BearerSessions {
   }
 
   /**
-   * A key, an identity or the model itself may arrive a moment after the client does.
+   * Waits for a valid session, because a key, an identity or the whole model may arrive shortly
+   * after the client.
    * @param signal aborted when the client leaves.
-   * @returns null when the token is not good, or is not found good in time, or the client has left.
+   * @returns null if the token is invalid or is not verified in time, or the client has left.
    */
   async await(
     text: string,
@@ -106,7 +107,7 @@ export class BearerSessions {
     }
   }
 
-  /** Tells of tokens whose time is over, or of which the model says so. */
+  /** Reports tokens that have expired or are invalid by the current model. */
   sweep(): void {
     this.#endBad(this.#byToken.values())
     const { clock, isShown } = this.#deps
@@ -116,7 +117,7 @@ export class BearerSessions {
     }
   }
 
-  /** Looks at the tokens that records with these ids may end: a model may change all the time. */
+  /** Checks only tokens that these records may end, because the model may change constantly. */
   #look(changedIds: ReadonlySet<string>): void {
     const named = new Set<Known>()
     for (const id of changedIds) for (const known of this.#byId.get(id) ?? []) named.add(known)
@@ -142,7 +143,7 @@ export class BearerSessions {
     this.#stop()
   }
 
-  /** A signature is verified once, however often the model changes while its client waits. */
+  /** Verifies a signature only once, however often the model changes while the client waits. */
   #mayBecomeGood(text: string, found: Verified | null): boolean {
     if (found === null) return !this.#isKeyKnown(text)
     return this.#deps.model.contents.identities.get(found.token.identityId) === undefined
@@ -184,7 +185,7 @@ export class BearerSessions {
     const { identities, revocations } = model.contents
     // @guard access-token-at-a-router--time
     if (clock.nowMs() >= expiresAtMs) return false
-    // The tokens of a controller that was removed end with its key.
+    // Tokens signed by a removed controller end when its key is removed.
     // @guard access-token-at-a-router--removed
     if (!this.#keyIds.has(keyId)) return false
     // @guard access-token-at-a-router--disabled
@@ -198,7 +199,7 @@ export class BearerSessions {
     return ofIdentity?.type !== 'IDENTITY' || issuedAtMs >= cutOffMs(ofIdentity)
   }
 
-  /** Takes the keys of the controllers as the model has them now. */
+  /** Loads the keys of the controllers from the current model. */
   #readKeys(): void {
     const before = new Map(this.#leaves)
     this.#leaves.clear()

@@ -12,9 +12,9 @@ import { peerLeafDer } from '../../lib/runtime/peer-certificates.ts'
 
 export interface EdgeClient {
   readonly session: EdgeApiSession
-  /** Hex SHA-1 of the certificate that it has shown. */
+  /** Hex SHA-1 of its certificate. */
   readonly fingerprint: string
-  /** Its certificate names its session, so a list of fingerprints need not. */
+  /** Its certificate names its session, so it need not be in the list of fingerprints. */
   readonly isNamedBySpiffe: boolean
 }
 
@@ -27,15 +27,15 @@ export interface EdgeAdmissionDeps {
   readonly lookupTimeoutMs: number
   /** Aborted when the connection closes. */
   readonly signal: AbortSignal
-  /** The domain of the network; null: no controller was met yet. */
+  /** The network's trust domain; null until a controller was reached. */
   readonly trustDomain: () => string | null
 }
 
 const TOKEN_CHARACTERS_MAX = 8192
 
 /**
- * Judges who has connected: the client of the API session whose token the hello shows, when the
- * certificate of the TLS connection belongs to that session. A token alone may have been seen.
+ * Authenticates a client: the hello must contain the token of an API session, and the TLS
+ * certificate must belong to that session. The token alone may have been observed.
  */
 export async function admitClient(
   socket: TLSSocket,
@@ -65,7 +65,7 @@ export async function admitClient(
     : refused('the certificate does not belong to the API session')
 }
 
-/** @param session the same as before, with the certificates that it has now. */
+/** @param session the client's session with its current certificates. */
 export function isStillAdmitted(client: EdgeClient, session: EdgeApiSession | null): boolean {
   if (session?.id !== client.session.id || session.identityId !== client.session.identityId) {
     return false
@@ -75,8 +75,8 @@ export function isStillAdmitted(client: EdgeClient, session: EdgeApiSession | nu
 }
 
 /**
- * A certificate that an authority of the network issued for this session alone, or, where the
- * session is of OIDC, for its identity: no controller tells of the certificates of that.
+ * A certificate that an authority of the network issued for this session or, for an OIDC session,
+ * for its identity, because controllers do not report the certificates of OIDC sessions.
  */
 function isOfSession(
   leaf: Certificate,

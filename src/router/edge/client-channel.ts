@@ -28,10 +28,10 @@ import { circuitHeader, circuitMessage } from '../../channel/messages/payload.ts
 
 const { clientConnectionsPerChannelMax } = edgeLimits
 
-/** A connection of a client by either of the ways that data goes. */
+/** A client connection, for either way of sending data. */
 export type ClientEnd = ClientConnection | ClientXgress
 
-/** Parts of the room that a channel asks for what its client wants. */
+/** Other parts of the router that a channel uses for the requests of its client. */
 export interface ClientServices {
   readonly circuits: LocalCircuits
   connect(client: ClientChannel, message: ChannelMessage, connectionId: number): void
@@ -40,13 +40,13 @@ export interface ClientServices {
   unbind(client: ClientChannel, message: ChannelMessage, connectionId: number): void
   updateBind(client: ClientChannel, message: ChannelMessage, connectionId: number): void
   onHealth(client: ClientChannel, message: ChannelMessage, connectionId: number): void
-  /** The client reports on its device. */
+  /** Handles a posture report of the client. */
   onPosture(client: ClientChannel, message: ChannelMessage): void
-  /** @returns why the token does not replace the one that the client has shown; null: it does. */
+  /** @returns why the token cannot replace the client's current one; null if it can. */
   renewToken(client: ClientChannel, token: string): Promise<string | null>
-  /** @returns whether the client hosts something by this connection. */
+  /** @returns whether the client hosts a service over this connection. */
   isHosting(client: ClientChannel, connectionId: number): boolean
-  /** @returns whether one more connection may be kept, of all clients. */
+  /** @returns whether one more connection of any client may be added. */
   takeRoom(client: ClientChannel): boolean
   giveRoomBack(client: ClientChannel): void
 }
@@ -58,7 +58,7 @@ export interface ClientChannelDeps {
   /** Aborted when the channel closes. */
   readonly closeSignal: AbortSignal
   readonly services: ClientServices
-  /** Options of the listener, for the ends of its circuits. */
+  /** Options of the listener for the ends of its circuits. */
   readonly options: XgressOptions
   /** Address and port. */
   readonly remoteAddress: string
@@ -67,8 +67,8 @@ export interface ClientChannelDeps {
 }
 
 /**
- * The channel of one client: its connections by the ids that it and this router give them. An id
- * means nothing on another channel, so no client reaches what is another's.
+ * The channel of one client: its connections, by the IDs that the client and this router assign. An
+ * ID is only valid on its own channel, so a client cannot reach connections of others.
  */
 export class ClientChannel {
   readonly channel: Channel
@@ -97,7 +97,7 @@ export class ClientChannel {
     return this.#client
   }
 
-  /** @param session the same, with the token that its client has now. */
+  /** @param session the same session with the client's current token. */
   renew(session: EdgeApiSession): void {
     this.#client = { ...this.#client, session }
   }
@@ -110,7 +110,7 @@ export class ClientChannel {
     return this.#ends.size
   }
 
-  /** The claim that a controller judges the client by. */
+  /** The claim by which a controller judges the client. */
   claimOf({ token }: ServiceSession): Claim {
     const { session, fingerprint } = this.client
     return { sessionToken: token, apiSessionToken: session.token, fingerprint }
@@ -184,14 +184,14 @@ export class ClientChannel {
     this.channel.reply(message, stateClosed(connectionId, reason))
   }
 
-  /** Why an id that the client has chosen cannot be used; null: it can. */
+  /** Why an ID chosen by the client is invalid; null if it is valid. */
   faultOfId(id: number): string | null {
     if (id >= ROUTER_CONNECTION_ID_MIN) return 'connection ids of this size are given by the router'
     const isTaken = this.#ends.has(id) || this.#deps.services.isHosting(this, id)
     return isTaken ? 'the connection id is in use' : null
   }
 
-  /** Null when all of them are in use. */
+  /** Null if all IDs are in use. */
   nextRouterId(): number | null {
     for (let tries = 0; tries <= this.#ends.size; tries += 1) {
       const isLast = this.#lastRouterId >= CONNECTION_ID_MAX
@@ -201,7 +201,7 @@ export class ClientChannel {
     return null
   }
 
-  /** @returns null when there is no room for one more. */
+  /** @returns null if the limit is reached. */
   addConnection(id: number, session: ServiceSession): ClientConnection | null {
     if (!this.#takeRoom()) return null
     const connection: ClientConnection = new ClientConnection({
@@ -215,7 +215,7 @@ export class ClientChannel {
     return connection
   }
 
-  /** For a circuit whose end the client keeps. @returns null when there is no room for one more. */
+  /** For a circuit whose end the client keeps. @returns null if the limit is reached. */
   addXgress(id: number, session: ServiceSession, circuit: LocalCircuit): ClientXgress | null {
     if (this.#xgresses.has(circuit.id) || !this.#takeRoom()) return null
     const xgress: ClientXgress = new ClientXgress({
@@ -235,7 +235,7 @@ export class ClientChannel {
     return xgress
   }
 
-  /** Closes connections of service sessions that are over. */
+  /** Closes connections of service sessions that have ended. */
   endSessions(tokens: ReadonlySet<string>, ids: ReadonlySet<string>): void {
     for (const end of Array.from(this.#ends.values())) {
       // @guard client-of-a-removed-session--circuit
@@ -243,7 +243,7 @@ export class ClientChannel {
     }
   }
 
-  /** Service sessions that its connections are of. */
+  /** Tokens of the service sessions of its connections. */
   *sessionTokens(): Generator<string> {
     for (const { session } of this.#ends.values()) if (session.token !== '') yield session.token
   }
@@ -267,14 +267,14 @@ export class ClientChannel {
   #answerTrace(id: number, message: ChannelMessage): void {
     const request = traceRequestIn(message)
     const end = this.#ends.get(id)
-    // A client that keeps its end itself sends the controls of its circuit itself.
+    // A client that keeps its end of the circuit sends the controls of the circuit itself.
     const canPass = request.hops > 1 && end instanceof ClientConnection
     if (canPass && end.trace({ ...request, hops: request.hops - 1 })) return
     const error = request.hops > 1 ? 'the connection has no route that can be traced' : ''
     this.channel.reply(message, traceAnswerMessage(id, ownHop(request, error)))
   }
 
-  /** One at a time, as each is verified. */
+  /** Renews one token at a time, because each must be verified. */
   async #renewToken(message: ChannelMessage): Promise<void> {
     const token = Buffer.from(message.body).toString('utf8')
     const isTwice = this.#isRenewing

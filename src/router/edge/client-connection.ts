@@ -17,32 +17,32 @@ export interface ClientConnectionDeps {
   readonly id: number
   readonly session: ServiceSession
   readonly flow: Pick<ClientFlow, 'trySend' | 'onceWritable' | 'addQueued'>
-  /** Sends what is not data. */
+  /** Sends messages other than data. */
   readonly send: (outgoing: Outgoing) => void
-  /** Its id is free again. */
+  /** The connection has ended and its ID can be reused. */
   readonly onOver: () => void
 }
 
 /**
- * A connection of a client whose end of the circuit this router keeps. Pieces go through it as they
- * are: the ends encrypt each of them.
+ * A client connection whose end of the circuit this router keeps. It forwards pieces unchanged,
+ * because the ends encrypt each piece.
  */
 export class ClientConnection implements Application {
   readonly #deps: ClientConnectionDeps
   #end: CircuitEnd | null = null
-  /** Pieces of the client that the circuit does not take yet. */
+  /** Pieces of the client that the circuit does not accept yet. */
   readonly #queue = new BoundedQueue<Piece>(Infinity)
   #takesMore = true
   #isFlushing = false
-  /** Requests of the client for its route that were passed on and are not answered. */
+  /** Trace requests of the client that were forwarded and are not answered yet. */
   readonly #traced = new Set<number>()
-  /** Pieces of the circuit that the client does not read yet. */
+  /** Pieces of the circuit that the client has not read yet. */
   #held: Piece[] = []
   #isFinDelivered = false
-  /** Why the circuit is over, while there is something to be told before. */
+  /** Why the circuit has ended, while the client must receive data first. */
   #closedReason: string | null = null
   #isOver = false
-  /** The client writes no more: the circuit ends once it has all that was written. */
+  /** The client has stopped writing; the circuit ends when everything written has been sent. */
   #isLeaving = false
 
   constructor(deps: ClientConnectionDeps) {
@@ -57,28 +57,28 @@ export class ClientConnection implements Application {
     return this.#end?.circuitId ?? ''
   }
 
-  /** The client, or a controller, has ended it. */
+  /** The client or a controller has ended it. */
   get isOver(): boolean {
     return this.#isOver
   }
 
-  /** @param open makes the end of the circuit, whose application this is. */
+  /** @param open creates the end of the circuit with this connection as its application. */
   start(open: (application: Application) => CircuitEnd): void {
     this.#end = open(this)
     this.#flushQueue()
   }
 
-  /** Takes a piece of the client. */
+  /** Accepts a piece of the client. */
   take(piece: Piece): void {
-    // Data for a circuit that is over is not kept: it would hold up all else of a client that
-    // writes without reading, and that client would never read why.
+    // Drops data for an ended circuit. Queued, it would block everything else of a client that
+    // writes without reading, and the client would never read why the circuit ended.
     if (this.#isLeaving || this.#isOver || this.#closedReason !== null) return
     this.#deps.flow.addQueued(roomOf(piece))
     this.#queue.push(piece)
     this.#flushQueue()
   }
 
-  /** The client has closed it: what it has written before still arrives. */
+  /** The client has closed the connection; data it wrote before still arrives. */
   leave(): void {
     if (this.#isOver) return
     this.#isLeaving = true
@@ -86,21 +86,21 @@ export class ClientConnection implements Application {
     this.#endWhenSent()
   }
 
-  /** Ends it at once, and says so to the client. */
+  /** Ends the connection at once and informs the client. */
   close(reason: string): void {
     if (this.#isOver) return
     this.#deps.send(stateClosed(this.#deps.id, { text: reason }))
     this.abandon(reason)
   }
 
-  /** Ends it at once, without a word to the client. */
+  /** Ends the connection at once without informing the client. */
   abandon(reason: string): void {
     this.#over()
     this.#dropQueue()
     this.#end?.close(reason)
   }
 
-  /** @returns false when no answer is to come. */
+  /** @returns false if there will be no answer. */
   trace(request: TraceRequest): boolean {
     if (this.#isOver || this.#end?.trace === undefined || this.#end.isClosed) return false
     const [oldest] = this.#traced
@@ -111,7 +111,10 @@ export class ClientConnection implements Application {
     return true
   }
 
-  /** The far side chooses what it answers to: other requests of the client are not answered so. */
+  /**
+   * Checks that the answer belongs to a trace request, because the far side chooses its request
+   * number and could answer other requests of the client.
+   */
   onTraced(answer: TraceAnswer): void {
     // @guard answers-to-a-trace
     if (this.#isOver || !this.#traced.delete(answer.userValue)) return
@@ -128,7 +131,7 @@ export class ClientConnection implements Application {
   }
 
   onFinished(): void {
-    // The far end has closed without a word of its own: the client would wait for more.
+    // The far end closed without a FIN; without one, the client would wait for more data.
     if (this.#isFinDelivered) return
     this.deliver({ body: new Uint8Array(), edgeFlags: edgeFlag.fin, traceId: null })
   }
@@ -157,7 +160,7 @@ export class ClientConnection implements Application {
     return this.#deps.flow.trySend(dataMessage(this.#deps.id, piece))
   }
 
-  /** The end may say that it takes more before it has taken what it is given. */
+  /** The end may request more data before it has stored the current piece. */
   #flushQueue(): void {
     const end = this.#end
     if (end === null || this.#isFlushing) return
@@ -197,7 +200,7 @@ export class ClientConnection implements Application {
   }
 }
 
-/** An empty one takes room as well. */
+/** An empty piece takes memory as well. */
 function roomOf({ body }: Piece): number {
   return body.length + PIECE_ROOM
 }

@@ -5,8 +5,8 @@ import type { Outgoing } from '../../channel/frame.ts'
 const { clientQueuedBytesMax, clientUnsentBytesMax } = edgeLimits
 
 /**
- * How much of a client's channel is under way in each direction: data goes out while the client
- * reads it, and nothing is read of a client that sends more than its circuits take.
+ * Flow control of a client's channel in both directions: the router sends data only while the
+ * client reads, and stops reading from a client that sends more than its circuits accept.
  */
 export class ClientFlow {
   readonly #channel: Channel
@@ -17,18 +17,18 @@ export class ClientFlow {
     this.#channel = channel
   }
 
-  /** Sends data. @returns false when it was not sent: `onceWritable` tells when to try again. */
+  /** Sends data. @returns false if it was not sent; `onceWritable` calls back when to retry. */
   trySend(outgoing: Outgoing): boolean {
     // @guard client-that-never-reads--out
     return this.#channel.trySend(outgoing, clientUnsentBytesMax)
   }
 
-  /** Calls it once, when there is room again; all that wait have turns. */
+  /** Calls the callback once when there is room again; callbacks take turns. */
   onceWritable(callback: () => void): void {
     this.#channel.onceWritable(callback)
   }
 
-  /** @param bytes that a circuit does not take yet; less than zero when it has. */
+  /** @param bytes queued for a circuit; negative when the circuit accepts them. */
   addQueued(bytes: number): void {
     this.#queuedBytes += bytes
     // @guard client-that-never-reads--in

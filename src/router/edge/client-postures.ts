@@ -19,14 +19,14 @@ import { clientPostureMessage } from '../../channel/messages/clients.ts'
 const { clientPostureBytesMax, clientPosturesBytesMax } = edgeLimits
 const { clientPosturesWaitingMax, clientPostureMs } = edgeLimits
 
-/** The reports of one client. */
+/** Posture reports of one client. */
 interface SentPosture {
-  /** The last word on each thing, by what it is about. */
+  /** The latest report on each subject. */
   known: ReadonlyMap<string, PostureResponse>
   knownBytes: number
-  /** Messages that some controller has not answered. */
+  /** Messages that some controller has not answered yet. */
   waiting: number
-  /** Resolve when the controller has all reports so far, or was waited for long enough. */
+  /** Resolved when the controller has all reports so far, or its timeout has expired. */
   readonly settled: Map<string, Promise<void>>
 }
 
@@ -36,9 +36,9 @@ export interface ClientPosturesDeps {
 }
 
 /**
- * Passes reports of clients of OIDC on their devices on to the controllers, which judge by them.
- * Each controller gets all of them, as each may be asked to judge what the client wants, and may be
- * the one that is left.
+ * Forwards posture reports of OIDC clients to all controllers, which evaluate them. Each controller
+ * gets every report, because any of them may have to judge the client's requests or be the only one
+ * left.
  */
 export class ClientPostures {
   readonly #deps: ClientPosturesDeps
@@ -50,7 +50,7 @@ export class ClientPostures {
   }
 
   take(client: ClientChannel, { body }: ChannelMessage): void {
-    // The device of another client tells controllers, whatever it tells routers.
+    // Clients with other sessions report their posture to controllers directly.
     if (!BearerSessions.isMeant(client.client.session.token)) return
     const sent = this.#sent.get(client) ?? {
       known: new Map<string, PostureResponse>(),
@@ -70,7 +70,7 @@ export class ClientPostures {
     void this.#sendAll(client, sent, [...known.values(), ...moments])
   }
 
-  /** Resolves when the controller has all that the client has reported before. */
+  /** Resolves when the controller has all earlier reports of the client. */
   async settled(client: ClientChannel, controllerId: string): Promise<void> {
     await this.#sent.get(client)?.settled.get(controllerId)
   }
@@ -80,7 +80,7 @@ export class ClientPostures {
     this.#sent.delete(client)
   }
 
-  /** It may have lost what it was told with its process. */
+  /** The controller may have restarted and lost the earlier reports. */
   onControllerConnected(connection: ControlConnection): void {
     for (const [client, sent] of this.#sent) {
       void this.#send(connection, client, sent, [...sent.known.values()])
@@ -91,7 +91,9 @@ export class ClientPostures {
     for (const { settled } of this.#sent.values()) settled.delete(id)
   }
 
-  /** Without room it is told now, and not again to a controller that comes back. */
+  /**
+   * If the limit is reached, the report is sent now, but not again to a controller that reconnects.
+   */
   #keep(sent: SentPosture, known: ReadonlyMap<string, PostureResponse>, bytes: number): void {
     const isRoom = this.#bytes - sent.knownBytes + bytes <= clientPosturesBytesMax
     this.#bytes += (isRoom ? bytes : 0) - sent.knownBytes
@@ -112,7 +114,7 @@ export class ClientPostures {
     sent.waiting -= 1
   }
 
-  /** After what it was told before. */
+  /** Sends after the earlier reports. */
   #send(
     connection: ControlConnection,
     client: ClientChannel,
@@ -153,7 +155,7 @@ export class ClientPostures {
 
 const REASON_CHARACTERS_MAX = 200
 
-/** States, which last until the device reports another one, and moments, which are over. */
+/** Separates states, which hold until the next report, from momentary events. */
 function sorted(responses: readonly PostureResponse[]): {
   readonly kept: ReadonlyMap<string, PostureResponse>
   readonly moments: readonly PostureResponse[]

@@ -14,13 +14,13 @@ export interface ClientXgressDeps {
   readonly session: ServiceSession
   readonly circuit: LocalCircuit
   readonly circuits: Pick<LocalCircuits, 'attach' | 'enter' | 'leave'>
-  /** Frames that do not go out are sent again by the ends. */
+  /** The ends of the circuit retransmit frames that could not be sent. */
   readonly flow: Pick<ClientFlow, 'trySend' | 'onceWritable'>
   readonly send: (outgoing: Outgoing) => void
   readonly onOver: () => void
 }
 
-/** A connection of a client that keeps its end of the circuit itself. */
+/** A client connection whose end of the circuit the client keeps itself. */
 export class ClientXgress implements Destination {
   readonly #deps: ClientXgressDeps
   #isOver = false
@@ -58,7 +58,7 @@ export class ClientXgress implements Destination {
     this.#over()
   }
 
-  /** A frame of the client for its circuit. */
+  /** Handles a frame of the client for its circuit. */
   enter(message: ChannelMessage): void {
     if (!this.#isOver) this.#deps.circuits.enter(this.#deps.circuit, message)
   }

@@ -5,11 +5,11 @@ import { connectEventsMessage, type IdentityConnects } from '../../channel/messa
 const TELL_MS = 1000
 const IDENTITIES_AT_ONCE = 1000
 
-/** Identities with a channel to this router; controllers hear of those that come and go. */
+/** Identities with a channel to this router; reports connects and disconnects to controllers. */
 export class ConnectedIdentities {
   readonly #connections: () => readonly ControlConnection[]
   readonly #byIdentity = new Map<string, Set<ClientChannel>>()
-  /** Identities that controllers are still to hear of. */
+  /** Identities whose state controllers have not received yet. */
   readonly #changed = new Set<string>()
   #timer: NodeJS.Timeout | null = null
 
@@ -37,7 +37,7 @@ export class ConnectedIdentities {
     this.#reportSoon(identityId)
   }
 
-  /** Sends all to a controller that has just connected, in place of what it knew. */
+  /** Sends the full list to a controller that has just connected; it replaces earlier reports. */
   reportAll(connection: ControlConnection): void {
     const all = [...this.#byIdentity.keys()].map((id) => this.#connectsOf(id))
     connection.channel.send(connectEventsMessage(all.slice(0, IDENTITIES_AT_ONCE), true))

@@ -37,20 +37,20 @@ export interface ConnectsDeps {
   readonly circuits: LocalCircuits
   readonly log: ProgramLogger
   readonly failures: FailureLog
-  /** Requests of each identity, by whichever channels and listeners they come. */
+  /** Requests of each identity, over all channels and listeners. */
   readonly tasks: KeyedTasks
-  /** Null: no controller is connected. */
+  /** Null if no controller is connected. */
   readonly controllerFor: (client: ClientChannel) => ControlConnection | null
-  /** Null: the identity may dial no service of that name. */
+  /** Null if the identity may dial no service with that name. */
   readonly serviceIdNamed: (name: string, identityId: string) => string | null
-  /** Resolves when the controller has what the client has reported on its device. */
+  /** Resolves when the controller has all posture reports of the client. */
   readonly postureSettled: (client: ClientChannel, controllerId: string) => Promise<void>
   readonly timeoutMs: number
 }
 
 type MadeCircuit = Extract<CircuitOutcome, { kind: 'made' }>
 
-/** One request of a client for a connection. */
+/** A client's request for a connection. */
 interface Asked {
   readonly client: ClientChannel
   readonly message: ChannelMessage
@@ -59,8 +59,8 @@ interface Asked {
 }
 
 /**
- * Connections that clients ask for: a controller judges each, and makes its circuit. An identity
- * that asks for many at once, by one channel or by many, waits for its own alone.
+ * Connect requests of clients: a controller authorizes each and creates its circuit. An identity
+ * with many pending requests only delays itself, whatever channels it uses.
  */
 export class Connects {
   readonly #deps: ConnectsDeps
@@ -75,7 +75,7 @@ export class Connects {
     else this.#connect(client, message, id, session)
   }
 
-  /** A client of OIDC names the service, by its id or its name, and shows no session for it. */
+  /** An OIDC client names the service by ID or name, without a service session. */
   connectByService(client: ClientChannel, message: ChannelMessage, id: number): void {
     const { session } = client.client
     const shown = readText(message.headers, edgeHeader.serviceId) ?? ''
@@ -102,7 +102,7 @@ export class Connects {
       return
     }
     const asked = { client, message, id, session }
-    // Its id is taken from here on, whether it is a connection in the end or not.
+    // The ID is in use from here on, even if the request fails.
     const connection = client.addConnection(id, session)
     if (connection === null) {
       client.refuse(message, id, 'too many connections')
@@ -179,7 +179,7 @@ export class Connects {
       return
     }
     if (!readFlag(message.headers, edgeHeader.useXgressToSdk)) {
-      // It stands on the wire before the first payload of the circuit.
+      // The answer must be sent before the first payload of the circuit.
       client.channel.reply(message, connectedMessage(asked, made, []))
       connection.start((application) => this.#deps.circuits.open(circuit, application))
       return
@@ -194,7 +194,7 @@ export class Connects {
     }
   }
 
-  /** The client is gone: the other end is told by the end of the circuit. */
+  /** The client is gone; ending the circuit informs the other end. */
   #abandon(circuit: LocalCircuit): void {
     const { circuits, log } = this.#deps
     try {

@@ -1,6 +1,6 @@
 import type { ClientApiSession } from '../../channel/messages/clients.ts'
 
 export interface EdgeApiSession extends ClientApiSession {
-  /** The controller that has said so last: it is asked first for what the client wants. */
+  /** The controller that last reported it; it is asked first about requests of the client. */
   readonly controllerId: string
 }

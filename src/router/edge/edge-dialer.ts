@@ -29,7 +29,7 @@ export interface EdgeDialerDeps {
 
 type PeerData = ReadonlyMap<number, Uint8Array>
 
-/** Reaches services that clients of this router host. */
+/** Dials services that clients of this router host. */
 export class EdgeDialer implements TerminatorDialer {
   readonly #deps: EdgeDialerDeps
 
@@ -48,7 +48,7 @@ export class EdgeDialer implements TerminatorDialer {
       : await this.#dialOlder(terminator, request, signal)
   }
 
-  /** The id is this router's, so the connection is there before the host hears of it. */
+  /** The router assigns the connection ID, so the connection exists before the host is informed. */
   async #dialById(
     terminator: HostedTerminator,
     request: DialRequest,
@@ -75,7 +75,7 @@ export class EdgeDialer implements TerminatorDialer {
     }
   }
 
-  /** A host that names the connection itself hears once it is there. */
+  /** The host assigns the connection ID; it is informed when the connection exists. */
   async #dialOlder(
     terminator: HostedTerminator,
     request: DialRequest,
@@ -112,7 +112,7 @@ export class EdgeDialer implements TerminatorDialer {
     return connection
   }
 
-  /** @returns the answer of a host that takes the connection. */
+  /** @returns the answer of a host that accepts the connection. */
   async #ask(
     { client, connectionId, session }: HostedTerminator,
     { circuit, peerData, timeoutMs }: DialRequest,
@@ -141,7 +141,7 @@ export class EdgeDialer implements TerminatorDialer {
 
 const REASON_CHARACTERS_MAX = 512
 
-/** The host's key for encryption from end to end, where it has one for this connection. */
+/** The host's end-to-end encryption key for this connection, if it has one. */
 function peerDataOf({ headers }: ChannelMessage): PeerData {
   const key = headers.get(edgeHeader.publicKey)
   return key === undefined ? new Map() : new Map([[edgeHeader.publicKey, key]])

@@ -52,18 +52,18 @@ export interface EdgeListenerDeps {
   /** Time from the first packet to the end of the hello. */
   readonly helloTimeoutMs: number
   readonly lookupTimeoutMs: number
-  /** Time that one message to a client may take to be sent; null: any. */
+  /** Timeout for sending one message to a client; null: none. */
   readonly writeTimeoutMs: number | null
   readonly options: XgressOptions
-  /** @returns why one more of the identity is refused; null: it is not. */
+  /** @returns why a further channel of the identity is refused; null if it is accepted. */
   readonly faultOfRoom: (identityId: string) => string | null
   readonly onOpen: (client: ClientChannel) => void
   readonly onClosed: (client: ClientChannel, reason: string) => void
 }
 
 /**
- * Data has no rate, as circuits take it as fast as the far end does. Clients answer no heartbeats:
- * one that is gone without a word is noticed by its connection.
+ * Data has no rate limit, because circuits apply back-pressure. Clients do not answer heartbeats;
+ * TCP keep-alive detects one that disappeared.
  */
 const clientChannelLimits = {
   ...channelLimits,
@@ -73,7 +73,7 @@ const clientChannelLimits = {
   unmeteredTypes: new Set([...circuitDataTypes, edgeMessage.data]),
 }
 
-/** The listener that clients connect to. */
+/** The listener for clients. */
 export class EdgeListener {
   readonly #deps: EdgeListenerDeps
   readonly #server: Server
@@ -88,7 +88,7 @@ export class EdgeListener {
       ...this.#credentials(),
       SNICallback: certificateByName(deps.identity),
       requestCert: true,
-      // An identity may have a certificate of another authority: its fingerprint is judged.
+      // An identity may have a certificate of a third-party CA; the router checks its fingerprint.
       rejectUnauthorized: false,
       minVersion: 'TLSv1.2',
       ALPNProtocols: [EDGE_PROTOCOL],
@@ -104,7 +104,7 @@ export class EdgeListener {
     this.#server.on('secureConnection', (socket) => this.#accept(socket))
   }
 
-  /** The port that was chosen, where the configuration leaves it open. */
+  /** The bound port, also if it was configured as 0. */
   get port(): number {
     return portOf(this.#server)
   }
@@ -117,7 +117,7 @@ export class EdgeListener {
     )
   }
 
-  /** New connections get the certificate in force. */
+  /** New connections get the current certificate. */
   renew(): void {
     this.#server.setSecureContext(this.#credentials())
   }
@@ -190,7 +190,7 @@ export class EdgeListener {
     this.#deps.onClosed(client, reason)
   }
 
-  /** @returns null when too many wait. */
+  /** @returns null if too many connections wait. */
   #wait(socket: TLSSocket): { end: () => void } | null {
     const source = sourceOf(socket.remoteAddress ?? '')
     const isFull =
@@ -226,7 +226,7 @@ export class EdgeListener {
     }
     const { client } = admission
     const { session } = client
-    // The session may have changed since it was judged.
+    // The session may have changed since it was checked.
     const fault = isStillAdmitted(client, sessions.find(session.token))
       ? this.#deps.faultOfRoom(session.identityId)
       : 'the API session has ended'
@@ -246,7 +246,7 @@ export class EdgeListener {
       remoteAddress: formatHostPort({ host: remoteAddress, port: remotePort }),
       connectedAtMs: clock.nowMs(),
     })
-    // Without the mark of a group its dialer stays with one socket.
+    // Without a group in the answer, its dialer uses a single socket.
     const answer = helloAccepted(
       { ...hello, group: null },
       identity().id,

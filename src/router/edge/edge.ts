@@ -45,12 +45,12 @@ export interface EdgeDeps {
   readonly model: Pick<RouterDataModel, 'contents' | 'mayUse' | 'onChanged'>
 }
 
-/** An address that clients are told. */
+/** An address that is reported to clients. */
 export interface EdgeAddress extends HostPort {
   readonly protocol: string
 }
 
-/** The options of an edge listener that have an effect. */
+/** Supported options of an edge listener. */
 interface EdgeOptions {
   readonly lookupApiSessionTimeout: number
   readonly connectTimeoutMs: number
@@ -61,12 +61,12 @@ interface EdgeOptions {
 
 type ListenerConfig = RouterConfig['listeners'][number]
 
-/** The binding that clients of the API family connect to. */
+/** The binding of listeners for OpenZiti SDK clients. */
 export const EDGE_BINDING = 'edge'
 const SECOND_MS = 1000
 const TOKENS_AT_ONCE = 1000
 
-/** Serves clients: lets those with an API session connect, dial and host. */
+/** Serves clients: those with a valid API session can connect, dial and host. */
 export class Edge {
   readonly dialer: TerminatorDialer
   readonly #deps: EdgeDeps
@@ -76,7 +76,7 @@ export class Edge {
   readonly #postures: ClientPostures
   readonly #terminators: ClientTerminators
   readonly #identities: ConnectedIdentities
-  /** Channels by the token of their API session. */
+  /** Channels by API session token. */
   readonly #byToken = new Map<string, Set<ClientChannel>>()
   /** Connections within channels, by identity. */
   readonly #room = new FairShare(edgeLimits.clientConnectionsMax)
@@ -114,14 +114,14 @@ export class Edge {
     this.dialer = new EdgeDialer({ circuits, terminators: this.#terminators })
   }
 
-  /** Addresses of the listeners that are opened. */
+  /** Addresses of the open listeners. */
   get addresses(): readonly EdgeAddress[] {
     return this.#opened().flatMap(({ bind, advertise }) =>
       bind === null || advertise === null ? [] : [{ ...advertise, protocol: bind.protocol }],
     )
   }
 
-  /** Ports that it listens on. */
+  /** Listening ports. */
   get ports(): readonly number[] {
     return this.#listeners.map(({ port }) => port)
   }
@@ -134,7 +134,7 @@ export class Edge {
     return this.#terminators.all.map(({ id }) => id)
   }
 
-  /** Terminators as an inspection shows them, without anything secret. */
+  /** Terminators for inspections, without secrets. */
   get terminators(): readonly object[] {
     return this.#terminators.all.map(({ id, client, connectionId, isEstablished, ...shown }) => ({
       id,
@@ -149,7 +149,7 @@ export class Edge {
     }))
   }
 
-  /** Figures for the metrics of the router. */
+  /** Values for the router's metrics. */
   figures(): Readonly<Record<string, number>> {
     if (this.#deps.config.edge === null) return {}
     const clients = [...this.#clients()]
@@ -176,7 +176,7 @@ export class Edge {
     ])
   }
 
-  /** @throws {ProgramFailure} when one of its listeners cannot be opened. */
+  /** @throws {ProgramFailure} when a listener cannot be opened. */
   async start(): Promise<void> {
     const { config, log } = this.#deps
     if (config.edge === null) return
@@ -297,7 +297,7 @@ export class Edge {
     }
   }
 
-  /** An identity learns of no other services by asking. */
+  /** Null if the identity may not dial the service, so it learns of no other services. */
   #serviceIdNamed(name: string, identityId: string): string | null {
     const { model } = this.#deps
     const id = model.contents.services.named(name)?.id ?? ''
@@ -329,7 +329,7 @@ export class Edge {
     for (const channels of this.#byToken.values()) yield* channels
   }
 
-  /** The controller that has told of its session; where it is gone, any. */
+  /** The controller that reported its session or, if that one is gone, any controller. */
   #controllerFor({ client }: ClientChannel): ControlConnection | null {
     const connections = this.#deps.connections()
     const { controllerId } = this.#sessions.find(client.session.token) ?? client.session
@@ -351,7 +351,7 @@ export class Edge {
     this.#terminators.endSessions(tokens, ids)
   }
 
-  /** All channels of the session take it: a client has one token at a time. */
+  /** All channels of the session get the new token; a client has one token at a time. */
   async #renewToken(
     client: ClientChannel,
     token: string,
@@ -380,7 +380,10 @@ export class Edge {
     return null
   }
 
-  /** Controllers end API sessions that nobody uses. Clients of OIDC renew theirs there. */
+  /**
+   * Reports sessions in use, because controllers end unused API sessions. OIDC clients renew their
+   * tokens at controllers instead.
+   */
   #reportUsed(): void {
     const tokens = [...this.#byToken.keys()].filter((token) => !BearerSessions.isMeant(token))
     const [controller] = this.#deps.connections()
@@ -390,8 +393,8 @@ export class Edge {
   }
 
   /**
-   * Service sessions may have ended while no controller could say so. One that does not tell of API
-   * sessions may be behind, and take those for ended that it has not heard of.
+   * Asks whether service sessions have ended while no controller could report it. A controller that
+   * has not sent its API sessions may lag and report unknown sessions as ended.
    */
   #askAboutSessions({ channel }: ControlConnection): void {
     const tokens = new Set(this.#terminators.all.map(({ session }) => session.token))

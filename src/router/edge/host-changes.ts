@@ -19,11 +19,11 @@ const { terminatorChangedEveryMs, hostChangesBurst, hostChangesPerSecond, hosted
 export interface HostChangesDeps {
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly log: Pick<ProgramLogger, 'info'>
-  /** Null: no controller is connected. */
+  /** Null if no controller is connected. */
   readonly controllerFor: (client: ClientChannel) => ControlConnection | null
 }
 
-/** The latest values that a host has said and no controller was told; null: it has said none. */
+/** The latest values from a host that were not sent yet; null if unchanged. */
 interface Change {
   readonly cost: number | null
   readonly precedence: number | null
@@ -33,9 +33,8 @@ interface Change {
 const UNCHANGED: Change = { cost: null, precedence: null, isHealthy: null }
 
 /**
- * Changes by hosts of their terminators. Each change that a controller is told is a write of the
- * cluster, so one terminator has one in a while, and an identity so many a second: of what it says
- * meanwhile, the latest values count.
+ * Changes that hosts make to their terminators. Each reported change is a cluster write, so the
+ * rate is limited per terminator and per identity. Only the latest values are sent.
  */
 export class HostChanges {
   readonly #deps: HostChangesDeps
@@ -48,7 +47,7 @@ export class HostChanges {
     this.#rate = new KeyedRate(rate, deps.clock)
   }
 
-  /** The host says another cost, or another precedence. */
+  /** The host changes its cost or precedence. */
   update(terminator: HostedTerminator, { headers }: ChannelMessage): void {
     const cost = readUint16(headers, edgeHeader.cost)
     const precedence = headers.get(edgeHeader.precedence)?.[0] ?? null
@@ -57,24 +56,24 @@ export class HostChanges {
       // @guard host-that-changes-its-mind--latest
       cost: cost ?? before.cost,
       precedence: precedence ?? before.precedence,
-      // Health is told as a precedence as well: the later one of both counts.
+      // Health is also sent as a precedence; the later of the two counts.
       isHealthy: precedence === null ? before.isHealthy : null,
     })
   }
 
-  /** The host says whether it is well. */
+  /** The host reports its health. */
   onHealth(terminator: HostedTerminator, { headers }: ChannelMessage): void {
     const { cost } = this.#waiting.get(terminator) ?? UNCHANGED
     const isHealthy = readFlag(headers, edgeHeader.healthStatus)
     this.#wait(terminator, { cost, precedence: null, isHealthy })
   }
 
-  /** Tells controllers what may be told now. */
+  /** Sends the changes that are due. */
   sweep(): void {
     for (const terminator of Array.from(this.#waiting.keys())) this.#report(terminator)
   }
 
-  /** The terminator is gone. */
+  /** The terminator has been removed. */
   drop(terminator: HostedTerminator): void {
     this.#waiting.delete(terminator)
   }

@@ -7,35 +7,35 @@ import { createTerminatorMessage, precedenceOf } from '../../channel/messages/te
 import { edgeHeader, readUint16 } from '../../channel/messages/edge.ts'
 import type { ServiceSession } from './service-session.ts'
 
-/** A service that a client hosts by one of its connections. */
+/** A service that a client hosts over one of its connections. */
 export interface HostedTerminator {
-  /** Its address as well. */
+  /** Also its address. */
   readonly id: string
   readonly client: ClientChannel
   readonly connectionId: number
   readonly session: ServiceSession
-  /** The same listener of a client that binds once more; '' where it names none. */
+  /** Identifies the listener of a client that binds again; '' if the client sends none. */
   readonly listenerId: string
   readonly instanceId: string
   readonly instanceSecret: Uint8Array
   readonly publicKey: Uint8Array | null
   readonly cost: number
   readonly precedence: number
-  /** It takes the ids of its connections from the router. */
+  /** The router assigns its connection IDs. */
   readonly takesRouterIds: boolean
   readonly wantsSuccess: boolean
   readonly isInspectable: boolean
-  /** It keeps the ends of its circuits itself. */
+  /** The client keeps the ends of its circuits. */
   readonly isXgressInClient: boolean
   isEstablished: boolean
-  /** Refusals that say nothing of trying again. */
+  /** Refusals without a retry hint. */
   strikes: number
-  /** When a controller is asked for it, monotonic ms; after it is, when it is asked again. */
+  /** When to send the request to a controller, monotonic ms; once sent, when to repeat it. */
   dueMs: number
-  /** The controller that was asked last; '' before. */
+  /** The controller that was asked last; '' before the first request. */
   controllerId: string
   isAsked: boolean
-  /** When a change by its host may be told next, monotonic ms. */
+  /** Earliest time of the next change report, monotonic ms. */
   changeDueMs: number
 }
 
@@ -72,13 +72,13 @@ export function terminatorOf(
   }
 }
 
-/** The claim that a controller judges a change of the terminator by. */
+/** The claim by which a controller judges a change of the terminator. */
 export function hostClaim({ client, session }: Pick<HostedTerminator, 'client' | 'session'>) {
   const { sessionToken, apiSessionToken, fingerprint } = client.claimOf(session)
   return { sessionToken, apiSessionToken, fingerprints: [fingerprint] }
 }
 
-/** The request to a controller: the same one again is done once. */
+/** The creation request; repeating it has no further effect. */
 export function creationOf(terminator: HostedTerminator) {
   const { publicKey } = terminator
   return createTerminatorMessage({

@@ -39,29 +39,29 @@ export interface HostedTerminatorsDeps {
   readonly log: ProgramLogger
   readonly connections: () => readonly ControlConnection[]
   readonly operations: ControllerOperations
-  /** Null: no controller is connected. */
+  /** Null if no controller is connected. */
   readonly controllerFor: (client: ClientChannel) => ControlConnection | null
-  /** Resolves when the controller has what the client has reported on its device. */
+  /** Resolves when the controller has all posture reports of the client. */
   readonly postureSettled: (client: ClientChannel, controllerId: string) => Promise<void>
 }
 
 const BINDING = 'edge'
-/** A destination of a route may say that it is one of these. */
+/** Optional prefix of a route's destination for a hosted service. */
 const HOSTED_PREFIX = 'hosted:'
 
 /**
- * Services that clients host at this router: each has a terminator at the controllers for as long
- * as its client hosts it, and no longer.
+ * Services that clients host at this router. A service has a terminator at the controllers only
+ * while its client hosts it.
  */
 export class ClientTerminators {
   readonly #deps: HostedTerminatorsDeps
   readonly #byId = new Map<string, HostedTerminator>()
   readonly #byClient = new Map<ClientChannel, Map<number, HostedTerminator>>()
-  /** Terminators by the token of their service session. */
+  /** Terminators by service session token. */
   readonly #bySession = new Map<string, Set<HostedTerminator>>()
-  /** Ids that controllers are still to be told of. */
+  /** Terminator IDs whose removal was not reported yet. */
   readonly #removed = new Set<string>()
-  /** Ends the wait for the answer about a terminator, by its id. */
+  /** Ends the wait for the answer about a terminator, by its ID. */
   readonly #waits = new Map<string, () => void>()
   readonly #changes: HostChanges
   readonly #creations: KeyedRate
@@ -161,7 +161,7 @@ export class ClientTerminators {
     if (terminator !== null) this.#changes.onHealth(terminator, message)
   }
 
-  /** Service sessions that are over. */
+  /** Removes terminators of service sessions that have ended. */
   endSessions(tokens: ReadonlySet<string>, ids: ReadonlySet<string>): void {
     for (const terminator of this.all) {
       // @guard client-of-a-removed-session--terminator
@@ -170,14 +170,14 @@ export class ClientTerminators {
     }
   }
 
-  /** The channel is closed, so nothing that it hosts is reached. */
+  /** The channel is closed, so its hosted services are unreachable. */
   onClientClosed(client: ClientChannel): void {
     for (const terminator of Array.from(this.#byClient.get(client)?.values() ?? [])) {
       this.#remove(terminator, 'the host is gone')
     }
   }
 
-  /** A controller may have come back without what it was told before. */
+  /** The controller may have restarted and lost earlier requests. */
   onControllerConnected({ id }: ControlConnection): void {
     const dueMs = this.#deps.clock.monotonicMs() + edgeLimits.terminatorsRepeatedMs
     for (const terminator of this.#byId.values()) {
@@ -194,7 +194,7 @@ export class ClientTerminators {
     return isFull ? 'too many services are hosted' : null
   }
 
-  /** The identity and the session are the same: no other client takes a terminator over. */
+  /** Identity and session must match, so a client cannot take over another's terminator. */
   #sameListener({ client, session, listenerId }: HostedTerminator): HostedTerminator | null {
     if (listenerId === '') return null
     const { identityId } = client.client.session
@@ -206,7 +206,7 @@ export class ClientTerminators {
     return null
   }
 
-  /** A client without ids of listeners has bound once more: the new one is meant. */
+  /** A client without listener IDs has bound again; the new listener replaces the old one. */
   #removeOlder(terminator: HostedTerminator): void {
     for (const other of Array.from(this.#bySession.get(terminator.session.token) ?? [])) {
       // @guard connections-of-another-client--older
@@ -253,7 +253,7 @@ export class ClientTerminators {
     void this.#reportRemoved()
   }
 
-  /** The host is told why, and stops. */
+  /** Sends the reason to the host, and stops hosting. */
   #refuseHost(terminator: HostedTerminator, reason: ClosedReason): void {
     terminator.client.send(stateClosed(terminator.connectionId, reason))
     this.#remove(terminator, reason.text)
@@ -305,7 +305,7 @@ export class ClientTerminators {
     })
   }
 
-  /** Asks controllers for what is due. */
+  /** Sends the requests that are due. */
   #sweep(): void {
     void this.#reportRemoved()
     this.#changes.sweep()
@@ -320,7 +320,7 @@ export class ClientTerminators {
     }
   }
 
-  /** A host that binds and unbinds again and again has the cluster write each time. */
+  /** Limits the rate, because each bind and unbind causes a cluster write. */
   #mayCreate({ client }: HostedTerminator): boolean {
     return this.#creations.take(client.client.session.identityId)
   }
@@ -340,7 +340,10 @@ export class ClientTerminators {
     }
   }
 
-  /** Ends with the answer, which `#onAnswer` takes, or without one when it is to be asked again. */
+  /**
+   * Ends when the answer has been passed to `#onAnswer`, or without one when the request must be
+   * repeated.
+   */
   async #askInTurn(terminator: HostedTerminator): Promise<void> {
     const { controllerFor, postureSettled, clock } = this.#deps
     const { id, client } = terminator
@@ -358,7 +361,7 @@ export class ClientTerminators {
     this.#waits.delete(id)
   }
 
-  /** Batches are sent until a controller has said yes to each. */
+  /** Sends batches until a controller has confirmed each. */
   async #reportRemoved(): Promise<void> {
     const [controller] = this.#deps.connections()
     if (this.#isRemoving || this.#removed.size === 0 || controller === undefined) return
@@ -377,7 +380,10 @@ export class ClientTerminators {
     }
   }
 
-  /** Answers which of these there are; one whose host is silent is left out, and asked later. */
+  /**
+   * Answers which terminators exist; those whose host does not answer are omitted and asked about
+   * later.
+   */
   async #validate(connection: ControlConnection, { body }: ChannelMessage): Promise<void> {
     const { terminators, postCreate, fixInvalid } = readTerminatorQuery(body)
     const own = terminators.slice(0, edgeLimits.hostedMax)
@@ -396,7 +402,7 @@ export class ClientTerminators {
     connection.channel.send(terminatorStatesMessage(Object.fromEntries(states.flat())))
   }
 
-  /** Null when the host does not say. */
+  /** Null if the host does not answer. */
   async #isStillHosted({ client, connectionId, isInspectable }: HostedTerminator) {
     if (client.channel.isClosed) return false
     if (!isInspectable) return true

@@ -1,64 +1,68 @@
-/** Clients of the edge router and the services that they host. */
+/** Limits for clients of the edge router and the services they host. */
 export const edgeLimits = {
-  /** API sessions that are kept, and hellos that wait for the word of a controller about theirs. */
+  /** Stored API sessions, and hellos that wait for a controller to send their session. */
   apiSessionsMax: 250_000,
   apiSessionWaitersMax: 1024,
-  /** Verified access tokens that are kept, and for how long where no client is connected by one. */
+  /** Stored verified access tokens, and how long each is kept without a connected client. */
   bearerTokensMax: 65_536,
   bearerUnshownMs: 60_000,
-  /** How often the time of those is looked at. */
+  /** Interval for checking their expiry. */
   bearerSweepMs: 5000,
-  /** Open connections of one listener for clients, and those of one source. */
+  /** Open client connections per listener, and per source. */
   clientConnectionsOpenMax: 16_384,
   clientConnectionsPerSourceMax: 2048,
-  /** Connections that are not admitted yet: of all, and of one source. */
+  /** Connections that are not admitted yet: in total, and per source. */
   clientsWaitingMax: 1024,
   clientsWaitingPerSourceMax: 128,
-  /** A silent connection is tried so often, as clients answer no heartbeats. */
+  /** TCP keep-alive delay, because clients do not answer heartbeats. */
   clientKeepAliveMs: 30_000,
-  /** Channels of one identity. */
+  /** Channels per identity. */
   clientChannelsPerIdentityMax: 256,
-  /** Connections within channels: of one channel, and of all. */
+  /** Connections within channels: per channel, and in total. */
   clientConnectionsPerChannelMax: 16_384,
   clientConnectionsMax: 131_072,
-  /** Reports of clients on their devices that are kept: of a channel, and of all. */
+  /** Stored posture reports: per channel, and in total. */
   clientPostureBytesMax: 32 * 1024,
   clientPosturesBytesMax: 64 * 1024 * 1024,
-  /** Reports of one client that controllers have not answered yet. */
+  /** Posture reports of one client that controllers have not answered yet. */
   clientPosturesWaitingMax: 16,
-  /** Each answer is waited for so long. */
+  /** Timeout for each answer. */
   clientPostureMs: 5000,
-  /** Requests of one identity that a controller works on; more wait, or are refused. */
+  /** Concurrent connect requests per identity; further ones wait, or are refused. */
   connectsAtOnceMax: 32,
   connectsWaitingMax: 1024,
-  /** Bytes of one client that its circuits do not take yet: beyond it the client is not read. */
+  /** Bytes of one client queued for its circuits; beyond that, the router stops reading from it. */
   clientQueuedBytesMax: 1024 * 1024,
-  /** Bytes to one client that it has not read: beyond it its circuits wait. */
+  /** Unsent bytes to one client; beyond that, its circuits wait. */
   clientUnsentBytesMax: 1024 * 1024,
-  /** Requests for the route of one connection that wait for an answer; the oldest is forgotten. */
+  /** Unanswered trace requests per connection; the oldest is dropped. */
   clientTracesMax: 8,
-  /** Services that are hosted: by one channel, and by all. */
+  /** Hosted services: per channel, and in total. */
   hostedPerChannelMax: 1024,
   hostedMax: 16_384,
-  /** Terminators that are to be removed. */
+  /** Terminators waiting to be removed. */
   terminatorsRemovedWaitingMax: 65_536,
   terminatorsRemovedAtOnceMax: 50,
-  /** A terminator without an answer is asked for again, and one that a busy controller put off. */
+  /**
+   * Delay before a terminator request is repeated without an answer, or after a busy controller.
+   */
   terminatorAgainMs: 30_000,
   terminatorBusyMs: 1000,
-  /** Other refusals of one terminator before its host is told. */
+  /** Number of other refusals of a terminator before the host is informed. */
   terminatorStrikesMax: 3,
-  /** Changes by its host: of one terminator so often, and of one identity at once and a second. */
+  /**
+   * Rate of changes by hosts: interval per terminator; burst and rate per second of an identity.
+   */
   terminatorChangedEveryMs: 1000,
   hostChangesBurst: 64,
   hostChangesPerSecond: 4,
-  /** Terminators that one identity has created, at once and then each second. */
+  /** Terminators created per identity: burst, then per second. */
   hostCreationsBurst: 1024,
   hostCreationsPerSecond: 10,
-  /** After a controller has come back: it asks which terminators there are first. */
+  /** Delay after a controller reconnects; it validates the existing terminators first. */
   terminatorsRepeatedMs: 10_000,
   terminatorsSweptEveryMs: 1000,
-  /** A host answers a dial, and whether it still hosts a service. */
+  /** Timeouts for a host's answer to a dial, and to an inspection of a hosted service. */
   hostDialMsMax: 5000,
   hostInspectionMsMax: 10_000,
 } as const

@@ -1,15 +1,15 @@
-/** A service session as a client shows it: for one service, to dial or to host. */
+/** A service session presented by a client: the right to dial or host one service. */
 export interface ServiceSession {
   readonly token: string
-  /** The id that its token says; a controller judges whether that is true. */
+  /** The ID in its token; a controller must verify it. */
   readonly id: string | null
-  /** The id of a service that its client names in place of a session; absent: it shows one. */
+  /** ID of a service that the client names instead of a session; absent: it presents a session. */
   readonly serviceId?: string
 }
 
 const TOKEN_CHARACTERS_MAX = 8192
 
-/** Null when it is too long to be one. */
+/** Null if it is too long for a token. */
 export function shownServiceSession(body: Uint8Array): ServiceSession | null {
   if (body.length === 0 || body.length > TOKEN_CHARACTERS_MAX) return null
   const token = Buffer.from(body).toString('utf8')
@@ -29,7 +29,7 @@ function idIn(token: string): string | null {
   }
 }
 
-/** Whether a controller means it by its words: routers know sessions by one or the other. */
+/** Whether the session is in a controller's lists; sessions are identified by token or by ID. */
 export function isSessionAmong(
   { token, id }: ServiceSession,
   tokens: ReadonlySet<string>,

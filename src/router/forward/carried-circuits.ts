@@ -3,13 +3,13 @@ import type { Clock } from '../../lib/clock.ts'
 import { forwardLimits } from './limits.ts'
 import type { Destination } from '../../overlay/circuits/circuit-ends.ts'
 
-/** Place that frames come from or go to: a link to a peer, or an end in this router. */
+/** Source or destination of frames: a link to a peer, or an end in this router. */
 export interface Place {
-  /** Id of the link, or name of the end. */
+  /** ID of the link, or address of the end. */
   readonly address: string
   /**
-   * The router at the other side of the link; null: it is an end. The id of a link is chosen by the
-   * router that dialed it, so the id alone does not say whose it is.
+   * The router at the other side of the link; null for an end. The dialing router chooses the link
+   * ID, so the ID alone does not identify the peer.
    */
   readonly peerId: string | null
 }
@@ -22,31 +22,31 @@ interface Hop {
 /** An end of a circuit in this router. */
 export interface LocalEnd {
   readonly destination: Destination
-  /** It may send from within `forward`: what other ends of this router send waits for its turn. */
+  /** It may send while `forward` runs; other ends of this router send in a later turn. */
   readonly isStream: boolean
   readonly isTerminator: boolean
 }
 
-/** One circuit as this router carries it. */
+/** A circuit carried by this router. */
 export class CarriedCircuit {
   readonly id: string
-  /** The controller that answers for it: the one whose route came last. */
+  /** The controller that owns it: the one that sent the latest route. */
   ownerId: string
-  /** The identity that dials; '' where no controller says. */
+  /** The identity that dials; '' if no controller reports it. */
   clientId = ''
-  /** Tags of its first route: the identities that dial and host, and the service. */
+  /** Tags of its first route: the dialing identity, the hosting identity and the service. */
   tags: Readonly<Record<string, string>> = {}
-  /** Named by the controller. */
+  /** By the address that the controller assigned. */
   readonly ends = new Map<string, LocalEnd>()
-  /** Dials of its terminator, under way or waiting. */
+  /** Active or waiting dials of its terminator. */
   dials = 0
-  /** Monotonic ms of the last payload, acknowledgement or control; repetitions do not count. */
+  /** Monotonic ms of the last payload, acknowledgement or control, except retransmissions. */
   activeMs: number
-  /** Monotonic ms of the last frame that arrived at this router. */
+  /** Monotonic ms of the last frame received. */
   receivedMs: number
-  /** Monotonic ms at which its owner was seen connected, while the circuit was idle. */
+  /** Monotonic ms at which its owner was last connected while the circuit was idle. */
   ownerSeenMs: number
-  /** The side of an end of this router that has closed the circuit; null: it goes on. */
+  /** The side of a local end that has closed the circuit; null while it is open. */
   closedBy: 'ingress' | 'egress' | null = null
   readonly #hops = new Map<string, Hop>()
 
@@ -62,15 +62,12 @@ export class CarriedCircuit {
     return this.#hops.size > 0
   }
 
-  /** Next places, by the address that they lead away from. */
+  /** Next hops, by source address. */
   get hops(): ReadonlyMap<string, Place> {
     return new Map(Array.from(this.#hops, ([address, { to }]) => [address, to]))
   }
 
-  /**
-   * Routes of before stay, for frames that are on their way; the oldest go when there are too
-   * many.
-   */
+  /** Keeps earlier routes for frames in transit; the oldest are dropped beyond the limit. */
   route(from: Place, to: Place): void {
     this.#hops.delete(from.address)
     this.#hops.set(from.address, { fromPeerId: from.peerId, to })
@@ -80,7 +77,7 @@ export class CarriedCircuit {
     }
   }
 
-  /** Undefined: the circuit does not lead here from that place. */
+  /** Undefined if no route leads from that source. */
   next(address: string, peerId: string | null): Place | undefined {
     const hop = this.#hops.get(address)
     // @guard circuits-at-a-router--from, circuits-at-a-router--place
@@ -88,7 +85,7 @@ export class CarriedCircuit {
   }
 }
 
-/** The circuits of this router; controllers share the room for them. */
+/** The circuits of this router; controllers share the limit. */
 export class CarriedCircuits {
   readonly #clock: Pick<Clock, 'monotonicMs'>
   readonly #circuits = new Map<string, CarriedCircuit>()
@@ -111,8 +108,8 @@ export class CarriedCircuits {
   }
 
   /**
-   * The circuit as it is, or a new one.
-   * @returns null when there is no room for one more of this controller.
+   * The existing circuit, or a new one.
+   * @returns null if the controller has reached its limit.
    */
   take(id: string, ownerId: string): CarriedCircuit | null {
     const known = this.#circuits.get(id)
@@ -124,7 +121,7 @@ export class CarriedCircuits {
     return circuit
   }
 
-  /** The room that it takes is that of the other controller from now on. */
+  /** The circuit now counts against the other controller's limit. */
   give(circuit: CarriedCircuit, ownerId: string): void {
     if (this.#circuits.get(circuit.id) !== circuit) return
     this.#room.giveBack(circuit.ownerId)
@@ -133,7 +130,7 @@ export class CarriedCircuits {
     circuit.ownerSeenMs = this.#clock.monotonicMs()
   }
 
-  /** @returns whether it was there. */
+  /** @returns whether it existed. */
   remove(circuit: CarriedCircuit): boolean {
     if (this.#circuits.get(circuit.id) !== circuit) return false
     this.#circuits.delete(circuit.id)

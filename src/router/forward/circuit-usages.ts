@@ -11,17 +11,17 @@ interface Bucket extends CountedCircuit {
 const { usageCircuitsMax, usageCircuitsPerReportMax } = forwardLimits
 
 /**
- * Content of circuits in bytes, by circuit, side and direction, until it is told. What is counted
- * stays when its circuit ends and while no controller is connected.
+ * Unreported bytes of circuits, by circuit, side and direction. They are kept when the circuit
+ * ends, and while no controller is connected.
  */
 export class CircuitUsages {
   readonly #clock: Clock
   readonly #circuitsMax: number
-  /** Counts by the id of the circuit; the first was counted first. */
+  /** Counters by circuit ID, oldest first. */
   readonly #buckets = new Map<string, Bucket>()
   #reportedMs: number
   #lostBytes = 0
-  /** Called when there is no room for one more circuit, to have it told what there is. */
+  /** Called when the limit of circuits is reached, to report the current values. */
   onFull: () => void = () => undefined
 
   constructor(clock: Clock, circuitsMax: number = usageCircuitsMax) {
@@ -30,7 +30,7 @@ export class CircuitUsages {
     this.#reportedMs = clock.monotonicMs()
   }
 
-  /** Bytes that there was no room for, since the start. */
+  /** Bytes that were not counted because the limit was reached, since the start. */
   get lostBytes(): number {
     return this.#lostBytes
   }
@@ -43,9 +43,9 @@ export class CircuitUsages {
   }
 
   /**
-   * Tells all that was counted, in parts.
-   * @param send false: there is no room; this part and those behind it are kept.
-   * @returns whether all is told.
+   * Reports all counted bytes, in parts.
+   * @param send returns false if the report could not be sent; it and the following ones are kept.
+   * @returns whether everything was sent.
    */
   sendUsage(send: (report: UsageReport) => boolean): boolean {
     const nowMs = this.#clock.monotonicMs()
@@ -76,7 +76,7 @@ export class CircuitUsages {
     return bucket
   }
 
-  /** The span is that of the monotonic clock, as UTC may be set meanwhile. */
+  /** The interval uses the monotonic clock, because UTC may be set meanwhile. */
   #reportOf(circuits: readonly Bucket[], nowMs: number): UsageReport {
     const sinceMs = circuits.reduce((first, one) => Math.min(first, one.sinceMs), nowMs)
     const lengthS = Math.max(1, Math.round((nowMs - sinceMs) / 1000))

@@ -19,34 +19,34 @@ export interface FaultsDeps {
   readonly log: ProgramLogger
   readonly connections: () => readonly ControlConnection[]
   readonly config: {
-    /** 0: misses are not told. */
+    /** 0: misses are not reported. */
     readonly faultTxInterval: number
-    /** 0: idle circuits are not asked about. */
+    /** 0: idle circuits are not checked. */
     readonly idleTxInterval: number
     readonly idleCircuitTimeout: number
   }
-  /** Whether a frame from there would go on now. */
+  /** Whether a frame from this source would be forwarded now. */
   readonly isPassable: (circuitId: string, from: Place) => boolean
-  /** The circuit is of a controller that is away for too long. */
+  /** The owner of the circuit has been away for too long. */
   readonly onAbandoned: (circuit: CarriedCircuit) => void
 }
 
-/** A frame that led nowhere. */
+/** A frame without a next hop. */
 interface Miss {
   readonly circuitId: string
   readonly from: Place
 }
 
 /**
- * Tells controllers of their circuits: of frames that lead nowhere, of ends that have closed, and
- * of circuits that are idle. While a controller is away, its circuits themselves keep what it has
- * to hear of them, so that nothing waits beside them.
+ * Reports to controllers: frames without a next hop, ends that have closed, and idle circuits. For
+ * a controller that is away, the circuits themselves store the state to report, so no queue is
+ * needed.
  */
 export class Faults {
   readonly #deps: FaultsDeps
-  /** Since the last time that they were told, by circuit. */
+  /** Misses since the last report, by circuit. */
   readonly #misses = new Map<string, Miss>()
-  /** Links share the room for circuits that nobody knows. */
+  /** Links share the limit for unknown circuits. */
   readonly #room = new FairShare(forwardLimits.missesMax)
   readonly #warnings: KeyedRate
   readonly #linkFaults: KeyedRate
@@ -62,7 +62,7 @@ export class Faults {
     this.#linkFaults = new KeyedRate(rate, deps.clock)
   }
 
-  /** Frames that led nowhere, since the start. */
+  /** Frames without a next hop, since the start. */
   get missed(): number {
     return this.#missed
   }
@@ -81,7 +81,10 @@ export class Faults {
     for (const stop of this.#stopTimers.splice(0)) stop()
   }
 
-  /** A frame from there leads nowhere; its sender is told by the way of the controllers. */
+  /**
+   * Records a frame from this source without a next hop; its sender is informed through the
+   * controllers.
+   */
   miss(circuitId: string, from: Place): void {
     this.#missed += 1
     const { log, config } = this.#deps
@@ -96,7 +99,7 @@ export class Faults {
     this.#misses.set(circuitId, { circuitId, from })
   }
 
-  /** A frame that names no circuit: nobody can be told of which. */
+  /** A frame without a circuit ID; there is no circuit to report. */
   unreadable({ address, peerId }: Place): void {
     this.#missed += 1
     if (peerId !== null && this.#warnings.take(peerId)) {
@@ -105,13 +108,13 @@ export class Faults {
     }
   }
 
-  /** An end in this router has closed its circuit. */
+  /** A local end has closed its circuit. */
   ended(circuit: CarriedCircuit): void {
     const owner = this.#deps.connections().find(({ id }) => id === circuit.ownerId)
     if (owner !== undefined) reportEnded(owner, circuit)
   }
 
-  /** A controller counts on a link that is not there. */
+  /** A controller routed a circuit over a link that does not exist. */
   invalidLink(linkId: string): void {
     if (!this.#linkFaults.take(linkId)) return
     for (const { channel } of this.#deps.connections()) {
@@ -119,7 +122,7 @@ export class Faults {
     }
   }
 
-  /** A controller that is back hears what it has missed. */
+  /** Sends a reconnected controller the reports that it missed. */
   onConnected(connection: ControlConnection): void {
     for (const circuit of this.#deps.circuits.all()) {
       if (circuit.ownerId === connection.id) reportEnded(connection, circuit)
@@ -135,7 +138,7 @@ export class Faults {
     for (const { circuitId, from } of Array.from(this.#misses.values())) {
       const circuit = circuits.get(circuitId)
       const isKept = circuit === undefined ? present.length === 0 : !presentIds.has(circuit.ownerId)
-      // It may have been routed meanwhile, or be over.
+      // The circuit may have been routed meanwhile, or have ended.
       const isSettled = isPassable(circuitId, from) || (circuit?.closedBy ?? null) !== null
       if (isKept && !isSettled) continue
       this.#room.giveBack(from.address)
@@ -149,7 +152,7 @@ export class Faults {
     }
   }
 
-  /** @param only this one; absent: all that are connected. */
+  /** @param only this controller; absent: all connected ones. */
   #askAboutIdle(only?: ControlConnection): void {
     const { circuits, clock, config, connections, onAbandoned } = this.#deps
     const nowMs = clock.monotonicMs()
@@ -158,7 +161,7 @@ export class Faults {
     const abandoned: CarriedCircuit[] = []
     for (const circuit of circuits.all()) {
       const idleMs = nowMs - circuit.activeMs
-      // Frames of its other end keep a closed circuit from being idle.
+      // Frames of the other end keep a closed circuit from becoming idle.
       if (circuit.closedBy === null && idleMs <= config.idleCircuitTimeout) continue
       const owner = asked.get(circuit.ownerId)
       if (owner === undefined) {
@@ -175,7 +178,7 @@ export class Faults {
     for (const circuit of abandoned) onAbandoned(circuit)
   }
 
-  /** Its owner may be removed from the cluster, and nobody else unroutes the circuit. */
+  /** Its owner may be removed from the cluster; then nothing else unroutes the circuit. */
   #isAbandoned({ ownerSeenMs, activeMs, closedBy }: CarriedCircuit, nowMs: number): boolean {
     const awayMs = nowMs - Math.max(activeMs, ownerSeenMs)
     const { abandonedMsMax, closedAbandonedMsMax } = forwardLimits
@@ -183,10 +186,10 @@ export class Faults {
   }
 }
 
-/** Owner of a circuit that this router does not know; no controller has this id. */
+/** Owner of circuits that this router does not know; no controller has this ID. */
 const NOBODY = ''
 
-/** Circuits that controllers are told of, for one message to each. */
+/** Groups circuits by owner, for one message to each controller. */
 class ByOwner<T> {
   readonly #items = new Map<string, T[]>()
 

@@ -34,15 +34,15 @@ import { type BufferRoom, Xgress } from '../../overlay/circuits/xgress.ts'
 import { xgressOptions } from '../../overlay/circuits/xgress-options.ts'
 import type { CountedKind } from '../../channel/messages/reports.ts'
 
-/** A link to another router, as frames are sent over it. */
+/** A link to another router, as used for sending frames. */
 export interface ForwardLink {
   readonly id: string
   readonly peerId: string
-  /** How long its peer has answered no heartbeat, ms. */
+  /** Time since the peer last answered a heartbeat, ms. */
   readonly silentForMs: number
-  /** The same as that of its channel. */
+  /** As in `Channel`. */
   trySend(outgoing: Outgoing, queuedBytesMax: number): boolean
-  /** The same as that of its channel. */
+  /** As in `Channel`. */
   onceWritable(callback: () => void): void
 }
 
@@ -52,11 +52,11 @@ export interface ForwarderDeps {
   readonly clock: Clock
   readonly log: ProgramLogger
   readonly connections: () => readonly ControlConnection[]
-  /** Bytes that ends keep; absent: as the limits say. */
+  /** Bytes buffered by ends; absent: the default limit. */
   readonly bufferedBytesMax?: number
 }
 
-/** Place that a frame comes from; who sends has one turn at the ends of this router. */
+/** Source of a frame; all sends of one sharer take one turn at the ends of this router. */
 interface Sender extends Place {
   readonly sharer?: string
 }
@@ -67,9 +67,8 @@ type Fate = 'sent' | 'full' | 'astray'
 const { payloadsQueuedBytesMax, acknowledgementsQueuedBytesMax, ticksEveryMs } = circuitLimits
 
 /**
- * Carries circuits: looks up where each frame goes on, by its circuit and by the place that it came
- * from. It trusts no other router with more than the circuits that a controller has routed over the
- * link to it.
+ * Forwards the frames of circuits: the circuit and the source of a frame determine its next hop. It
+ * accepts frames over a link only for circuits that a controller has routed over that link.
  */
 export class Forwarder implements LocalCircuits, RoutedCircuits {
   readonly #deps: ForwarderDeps
@@ -78,12 +77,12 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
   readonly #routes: Routes
   readonly #deliveries = new LocalDeliveries()
   readonly #buffered: FairShare
-  /** Links by id, and how many frames each had no room for. */
+  /** Links by ID, with the number of frames dropped because the link was full. */
   readonly #links = new Map<string, { readonly link: ForwardLink; dropped: number }>()
-  /** Streams that are not closed, those of circuits that are over among them. */
+  /** Open streams, including those of ended circuits. */
   readonly #streams = new Set<Xgress>()
   readonly #wakers = new WeakMap<Xgress, () => void>()
-  /** Circuits that are removed once nothing arrives any more: when that is looked at next. */
+  /** Circuits to be removed when no more frames arrive, and the time of the next check. */
   readonly #leaving = new Map<CarriedCircuit, { readonly sinceMs: number; dueMs: number }>()
   #ticker: NodeJS.Timeout | null = null
   #leaveTimer: NodeJS.Timeout | null = null
@@ -107,7 +106,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     this.#routes = new Routes({ ...deps, circuits: this })
   }
 
-  /** Routes to terminators of this binding are dialed by it. */
+  /** Registers the dialer for terminators of this binding. */
   registerDialer(binding: string, dialer: TerminatorDialer): void {
     this.#routes.registerDialer(binding, dialer)
   }
@@ -145,7 +144,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     if (this.#links.get(link.id)?.link === link) this.#links.delete(link.id)
   }
 
-  /** A frame that the peer of the link has sent. Other messages mean nothing on a link. */
+  /** Handles a frame from the peer of the link. Other messages have no meaning on a link. */
   onLinkMessage(link: ForwardLink, message: ChannelMessage): void {
     const { payload, acknowledgement, control } = circuitMessage
     const { contentType } = message
@@ -165,7 +164,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     const fate = this.#forward(circuit, from, message, bytesMaxOf(contentType))
     // @guard circuits-at-a-router--usage
     if (fate === 'astray') this.#faults.miss(circuitId, from)
-    // A router that the circuit does not lead to adds nothing to its bytes.
+    // A router that the circuit does not lead to must not add to its byte counts.
     else this.#use(circuit, 'fabric.rx', message)
   }
 
@@ -200,7 +199,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
       if (kind === 'link' && !circuit.isRouted && this.#isUnresponsive(to)) {
         return { kind, address: to }
       }
-      // The end of a client opens after the first way is laid.
+      // The end of a client opens only after the first route was set up.
       const isEnd = kind === 'end' || (kind === 'start' && isReroute)
       if (isEnd && !circuit.ends.has(to)) return { kind: 'end', address: to }
     }
@@ -214,7 +213,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     return silentForMs >= this.#deps.config.unresponsiveLinkTimeout
   }
 
-  /** A link that the route does not name as such is an end. */
+  /** An address that the route does not declare as a link is an end. */
   #placeOf(address: string, kind: 'start' | 'end' | 'link' | undefined): Place {
     const isLink = kind === 'link' || kind === undefined
     return { address, peerId: isLink ? (this.#links.get(address)?.link.peerId ?? null) : null }
@@ -276,7 +275,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     return stream
   }
 
-  /** Ends share the room by the identity that has dialed: a circuit is there because of it. */
+  /** Ends share the buffer by dialing identity, because each circuit exists on its behalf. */
   #roomOf({ id, clientId }: CarriedCircuit): BufferRoom {
     // @guard circuits-that-take-nothing--dialer
     const sharer = clientId === '' ? id : clientId
@@ -331,7 +330,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     }
   }
 
-  /** Circuits by id, as an inspection shows them, and how many more there are. */
+  /** Circuits by ID for inspections, and how many were left out. */
   shown(): { readonly circuits: Readonly<Record<string, object>>; readonly omitted: number } {
     const nowMs = this.#deps.clock.monotonicMs()
     const all = Array.from(this.#circuits.all())
@@ -363,18 +362,18 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     return this.#links.get(address)?.link.peerId === peerId ? 'link' : 'missing'
   }
 
-  /** @returns why the end is refused, or its circuit. */
+  /** @returns the circuit of the end, or why the end is refused. */
   #circuitFor({ id, address, isTerminator }: LocalCircuit): CarriedCircuit | string {
     const circuit = this.#circuits.get(id)
     if (circuit === undefined) return 'the circuit is not routed here'
     if (circuit.ends.has(address)) return 'the circuit has this end already'
     if (circuit.ends.size >= forwardLimits.endsPerCircuitMax) return 'too many ends'
-    // That of a terminator opens before its circuit is routed over it.
+    // The end of a terminator opens before its circuit is routed.
     if (!isTerminator && circuit.next(address, null) === undefined) {
       return 'the circuit is not routed from this end'
     }
     if (!isTerminator && circuit.closedBy !== null) return 'the circuit is closed'
-    // The host of an earlier attempt may be gone already.
+    // The host of an earlier attempt may have closed it.
     circuit.closedBy = null
     return circuit
   }
@@ -395,7 +394,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     const fate = this.#forward(circuit, from, frame, bytesMaxOf(contentType), isRepeated)
     if (fate === 'astray') this.#faults.miss(id, from)
     if (fate === 'sent') this.#traffic.received(sideOf(isTerminator), frame)
-    // A payload that leads nowhere now is sent again, and was read once.
+    // A payload without a next hop is retransmitted later, but was read only once.
     if (fate !== 'full' && !isRepeated) this.#use(circuit, `${sideOf(isTerminator)}.rx`, frame)
     if (fate !== 'full') return 'sent'
     const next = circuit.next(address, null)
@@ -403,7 +402,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     return 'full'
   }
 
-  /** The same function each time, so that a stream waits once. */
+  /** Returns the same function each time, so that a stream is registered only once. */
   #wakerOf(stream: Xgress): () => void {
     const known = this.#wakers.get(stream)
     if (known !== undefined) return known
@@ -439,7 +438,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     // @guard circuits-at-a-router--to
     if (found?.link.peerId !== next.peerId) return 'astray'
     if (!found.link.trySend(frameToForward(message), queuedBytesMax)) {
-      // A stream of this router sends it again when there is room; nobody else does.
+      // A stream of this router retransmits the frame when there is room; other sources do not.
       if (from.peerId !== null || isRepeated) found.dropped += 1
       return 'full'
     }
@@ -449,7 +448,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     return 'sent'
   }
 
-  /** The route is traced as far as this router: the answer goes to where the request came from. */
+  /** The trace ends at this router; the answer goes back to the source of the request. */
   #answerTrace(circuit: CarriedCircuit, from: Sender, request: ChannelMessage): Fate {
     const answer = traceRouteAnswer(request, { type: 'forwarder', id: this.#deps.routerId })
     const { headers = new Map(), body = new Uint8Array() } = answer ?? {}
@@ -472,7 +471,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     queuedBytesMax: number,
   ): Fate {
     const end = circuit.ends.get(address)
-    // Its last frames cross those of the other end.
+    // Its last frames may cross those of the other end.
     if (end === undefined) return circuit.closedBy === null ? 'astray' : 'sent'
     const { destination, isStream, isTerminator } = end
     const isTaken =
@@ -481,13 +480,13 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
         : destination.forward(message)
     if (!isTaken) return 'full'
     this.#traffic.sent(sideOf(isTerminator), message)
-    // A stream counts what its application is given: payloads may come twice, or too late.
+    // A stream counts the bytes it delivers, because payloads may arrive twice or too late.
     if (!isStream) this.#use(circuit, `${sideOf(isTerminator)}.tx`, message)
     this.#count(message)
     return 'sent'
   }
 
-  /** Only payloads are usage: the rest is of the protocol. */
+  /** Counts payloads only; other frames are protocol overhead. */
   #use(
     circuit: CarriedCircuit | undefined,
     kind: CountedKind,
@@ -509,7 +508,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     return this.#shownPlace(circuit, next) !== 'missing'
   }
 
-  /** An end is gone. @param endsCircuit its owner has yet to hear of it. */
+  /** An end has closed. @param endsCircuit whether to report it to the owner. */
   #left(
     circuit: CarriedCircuit,
     { address, isTerminator }: LocalCircuit,
@@ -540,12 +539,12 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     this.#leaveTimer = setTimeout(() => this.#lookAtLeaving(), Math.max(0, waitMs))
   }
 
-  /** All wait for the same time, so the first in the map is due first. */
+  /** All wait equally long, so the first entry of the map is due first. */
   #lookAtLeaving(): void {
     this.#leaveTimer = null
     const nowMs = this.#deps.clock.monotonicMs()
     const quietMs = this.#deps.config.xgressCloseCheckInterval
-    // One that is put back goes to the end, and is due later: the loop ends before it.
+    // An entry that is put back moves to the end and is due later, so the loop stops before it.
     for (const [circuit, leaving] of this.#leaving) {
       if (leaving.dueMs > nowMs) break
       this.#leaving.delete(circuit)
@@ -573,7 +572,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
   }
 }
 
-/** Acknowledgements have room behind the payloads that wait, so that they always get through. */
+/** Acknowledgements may queue beyond the limit for payloads, so that they are always sent. */
 function bytesMaxOf(contentType: number): number {
   return contentType === circuitMessage.payload
     ? payloadsQueuedBytesMax

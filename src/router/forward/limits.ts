@@ -1,32 +1,32 @@
-/** Circuits that a router carries. */
+/** Limits for circuits that a router carries. */
 export const forwardLimits = {
-  /** Circuits that are asked for at a time, of all listeners. */
+  /** Concurrent circuit requests of all listeners. */
   circuitsAskedMax: 128,
-  /** Circuits that this router carries; its controllers share the room. */
+  /** Circuits carried by this router; its controllers share the limit. */
   circuitsMax: 131_072,
-  /** Ways that one circuit has taken, and its ends in this router, one an attempt. */
+  /** Next hops of one circuit, and its ends in this router, one per attempt. */
   hopsPerCircuitMax: 64,
   endsPerCircuitMax: 8,
-  /** Between the route of a controller and the answer of the terminator. */
+  /** Maximum time between a controller's route and the terminator's answer. */
   dialMsMax: 120_000,
-  /** A removed circuit goes on for as long as frames arrive, up to this. */
+  /** Maximum time for which a removed circuit continues while frames arrive. */
   leavingMsMax: 60_000,
-  /** Circuits that controllers are told of in one message. */
+  /** Circuits in one report to a controller. */
   circuitsPerMessageMax: 1000,
-  /** Circuits whose frames lead nowhere, until controllers are told; links share the room. */
+  /** Circuits with unreported misses; links share the limit. */
   missesMax: 8192,
-  /** The log tells of such frames of one router so often. */
+  /** Minimum interval between log warnings about such frames of one router. */
   circuitWarningEveryMs: 60_000,
-  /** An idle circuit of a controller that is away is kept so long; one that has closed, shorter. */
+  /** Time for which an idle circuit of an absent controller is kept; shorter if it has closed. */
   abandonedMsMax: 24 * 60 * 60_000,
   closedAbandonedMsMax: 10 * 60_000,
-  /** Circuits whose bytes are counted and not told yet, those that have ended among them. */
+  /** Circuits with unreported byte counts, including ended ones. */
   usageCircuitsMax: 131_072,
-  /** The same of one report. */
+  /** Circuits in one usage report. */
   usageCircuitsPerReportMax: 1000,
-  /** Circuits that one inspection shows. */
+  /** Circuits in one inspection. */
   circuitsShownMax: 2000,
-  /** Frames between ends in this router that wait for their turn, and their bytes, of all. */
+  /** Queued frames between ends of this router, and their bytes, in total. */
   localDeliveriesMax: 32_768,
   localDeliveryBytesMax: 64 * 1024 * 1024,
 } as const

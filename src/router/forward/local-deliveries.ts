@@ -11,29 +11,30 @@ interface Delivery {
 }
 
 const { localDeliveriesMax, localDeliveryBytesMax } = forwardLimits
-/** Frames at a stretch; links and sockets have their turn between two stretches. */
+/** Frames delivered before links and sockets get their turn. */
 const STRETCH_DELIVERIES = 256
-/** One without a body takes room as well. */
+/** Size of a frame without a body. */
 const DELIVERY_ROOM = 128
 
 /**
- * Frames between two ends in this router. They are delivered one after the other in a later turn,
- * because an end that gets one may send the next from within. Who sends them have turns, and what
- * waits is bounded for each end and in all: an end that is kept elsewhere heeds no window.
+ * Frames between two ends in this router. They are delivered in a later turn, because an end that
+ * receives one may send the next while it is called. Senders take turns. Queued bytes are limited
+ * per end and in total, because an end kept by a client may ignore the window.
  */
 export class LocalDeliveries {
   // @guard client-that-repeats-itself--frames
   readonly #waiting = new FairQueue<Delivery>(localDeliveriesMax)
   readonly #room = new FairShare(localDeliveryBytesMax)
-  /** Bytes that wait for each end that any wait for. */
+  /** Queued bytes by destination. */
   readonly #bytesFor = new Map<Destination, number>()
   readonly #waiters = new Map<Destination, Set<() => void>>()
   #isDue = false
 
   /**
-   * @param caller whose turn it is to be.
-   * @param bytesMax that wait for the end with it; one frame alone may be larger.
-   * @returns false when it is dropped: more would wait.
+   * @param caller whose turn the frame uses.
+   * @param bytesMax maximum number of queued bytes including this frame; a single frame may be
+   * larger.
+   * @returns false if the frame was dropped because a limit is reached.
    */
   deliver(caller: string, to: Destination, message: ChannelMessage, bytesMax: number): boolean {
     const bytes = roomOf(message)
@@ -48,7 +49,10 @@ export class LocalDeliveries {
     return true
   }
 
-  /** After `deliver` has returned false: calls it once, in a later turn, when nothing waits. */
+  /**
+   * For use after `deliver` has returned false: calls the callback once, in a later turn, when no
+   * frame is queued.
+   */
   onceWritable(to: Destination, callback: () => void): void {
     const waiters = this.#waiters.get(to) ?? new Set()
     this.#waiters.set(to, waiters.add(callback))

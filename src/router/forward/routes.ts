@@ -27,24 +27,24 @@ import { forwardLimits } from './limits.ts'
 import { dialError } from '../../channel/messages/dial-error.ts'
 import { controlMessage } from '../../channel/messages/control.ts'
 
-/** Circuits that this router carries, as far as routes change them. */
+/** The forwarder's circuits, as used by routes. */
 export interface RoutedCircuits {
-  /** The circuit, with room made for it; null: there is none. */
+  /** The circuit, created if necessary; null if the limit is reached. */
   admit(circuitId: string, ownerId: string): CarriedCircuit | null
   /** Reports about the circuit go to this controller from now on. */
   handOver(circuit: CarriedCircuit, to: ControlConnection): void
   circuit(circuitId: string): CarriedCircuit | undefined
   /**
-   * A link whose peer is silent for too long takes no new circuits.
-   * @returns the link or end that the route names and that is not there; null: it is in force.
+   * A link whose peer has been silent for too long gets no new circuits.
+   * @returns the link or end in the route that does not exist; null if the route was set up.
    */
   route(
     circuit: CarriedCircuit,
     route: Pick<Route, 'forwards' | 'isReroute'>,
   ): { kind: 'link' | 'end'; address: string } | null
-  /** @param isNow false: frames that are on their way still arrive. */
+  /** @param isNow false: frames in transit are still delivered. */
   unroute(circuitId: string, isNow: boolean): void
-  /** Removes a circuit that was admitted for a route that failed. */
+  /** Removes a circuit that was admitted for a failed route. */
   forget(circuit: CarriedCircuit): void
 }
 
@@ -63,7 +63,7 @@ interface Dial {
   readonly peerData: Promise<PeerData>
 }
 
-/** One dial, as its route says. */
+/** A dial in a route. */
 interface Dialed {
   readonly owner: ControlConnection
   readonly dialedBy: string
@@ -74,15 +74,15 @@ interface Dialed {
 const NO_PEER_DATA: PeerData = new Map()
 
 /**
- * The routes that controllers have this router take. The terminator is dialed first, so that its
- * end is there when the circuit leads to it.
+ * Handles the routes that controllers send. It dials the terminator first, so that this end exists
+ * when the circuit is routed.
  */
 export class Routes {
   readonly #deps: RoutesDeps
   readonly #pool: TaskPool
   readonly #failures: FailureLog
   readonly #dialers = new Map<string, TerminatorDialer>()
-  /** Under way, by the address of the end. */
+  /** Pending dials by the address of the end. */
   readonly #dials = new Map<string, Dial>()
 
   constructor(deps: RoutesDeps) {
@@ -94,7 +94,7 @@ export class Routes {
     })
   }
 
-  /** Routes to terminators of this binding are dialed by it. */
+  /** Registers the dialer for terminators of this binding. */
   registerDialer(binding: string, dialer: TerminatorDialer): void {
     this.#dialers.set(binding, dialer)
   }
@@ -124,7 +124,7 @@ export class Routes {
       return
     }
     if (circuit.clientId === '') circuit.clientId = route.clientId
-    // Another way of the circuit is routed without tags.
+    // Reroutes have no tags.
     if (Object.keys(circuit.tags).length === 0) circuit.tags = route.tags
     circuits.handOver(circuit, connection)
     const { egress } = route
@@ -134,7 +134,7 @@ export class Routes {
     }
     const deadlineMs = clock.monotonicMs() + Math.min(route.timeoutMs, forwardLimits.dialMsMax)
     circuit.dials += 1
-    // A client has one part of the pool, by whichever controllers and routers it dials.
+    // A client has a single share of the pool, whichever controllers and routers it uses.
     const { clientId } = route
     const caller = clientId === '' ? `controller ${connection.id}` : `client ${clientId}`
     // @guard dials-of-one-client--client
@@ -165,7 +165,7 @@ export class Routes {
     circuits.unroute(circuitId, isNow)
   }
 
-  /** An end that is there, or is being dialed for an earlier attempt, is not dialed again. */
+  /** Does not dial again if the end exists or an earlier attempt is still dialing it. */
   async #peerData(dialed: Dialed, egress: RouteEgress): Promise<PeerData> {
     const { circuit } = dialed
     if (circuit.ends.has(egress.address)) return NO_PEER_DATA
@@ -181,7 +181,7 @@ export class Routes {
     }
   }
 
-  /** @throws {DialFailure} or what the dialer throws, at the deadline at the latest. */
+  /** @throws {DialFailure} or an error of the dialer, at the latest when the deadline expires. */
   async #dial(
     { owner, dialedBy, circuit, deadlineMs }: Dialed,
     { binding, address, destination, peerData }: RouteEgress,
@@ -194,7 +194,8 @@ export class Routes {
       throw new DialFailure(dialError.misconfiguredTerminator, reason)
     }
     const { signal } = abort
-    // Made when it is thrown: the stack of an error costs a thirtieth of a whole circuit.
+    // Created only when thrown, because the stack trace of an error takes 1/30 of the time to set
+    // up a whole circuit.
     const late = (): DialFailure =>
       new DialFailure(dialError.timedOut, 'the terminator was not reached in time')
     const leftMs = deadlineMs - clock.monotonicMs()
@@ -230,7 +231,7 @@ export class Routes {
     peerData: PeerData,
   ): void {
     const { circuits } = this.#deps
-    // It may have been unrouted while its terminator was dialed.
+    // The circuit may have been unrouted while its terminator was dialed.
     const isGone = circuits.circuit(circuit.id) !== circuit
     const missing = isGone ? null : circuits.route(circuit, route)
     if (!isGone && missing === null) {
@@ -260,7 +261,8 @@ export class Routes {
     const reason = errorMessage(error)
     const code = dialErrorOf(error)
     const { circuitId, clientId } = route
-    // Whoever takes all that it may have would fill the log as well.
+    // The rate of this warning is limited per client, because a client at its limit fails all the
+    // time.
     if (code === dialError.outOfResources) {
       this.#failures.warnOf(clientId, reason, { circuitId, clientId })
     } else {
@@ -271,7 +273,7 @@ export class Routes {
   }
 }
 
-/** Rejects when it is aborted, for a dialer that goes on regardless. */
+/** Rejects on abort, for a dialer that ignores the signal. */
 function aborted(signal: AbortSignal): Promise<never> {
   const { promise, reject } = Promise.withResolvers<never>()
   if (signal.aborted) reject(signal.reason as Error)

@@ -3,7 +3,7 @@ interface Count {
   bytes: number
 }
 
-/** Sides of a router: links, ends that asked for circuits, and ends at terminators. */
+/** Sides of a router: links, ends that requested circuits, and ends at terminators. */
 export type TrafficSide = 'fabric' | 'ingress' | 'egress'
 
 const count = (): { readonly rx: Count; readonly tx: Count } => ({
@@ -11,25 +11,25 @@ const count = (): { readonly rx: Count; readonly tx: Count } => ({
   tx: { msgs: 0, bytes: 0 },
 })
 
-/** Messages of circuits and the bytes in them since the start, by side and direction. */
+/** Messages and bytes of circuits since the start, by side and direction. */
 export class Traffic {
   readonly #sides = { fabric: count(), ingress: count(), egress: count() }
 
-  /** Counts what has come in at a side. */
+  /** Counts a message received at a side. */
   received(side: TrafficSide, { body }: { readonly body: Uint8Array }): void {
     const { rx } = this.#sides[side]
     rx.msgs += 1
     rx.bytes += body.length
   }
 
-  /** Counts what has gone out at a side. */
+  /** Counts a message sent at a side. */
   sent(side: TrafficSide, { body }: { readonly body: Uint8Array }): void {
     const { tx } = this.#sides[side]
     tx.msgs += 1
     tx.bytes += body.length
   }
 
-  /** Figures by name: `fabric.rx.msgs`, `egress.tx.bytes` and the like. */
+  /** Counters by name, such as `fabric.rx.msgs` and `egress.tx.bytes`. */
   figures(): Readonly<Record<string, number>> {
     return Object.fromEntries(
       Object.entries(this.#sides).flatMap(([side, directions]) =>

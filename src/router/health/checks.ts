@@ -6,12 +6,12 @@ export interface CheckDeps {
   readonly id: string
   readonly intervalMs: number
   readonly initialDelayMs: number
-  /** Throws what is wrong; returns details to be shown, undefined for none. */
+  /** Throws on failure; returns details to show, or undefined. */
   readonly run: () => unknown
   readonly clock: Clock
 }
 
-/** One check that runs again and again, and remembers how it went. */
+/** A check that runs periodically and keeps its last result. */
 export class HealthCheck {
   readonly id: string
   readonly #deps: CheckDeps
@@ -61,7 +61,7 @@ export class HealthCheck {
     this.#lastMs = clock.nowMs()
   }
 
-  /** Null before its first run: nobody knows how it will go. */
+  /** Null before its first run. */
   get isHealthy(): boolean | null {
     return this.#lastMs === null ? null : this.#error === null
   }
@@ -86,7 +86,7 @@ export class HealthCheck {
   }
 }
 
-/** Answer of the health-checks API. */
+/** Response of the health-checks API. */
 export function healthAnswer(checks: readonly HealthCheck[], isShort: boolean): object {
   return {
     data: {

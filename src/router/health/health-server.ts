@@ -24,7 +24,7 @@ export interface HealthServersDeps {
 
 const TLS_VERSIONS = { 'TLS1.2': 'TLSv1.2', 'TLS1.3': 'TLSv1.3' } as const
 
-/** The HTTPS servers of `web`. Whatever is asked, the one API there is answers. */
+/** The HTTPS servers in `web`. They answer every request with the health-checks API. */
 export class HealthServers {
   readonly #deps: HealthServersDeps
   readonly #servers: { readonly server: Server; readonly renew: () => void }[] = []
@@ -33,7 +33,7 @@ export class HealthServers {
     this.#deps = deps
   }
 
-  /** @throws {ProgramFailure} naming the place in the configuration. */
+  /** @throws {ProgramFailure} with the configuration path. */
   async start(): Promise<void> {
     for (const [at, web] of this.#deps.web.entries()) {
       for (const [number, point] of web.bindPoints.entries()) {
@@ -42,12 +42,12 @@ export class HealthServers {
     }
   }
 
-  /** Ports as they are open, in the order of the configuration. */
+  /** Bound ports, in the order of the configuration. */
   get ports(): readonly number[] {
     return this.#servers.map(({ server }) => portOf(server))
   }
 
-  /** New connections get the certificates in force. */
+  /** New connections get the current certificates. */
   renew(): void {
     for (const { renew } of this.#servers) renew()
   }
@@ -99,7 +99,7 @@ export class HealthServers {
         ...(moved === null ? {} : { 'ziti-ctrl-address': formatHostPort(moved) }),
       })
       response.end(request.method === 'HEAD' ? undefined : text)
-      // No request has a body that is of use here.
+      // Request bodies are ignored.
       request.resume()
     })
     server.on('tlsClientError', (_error, socket) => socket.destroy())

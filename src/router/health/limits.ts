@@ -1,10 +1,12 @@
-/** HTTPS servers for health checks. */
+/** Limits of HTTPS servers for health checks. */
 export const healthCheckLimits = {
-  /** Open connections of one HTTPS server for health checks. */
+  /** Open connections per server. */
   healthConnectionsMax: 256,
-  /** The same from one source; several probes may share an address. */
+  /** Open connections per source; several probes may share an address. */
   healthConnectionsPerSourceMax: 64,
-  /** Handshakes under way at one of them; one more ends the oldest of its source, or of most. */
+  /**
+   * Pending handshakes per server; one more closes the oldest of its source, or of the busiest one.
+   */
   healthHandshakesMax: 128,
   healthHandshakesPerSourceMax: 32,
 } as const

@@ -13,7 +13,7 @@ export interface RouterCheckDeps {
   readonly links: () => readonly Link[]
 }
 
-/** Whether a controller answers, and whether there are links enough. */
+/** Checks that a controller answers, and that there are enough links. */
 export function routerChecks({
   config,
   clock,
@@ -53,7 +53,7 @@ function shownLink(link: Link): object {
   }
 }
 
-/** One controller that answers is enough. */
+/** The check succeeds if one controller answers. */
 async function pingOne(
   connections: readonly ControlConnection[],
   timeoutMs: number,

@@ -12,7 +12,10 @@ import type { IdentityHolder, RouterIdentity } from './identity.ts'
 import { certificateRequests, type CertificateRequests } from './requests.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
-/** Asks one controller over its client API; throws one clause. @returns PEM, leaf first, each. */
+/**
+ * Sends the requests to one controller's client API; throws one clause. @returns PEM chains, leaf
+ * first.
+ */
 export type AskExtension = (
   api: string,
   requests: CertificateRequests,
@@ -24,16 +27,13 @@ export interface ExtenderDeps {
   readonly holder: IdentityHolder
   readonly clock: Clock
   readonly log: ProgramLogger
-  /** Null: this router was started without a way to ask. */
+  /** Null if the router has no client for the request. */
   readonly ask: AskExtension | null
   readonly apis: () => readonly string[]
   readonly onExtended: (api: string) => void
 }
 
-/**
- * Has the certificates of a running router issued again before they expire, over the keys that it
- * has.
- */
+/** Extends the certificates of a running router before they expire, with the same keys. */
 export class CertificateExtender {
   readonly #deps: ExtenderDeps
   #timer: NodeJS.Timeout | null = null
@@ -44,7 +44,7 @@ export class CertificateExtender {
     this.#deps = deps
   }
 
-  /** @param isForced ask at once, whatever is left. */
+  /** @param isForced extend at once, regardless of the remaining time. */
   start(isForced: boolean): void {
     void this.#judge(isForced)
   }
@@ -65,7 +65,7 @@ export class CertificateExtender {
     const isDone = !isDue || (await this.#extend(identity))
     if (this.#isStopped) return
     const { certificatesJudgedEveryMs, extensionAgainMs } = certificateLimits
-    // Certificates of a short life are due sooner than the next regular look.
+    // Short-lived certificates are due before the next regular check.
     const leftMs = Math.max(1000, renewAtMs - clock.nowMs())
     const waitMs = isDone
       ? Math.min(certificatesJudgedEveryMs, isDue ? certificatesJudgedEveryMs : leftMs)
@@ -73,7 +73,7 @@ export class CertificateExtender {
     this.#timer = setTimeout(() => void this.#judge(isForced && !isDone), waitMs)
   }
 
-  /** @returns whether there is nothing left to do now. */
+  /** @returns whether nothing is left to do. */
   async #extend(identity: RouterIdentity): Promise<boolean> {
     const { apis } = this.#deps
     const obstacle = this.#obstacle()
@@ -134,7 +134,7 @@ export class CertificateExtender {
     if (client[0].commonName !== identity.id) {
       throw new Error('it issued a certificate for another router')
     }
-    // The earlier certificate opens nothing from now on, so the new one comes first.
+    // The earlier client certificate is no longer accepted, so the new one is written first.
     writePublicFile(files.files.cert, pemOf(client))
     writePublicFile(files.files.serverCert, pemOf(server))
     log.info({ api, notAfter: isoTime(client[0].notAfterMs) }, 'certificates extended')

@@ -1,12 +1,12 @@
 import type { RouterConfig } from '../../config/router/table.ts'
 import type { PemSource } from '../../config/router/values.ts'
 
-/** Paths of the parts of an identity; each is a file. */
+/** Paths of an identity whose parts are all files. */
 export interface IdentityFiles {
   readonly cert: string
   readonly key: string
   readonly serverCert: string
-  /** Null: the server certificate has the key of the client certificate. */
+  /** Null if the server certificate uses the client certificate's key. */
   readonly serverKey: string | null
   readonly ca: string
 }
@@ -17,8 +17,8 @@ export type IdentityFilesOrFault =
   | { readonly ok: false; readonly fault: string }
 
 /**
- * Enrollment and renewal write files: an identity that stands in the configuration as text has
- * none.
+ * The files that enrollment and renewal write. An identity with inline text in the configuration
+ * has no files.
  */
 export function identityFiles({ identity }: RouterConfig): IdentityFilesOrFault {
   const needed = {

@@ -21,9 +21,9 @@ import type {
 } from '../../overlay/sockets/listener-certificates.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
-/** Read, and found to belong together. */
+/** A loaded identity whose parts match. */
 export interface RouterIdentity extends ListenerCertificates {
-  /** The common name of the client certificate: by it controllers know the router. */
+  /** Common name of the client certificate; controllers identify the router by it. */
   readonly id: string
   readonly leaf: Certificate
   /** Leaf and intermediates, without the root. */
@@ -34,7 +34,7 @@ export interface RouterIdentity extends ListenerCertificates {
 
 type IdentityConfig = RouterConfig['identity']
 
-/** @throws {ProgramFailure} with the place in the configuration, what is wrong and what to do. */
+/** @throws {ProgramFailure} with the configuration path, the problem and its solution. */
 export function readRouterIdentity(identity: IdentityConfig, nowMs: number): RouterIdentity {
   const { cert, key, ca, server_cert: serverCert, server_key: serverKey } = identity
   if (ca === null) {
@@ -91,7 +91,7 @@ function contextOf(server: ServerIdentity, caPem: string): SecureContext {
   })
 }
 
-/** Another identity of a web server. @throws {ProgramFailure} */
+/** Reads a further identity of a web server. @throws {ProgramFailure} */
 export function readServerIdentity(
   { server_cert: cert, key }: { readonly server_cert: PemSource; readonly key: PemSource },
   place: string,
@@ -153,7 +153,7 @@ function reasonOf(error: unknown): string {
   return errorMessage(error)
 }
 
-/** The identity in force; files that changed are taken up by what is dialed or opened next. */
+/** The current identity; changed files take effect for new connections and listeners. */
 export class IdentityHolder {
   readonly #config: IdentityConfig
   readonly #nowMs: () => number

@@ -1,8 +1,8 @@
-/** Renewal of the certificates of a router. */
+/** Limits for renewing the router's certificates. */
 export const certificateLimits = {
-  /** Body of one request to extend certificates, and of its answer: bounded by the client. */
+  /** Timeout for a request that extends certificates; the HTTP client limits its body. */
   extendTimeoutMs: 15_000,
-  /** How often it is judged whether certificates are due; after a failure, sooner. */
+  /** Interval for checking whether certificates are due; shorter after a failure. */
   certificatesJudgedEveryMs: 10 * 60_000,
   extensionAgainMs: 60_000,
 } as const

@@ -1,15 +1,15 @@
 import { createRouterRequest } from '../../pki/authority/router-request.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 
-/** Requests for both certificates of a router, sent to a controller; PEM each. */
+/** Certificate requests for both certificates of a router, for a controller; PEM each. */
 export interface CertificateRequests {
   readonly certCsr: string
   readonly serverCertCsr: string
 }
 
 /**
- * The client certificate is known by its common name, the id of the router, and names no host; the
- * server certificate has the names of `csr.sans`.
+ * The client certificate contains the router ID as common name and no host; the server certificate
+ * contains the names of `csr.sans`.
  */
 export async function certificateRequests(options: {
   readonly routerId: string

@@ -8,15 +8,15 @@ const { furtherSocketWaitMs, furtherSocketWaitMsMax } = linkLimits
 
 export interface FurtherSocketsDeps {
   readonly link: Link
-  /** How many sockets of each type it is to have, the first one among them. */
+  /** Desired number of sockets of each type, including the first one. */
   readonly wanted: Readonly<Record<LinkSocketType, number>>
   readonly startupDelayMs: number
-  /** Dials one more, which is part of the link then. @throws one clause. */
+  /** Dials one socket and adds it to the link. @throws one clause. */
   readonly dial: (type: LinkSocketType, signal: AbortSignal) => Promise<void>
   readonly log: ProgramLogger
 }
 
-/** Dials the further sockets of a link, one after the other, for as long as the link is there. */
+/** Dials additional sockets of a link, one after the other, while the link exists. */
 export class FurtherSockets {
   readonly #deps: FurtherSocketsDeps
   readonly #abort = new AbortController()
@@ -57,7 +57,7 @@ export class FurtherSockets {
     const { dial, log, link, wanted } = this.#deps
     this.#isDialing = true
     try {
-      // A peer that closes what it has accepted is not dialed without a pause.
+      // A peer that closes accepted sockets must not be redialed without a pause.
       for (let left = wanted['link.default'] + wanted['link.ack']; left > 0; left -= 1) {
         const type = this.#missing()
         if (type === undefined || this.#abort.signal.aborted) break

@@ -1,23 +1,26 @@
-/** Links to other routers. */
+/** Limits for links to other routers. */
 export const linkLimits = {
-  /** Other routers that are dialed, and listeners of each. */
+  /** Dialed routers, and listeners of each. */
   peersMax: 1024,
   peerListenersMax: 16,
-  /** Open connections of one link listener, those that are not admitted yet among them. */
+  /** Open connections per link listener, including those that are not admitted yet. */
   linkConnectionsMax: 4096,
-  /** Connections of one source, behind which several routers may stand. */
+  /** Connections per source, because several routers may share an address. */
   linkConnectionsPerSourceMax: 512,
-  /** Handshakes under way at one of them; one more ends the oldest of its source, or of most. */
+  /**
+   * Pending handshakes per listener; one more closes the oldest of its source, or of the busiest
+   * one.
+   */
   linkHandshakesMax: 256,
   linkHandshakesPerSourceMax: 32,
-  /** Sockets of one link that another router dials. */
+  /** Sockets of one link dialed by another router. */
   linkSocketsMax: 32,
-  /** Waits before a further socket is dialed again grow from the one to the other. */
+  /** Delay before an additional socket is redialed; grows from the first to the second value. */
   furtherSocketWaitMs: 2000,
   furtherSocketWaitMsMax: 60_000,
-  /** Time from the TLS handshake of a router that dials to the word of a controller about it. */
+  /** Maximum time from the TLS handshake of a dialing router until a controller has verified it. */
   linkAdmissionMsMax: 10_000,
-  /** Connections in that time, and those by one certificate; one more ends the oldest as well. */
+  /** Connections in that state: total, and per certificate; one more closes the oldest. */
   linksWaitingMax: 256,
   linksWaitingPerCertificateMax: 8,
 } as const

@@ -40,19 +40,21 @@ export interface LinkAcceptorDeps {
   /** Time from the end of the TLS handshake to the hello. */
   readonly helloTimeoutMs: number
   readonly log: ProgramLogger
-  /** Whether a controller knows this certificate, hex SHA-1, as that of the router. */
+  /** Whether a controller confirms that this certificate, hex SHA-1, belongs to the router. */
   readonly isVerified: (routerId: string, sha1: string) => Promise<boolean>
 }
 
 /**
- * Listeners where other routers connect. Who one is, its certificate and a controller say; the
- * hello has to say the same.
+ * Listeners for other routers. The certificate and a controller identify the router, and its hello
+ * must match.
  */
 export class LinkAcceptor {
   readonly #deps: LinkAcceptorDeps
   readonly #server: Server
   readonly #open = new Set<Channel>()
-  /** Connections that are not admitted, by their certificate, which says more than the address. */
+  /**
+   * Connections that are not admitted yet, by certificate, which is more specific than the address.
+   */
   readonly #waiting: PendingConnections
 
   constructor(deps: LinkAcceptorDeps) {
@@ -94,7 +96,7 @@ export class LinkAcceptor {
     this.#server.on('error', (error) => this.#deps.log.warn({ err: error }, 'link listener failed'))
   }
 
-  /** New links are accepted by the certificates in force. */
+  /** New links use the current certificates. */
   renew(): void {
     this.#server.setSecureContext(this.#credentials())
   }
@@ -140,7 +142,7 @@ export class LinkAcceptor {
           clearTimeout(deadline)
           this.#waiting.end(endpoint)
           link = admitted
-          // It may have closed before anybody knew whose it is.
+          // The channel may have closed before the router was identified.
           if (admitted !== null && channel.isClosed)
             this.#onClosed(admitted, channel, 'closed at once')
         })
@@ -169,7 +171,7 @@ export class LinkAcceptor {
     const hello = readLinkHello(message)
     const fault = hello === null ? 'the first message is no hello of a link' : null
     const isFurther = hello !== null && hello.group !== null && !hello.group.isFirst
-    // No controller is asked about who does not know the secret.
+    // Without the secret, the connection is refused before a controller is asked.
     const groupFault = isFurther ? this.#joined(hello).fault : null
     // @guard sockets-of-another-link--certificate
     const reason = fault ?? groupFault ?? (hello === null ? '' : await this.#refusal(socket, hello))
@@ -205,7 +207,7 @@ export class LinkAcceptor {
     const refusal = registry.refusalOf({ id: hello.linkId, peerId: hello.routerId })
     if (refusal !== null) {
       log.info({ routerId: hello.routerId, linkId: hello.linkId, reason: refusal }, 'link refused')
-      // A link that opens and closes again is dialed again at once, a refused one after a while.
+      // The peer redials a link that opens and closes immediately, but waits after a refused one.
       channel.close(refusal, helloRefused(refusal, 'busy'))
       return null
     }
@@ -228,14 +230,14 @@ export class LinkAcceptor {
     return link
   }
 
-  /** A further socket of a link that there is. */
+  /** Adds a socket to an existing link. */
   #join(
     channel: Channel,
     socket: TLSSocket,
     message: ChannelMessage,
     hello: LinkHello,
   ): Link | null {
-    // The link may have ended while a controller was asked, or have got other sockets.
+    // While a controller was asked, the link may have ended or got other sockets.
     const { link, type, fault } = this.#joined(hello)
     if (link === null || fault !== null) return this.#refuse(channel, socket, hello, fault ?? '')
     link.addSocket(channel, type)
@@ -244,8 +246,8 @@ export class LinkAcceptor {
   }
 
   /**
-   * The link that a further socket may be part of: of the same router, by the secret that its first
-   * socket was given, and within its bound. The certificate has still to prove the router.
+   * The link that an additional socket joins: of the same router, with the secret given to its
+   * first socket, and within the limit. The certificate must still be verified.
    */
   #joined({ group, type, routerId }: LinkHello): {
     readonly link: Link | null
@@ -266,7 +268,7 @@ export class LinkAcceptor {
     return { link, type: known ?? 'link.default', fault }
   }
 
-  /** Null when nothing speaks against it. */
+  /** Null if the link is accepted. */
   async #refusal(
     socket: TLSSocket,
     { routerId, dialedId }: { readonly routerId: string; readonly dialedId: string | null },

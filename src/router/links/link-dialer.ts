@@ -37,17 +37,17 @@ export interface LinkDialerDeps {
   readonly log: ProgramLogger
 }
 
-/** One socket that is dialed: what it says, and what becomes of it. */
+/** A dial of one socket: its hello, and the handling of its result. */
 interface SocketDial {
   readonly group: 'first' | { readonly of: LinkGroup; readonly type: LinkSocketType } | undefined
-  /** The link that it is part of, once that is known. */
+  /** The link of the socket; null until it exists. */
   readonly link: () => Link | null
   readonly onClose: (channel: Channel, reason: string) => void
   readonly partOf?: Channel
   readonly signal: AbortSignal
 }
 
-/** Dials links by the options of one dialer, and the further sockets of those that have several. */
+/** Dials links with the options of one dialer, and the additional sockets of links with several. */
 export class LinkDialer {
   readonly #deps: LinkDialerDeps
 
@@ -71,7 +71,7 @@ export class LinkDialer {
       },
       signal,
     })
-    // One that answers without a group knows of links of one socket alone.
+    // A peer that answers without a group only supports links with one socket.
     const group = hasSeveral ? groupOfAnswer(answer.headers) : null
     const made = new Link({
       id: target.linkId,
@@ -168,7 +168,7 @@ export class LinkDialer {
   }
 }
 
-/** Null when nothing speaks against it. */
+/** Null if the peer is accepted. */
 function faultOfPeer(socket: TLSSocket, peerId: string): string | null {
   const shown = peerLeafDer(socket)
   if (shown === null) return 'it presented no certificate'

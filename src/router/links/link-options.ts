@@ -7,7 +7,7 @@ import type { LinkSocketType } from '../../channel/messages/links.ts'
 type LinkConfig = NonNullable<RouterConfig['link']>
 type LinkChannelOptions = LinkConfig['dialers'][number]['options']
 
-/** Limits of the channel of a link, by the options of its dialer or listener. */
+/** Channel limits of a link, from the options of its dialer or listener. */
 export function linkChannelLimits(
   { heartbeats }: LinkConfig,
   { writeTimeout }: LinkChannelOptions,
@@ -24,7 +24,7 @@ export function linkChannelLimits(
   }
 }
 
-/** Messages that may wait at one socket of a link. */
+/** Maximum number of waiting messages per socket of a link. */
 export function linkQueues(
   { payloadSenderQueueSize, ackSenderQueueSize }: LinkConfig,
   { outQueueSize }: LinkChannelOptions,
@@ -35,7 +35,7 @@ export function linkQueues(
   }
 }
 
-/** Sockets of a link by the options of its dialer. */
+/** Number of sockets of a link, from the options of its dialer. */
 export function linkSockets({
   split,
   maxDefaultConnections,

@@ -1,7 +1,7 @@
 import type { ChannelMessage } from '../../channel/frame.ts'
 import type { Link } from './link.ts'
 
-/** Carrier of circuits over the links. */
+/** Uses the links to carry circuits. */
 export interface LinkUser {
   addLink(link: Link): void
   removeLink(link: Link): void
@@ -14,8 +14,8 @@ export interface LinkHooks {
 }
 
 /**
- * The links of this router, one to each other router. When both dial each other, both keep the one
- * with the smaller id, so they agree without a word.
+ * The links of this router, one per peer. If both routers dial each other, both keep the link with
+ * the smaller ID, so they agree without negotiation.
  */
 export class LinkRegistry {
   readonly #byPeer = new Map<string, Link>()
@@ -33,15 +33,15 @@ export class LinkRegistry {
     return this.#byPeer.has(peerId)
   }
 
-  /** The link that another router has dialed. */
+  /** The link that the peer dialed. */
   acceptedFrom(peerId: string): Link | undefined {
     const link = this.#byPeer.get(peerId)
     return link?.isDialed === false ? link : undefined
   }
 
-  /** @returns why a new link is not to be; null: it may be. */
+  /** @returns why a new link is refused; null if it is accepted. */
   refusalOf(link: Pick<Link, 'id' | 'peerId'>): string | null {
-    // Controllers route circuits by the id, which is chosen by the router that dials.
+    // Controllers route circuits by the link ID, which the dialing router chooses.
     const isTaken = this.links.some(({ id, peerId }) => id === link.id && peerId !== link.peerId)
     // @guard link-of-another-router--id
     if (isTaken) return 'another router has a link with this id'
@@ -50,7 +50,7 @@ export class LinkRegistry {
     return isNeeded ? null : 'a link with a smaller id exists already'
   }
 
-  /** @returns why the caller closes the new one; null: it is there. */
+  /** @returns why the caller must close the new link; null if it was added. */
   add(link: Link): string | null {
     const refusal = this.refusalOf(link)
     if (refusal !== null) return refusal
@@ -73,7 +73,7 @@ export class LinkRegistry {
     this.#hooks.onLost(link, reason, false)
   }
 
-  /** @param iteration of the one that is meant; 0: of any. */
+  /** @param iteration of the link to close; 0: any. */
   closeById(linkId: string, iteration: number, reason: string): void {
     const link = this.links.find(({ id }) => id === linkId)
     if (link === undefined || (iteration > 0 && iteration < link.iteration)) return

@@ -33,7 +33,7 @@ import { controlMessage } from '../../channel/messages/control.ts'
 type LinkConfig = NonNullable<RouterConfig['link']>
 
 export interface LinksDeps {
-  /** Null: no other router is dialed or accepted. */
+  /** Null if links are not configured. */
   readonly config: RouterConfig['link']
   readonly dialing: Pick<RouterConfig['forwarder'], 'linkDialWorkerCount' | 'linkDialQueueLength'>
   readonly handshakeTimeoutMs: number
@@ -45,12 +45,12 @@ export interface LinksDeps {
   readonly user: LinkUser
 }
 
-/** Versions of which the routers of the family dial none are not dialed either. */
+/** OpenZiti routers do not dial peers with other version formats; neither does this router. */
 const VERSION = /^v?[0-9]+\.[0-9]+\.[0-9]+/
 
 /**
- * The links to other routers: listens for them, dials who is told of, and tells controllers of what
- * there is.
+ * The links to other routers: listens, dials the peers that controllers report, and reports links
+ * to controllers.
  */
 export class Links {
   readonly #deps: LinksDeps
@@ -76,20 +76,20 @@ export class Links {
     return this.#registry.links
   }
 
-  /** Listeners that other routers are told of. */
+  /** Listeners that are reported to other routers. */
   get listeners(): readonly PeerListener[] {
     return (this.#deps.config?.listeners ?? [])
       .filter(({ bind }) => bind.protocol === 'tls')
       .map(({ advertise, groups }) => ({ address: `tls:${formatHostPort(advertise)}`, groups }))
   }
 
-  /** Addresses of other routers: those that it dials, and those that links lead to. */
+  /** Addresses of other routers: dialed ones and those of existing links. */
   get peerAddresses(): readonly string[] {
     const dialed = [...this.#dialers.values()].flatMap(({ addresses }) => addresses)
     return [...dialed, ...this.links.map(({ remoteAddress }) => remoteAddress)]
   }
 
-  /** @throws {ProgramFailure} when one of its listeners cannot be opened. */
+  /** @throws {ProgramFailure} when a listener cannot be opened. */
   async start(): Promise<void> {
     const { config, log } = this.#deps
     if (config === null) return
@@ -131,18 +131,18 @@ export class Links {
     ])
   }
 
-  /** Tells a controller that has just connected of all links. */
+  /** Reports all links to a controller that has just connected. */
   reportAll({ channel }: ControlConnection): void {
     const dialed = this.links.filter(({ isDialed }) => isDialed)
     channel.send(routerLinksMessage(dialed, true))
   }
 
-  /** How other routers are. */
+  /** Handles state changes of other routers. */
   #onPeers(changes: readonly PeerChange[]): void {
     for (const change of changes) this.#onPeer(change)
   }
 
-  /** An operator has it closed; it may be dialed again. */
+  /** An operator closes the link; it may be dialed again. */
   #onFault(fault: { readonly id: string; readonly iteration: number } | null): void {
     if (fault === null) return
     this.#registry.closeById(fault.id, fault.iteration, 'closed by an operator')
@@ -171,7 +171,7 @@ export class Links {
     }
   }
 
-  /** The first dialer that shares a group with a listener, and all such listeners. */
+  /** The first dialer that shares a group with a listener, and all matching listeners. */
   #policyFor(
     listeners: readonly PeerListener[],
   ): { config: LinkConfig['dialers'][number]; addresses: readonly string[] } | null {
@@ -204,7 +204,7 @@ export class Links {
     )
   }
 
-  /** Asks any controller: each of them judges by the same records. */
+  /** Asks any one controller, because all of them use the same records. */
   async #isVerified(routerId: string, sha1: string): Promise<boolean> {
     const { connections } = this.#deps
     const { linkAdmissionMsMax } = linkLimits
@@ -244,7 +244,7 @@ export class Links {
   }
 }
 
-/** No group on either side is the group `default`. */
+/** An empty list means the group `default`. */
 function sharesGroup(own: readonly string[], theirs: readonly string[]): boolean {
   const others = theirs.length === 0 ? ['default'] : theirs
   return own.some((group) => others.includes(group))

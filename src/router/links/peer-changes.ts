@@ -5,7 +5,7 @@ import { parseAddress } from '../../config/router/values.ts'
 import { linkLimits } from './limits.ts'
 import type { PeerListener } from '../../channel/messages/links.ts'
 
-/** Another router, as a controller tells of it. */
+/** State of another router in a controller's report. */
 export interface PeerChange {
   readonly id: string
   readonly state: 'healthy' | 'unhealthy' | 'removed'
@@ -16,8 +16,8 @@ export interface PeerChange {
 const states = ['healthy', 'unhealthy', 'removed'] as const
 
 /**
- * Addresses that no link can be dialed at are left out.
- * @throws when the bytes are no such message.
+ * Skips addresses that links cannot use.
+ * @throws when the bytes cannot be decoded.
  */
 export function readPeerChanges(body: Uint8Array): readonly PeerChange[] {
   const { peersMax, peerListenersMax } = linkLimits

@@ -28,19 +28,19 @@ export interface PeerDialerDeps {
   readonly log: ProgramLogger
   /** @throws one clause. */
   readonly dial: (peer: DialedPeer, target: LinkTarget, signal: AbortSignal) => Promise<Link>
-  /** Whether there is a link to that router. */
+  /** Whether a link to that router exists. */
   readonly isLinked: (peerId: string) => boolean
   /**
-   * Runs a dial when it is the turn of this peer.
-   * @returns false when it is not run: too many wait.
+   * Runs a dial when it is this peer's turn.
+   * @returns false if it does not run because too many dials wait.
    */
   readonly inTurn: (peerId: string, task: () => Promise<void>) => boolean
 }
 
-/** Keeps one other router dialed until there is a link to it, whoever made it. */
+/** Keeps dialing another router until a link exists, whichever side dialed it. */
 export class PeerDialer {
   readonly #deps: PeerDialerDeps
-  /** One for all dials of this peer; the iteration tells them apart. */
+  /** The same for all dials of this peer; the iteration distinguishes them. */
   readonly #linkId = randomUUID()
   readonly #abort = new AbortController()
   #peer: DialedPeer
@@ -56,12 +56,12 @@ export class PeerDialer {
     this.#schedule(0)
   }
 
-  /** Places at which it is dialed. */
+  /** Addresses at which it is dialed. */
   get addresses(): readonly string[] {
     return this.#peer.addresses
   }
 
-  /** Takes what is told of it now; one that has just become healthy is dialed at once. */
+  /** Applies a new report; a peer that has become healthy is dialed at once. */
   update(peer: DialedPeer): void {
     const isBetter = peer.isHealthy && !this.#peer.isHealthy
     const isMoved = peer.addresses.join() !== this.#peer.addresses.join()
@@ -71,12 +71,12 @@ export class PeerDialer {
     this.#schedule(0)
   }
 
-  /** Controllers do not reach it; what is dialed stays the same, by the policy for that. */
+  /** Controllers cannot reach the peer; it is dialed with the policy for unhealthy peers. */
   setUnhealthy(): void {
     this.#peer = { ...this.#peer, isHealthy: false }
   }
 
-  /** The link is gone. */
+  /** The link has closed. */
   redial(): void {
     this.#waitMs = 0
     this.#schedule(this.#nextWaitMs())
@@ -98,8 +98,7 @@ export class PeerDialer {
   }
 
   /**
-   * Grows from failure to failure within the bounds of the policy in force; by half at most it is
-   * chance.
+   * Grows with each failure within the limits of the current policy; up to half of it is random.
    */
   #nextWaitMs(): number {
     const { config, random } = this.#deps

@@ -15,7 +15,7 @@ import {
 } from '../../channel/messages/circuit-requests.ts'
 
 export interface CircuitRequestsDeps {
-  /** Absent: as listeners do that are no tunnel. */
+  /** Absent for listeners other than the tunnel. */
   readonly exchange?: (
     service: string,
     client: string,
@@ -25,7 +25,7 @@ export interface CircuitRequestsDeps {
   readonly clock: Pick<Clock, 'monotonicMs'>
 }
 
-/** Asks controllers for circuits that begin at this router itself. */
+/** Requests circuits that begin at this router. */
 export class CircuitRequests implements CircuitSource {
   readonly #deps: CircuitRequestsDeps
   #asked = 0
@@ -57,7 +57,7 @@ export class CircuitRequests implements CircuitSource {
     const { message, read: readAnswer } = exchange
     const deadlineMs = clock.monotonicMs() + timeoutMs
     let reason = 'no controller is connected'
-    // Heartbeats come at other times from each, so this spreads the requests.
+    // Heartbeats of controllers arrive at different times, so this spreads the requests.
     const owners = connections().toSorted((a, b) => a.channel.silentForMs - b.channel.silentForMs)
     for (const owner of owners) {
       const leftMs = Math.round(deadlineMs - clock.monotonicMs())
@@ -68,7 +68,7 @@ export class CircuitRequests implements CircuitSource {
         .then((read) => (typeof read === 'string' ? read : { ...read, owner, isTerminator: false }))
       if (typeof answer !== 'string') return answer
       reason = answer
-      // A refusal is the answer; another controller is asked when this one is gone.
+      // A refusal is final; if this controller has disconnected, the next one is asked.
       if (!owner.channel.isClosed) break
     }
     throw new CircuitUnavailable(reason)

@@ -24,7 +24,7 @@ export interface ClientListenersDeps {
   readonly log: ProgramLogger
 }
 
-/** The bindings that are served here, with the protocols that each listens on. */
+/** Supported bindings and the protocols of each. */
 const protocols: Readonly<Record<string, readonly string[]>> = {
   transport: ['tcp', 'tls'],
   proxy: ['tcp', 'tls'],
@@ -32,7 +32,7 @@ const protocols: Readonly<Record<string, readonly string[]>> = {
   proxy_udp: ['udp'],
 }
 
-/** The ports where clients without an SDK enter the network. */
+/** Listeners for clients without an SDK. */
 export class ClientListeners {
   readonly #deps: ClientListenersDeps
   readonly #streams: StreamListener[] = []
@@ -42,12 +42,12 @@ export class ClientListeners {
     this.#deps = deps
   }
 
-  /** Ports of its listeners for streams. */
+  /** Ports of its stream listeners. */
   get ports(): ReadonlySet<number> {
     return new Set(this.#streams.map(({ port }) => port))
   }
 
-  /** @throws {ProgramFailure} naming the place in the configuration. */
+  /** @throws {ProgramFailure} with the configuration path. */
   async start(): Promise<void> {
     const { config, circuits, log, clock } = this.#deps
     const requests = new CircuitRequests(this.#deps)
@@ -80,7 +80,7 @@ export class ClientListeners {
     for (const listener of this.#streams) listener.renew()
   }
 
-  /** All circuits that began here end. */
+  /** Ends all circuits that began here. */
   async stop(): Promise<void> {
     const all = [...this.#streams, ...this.#datagrams]
     await Promise.all(all.map((listener) => listener.close()))

@@ -5,7 +5,7 @@ import type { ModelContents } from './model-contents.ts'
 
 type Records = ReadonlyMap<string, unknown>
 
-/** Differences of the model of the router from that of a controller, up to so many. */
+/** Differences between the models of the router and a controller, up to a limit. */
 export function compareModels(
   own: ModelContents,
   theirs: ModelContents,
@@ -34,7 +34,7 @@ function* compareKind(kind: string, own: Records, theirs: Records): Iterable<Mod
   }
 }
 
-/** Kinds by the names that controllers show. */
+/** Record kinds by the names that controllers show. */
 function kindsOf(contents: ModelContents): Readonly<Record<string, Records>> {
   const byId = (table: { values(): Iterable<{ readonly id: string }> }): Records =>
     new Map(Array.from(table.values(), (record) => [record.id, record]))

@@ -1,7 +1,7 @@
-/** An object, an entry of a list or a member takes about this beside its contents. */
+/** Approximate overhead of an object, a list entry or a member. */
 const OVERHEAD_BYTES = 32
 
-/** Memory that a decoded message takes, about. */
+/** Approximate memory of a decoded message. */
 export function estimatedBytes(value: unknown): number {
   if (typeof value === 'string') return OVERHEAD_BYTES + value.length
   if (value instanceof Uint8Array) return OVERHEAD_BYTES + value.length

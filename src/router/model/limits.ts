@@ -1,19 +1,19 @@
-/** The data model that a router receives from its controllers. */
+/** Limits of the data model that a router receives from its controllers. */
 export const modelLimits = {
   /**
-   * The data model: records, members of policies, and their estimated bytes. A larger one is not
-   * kept at all, since a part of it may lack what forbids.
+   * Records, members of policies, and their estimated bytes. A larger model is discarded
+   * completely, because a part of it could lack the records that deny access.
    */
   modelRecordsMax: 500_000,
   modelMembersMax: 4_000_000,
   modelBytesMax: 256 * 1024 * 1024,
-  /** Messages about the model that wait to be decoded; beyond them, it is asked for again. */
+  /** Undecoded messages about the model; beyond that, the router subscribes again. */
   modelMessagesMax: 4096,
   modelMessageBytesMax: 128 * 1024 * 1024,
   modelSubscriptionSeconds: 300,
-  /** How often it is judged whether the subscription is to be renewed or moved. */
+  /** Interval for checking whether to renew or move the subscription. */
   modelJudgedEveryMs: 5000,
   modelRenewedEveryMs: 60_000,
-  /** Whole models that are asked for, at most one in this time. */
+  /** Minimum interval between two requests for a full model. */
   modelAskedEveryMs: 1000,
 } as const

@@ -23,7 +23,7 @@ export interface ModelLimits {
   readonly modelBytesMax: number
 }
 
-/** A policy with all that it means, as controllers have resolved it. */
+/** A policy with its members, as resolved by controllers. */
 export interface FollowedPolicy {
   readonly id: string
   readonly name: string
@@ -41,12 +41,12 @@ interface Policy extends FollowedPolicy {
   readonly postureChecks: Set<string>
 }
 
-/** Counted for each id in a policy, and for each entry of an index. */
+/** Estimated size of each ID in a policy and of each index entry. */
 const MEMBER_BYTES = 64
 
 /**
- * The records of the data model and who may use what by them. It answers for one moment: who
- * follows it, and from where, is not its matter.
+ * The records of the data model, and the access that they give. It does not handle subscriptions or
+ * updates from controllers.
  */
 export class ModelContents {
   readonly identities = new ModelTable<ModelIdentity>()
@@ -59,7 +59,7 @@ export class ModelContents {
   /** Keys by their id. */
   readonly publicKeys = new Map<string, ModelPublicKey>()
   readonly #policies = new Map<string, Policy>()
-  /** Identity or service id → ids of the policies that mean it. */
+  /** Identity or service ID → IDs of the policies that contain it. */
   readonly #policiesOfIdentity = new Map<string, Set<string>>()
   readonly #policiesOfService = new Map<string, Set<string>>()
   #members = 0
@@ -88,7 +88,7 @@ export class ModelContents {
     return records + this.#otherBytes + this.#members * MEMBER_BYTES
   }
 
-  /** The reason why it is too large to be kept; null: it is not. */
+  /** Why the model is too large to be kept; null if it is not. */
   excess(limits: ModelLimits): string | null {
     const { modelRecordsMax, modelMembersMax, modelBytesMax } = limits
     if (this.recordCount > modelRecordsMax) return `more than ${modelRecordsMax} records`
@@ -96,7 +96,7 @@ export class ModelContents {
     return this.byteCount > modelBytesMax ? `more than ${modelBytesMax} bytes` : null
   }
 
-  /** Takes one change; kinds of later versions are skipped. */
+  /** Applies one change; unknown record kinds are skipped. */
   apply({ action, model }: ModelEvent): void {
     const isDelete = action === ModelAction.DELETE
     switch (model.case) {
@@ -139,7 +139,7 @@ export class ModelContents {
     return found
   }
 
-  /** The policies by which an identity may use a service. */
+  /** The policies that let an identity use a service. */
   policiesBetween(
     identityId: string,
     serviceId: string,
@@ -149,8 +149,8 @@ export class ModelContents {
   }
 
   /**
-   * Configs of a service as an identity has them, by the name of their type: its own configs stand
-   * in for those of the service.
+   * Configs of a service for an identity, by type name. The identity's own configs override those
+   * of the service.
    */
   configsOf(service: ModelService, identity: ModelIdentity | undefined): Map<string, ModelConfig> {
     const own = Object.values(identity?.serviceConfigs[service.id]?.configs ?? {})
@@ -195,7 +195,7 @@ export class ModelContents {
     const known = this.#policies.get(id)
     const isKnownType =
       policyType === ModelPolicyType.DIAL_POLICY || policyType === ModelPolicyType.BIND_POLICY
-    // A policy of a type that is not known permits nothing.
+    // A policy of an unknown type permits nothing.
     if (isDelete || !isKnownType) {
       if (known !== undefined) this.#forgetPolicy(known)
       return
@@ -235,7 +235,7 @@ export class ModelContents {
     }
   }
 
-  /** Null for a kind of a later version: it is skipped. */
+  /** Null for an unknown kind, which is skipped. */
   #membersOf(
     policy: Policy,
     type: ModelRelatedType,
@@ -250,7 +250,7 @@ export class ModelContents {
     return { members: isCheck ? policy.postureChecks : null, index: null }
   }
 
-  /** Controllers do not say that what is gone has left its policies. */
+  /** Controllers do not report that a deleted record has left its policies. */
   #forgetMember(index: Map<string, Set<string>>, id: string, of: 'identities' | 'services'): void {
     for (const policyId of index.get(id) ?? []) {
       if (this.#policies.get(policyId)?.[of].delete(id) === true) this.#members -= 1

@@ -53,8 +53,8 @@ interface Waiting {
 }
 
 /**
- * Follows the data model at one controller at a time, and moves to another one when that one is
- * gone or away. What a controller sends is taken in its order.
+ * Subscribes to the data model at one controller at a time, and moves to another one if it
+ * disconnects or becomes silent. Applies its messages in order.
  */
 export class ModelSubscription {
   readonly #deps: ModelSubscriptionDeps
@@ -71,7 +71,7 @@ export class ModelSubscription {
     this.#deps = deps
   }
 
-  /** The controller that is followed; null: none is. */
+  /** The controller of the subscription; null if there is none. */
   get controllerId(): string | null {
     return this.#subscription?.connection.id ?? null
   }
@@ -97,7 +97,7 @@ export class ModelSubscription {
   }
 
   onConnected(): void {
-    // Messages are taken once the channel is open, which it is in a later turn.
+    // Messages can be sent when the channel is open, which happens in a later turn.
     setImmediate(() => this.#judge())
   }
 
@@ -115,7 +115,7 @@ export class ModelSubscription {
       this.#subscribe()
     } else if (nowMs - current.renewedMs >= modelRenewedEveryMs) {
       current.renewedMs = nowMs
-      // A model that is not there, as it was too large, is asked for as a whole.
+      // Not renewed without a model: a model that was too large must be requested in full.
       if (this.#deps.model.isFilled) this.#send(current, true)
       else this.#subscribe()
     }
@@ -129,7 +129,7 @@ export class ModelSubscription {
     const { connections, random, clock, log } = this.#deps
     const open = connections().filter(({ channel }) => !channel.isClosed)
     const near = open.filter((connection) => !this.#isAway({ connection }))
-    // Routers spread over the controllers.
+    // Random, so that routers spread over the controllers.
     const chosen = near[random.integer(0, Math.max(0, near.length - 1))]
     if (chosen === undefined) return
     const connection = chosen
@@ -139,7 +139,7 @@ export class ModelSubscription {
     this.#send(this.#subscription, false)
   }
 
-  /** Everything is asked for again, from where the router is; no sooner than it may be. */
+  /** Subscribes again from the router's current index, subject to the minimum interval. */
   #resubscribe(reason: string): void {
     if (this.#isStopped || this.#askTimer !== null) return
     const { log, model, clock } = this.#deps
@@ -225,7 +225,7 @@ export class ModelSubscription {
     return id === null || id === current.id
   }
 
-  /** The controller is further, and nothing of it has come: it may have lost the subscription. */
+  /** The controller has a higher index but sent no changes; it may have lost the subscription. */
   #onIndex(connection: ControlConnection, message: ChannelMessage): void {
     const current = this.#subscription
     if (current?.connection !== connection || this.#isWorking) return
@@ -235,7 +235,7 @@ export class ModelSubscription {
   }
 }
 
-/** Other work has its turn between two steps. */
+/** Lets other work run between two steps. */
 async function inTurns(steps: Iterator<void, void>): Promise<void> {
   while (steps.next().done !== true) await new Promise((resolve) => setImmediate(resolve))
 }

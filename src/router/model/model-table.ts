@@ -1,9 +1,9 @@
 import { estimatedBytes } from './estimated-bytes.ts'
 
-/** Records of one kind, by id and by name. */
+/** Records of one kind, by ID and by name. */
 export class ModelTable<T extends { readonly id: string; readonly name: string }> {
   readonly #byId = new Map<string, T>()
-  /** A name may be with two records while it passes from one to the other: the later one has it. */
+  /** Two records may briefly share a name while it moves between them; the later one wins. */
   readonly #idByName = new Map<string, string>()
   #bytes = 0
 

@@ -12,18 +12,18 @@ import { compareModels } from './compare-models.ts'
 import { ModelContents, type ModelLimits } from './model-contents.ts'
 import type { ModelComparison } from '../../channel/messages/model.ts'
 
-/** Events that are applied before other work has its turn. */
+/** Events applied before other work gets its turn. */
 const STEP_EVENTS = 500
 const DIFFERENCES_MAX = 1000
-/** Ids of changed records that are told one by one. */
+/** Changed record IDs that are reported individually. */
 const CHANGED_IDS_MAX = 10_000
 
-/** The outcome of a set of changes. */
+/** The result of a change set. */
 export type ChangeOutcome = 'applied' | 'old' | 'not following' | 'too large'
 
 /**
- * The data model as the router keeps it, in memory: records of identities, services and policies by
- * which it judges who may use what. Work on large messages is given in steps.
+ * The router's copy of the data model, in memory: identities, services and policies by which it
+ * decides about access. Large messages are processed in steps.
  */
 export class RouterDataModel {
   readonly #limits: ModelLimits
@@ -33,7 +33,7 @@ export class RouterDataModel {
   #timelineId = ''
   #isFilled = false
   #isChangeDue = false
-  /** Changed records whose change is to be told; null: any may have changed. */
+  /** IDs of changed records to report; null: any record may have changed. */
   #changedIds: Set<string> | null = new Set()
 
   constructor(limits: ModelLimits) {
@@ -41,7 +41,7 @@ export class RouterDataModel {
     this.#changes.setMaxListeners(0)
   }
 
-  /** The records as of now; to be asked for again after each turn. */
+  /** The current records; do not keep this value beyond the current turn. */
   get contents(): ModelContents {
     return this.#contents
   }
@@ -54,29 +54,29 @@ export class RouterDataModel {
     return this.#timelineId
   }
 
-  /** Once a controller has sent all of it: until then nothing can be said of anybody's access. */
+  /** True when a controller has sent the full model; until then, access cannot be decided. */
   get isFilled(): boolean {
     return this.#isFilled
   }
 
   /**
-   * @param listener called once a turn in which it has changed, with the ids of identities and
-   * revocations that have; null: any of these may have, or the keys of controllers.
-   * @returns the way to stop it.
+   * @param listener called at most once per turn with the IDs of changed identities and
+   * revocations; null: any of these or the controllers' keys may have changed.
+   * @returns a function that removes the listener.
    */
   onChanged(listener: (changedIds: ReadonlySet<string> | null) => void): () => void {
     this.#changes.on('changed', listener)
     return () => this.#changes.off('changed', listener)
   }
 
-  /** Whether an identity that is not disabled may use a service, postures aside. */
+  /** Whether an enabled identity may use a service, ignoring posture checks. */
   mayUse(identityId: string, serviceId: string, type: 'Dial' | 'Bind'): boolean {
     const identity = this.#contents.identities.get(identityId)
     if (identity === undefined || identity.disabled) return false
     return this.#contents.policiesBetween(identityId, serviceId, type).length > 0
   }
 
-  /** Ids of the services that exist and that such an identity may use. */
+  /** IDs of the existing services that an enabled identity may use. */
   servicesOf(identityId: string, type: 'Dial' | 'Bind'): ReadonlySet<string> {
     const { identities, services } = this.#contents
     const found = new Set<string>()
@@ -89,9 +89,10 @@ export class RouterDataModel {
   }
 
   /**
-   * Takes a whole model in place of the one that is there, at its last step.
-   * @returns why it is not kept: it is too large, and the router has none then; null: it is.
-   * @throws when the bytes are no such message.
+   * Replaces the whole model in its last step.
+   * @returns why the new model is discarded because it is too large, leaving none; null if it was
+   * applied.
+   * @throws when the bytes cannot be decoded.
    */
   *replace(body: Uint8Array): Generator<void, string | null> {
     const state = yield* decodeInSteps(DataStateSchema, body)
@@ -141,7 +142,7 @@ export class RouterDataModel {
     return compareModels(this.#contents, theirs, DIFFERENCES_MAX)
   }
 
-  /** Nothing is permitted to anybody until a whole model is taken again. */
+  /** Nothing is permitted until a full model is received again. */
   clear(): void {
     this.#contents = new ModelContents()
     this.#index = 0n
@@ -164,7 +165,7 @@ export class RouterDataModel {
     return { contents, excess: contents.excess(this.#limits) }
   }
 
-  /** @param events null: all of it is new. */
+  /** @param events null if the whole model is new. */
   #changed(events: readonly ModelEvent[] | null): void {
     if (events === null) this.#changedIds = null
     for (const { model } of events ?? []) {

@@ -2,12 +2,12 @@ import { reportLimits } from './limits.ts'
 import type { Inspected } from '../../channel/messages/reports.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
-/** Things that can be inspected: a name, and how its value is made. */
+/** Inspectable values: names and functions that create the values. */
 export type Inspectable = Readonly<Record<string, () => unknown>>
 
 /**
- * Every value is JSON text; a name that is not known, or a value that cannot be made, is an error
- * and hides no other.
+ * Every value is JSON text. An unknown name, or a value that cannot be created, becomes an error
+ * and does not affect the others.
  */
 export function inspectRouter(names: readonly string[], inspectable: Inspectable): Inspected {
   const errors: string[] = []

@@ -20,12 +20,12 @@ export interface InterfaceReporterDeps {
 }
 
 /**
- * Tells each controller of the interfaces of this host: when it connects, when they change, and now
- * and then.
+ * Reports the host's network interfaces to each controller: when it connects, when they change, and
+ * periodically.
  */
 export class InterfaceReporter {
   readonly #deps: InterfaceReporterDeps
-  /** Interfaces that a controller has taken; a new connection begins anew. */
+  /** Interfaces that a controller has accepted; a new connection starts empty. */
   readonly #sent = new WeakMap<ControlConnection, SentReport>()
   readonly #asking = new WeakSet<ControlConnection>()
   #stopTimer: (() => void) | null = null
@@ -62,15 +62,15 @@ export class InterfaceReporter {
       await connection.channel.request(interfacesMessage(interfaces), requestTimeoutMs)
       this.#sent.set(connection, { text, atMs: clock.monotonicMs() })
     } catch {
-      // The channel is closed, or the controller did not answer: it is told again with the next
-      // check.
+      // The channel is closed or the controller did not answer; the next check sends the report
+      // again.
     } finally {
       this.#asking.delete(connection)
     }
   }
 }
 
-/** Network interfaces of this host that are up, with their addresses. */
+/** Active network interfaces of this host, with their addresses. */
 function hostInterfaces(): readonly HostInterface[] {
   const { interfacesMax, interfaceAddressesMax } = reportLimits
   return Object.entries(networkInterfaces())

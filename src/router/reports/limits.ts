@@ -1,16 +1,18 @@
-/** Inspections, traces, and reports to controllers. */
+/** Limits of inspections, traces, and reports to controllers. */
 export const reportLimits = {
-  /** Messages of a controller that are answered at a time; more are refused. */
+  /** Concurrent inspection requests of a controller; more are refused. */
   inspectedValuesMax: 64,
-  /** One value of an inspection, in characters; a longer one is told as too long. */
+  /** Characters in one inspection value; a longer one is reported as too long. */
   inspectedCharactersMax: 1024 * 1024,
-  /** Network interfaces that controllers are told of, and addresses of each. */
+  /** Reported network interfaces, and addresses of each. */
   interfacesMax: 256,
   interfaceAddressesMax: 64,
-  /** Controllers are told of interfaces again after so long when they did not answer. */
+  /** Delay before interfaces are reported again to controllers that did not answer. */
   interfacesAgainMs: 60_000,
-  /** The trace file; full, it becomes the one of before. */
+  /** Size of the trace file; when it is reached, the file replaces the previous one. */
   traceBytesMax: 64 * 1024 * 1024,
-  /** Bytes that wait at the controller with a report of usage; more waits in the counts. */
+  /**
+   * Unsent bytes to the controller up to which usage is reported; beyond that, counts accumulate.
+   */
   usageQueuedBytesMax: 1024 * 1024,
 } as const

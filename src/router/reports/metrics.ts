@@ -7,7 +7,7 @@ import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 
 interface QueuedBatch {
   readonly batch: MetricsBatch
-  /** Start of what it covers, on the monotonic clock. */
+  /** Start of its interval, on the monotonic clock. */
   readonly beganMs: number
 }
 
@@ -15,13 +15,14 @@ export interface MetricsDeps {
   readonly config: RouterConfig['metrics']
   readonly clock: Clock
   readonly figures: () => Pick<MetricsBatch, 'integers' | 'numbers' | 'latenciesNs'>
-  /** @returns false when nobody is connected; the batch waits then. */
+  /** @returns false if no controller is connected; then the batch is kept. */
   readonly send: (batch: MetricsBatch) => boolean
 }
 
 /**
- * Figures of one interval after the other. A batch is sent once it is old enough, counted from the
- * start of its interval; while nobody is connected some wait, and the oldest are dropped.
+ * Reports metrics of consecutive intervals. A batch is sent when enough time has passed since the
+ * start of its interval. While no controller is connected, some batches are kept; the oldest are
+ * dropped.
  */
 export class MetricsReporter {
   readonly #deps: MetricsDeps
@@ -53,7 +54,7 @@ export class MetricsReporter {
     this.flush()
   }
 
-  /** Sends what is old enough; also called when a controller connects. */
+  /** Sends the batches that are due; also called when a controller connects. */
   flush(): void {
     const { clock, config, send } = this.#deps
     for (;;) {

@@ -5,7 +5,7 @@ import type { RouterConfig } from '../../config/router/table.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 
-/** Profiles of this process, in the format that browsers' developer tools open. */
+/** Profiles this process, in the format of browser developer tools. */
 export class Profiler {
   readonly #session = new Session()
   readonly #config: NonNullable<RouterConfig['profile']>
@@ -48,7 +48,7 @@ export class Profiler {
     await this.#write(memory.path, profile)
   }
 
-  /** Whole or not at all; a profile that cannot be written costs nothing else. */
+  /** Writes the file atomically; a failure only loses the profile. */
   async #write(path: string, profile: unknown): Promise<void> {
     try {
       const partial = `${path}.partial`

@@ -11,7 +11,7 @@ import { ProgramFailure } from '../../overlay/failure.ts'
 import { readAddresses } from '../controllers/addresses-update.ts'
 import { controlMessage, readLeaderIndex } from '../../channel/messages/control.ts'
 
-/** Prove something, or may; their length is all that is told. */
+/** Headers that are secret or may be; only their length is written. */
 const secretHeaders: ReadonlySet<number> = new Set([headerKey.groupSecret])
 const VALUE_BYTES_MAX = 256
 
@@ -27,8 +27,8 @@ const decoders: Readonly<Record<number, (body: Uint8Array) => unknown>> = {
 }
 
 /**
- * Messages as they come and go, a JSON line each, into a file of mode 0600; a full one becomes the
- * one of before.
+ * Writes sent and received messages as JSON lines into a file of mode 0600. A full file is renamed
+ * and replaces the previous one.
  */
 export class MessageTrace {
   readonly #path: string
@@ -54,7 +54,7 @@ export class MessageTrace {
       this.#bytes += writeSync(this.#file, line)
       if (this.#bytes > reportLimits.traceBytesMax) this.#turn()
     } catch {
-      // A full disk costs the trace, and never a channel.
+      // A full disk loses lines of the trace, but never ends a channel.
     }
   }
 

@@ -15,12 +15,12 @@ export interface UsageReporterDeps {
 }
 
 /**
- * Tells one controller, which passes it on, the bytes of circuits. While none is connected, or the
- * one reads slowly, they wait in their counts, where many intervals take the room of one.
+ * Reports circuit bytes to one controller, which publishes them. While none is connected, or it
+ * reads slowly, the values accumulate in the counters, so several intervals need the memory of one.
  */
 export class UsageReporter {
   readonly #deps: UsageReporterDeps
-  /** The channel that had no room, until it has written all that waits. */
+  /** The channel that was full, until it has written its queue. */
   #waitsFor: Channel | null = null
 
   constructor(deps: UsageReporterDeps) {
@@ -28,11 +28,12 @@ export class UsageReporter {
     deps.usages.onFull = () => this.sendUsage()
   }
 
-  /** Sends what was counted up to now. */
+  /** Reports the bytes counted so far. */
   sendUsage(): void {
     const { routerId, clock, usages, connections } = this.#deps
     const channel = connections()[0]?.channel
-    // A report is made anew for each attempt, which would cost too much for each frame.
+    // While the channel is full, nothing is sent, because building a report for each frame would be
+    // too expensive.
     if (channel === undefined || channel === this.#waitsFor) return
     this.#waitsFor = null
     const said = { eventId: randomUUID(), atMs: clock.nowMs() }

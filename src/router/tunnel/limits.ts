@@ -1,11 +1,13 @@
-/** Terminators that a router offers to its controllers for the services it hosts. */
+/** Limits for terminators that a router offers to its controllers for the services it hosts. */
 export const terminatorOfferLimits = {
-  /** Wait for the answer to a request about a terminator. */
+  /** Timeout of a request about a terminator. */
   offerTimeoutMs: 10_000,
-  /** Waits after failures grow from the one to the other; after a refusal it is the longest. */
+  /**
+   * Delay after a failure, growing from the first to the second value; after a refusal, the second.
+   */
   offerWaitMsMin: 500,
   offerWaitMsMax: 60_000,
-  /** All terminators are told again so long after a controller has connected. */
+  /** Delay after a controller connects before all terminators are sent again. */
   offersRepeatedAfterMs: 10_000,
   /** Attempts to remove a terminator before it is left to the controllers. */
   withdrawalsMax: 10,

@@ -33,24 +33,24 @@ export interface TerminatorOffersDeps {
 }
 
 const COST_UNKNOWN = -1
-/** Name of the tunnel among those that ask controllers for changes; no identity has it. */
+/** Caller name of the tunnel for controller requests; no identity has this name. */
 const OPERATIONS_OF_TUNNEL = ''
 
-/** A terminator at the controllers, as it is wanted and as they were last told. */
+/** A terminator: its desired state, and the state last sent to controllers. */
 interface Offer {
   readonly id: string
-  /** Null: it is to be gone. */
+  /** Null if the terminator must be removed. */
   wanted: OfferedTerminator | null
-  /** The one that they have; null: they have none, 'unknown': they may have any. */
+  /** The controllers' version; null: they have none, 'unknown': they may have any. */
   sent: OfferedTerminator | 'unknown' | null
-  /** They are to be told again, though nothing has changed. */
+  /** The controllers must receive it again, though nothing has changed. */
   isRepeated: boolean
   isWorking: boolean
   failures: number
   timer: NodeJS.Timeout | null
 }
 
-/** A controller has answered that it does not do it; the message says why. */
+/** A controller has refused the request; the message contains the reason. */
 class OfferRefused extends Error {
   readonly isBusy: boolean
 
@@ -61,8 +61,8 @@ class OfferRefused extends Error {
 }
 
 /**
- * Keeps the terminators of the tunnel at the controllers as they are wanted: what fails is tried
- * again, and the steps for one terminator follow each other.
+ * Keeps the tunnel's terminators at the controllers in the desired state. Failed requests are
+ * retried, and requests for one terminator are sequential.
  */
 export class TerminatorOffers implements OfferedTerminators {
   readonly #deps: TerminatorOffersDeps
@@ -74,7 +74,7 @@ export class TerminatorOffers implements OfferedTerminators {
     this.#deps = deps
   }
 
-  /** Ids and whether the controllers have them. */
+  /** IDs, and whether the controllers have the terminator. */
   get offers(): readonly { readonly id: string; readonly isEstablished: boolean }[] {
     return [...this.#offers.values()]
       .filter(({ wanted }) => wanted !== null)
@@ -103,12 +103,14 @@ export class TerminatorOffers implements OfferedTerminators {
     this.#retry(offer)
   }
 
-  /** Says how the target of a terminator is; lost with its controller. */
+  /**
+   * Reports the health of a terminator's target; the report is lost if its controller disconnects.
+   */
   sendHealth(id: string, isHealthy: boolean): void {
     this.#controller()?.channel.send(tunnelHealthMessage(id, isHealthy))
   }
 
-  /** A controller that was away may have lost what it had, or removed it. */
+  /** The controller may have lost the terminators while it was away, or removed them. */
   onConnected(): void {
     for (const offer of this.#offers.values()) if (!isSettled(offer)) this.#retry(offer)
     if (this.#repeatTimer !== null || this.#isStopped) return
@@ -116,7 +118,7 @@ export class TerminatorOffers implements OfferedTerminators {
       this.#repeatTimer = null
       for (const offer of this.#offers.values()) {
         if (offer.wanted === null || offer.sent === null) continue
-        // The same terminator made twice is one.
+        // Creating the same terminator twice has no further effect.
         offer.isRepeated = true
         this.#retry(offer)
       }
@@ -129,7 +131,7 @@ export class TerminatorOffers implements OfferedTerminators {
     for (const { timer } of this.#offers.values()) if (timer !== null) clearTimeout(timer)
   }
 
-  /** Works on it now, though it was put off. */
+  /** Retries now, before the delay ends. */
   #retry(offer: Offer): void {
     offer.failures = 0
     if (offer.timer !== null) clearTimeout(offer.timer)
@@ -163,7 +165,7 @@ export class TerminatorOffers implements OfferedTerminators {
     const isBusy = error instanceof OfferRefused && error.isBusy
     if (!isBusy) this.#deps.log.warn(fields, 'a controller did not change a terminator')
     if (wanted === null && offer.failures >= withdrawalsMax) {
-      // Controllers ask for what they have not heard of, and remove it then.
+      // Controllers validate terminators later and remove it then.
       this.#offers.delete(terminatorId)
       return
     }
@@ -180,7 +182,10 @@ export class TerminatorOffers implements OfferedTerminators {
     )
   }
 
-  /** One request, after which the controllers have what was wanted when it began, or less. */
+  /**
+   * Sends one request. Afterwards the controllers have the state that was desired at its start, or
+   * none.
+   */
   async #step(offer: Offer, controller: ControlConnection): Promise<void> {
     const { wanted, sent, id } = offer
     if (isSettled(offer)) return
@@ -190,7 +195,7 @@ export class TerminatorOffers implements OfferedTerminators {
     } else if (offer.isRepeated || sent === null) await this.#create(offer, wanted, controller)
     else if (isSameButForHealth(sent, wanted)) {
       const { cost, precedence } = wanted
-      // One that is not there, or not as it was told, is made again.
+      // If the terminator does not exist or differs, it is created again.
       offer.sent = 'unknown'
       await this.#asked(controller, updateTunnelTerminatorMessage(id, cost, precedence))
       offer.sent = wanted
@@ -205,14 +210,14 @@ export class TerminatorOffers implements OfferedTerminators {
     const message = createTunnelTerminatorMessage(wanted, this.#deps.clock.nowMs())
     const { sent } = offer
     offer.isRepeated = false
-    // The answer may not come, and it may be there nevertheless.
+    // If no answer arrives, the terminator may exist anyway.
     offer.sent = 'unknown'
     const reply = await channel.request(message, offerTimeoutMs)
     if (reply.contentType !== controlMessage.createTunnelTerminatorV2Response)
       throw failureOf(reply)
     const { outcome, message: reason } = readTunnelTerminatorAnswer(reply.body)
     if (outcome === 'created') {
-      // A terminator of the process before is taken as it is.
+      // A terminator of an earlier process is accepted with its unknown cost.
       offer.sent = sent === null ? { ...wanted, cost: COST_UNKNOWN } : wanted
       const fields = { terminatorId: offer.id, serviceId: wanted.serviceId, controllerId }
       if (sent === null) this.#deps.log.info(fields, 'service hosted')
@@ -230,7 +235,7 @@ export class TerminatorOffers implements OfferedTerminators {
     if (!isDone) throw failureOf(reply)
   }
 
-  /** Any of them: it passes on what only the leader may write. */
+  /** Any controller, because followers forward the write to the leader. */
   #controller(): ControlConnection | null {
     const open = this.#deps.connections().filter(({ channel }) => !channel.isClosed)
     return open[this.#deps.random.integer(0, Math.max(0, open.length - 1))] ?? null
@@ -241,7 +246,7 @@ function isSettled({ wanted, sent, isRepeated }: Offer): boolean {
   return isDeepStrictEqual(wanted, sent) && (wanted === null || !isRepeated)
 }
 
-/** Cost and precedence change in place: circuits that are there stay. */
+/** Cost and precedence are updated in place, so existing circuits continue. */
 function isSameButForHealth(sent: OfferedTerminator, wanted: OfferedTerminator): boolean {
   const { cost, precedence } = wanted
   return isDeepStrictEqual({ ...sent, cost, precedence }, wanted)

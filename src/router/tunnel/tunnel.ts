@@ -29,14 +29,14 @@ export interface TunnelDeps {
   readonly clock: Clock
   readonly random: Random
   readonly log: ProgramLogger
-  /** Addresses of controllers and other routers, which no service may take over at this host. */
+  /** Addresses of controllers and other routers, which no service may intercept on this host. */
   readonly neededAddresses: () => readonly string[]
 }
 
 /** The binding of its terminators. */
 export const TUNNEL_BINDING = 'tunnel'
 
-/** The router as an end of circuits, by the right of its own identity. */
+/** The router as an end of circuits, with the permissions of its own identity. */
 export class Tunnel {
   readonly #deps: TunnelDeps
   readonly #offers: TerminatorOffers
@@ -85,11 +85,11 @@ export class Tunnel {
 
   onConnected(): void {
     this.#offers.onConnected()
-    // It may be a controller whose address no service may take.
+    // The controller may have an address that no service may intercept.
     this.#services.protectAddresses()
   }
 
-  /** Services that it hosts, offers and intercepts, for inspections. */
+  /** Hosted, offered and intercepted services, for inspections. */
   shown(): object {
     const established = new Set(
       this.#offers.offers.filter(({ isEstablished }) => isEstablished).map(({ id }) => id),
@@ -115,7 +115,7 @@ export class Tunnel {
   }
 }
 
-/** @returns null: the router is configured without one. */
+/** @returns null if no tunnel is configured. */
 export function tunnelOf(
   listeners: RouterConfig['listeners'],
   deps: Omit<TunnelDeps, 'options'>,

@@ -134,7 +134,7 @@ test('the end of a session leads to no address of another', async () => {
 })
 
 describe('the page of a log-in', () => {
-  test('runs nothing, loads nothing, and is framed by nobody', async () => {
+  test('runs no script, loads nothing, and cannot be framed', async () => {
     const oidc = newClient()
     const id = await oidc.begin()
     const page = await oidc.send('GET', `/oidc/login/password?id=${encodeURIComponent(id)}`)
@@ -147,7 +147,7 @@ describe('the page of a log-in', () => {
     expect(page.text).not.toMatch(/<script|src=|https?:/)
   })
 
-  test('is not written by whoever made up its id', async () => {
+  test('contains no text from a made-up ID', async () => {
     const id = '"><script>alert(1)</script>'
     const page = await newClient().send('GET', `/oidc/login/cert?id=${encodeURIComponent(id)}`)
     expect(page.status).toBe(401)
@@ -184,7 +184,7 @@ describe('a controller', () => {
     'localhost.:1280',
     'localhost:1280@evil.example',
     '127.0.0.1:1280:1280',
-  ])('is no provider under the host %s', async (host) => {
+  ])('is not a provider under the host %s', async (host) => {
     const oidc = newClient()
     oidc.host = host
     const replies = [
@@ -197,7 +197,7 @@ describe('a controller', () => {
     }
   })
 
-  test('says in each answer of a flow who it is, before the code', async () => {
+  test('identifies itself in each answer of a flow, before the code', async () => {
     const { username } = await newPerson()
     const oidc = newClient()
     const step = await oidc.passed(username, password)
@@ -213,7 +213,7 @@ describe('a controller', () => {
     expect(parameterOf(none.headers['location'], 'iss')).toBe(issuer)
   })
 
-  test('goes on with the flow of another one', async () => {
+  test('continues the flow of another one', async () => {
     const { username } = await newPerson()
     const [here, there] = [new OidcClient({ app: first }), new OidcClient({ app: second })]
     const id = await here.begin()

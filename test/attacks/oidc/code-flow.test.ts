@@ -28,7 +28,7 @@ test('a factor given under an id counts for no other identity', async () => {
   expect(queries.status).toBe(401)
 })
 
-test('a code is worth nothing without the verifier of the client that asked for it', async () => {
+test('a code is useless without the verifier of the client that requested it', async () => {
   const { username } = await newPerson()
   const oidc = newClient()
   const code = await oidc.codeOf(await oidc.passed(username, password))
@@ -231,14 +231,14 @@ test('an id is never in an address that a page passes on', async () => {
   }
 })
 
-test('a token that was used as a client manages nothing, whoever it is of', async () => {
+test('a token issued to a client cannot manage the network, whichever identity it belongs to', async () => {
   const oidc = newClient()
   const { access_token: token } = await oidc.logIn(admin.username, admin.password)
   expect(await oidc.statusAt(ownIdentity, token)).toBe(200)
   expect(await oidc.statusAt(`${management}/identities`, token)).toBe(401)
 })
 
-test('a refresh token is no access token', async () => {
+test('a refresh token is not accepted as an access token', async () => {
   const oidc = newClient()
   const { refresh_token: token } = await oidc.logIn((await newPerson()).username, password)
   expect(await oidc.statusAt('/oidc/userinfo', token)).toBe(401)
@@ -255,7 +255,7 @@ test('a token of a session that waits for its code is not made', async () => {
   expect(left.status).toBe(400)
 })
 
-test('a session that waits for its code opens nothing by a token that is derived from its id', async () => {
+test('a session that waits for its code accepts no token derived from its ID', async () => {
   const { id: identityId, username } = await newPersonWithCodes()
   const oidc = newClient()
   expect((await oidc.passed(username, password)).status).toBe(200)

@@ -39,7 +39,7 @@ function enrollmentIn({ text }: OidcReply): string {
   return /name="enrollment" value="([^"]+)"/.exec(text)?.[1] ?? ''
 }
 
-test('a wrong code shows the key of an app to nobody but whoever was shown it before', async () => {
+test('a wrong code shows the key of an app only to a caller that saw it before', async () => {
   const username = await newPersonWithoutApp()
   const oidc = newClient()
   const id = await logIn(oidc, username)

@@ -15,7 +15,7 @@ const { controller, root, first, second, newClient, newPerson, newPersonWithCode
   await twoControllers()
 const form = { 'content-type': 'application/x-www-form-urlencoded' }
 
-test('a flow that is begun, an id that is made up and a token that is none write nothing', async () => {
+test('a new flow, an unknown ID and an invalid token write nothing', async () => {
   const oidc = newClient()
   const before = controller.cluster.proposals.length
   for (let at = 0; at < 50; at += 1) {
@@ -121,26 +121,29 @@ describe('a body', () => {
     },
   )
 
-  test.each(posts)('of JSON that is no object, or too deep, is no log-in at %s', async (path) => {
-    const oidc = newClient()
-    const json = { 'content-type': 'application/json' }
-    for (const text of [
-      '[]',
-      '1',
-      '"x"',
-      '{"id":{"a":1}}',
-      `${'['.repeat(2000)}`,
-      '{"__proto__":{}}',
-    ]) {
-      const reply = await oidc.send('POST', path, text, json)
-      expect([text.slice(0, 20), reply.status < 500]).toEqual([text.slice(0, 20), true])
-      expect(reply.headers['location'] ?? '').not.toContain('code=')
-    }
-  })
+  test.each(posts)(
+    'of JSON that is not an object, or is too deep, is refused at %s',
+    async (path) => {
+      const oidc = newClient()
+      const json = { 'content-type': 'application/json' }
+      for (const text of [
+        '[]',
+        '1',
+        '"x"',
+        '{"id":{"a":1}}',
+        `${'['.repeat(2000)}`,
+        '{"__proto__":{}}',
+      ]) {
+        const reply = await oidc.send('POST', path, text, json)
+        expect([text.slice(0, 20), reply.status < 500]).toEqual([text.slice(0, 20), true])
+        expect(reply.headers['location'] ?? '').not.toContain('code=')
+      }
+    },
+  )
 })
 
 describe('a parameter', () => {
-  test('that is given twice is none', async () => {
+  test('that is repeated is treated as missing', async () => {
     const { username } = await newPerson()
     const oidc = newClient()
     const query = `client_id=native&client_id=openziti&redirect_uri=${encodeURIComponent(redirectUri)}`
@@ -163,7 +166,7 @@ describe('a parameter', () => {
     expect((await oidc.send('POST', '/oidc/oauth/token', more, form)).status).toBe(200)
   })
 
-  test('that is a secret is taken from no address', async () => {
+  test('that is a secret is not accepted in an address', async () => {
     const { username } = await newPerson()
     const oidc = newClient()
     const id = await oidc.begin()
@@ -197,7 +200,7 @@ describe('a parameter', () => {
   })
 })
 
-test('what passes is said as no error of OAuth, for which clients would log in again', async () => {
+test('temporary failures are not reported as OAuth errors, after which clients would log in again', async () => {
   const { username } = await newPerson()
   const oidc = newClient()
   const code = await oidc.codeOf(await oidc.passed(username, password))

@@ -34,7 +34,7 @@ describe('a router that may not know the client', () => {
   })
 })
 
-describe('a router that says that it judges posture', () => {
+describe('a router that claims to evaluate posture', () => {
   const isJudgedByRouter = true
 
   test('is not believed a second factor', async () => {
@@ -50,7 +50,7 @@ describe('a router that says that it judges posture', () => {
     expect(judged).toMatchObject({ ok: true })
   })
 
-  test('is not believed of a client whose session is none of OIDC', async () => {
+  test('is not believed about a client whose session is not an OIDC session', async () => {
     const device = await devices.behind(atWork)
     const caller = sessionOf(device.id)
     const call: Device['call'] = (method, path, body) => caller.call(method, client + path, body)

@@ -53,8 +53,8 @@ async function waysOn({ access_token: access, refresh_token: refresh }: Tokens) 
 const goesOn = Array.from({ length: 6 }, () => [200, null])
 const hasEnded = Array.from({ length: 6 }, () => [400, 'invalid_grant'])
 
-describe('a refresh token of somebody', () => {
-  test('goes on at each controller until they log out', async () => {
+describe('a refresh token of an identity', () => {
+  test('works at each controller until the identity logs out', async () => {
     const tokens = await newClient().logIn((await newPerson()).username, password)
     expect(await waysOn(tokens)).toEqual(goesOn)
     const headers = { authorization: `Bearer ${tokens.access_token}` }
@@ -176,7 +176,7 @@ test('a scope that was left out once does not come back', async () => {
   expect(again.json['error']).toBe('invalid_scope')
 })
 
-test('what an access token is exchanged for ends when it ends, however often it is exchanged', async () => {
+test('tokens exchanged for an access token expire with it, however often it is exchanged', async () => {
   const { username } = await newPerson()
   const oidc = newClient()
   const { access_token: stolen } = await oidc.logIn(username, password)
@@ -252,7 +252,7 @@ describe('a refresh token that was used', () => {
     expect((await oidc.refresh(next)).status).toBe(200)
   })
 
-  test('ends the session when it comes later: one of the two who have it is a thief', async () => {
+  test('ends the session when it arrives later, because one of its two holders is a thief', async () => {
     const [thief, owner] = [newClient(), newClient()]
     const { refresh_token: stolen } = await owner.logIn((await newPerson()).username, password)
     const taken = await thief.refresh(stolen)
@@ -264,7 +264,7 @@ describe('a refresh token that was used', () => {
     expect(await thief.statusAt(ownIdentity, String(taken.json['access_token']))).toBe(401)
   })
 
-  test('is known where another controller has taken it', async () => {
+  test('is recognized if another controller has accepted it', async () => {
     const oidc = newClient()
     const { access_token: access, refresh_token: token } = await oidc.logIn(
       (await newPerson()).username,
@@ -278,7 +278,7 @@ describe('a refresh token that was used', () => {
     expect(controller.refreshes.own.has(id)).toBe(false)
   })
 
-  test('counts for as long as it lasts where a certificate binds it', async () => {
+  test('is valid for its full lifetime if a certificate binds it', async () => {
     const { key } = await certificates.newHolder()
     const own = new OidcClient(certificates.door(key))
     const { refresh_token: token } = await own.logInByCertificate()

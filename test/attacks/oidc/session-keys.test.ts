@@ -74,7 +74,7 @@ async function sessionsOf(identityId: string): Promise<number> {
   return (body.data as readonly unknown[]).length
 }
 
-describe('the tokens of a client that asked for a certificate amid its log-in', () => {
+describe('the tokens of a client that requested a certificate during its log-in', () => {
   test('are worth nothing without it, wherever they are shown', async () => {
     const { id, username } = await newPerson()
     const { tokens, key } = await boundLogIn(username)
@@ -124,7 +124,7 @@ describe('the tokens of a client that asked for a certificate amid its log-in', 
     expect(await doorOf(next).statusAt(ownIdentity, access)).toBe(200)
   })
 
-  test('count for the newest key, however often its client asks for another', async () => {
+  test('are valid for the newest key, however often its client requests another', async () => {
     const { tokens, key } = await boundLogIn((await newPerson()).username)
     let last = key
     for (let at = 0; at < sessionCertificatesMax + 2; at += 1) {
@@ -138,7 +138,7 @@ describe('the tokens of a client that asked for a certificate amid its log-in', 
     expect(await doorOf(key).statusAt(ownIdentity, tokens.access_token)).toBe(401)
   })
 
-  test('are exchanged with its certificate alone, for another key where it asks', async () => {
+  test('are exchanged only with its certificate, for another key on request', async () => {
     const { tokens, key } = await boundLogIn((await newPerson()).username)
     const asked = await newRequest()
     const answer = await doorOf(key).send('POST', '/oidc/oauth/token', {
@@ -171,7 +171,7 @@ describe('the tokens of a client that asked for a certificate amid its log-in', 
     expect(await doorOf(null).statusAt(ownIdentity, access)).toBe(401)
   })
 
-  test('name a certificate still when that of the session is taken back', async () => {
+  test('still name a certificate when that of the session is revoked', async () => {
     const { id: identityId, key: enrolled } = await certificates.newHolder()
     const username = `holder ${identityId}`
     const credential = { method: 'updb', identityId, username, password }
@@ -204,7 +204,7 @@ describe('the tokens of a client that asked for a certificate amid its log-in', 
     expect(await doorOf(null).statusAt(ownIdentity, access)).toBe(401)
   })
 
-  test('count at a controller that lags, once it has what was made on another', async () => {
+  test('are valid at a controller that lags, once it has the writes of the other one', async () => {
     const { tokens, key } = await boundLogIn((await newPerson()).username)
     let isLate = false
     const { state, reads } = controller.parts

@@ -161,7 +161,7 @@ test('a session token and a bearer token are no two ways into one session', asyn
   expect((await oidc.send('GET', ownIdentity, undefined, both)).status).toBe(401)
 })
 
-test('the end of a session is asked for by a token of it, never by a name', async () => {
+test('ending a session requires one of its tokens, not its name', async () => {
   const oidc = newClient()
   const { json: keys } = await oidc.send('GET', '/oidc/keys')
   const [{ kid = '' } = {}] = keys['keys'] as { kid?: string }[]
@@ -181,7 +181,7 @@ test('the end of a session is asked for by a token of it, never by a name', asyn
 })
 
 describe('the tokens of a controller that was removed', () => {
-  test('end at once, those that were shown before among them', async () => {
+  test('end at once, including tokens that were used before', async () => {
     const { username } = await newPerson()
     const there = new OidcClient({ app: second })
     const { access_token: access, refresh_token: refresh } = await there.logIn(username, password)
@@ -225,7 +225,7 @@ test('no controller of the network is a provider of log-ins to it', async () => 
   }
 })
 
-test('the tokens of an administrator who is none any more manage nothing', async () => {
+test('the tokens of a former administrator manage nothing', async () => {
   const id = await made(root, `${management}/identities`, {
     name: 'deputy',
     type: 'User',

@@ -35,16 +35,16 @@ const listen = (title: string): string => `router/listen/client-listeners.test.t
 
 const enrolled = [enroll('writes key, certificates, CA certificates and the endpoints file')]
 const hello = router(
-  'A router > says hello by the id of its certificate, with version, capabilities and one socket a channel',
+  'A router > sends a hello with the ID of its certificate, its version, its capabilities and one socket per channel',
 )
 const health = router(
-  'The health-checks API of a router > tells whether a controller answers and how many links there are',
+  'The health-checks API of a router > shows whether a controller answers and how many links exist',
 )
 const figures = router(
-  'A controller is told by a router > its figures at each interval, all controllers the same and one of them to make them known',
+  'A router reports to controllers > its metrics at each interval, the same to all controllers, of which one publishes them',
 )
 const oneLink = links(
-  'Routers with links > tell in their hello where they listen, and have one link when one of them dials',
+  'Routers with links > report their listeners in their hello, and have one link when one of them dials',
 )
 const circuitStart = end('circuitStartTimeout is how long a terminator waits for the start')
 
@@ -76,13 +76,15 @@ const csrBelowEdge = [
 
 /** Tests of circuit ends with their options, whatever their source. */
 const flow: Readonly<Record<string, readonly string[] | string>> = {
-  mtu: [end('mtu cuts what is larger')],
+  mtu: [end('mtu splits larger payloads')],
   randomDrops: [end('randomDrops drops one payload in drop1InN')],
   drop1InN: [end('randomDrops drops one payload in drop1InN')],
-  txQueueSize: [end('txQueueSize is how many payloads may wait')],
-  txPortalStartSize: [end('txPortalStartSize is what may be in flight at first')],
-  txPortalMinSize: [end('txPortalRetxThresh, txPortalRetxScale and txPortalMinSize let it shrink')],
-  txPortalMaxSize: [end('txPortalMaxSize is what may be in flight at most')],
+  txQueueSize: [end('txQueueSize limits the number of waiting payloads')],
+  txPortalStartSize: [end('txPortalStartSize is the initial window')],
+  txPortalMinSize: [
+    end('txPortalRetxThresh, txPortalRetxScale and txPortalMinSize let the window shrink'),
+  ],
+  txPortalMaxSize: [end('txPortalMaxSize is the maximum window')],
   txPortalIncreaseThresh: [
     end('txPortalIncreaseThresh and txPortalIncreaseScale let the window grow'),
   ],
@@ -90,19 +92,19 @@ const flow: Readonly<Record<string, readonly string[] | string>> = {
     end('txPortalIncreaseThresh and txPortalIncreaseScale let the window grow'),
   ],
   txPortalRetxThresh: [
-    end('txPortalRetxThresh, txPortalRetxScale and txPortalMinSize let it shrink'),
+    end('txPortalRetxThresh, txPortalRetxScale and txPortalMinSize let the window shrink'),
   ],
   txPortalRetxScale: [
-    end('txPortalRetxThresh, txPortalRetxScale and txPortalMinSize let it shrink'),
+    end('txPortalRetxThresh, txPortalRetxScale and txPortalMinSize let the window shrink'),
   ],
-  txPortalDupAckThresh: [end('txPortalDupAckThresh makes the wait longer')],
+  txPortalDupAckThresh: [end('txPortalDupAckThresh increases the retransmission delay')],
   txPortalDupAckScale: 'routers of the family read it and do nothing with it either',
-  rxBufferSize: [end('rxBufferSize is how much may wait for the application')],
-  retxStartMs: [end('retxStartMs says when the first one is')],
-  retxScale: [end('retxScale, retxAddMs and retxMaxMs say when a payload is sent again')],
-  retxAddMs: [end('retxScale, retxAddMs and retxMaxMs say when a payload is sent again')],
-  retxMaxMs: [end('retxScale, retxAddMs and retxMaxMs say when a payload is sent again')],
-  maxRttScale: [end('maxRttScale bounds how fast the round trip grows')],
+  rxBufferSize: [end('rxBufferSize limits the bytes that wait for the application')],
+  retxStartMs: [end('retxStartMs is the delay of the first retransmission')],
+  retxScale: [end('retxScale, retxAddMs and retxMaxMs determine when a payload is sent again')],
+  retxAddMs: [end('retxScale, retxAddMs and retxMaxMs determine when a payload is sent again')],
+  retxMaxMs: [end('retxScale, retxAddMs and retxMaxMs determine when a payload is sent again')],
+  maxRttScale: [end('maxRttScale limits how fast the round trip grows')],
   maxCloseWaitMs: [end('maxCloseWaitMs is how long a finished end waits for the other')],
   circuitStartTimeout: [circuitStart],
 }
@@ -127,7 +129,7 @@ const listenerFlow = {
   advertise: 'nobody is told where it listens: its clients are configured with it',
 }
 const waitsForCircuit = [
-  listen('A proxy listener > waits for a circuit no longer than getCircuitTimeout'),
+  listen('A proxy listener > waits for a circuit only as long as getCircuitTimeout'),
 ]
 
 const table: readonly (readonly [string, Proof])[] = [
@@ -139,7 +141,7 @@ const table: readonly (readonly [string, Proof])[] = [
     server_key: [oneLink],
     ca: [
       router(
-        'A router refuses to speak to > a host whose name the certificate does not have, or whose authority it does not know',
+        'A router refuses a connection to > a host whose name is not in its certificate, or whose authority is unknown',
       ),
     ],
     'alt_server_certs[].server_cert': [byName],
@@ -155,7 +157,7 @@ const table: readonly (readonly [string, Proof])[] = [
   ...each(
     ['ctrl.endpoints', 'ctrl.options.endpoints'],
     [
-      router('A router > holds one channel to a controller that it was given two addresses of'),
+      router('A router > keeps one channel to a controller for which it has two addresses'),
       rules('ctrl > options takes channel options and the fields above'),
     ],
   ),
@@ -165,32 +167,34 @@ const table: readonly (readonly [string, Proof])[] = [
   ),
   ...each(
     ['ctrl.defaultRequestTimeout', 'ctrl.options.defaultRequestTimeout'],
-    [ctrl('a request to a controller is given up by %s, and made again')],
+    [ctrl('a request to a controller times out after %s and is repeated')],
   ),
   ...['ctrl.heartbeats', 'ctrl.options.heartbeats'].flatMap((place) =>
     below(place, {
-      sendInterval: [ctrl('Heartbeats of %s > go out by sendInterval, judged each checkInterval')],
-      checkInterval: [ctrl('Heartbeats of %s > go out by sendInterval, judged each checkInterval')],
+      sendInterval: [
+        ctrl('Heartbeats of %s > are sent every sendInterval, checked every checkInterval'),
+      ],
+      checkInterval: [
+        ctrl('Heartbeats of %s > are sent every sendInterval, checked every checkInterval'),
+      ],
       closeUnresponsiveTimeout: [
         ctrl(
-          'Heartbeats of %s > close a channel that is silent for closeUnresponsiveTimeout, which is unresponsive from unresponsiveAfter on',
+          'Heartbeats of %s > close a channel that is silent for closeUnresponsiveTimeout, which is unresponsive after unresponsiveAfter',
         ),
       ],
       unresponsiveAfter: [
         ctrl(
-          'Heartbeats of %s > close a channel that is silent for closeUnresponsiveTimeout, which is unresponsive from unresponsiveAfter on',
+          'Heartbeats of %s > close a channel that is silent for closeUnresponsiveTimeout, which is unresponsive after unresponsiveAfter',
         ),
       ],
     }),
   ),
   ...below('ctrl', {
     startupTimeout: [
-      router('A router > fails when no controller is reached in time, with what to do'),
+      router('A router > fails when no controller is reached in time, with a remedy'),
     ],
     endpointsFile: [
-      router(
-        'A router > starts from its endpoints file, though the configuration names nobody that is there',
-      ),
+      router('A router > starts from its endpoints file, even if no configured controller exists'),
     ],
     listeners: 'controllers that dial routers are not supported',
   }),
@@ -199,13 +203,13 @@ const table: readonly (readonly [string, Proof])[] = [
     maxQueuedConnects: 'nothing is accepted at a channel that is dialed',
     maxOutstandingConnects: 'nothing is accepted at a channel that is dialed',
     connectTimeoutMs: [
-      ctrl('the answer of a controller to the hello is waited for by the option %s'),
+      ctrl('the option %s limits the wait for the answer of a controller to the hello'),
     ],
     connectTimeout: [
-      ctrl('the answer of a controller to the hello is waited for by the option %s'),
+      ctrl('the option %s limits the wait for the answer of a controller to the hello'),
     ],
     writeTimeout: [
-      ctrl('a channel whose controller does not take a message within writeTimeout is closed'),
+      ctrl('a channel is closed if its controller does not take a message within writeTimeout'),
     ],
   }),
   ...below(
@@ -228,11 +232,11 @@ const table: readonly (readonly [string, Proof])[] = [
   ...flowAt('dialers[].options', reachesOf('a dialer with the binding %s'), {
     getCircuitTimeout: 'dialers ask for no circuits',
     connectTimeout: [
-      'router/dial/stream-dialer.test.ts > A target that cannot be dialed is named by its cause: > no answer within connectTimeout of the dialer, though the controller waits longer',
+      'router/dial/stream-dialer.test.ts > A failed dial is reported with its cause: > no answer within connectTimeout of the dialer, though the controller waits longer',
     ],
   }),
   ...below('edge', {
-    heartbeatIntervalSeconds: [edge('used sessions are told each heartbeatIntervalSeconds')],
+    heartbeatIntervalSeconds: [edge('sessions in use are reported every heartbeatIntervalSeconds')],
     db: 'the data model is kept in memory alone',
     dbSaveIntervalSeconds: 'the data model is kept in memory alone',
     sessionValidateChunkSize: 'sessions are checked when a controller has told of all of them',
@@ -243,49 +247,49 @@ const table: readonly (readonly [string, Proof])[] = [
   ...below('forwarder', {
     faultTxInterval: [
       faults(
-        'A frame that leads nowhere > is told to the owner of its circuit, once an interval however many there are',
+        'A frame without a next hop > is reported to the owner of its circuit, once per interval however many there are',
       ),
     ],
     idleCircuitTimeout: [
-      faults('An idle circuit > is asked about, again and again, and one with traffic is not'),
+      faults('An idle circuit > is asked about repeatedly, unlike one with traffic'),
     ],
     idleTxInterval: [
-      faults('An idle circuit > is asked about, again and again, and one with traffic is not'),
+      faults('An idle circuit > is asked about repeatedly, unlike one with traffic'),
     ],
     linkDialQueueLength: [
       linkOption(
-        'A dialer of links > dials linkDialWorkerCount routers at a time, lets linkDialQueueLength wait, and tries the others later',
+        'A dialer of links > dials linkDialWorkerCount routers at a time, queues linkDialQueueLength, and tries the others later',
       ),
     ],
     linkDialWorkerCount: [
       linkOption(
-        'A dialer of links > dials linkDialWorkerCount routers at a time, lets linkDialQueueLength wait, and tries the others later',
+        'A dialer of links > dials linkDialWorkerCount routers at a time, queues linkDialQueueLength, and tries the others later',
       ),
     ],
     rateLimitedQueueLength: [
-      operations('so many operations run, so many wait, and one more is refused'),
+      operations('operations beyond the limits of running and waiting ones are refused'),
     ],
     rateLimitedWorkerCount: [
-      operations('clients that host have their terminators one after the other'),
-      operations('a tunnel has its terminators one after the other'),
+      operations('terminators of hosting clients are created one after the other'),
+      operations('terminators of the tunnel are created one after the other'),
     ],
     xgressCloseCheckInterval: [
-      routes('A circuit > that is removed otherwise goes on while frames arrive, and not for ever'),
+      routes('A circuit > that is removed gracefully continues while frames arrive, up to a limit'),
     ],
     xgressDialDwellTime: [routes('A route > waits for the dwell time before it dials')],
     xgressDialQueueLength: [
-      routes('A route > that finds the dial queue full is refused, and those before it are dialed'),
+      routes('A route > that finds the dial queue full is refused, and earlier ones are dialed'),
     ],
     xgressDialWorkerCount: [
-      routes('A route > that finds the dial queue full is refused, and those before it are dialed'),
+      routes('A route > that finds the dial queue full is refused, and earlier ones are dialed'),
     ],
     latencyProbeInterval: 'deprecated in the family: heartbeats measure the latency',
     unresponsiveLinkTimeout: [
       routes(
-        'A route > over a link that has not answered for unresponsiveLinkTimeout takes no new circuit, and those that are there go on',
+        'A route > over a link that has not answered for unresponsiveLinkTimeout takes no new circuit, and existing ones continue',
       ),
       linkOption(
-        'A link > whose router is silent has the latency of none after unresponsiveLinkTimeout, and closes after closeUnresponsiveTimeout',
+        'A link > to a silent router counts as unresponsive after unresponsiveLinkTimeout, and closes after closeUnresponsiveTimeout',
       ),
     ],
   }),
@@ -293,7 +297,7 @@ const table: readonly (readonly [string, Proof])[] = [
     interval: [health],
     timeout: [
       opened(
-        'A server of web > tells of controllers that do not answer a ping within ctrlPingCheck.timeout',
+        'A server of web > reports controllers that do not answer a ping within ctrlPingCheck.timeout',
       ),
     ],
     initialDelay: [health],
@@ -313,12 +317,12 @@ const table: readonly (readonly [string, Proof])[] = [
       'it names the interface in reports of the family, and nothing reads those reports',
     groups: [
       links(
-        'Routers with links > let go of a router that was removed, and dial none that shares no group',
+        'Routers with links > close the link to a removed router, and dial none that shares no group',
       ),
     ],
     'options.outQueueSize': [
       linkOption(
-        'A link > lets payloads and acknowledgements wait by payloadSenderQueueSize, ackSenderQueueSize and outQueueSize',
+        'A link > queues payloads and acknowledgements up to payloadSenderQueueSize, ackSenderQueueSize and outQueueSize',
       ),
     ],
     'options.maxQueuedConnects':
@@ -326,10 +330,10 @@ const table: readonly (readonly [string, Proof])[] = [
     'options.maxOutstandingConnects':
       'the program bounds connections that are not admitted itself, of one source and in all',
     'options.connectTimeoutMs': [
-      linkOption('A listener of links > waits for the hello no longer than its option %s'),
+      linkOption('A listener of links > waits for the hello only as long as its option %s'),
     ],
     'options.connectTimeout': [
-      linkOption('A listener of links > waits for the hello no longer than its option %s'),
+      linkOption('A listener of links > waits for the hello only as long as its option %s'),
     ],
     'options.writeTimeout': [
       linkOption(
@@ -339,27 +343,27 @@ const table: readonly (readonly [string, Proof])[] = [
   }),
   ...below('link.dialers[]', {
     binding: [rules('link > a dialer has a binding; split is true; bind is optional')],
-    split: [sockets('is one of one socket with split: false')],
-    bind: [linkOption('A dialer of links > dials from the address that bind names')],
+    split: [sockets('has one socket with split: false')],
+    bind: [linkOption('A dialer of links > dials from the address in bind')],
     bindInterface:
       'it names the interface in reports of the family, and nothing reads those reports',
     groups: [
       links(
-        'Routers with links > let go of a router that was removed, and dial none that shares no group',
+        'Routers with links > close the link to a removed router, and dial none that shares no group',
       ),
     ],
     'options.outQueueSize': [
       linkOption(
-        'A link > lets payloads and acknowledgements wait by payloadSenderQueueSize, ackSenderQueueSize and outQueueSize',
+        'A link > queues payloads and acknowledgements up to payloadSenderQueueSize, ackSenderQueueSize and outQueueSize',
       ),
     ],
     'options.maxQueuedConnects': 'nothing is accepted at a channel that is dialed',
     'options.maxOutstandingConnects': 'nothing is accepted at a channel that is dialed',
     'options.connectTimeoutMs': [
-      linkOption('A dialer of links > waits for the answer no longer than its option %s'),
+      linkOption('A dialer of links > waits for the answer only as long as its option %s'),
     ],
     'options.connectTimeout': [
-      linkOption('A dialer of links > waits for the answer no longer than its option %s'),
+      linkOption('A dialer of links > waits for the answer only as long as its option %s'),
     ],
     'options.writeTimeout': [
       linkOption(
@@ -373,7 +377,7 @@ const table: readonly (readonly [string, Proof])[] = [
       sockets('has maxDefaultConnections and maxAckConnections, at both of its routers'),
     ],
     startupDelay: [
-      sockets('dials the further ones after startupDelay, and again when one is lost'),
+      sockets('dials the additional ones after startupDelay, and again when one is lost'),
     ],
   }),
   ...(['healthy', 'unhealthy'] as const).flatMap((state) => {
@@ -388,55 +392,59 @@ const table: readonly (readonly [string, Proof])[] = [
   }),
   ...below('link', {
     'heartbeats.sendInterval': [
-      linkOption('A link > is sent heartbeats by sendInterval, judged each checkInterval'),
+      linkOption('A link > sends heartbeats every sendInterval, checked every checkInterval'),
     ],
     'heartbeats.checkInterval': [
-      linkOption('A link > is sent heartbeats by sendInterval, judged each checkInterval'),
+      linkOption('A link > sends heartbeats every sendInterval, checked every checkInterval'),
     ],
     'heartbeats.closeUnresponsiveTimeout': [
       linkOption(
-        'A link > whose router is silent has the latency of none after unresponsiveLinkTimeout, and closes after closeUnresponsiveTimeout',
+        'A link > to a silent router counts as unresponsive after unresponsiveLinkTimeout, and closes after closeUnresponsiveTimeout',
       ),
     ],
     payloadSenderQueueSize: [
       linkOption(
-        'A link > lets payloads and acknowledgements wait by payloadSenderQueueSize, ackSenderQueueSize and outQueueSize',
+        'A link > queues payloads and acknowledgements up to payloadSenderQueueSize, ackSenderQueueSize and outQueueSize',
       ),
     ],
     ackSenderQueueSize: [
       linkOption(
-        'A link > lets payloads and acknowledgements wait by payloadSenderQueueSize, ackSenderQueueSize and outQueueSize',
+        'A link > queues payloads and acknowledgements up to payloadSenderQueueSize, ackSenderQueueSize and outQueueSize',
       ),
     ],
   }),
   ...below('listeners[]', {
-    binding: [listen('A listener %s on %s stops the start')],
-    bind: [listen('A listener whose port is taken stops the start, and names its place')],
-    advertise: ['router/edge/program.test.ts > The router tells controllers where clients connect'],
-    service: [listen('A proxy listener > makes a circuit to its service of each connection')],
+    binding: [listen('A listener %s on %s fails the start')],
+    bind: [listen('A listener whose port is in use fails the start, with its configuration path')],
+    advertise: [
+      'router/edge/program.test.ts > The router reports its client addresses to controllers',
+    ],
+    service: [listen('A proxy listener > creates a circuit to its service for each connection')],
   }),
   ...flowAt(
     'listeners[].options(edge)',
-    'router/edge/connect.test.ts > A client that connects > has the end of its circuit by the options of the listener',
+    'router/edge/connect.test.ts > A client that connects > gets an end of the circuit with the options of the listener',
     {
       advertise: [
-        'router/edge/program.test.ts > The router tells controllers where clients connect',
+        'router/edge/program.test.ts > The router reports its client addresses to controllers',
       ],
-      lookupApiSessionTimeout: ['router/edge/admission.test.ts > No channel has a client > %s'],
+      lookupApiSessionTimeout: ['router/edge/admission.test.ts > A client gets no channel > %s'],
       lookupSessionTimeout:
         'this router waits for no service session: a controller judges each request',
       getSessionTimeout: 'deprecated in the family, which does not read it',
-      getCircuitTimeout: [edge('a controller has getCircuitTimeout to create a circuit')],
+      getCircuitTimeout: [
+        edge('getCircuitTimeout limits the time for a controller to create a circuit'),
+      ],
       outQueueSize: 'bytes are bounded: circuits wait for a client that has not read 1 MiB',
       maxQueuedConnects:
         'the program bounds connections that are not admitted itself, of one source and in all',
       maxOutstandingConnects:
         'the program bounds connections that are not admitted itself, of one source and in all',
       connectTimeoutMs: [
-        opened('the hello of a client is waited for by the option %s of its listener'),
+        opened('the option %s of a listener limits the wait for the hello of a client'),
       ],
       connectTimeout: [
-        opened('the hello of a client is waited for by the option %s of its listener'),
+        opened('the option %s of a listener limits the wait for the hello of a client'),
       ],
       writeTimeout: [
         edge('a client that does not take a message within writeTimeout is disconnected'),
@@ -448,16 +456,14 @@ const table: readonly (readonly [string, Proof])[] = [
     reachesOf('a tunnel, both where it hosts and where it offers'),
     {
       mode: [
-        'router/tunnel/proxy-mode.test.ts > A TCP service, %s, > that a tunnel hosts is reached at a port of its clients',
+        'router/tunnel/proxy-mode.test.ts > A TCP service, %s, > hosted by a tunnel is reached through a port of its clients',
       ],
       services: [
-        'router/tunnel/proxy-mode.test.ts > A TCP service, %s, > that a tunnel hosts is reached at a port of its clients',
+        'router/tunnel/proxy-mode.test.ts > A TCP service, %s, > hosted by a tunnel is reached through a port of its clients',
       ],
-      resolver: [
-        answers('gives a name of a service its address, in whatever letters it is asked for'),
-      ],
+      resolver: [answers('resolves the name of a service in any case')],
       dnsSvcIpRange: [intercepted('is reached by its name, %s')],
-      dnsUpstream: [answers('asks other name servers for names of no service')],
+      dnsUpstream: [answers('forwards unknown names to other name servers')],
       dnsUpstreamMode: [answers('asks several in the mode %s')],
       dnsUnanswerable: [answers('answers other names as dnsUnanswerable says: %s')],
       lanIf: [
@@ -466,10 +472,10 @@ const table: readonly (readonly [string, Proof])[] = [
       svcPollRate: 'deprecated in the family: services are pushed',
       udpCheckInterval: 'each flow has a timer of its own, so none looks for those that are over',
       udpIdleTimeout: [
-        'router/tunnel/proxy-mode.test.ts > a source of datagrams that is silent for udpIdleTimeout loses its circuit',
+        'router/tunnel/proxy-mode.test.ts > a datagram source that is silent for udpIdleTimeout loses its circuit',
       ],
       getCircuitTimeout: [
-        'router/tunnel/proxy-mode.test.ts > a circuit is waited for no longer than getCircuitTimeout',
+        'router/tunnel/proxy-mode.test.ts > getCircuitTimeout limits the wait for a circuit',
       ],
       connectTimeout: 'the config of each hosted service says how long its target has',
     },
@@ -481,9 +487,11 @@ const table: readonly (readonly [string, Proof])[] = [
     }),
   ),
   ...below('metrics', {
-    reportInterval: [figures, metrics('a report is made each reportInterval')],
+    reportInterval: [figures, metrics('a report is created every reportInterval')],
     messageQueueSize: [
-      metrics('messageQueueSize reports wait while nobody is connected, the newest ones'),
+      metrics(
+        'messageQueueSize reports are kept while no controller is connected, the newest ones',
+      ),
     ],
     intervalAgeThreshold: [
       metrics('a report is sent once intervalAgeThreshold has passed since its interval began'),
@@ -495,7 +503,7 @@ const table: readonly (readonly [string, Proof])[] = [
     'trace.path',
     [
       router(
-        'A router that is debugged > writes each message, decoded, without the secret of the channel',
+        'A router with debugging enabled > writes each message, decoded, without the secret of the channel',
       ),
     ],
   ],
@@ -521,10 +529,10 @@ const table: readonly (readonly [string, Proof])[] = [
   ),
   ...each(
     ['profile.cpu.path', 'profile.memory.path', 'profile.memory.intervalMs'],
-    [router('A router that is debugged > writes its profiles')],
+    [router('A router with debugging enabled > writes its profiles')],
   ),
   ...below('web[]', {
-    name: [opened('A server of web > is named in the log by its name')],
+    name: [opened('A server of web > is logged with its name')],
     'bindPoints[].interface': [health],
     'bindPoints[].address': 'it says where others reach the server, and nobody is told of it',
     'bindPoints[].newAddress': [health],
@@ -532,26 +540,28 @@ const table: readonly (readonly [string, Proof])[] = [
       rules('The file > takes the health-checks API of web alone, which has no options'),
     ],
     'identity.cert': 'a server shows its server certificate; `cert` is read by what dials',
-    'identity.key': [opened('A server of web > shows the certificate of its own identity')],
-    'identity.server_cert': [opened('A server of web > shows the certificate of its own identity')],
+    'identity.key': [opened('A server of web > presents the certificate of its own identity')],
+    'identity.server_cert': [
+      opened('A server of web > presents the certificate of its own identity'),
+    ],
     'identity.ca': 'a client may show a certificate, and none is required',
     'options.readTimeout': [
-      opened('A server of web > waits for a request no longer than readTimeout'),
+      opened('A server of web > waits for a request only as long as readTimeout'),
     ],
     'options.idleTimeout': [
-      opened('A server of web > waits between two requests no longer than idleTimeout'),
+      opened('A server of web > waits between two requests only as long as idleTimeout'),
     ],
     'options.writeTimeout': [
-      opened('A server of web > waits for an answer to be read no longer than writeTimeout'),
+      opened('A server of web > waits for an answer to be read only as long as writeTimeout'),
     ],
     'options.minTLSVersion': [
       opened(
-        'A server of web > speaks no version of TLS below minTLSVersion, and none above maxTLSVersion',
+        'A server of web > accepts no TLS version below minTLSVersion, and none above maxTLSVersion',
       ),
     ],
     'options.maxTLSVersion': [
       opened(
-        'A server of web > speaks no version of TLS below minTLSVersion, and none above maxTLSVersion',
+        'A server of web > accepts no TLS version below minTLSVersion, and none above maxTLSVersion',
       ),
     ],
   }),
@@ -561,9 +571,11 @@ const table: readonly (readonly [string, Proof])[] = [
     [opened('tls.handshakeTimeout bounds the handshake > of a listener for %s')],
   ],
   ...below('interfaceDiscovery', {
-    disabled: [router('A controller is told by a router > no interfaces where that is disabled')],
-    checkInterval: [ctrl('interfaces are told again by checkInterval and minReportInterval')],
-    minReportInterval: [ctrl('interfaces are told again by checkInterval and minReportInterval')],
+    disabled: [router('A router reports to controllers > no interfaces if that is disabled')],
+    checkInterval: [ctrl('interfaces are reported again by checkInterval and minReportInterval')],
+    minReportInterval: [
+      ctrl('interfaces are reported again by checkInterval and minReportInterval'),
+    ],
   }),
   ['connectEvents', 'controllers are told of clients each second, and of all when they connect'],
   ['enableDebugOps', 'there are no debugging operations'],

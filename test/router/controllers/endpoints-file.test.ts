@@ -26,14 +26,14 @@ const known = {
   trustDomain: 'test.example',
 }
 
-test('What is written is read again, and is for its owner alone', () => {
+test('A written file can be read again, and only by its owner', () => {
   writeEndpoints(path, known)
   expect(readEndpoints(path)).toEqual({ kind: 'known', known })
   expect(statSync(path).mode & 0o777).toBe(0o600)
   expect(readFileSync(path, 'utf8')).toContain('endpoints:\n')
 })
 
-test('A file of another router of the family is read, without the entries that say nothing', () => {
+test('A file of an OpenZiti router is read, without its incomplete entries', () => {
   writeFileSync(
     path,
     `endpoints: ["tls:a.test:1", "http:no.test:1", 5, "tls:b.test:0"]
@@ -69,6 +69,6 @@ test.each([
   expect(readEndpoints(path).kind).toBe('damaged')
 })
 
-test('No file is no damage', () => {
+test('A missing file does not count as damaged', () => {
   expect(readEndpoints(join(folder, 'none.yml'))).toEqual({ kind: 'absent' })
 })

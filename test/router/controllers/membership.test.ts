@@ -118,7 +118,7 @@ describe('The controllers that a router knows', () => {
     expect(stage.members.isDisputed).toBe(false)
   })
 
-  test('lose one that a majority does not list, and not before', () => {
+  test('lose one only when a majority does not list it', () => {
     const stage = new Stage('a b c')
     stage.says('a', 'a b', { index: 9, isLeader: true })
     expect([stage.known, stage.members.isDisputed]).toEqual(['a b c', true])
@@ -177,7 +177,7 @@ describe('The controllers that a router knows', () => {
     expect(stage.known).toBe('a b c')
   })
 
-  test('lose what a removed controller has added with it', () => {
+  test('lose controllers that a removed one has added together with it', () => {
     const stage = new Stage('a b c')
     stage.says('c', 'a b c x y')
     expect(stage.known).toBe('(x) (y) a b c')
@@ -187,7 +187,7 @@ describe('The controllers that a router knows', () => {
     expect(stage.known).toBe('a b')
   })
 
-  test('gain few by the word of one controller, and all that a majority lists', () => {
+  test('gain only a few from a single controller, and all that a majority lists', () => {
     const stage = new Stage('a b c')
     const many = Array.from({ length: 100 }, (_, number) => `x${number}`).join(' ')
     stage.says('c', `a b c ${many}`)
@@ -202,7 +202,7 @@ describe('The controllers that a router knows', () => {
     expect(first.members.controllers).toHaveLength(controllersMax)
   })
 
-  test('change nothing by an empty list, or by a controller that is not one of them', () => {
+  test('do not change by an empty list, or by a list of a controller that is not one of them', () => {
     const stage = new Stage('a b')
     expect(stage.says('a', '')).toBe(false)
     stage.members.onMembers({
@@ -261,7 +261,7 @@ describe('A cluster that shrinks', () => {
 })
 
 describe('A cluster that has lost its majority', () => {
-  test('is followed at once where it has recovered, and replaces the lost controllers after a day', () => {
+  test('is followed at once after its recovery, and replaces the lost controllers after a day', () => {
     const stage = new Stage('a b c', 'a b c')
     stage.says('a', 'a', { removed: 'b c' })
     expect(stage.known).toBe('a b c')
@@ -272,7 +272,7 @@ describe('A cluster that has lost its majority', () => {
     expect(stage.members.refusal('b', keyOf('b'))).toContain('removed')
   })
 
-  test('is followed by its new controllers, though all that the router knew are gone', () => {
+  test('is followed through its new controllers, even if all known ones are gone', () => {
     const stage = new Stage('a b c')
     for (const id of ['a', 'd', 'e']) stage.says(id, 'a d e')
     stage.close('a')
@@ -282,7 +282,7 @@ describe('A cluster that has lost its majority', () => {
     expect(stage.known).toBe('d e f')
   })
 
-  test('loses nobody by the time that a router was off, or while nobody objects', () => {
+  test('loses no controller by the time that a router was off, or while none objects', () => {
     const stage = new Stage('a b c')
     stage.wait(DAY_MS * 30)
     stage.restart()
@@ -295,8 +295,8 @@ describe('A cluster that has lost its majority', () => {
   })
 })
 
-describe('A controller at an address of the configuration', () => {
-  test('votes, so that a router that knows only a captor is freed by two others', () => {
+describe('A controller at a configured address', () => {
+  test('votes, so that two others free a router that knows only a captured controller', () => {
     const stage = new Stage('x', 'a b')
     stage.says('x', 'x', { removed: 'a b', index: 1e12, isLeader: true })
     stage.connect('a')
@@ -307,7 +307,7 @@ describe('A controller at an address of the configuration', () => {
     expect(stage.members.refusal('x', keyOf('x'))).toContain('removed')
   })
 
-  test('votes once for an address, however many ids answer there', () => {
+  test('has one vote per address, however many IDs answer there', () => {
     const stage = new Stage('a b c', 'a b c')
     stage.connect('c')
     const minted = words('x y z v')
@@ -322,7 +322,7 @@ describe('A controller at an address of the configuration', () => {
     expect(stage.known).toBe('a b')
   })
 
-  test('has no vote at an address of another one, after a restart either', () => {
+  test('has no vote at an address of another one, even after a restart', () => {
     const stage = new Stage('a b c', 'a b c')
     stage.connect('c')
     for (const id of words('x y z')) {
@@ -333,7 +333,7 @@ describe('A controller at an address of the configuration', () => {
     expect(stage.known).toBe('(z) a b c')
   })
 
-  test('is used without a vote where all that answered before are gone, and votes after a day', () => {
+  test('is used without a vote if all that answered before are gone, and votes after a day', () => {
     const stage = new Stage('a', 'a')
     stage.connect('a')
     stage.close('a')
@@ -346,7 +346,7 @@ describe('A controller at an address of the configuration', () => {
     expect(stage.known).toBe('a d')
   })
 
-  test('votes though a captor lists the address as its own', () => {
+  test('votes even if a captured controller lists the address as its own', () => {
     const stage = new Stage('x', 'a b')
     stage.says('x', 'x', { elsewhere: { x: [at('x'), at('a'), at('b')] } })
     stage.says('a', 'a b')
@@ -362,7 +362,7 @@ describe('A controller at an address of the configuration', () => {
     expect(stage.members.refusal('a', keyOf('a'))).toBe(null)
   })
 
-  test('is no controller where a majority of two or more does not list it', () => {
+  test('is not a controller if a majority of two or more does not list it', () => {
     const stage = new Stage('a b', 'c')
     for (const id of ['a', 'b']) stage.says(id, 'a b')
     stage.connect('c')
@@ -384,7 +384,7 @@ describe('Keys of controllers', () => {
     expect(stage.keyOf('c')).toBe(keyOf('c'))
   })
 
-  test('are not changed by one controller, and are by a majority when an id comes back with another', () => {
+  test('are changed only by a majority, when an ID returns with another key', () => {
     const stage = new Stage('a b c')
     for (const id of ['a', 'b']) stage.says(id, 'a b c')
     stage.says('c', 'a b c', { keys: { a: 'forged', b: 'forged' } })
@@ -394,13 +394,13 @@ describe('Keys of controllers', () => {
     expect(stage.members.refusal('c', keyOf('c'))).not.toBe(null)
   })
 
-  test('of a single controller are pinned by its own word about itself', () => {
+  test('of a single controller are pinned by its own list', () => {
     const stage = new Stage('', 'a')
     stage.says('a', 'a')
     expect(stage.keyOf('a')).toBe(keyOf('a'))
   })
 
-  test('of removed controllers are refused by the word of a majority, of two at least', () => {
+  test('of removed controllers are refused if a majority of at least two reports them', () => {
     const stage = new Stage('a b c d')
     for (const id of ['a', 'b']) stage.says(id, 'a b c d', { removed: 'x' })
     expect(stage.members.removed).toEqual([])
@@ -414,7 +414,7 @@ describe('Keys of controllers', () => {
     expect(alone.members.removed).toEqual([])
   })
 
-  test('of removed controllers are honored again when a majority lists them as those of members', () => {
+  test('of removed controllers are accepted again when a majority lists them as keys of members', () => {
     const stage = new Stage('a b')
     for (const id of ['a', 'b']) stage.says(id, 'a b', { removed: 'c' })
     stage.says('a', 'a b c', { removed: 'c' })
@@ -423,7 +423,7 @@ describe('Keys of controllers', () => {
     expect([stage.known, stage.members.removed.length]).toEqual(['a b c', 0])
   })
 
-  test('of removed controllers are as many as are kept, the newest', () => {
+  test('of removed controllers are kept up to a limit, the newest first', () => {
     const stage = new Stage('a b')
     const gone = Array.from({ length: 100 }, (_, number) => `x${number}`)
     for (const id of ['a', 'b']) stage.says(id, 'a b', { removed: gone.join(' ') })
@@ -443,7 +443,7 @@ describe('Addresses of a controller', () => {
     expect(stage.addressesOf('c')).toEqual(['tls:moved.test:1'])
   })
 
-  test('of a single list are dialed after the others, a few of them', () => {
+  test('of a single list are dialed after the others, up to a limit', () => {
     const stage = new Stage('a b c')
     const many = Array.from({ length: 50 }, (_, number) => `tls:x${number}.test:1`)
     stage.says('c', 'a b c', { elsewhere: { a: many } })
@@ -458,7 +458,7 @@ describe('Addresses of a controller', () => {
     ])
   })
 
-  test('hold the one that the controller answered at, until a majority lists another', () => {
+  test('keep the one at which the controller answered, until a majority lists another', () => {
     const stage = new Stage('a b c')
     stage.members.onConnected('a', 'tls:alias.test:1', keyOf('a'))
     expect(stage.addressesOf('a')).toEqual(['tls:alias.test:1', at('a')])
@@ -467,7 +467,7 @@ describe('Addresses of a controller', () => {
   })
 })
 
-test('The leader is the one that was the last to say so, while it is a controller', () => {
+test('The leader is the controller that claimed leadership last', () => {
   const stage = new Stage('a b c')
   stage.says('a', 'a b c', { isLeader: true })
   expect(stage.members.leaderId).toBe('a')

@@ -46,13 +46,13 @@ describe('A dialed UDP target', () => {
     },
   )
 
-  test('that is silent for too long loses its circuit', async () => {
+  test('that is silent for too long ends its circuit', async () => {
     await dial(`udp:127.0.0.1:${server.address().port}`, 50)
     const far = new FarEnd(circuits)
     await eventually(() => far.closedFor).toBe('silent for too long')
   })
 
-  test('that goes away ends the circuit', async () => {
+  test('that disappears ends the circuit', async () => {
     const gone = createSocket('udp4')
     await new Promise<void>((done) => gone.bind(0, '127.0.0.1', done))
     const { port } = gone.address()

@@ -62,7 +62,7 @@ async function bridged() {
 }
 
 describe('A dialed TCP target', () => {
-  test('that was still to get something is reset, and does not see the end of the stream', async () => {
+  test('with unsent data is reset, so that it does not see a regular end of the stream', async () => {
     const { far, socket } = await bridged()
     const errors: string[] = []
     let hasEnded = false
@@ -74,7 +74,7 @@ describe('A dialed TCP target', () => {
     expect([errors, hasEnded]).toEqual([['ECONNRESET'], false])
   })
 
-  test('gets what the circuit carries, and answers; the addresses go back to the controller', async () => {
+  test('gets the data of the circuit and answers, and the controller receives the addresses', async () => {
     const peerData = await dial(target.address)
     const far = new FarEnd(circuits)
     await eventually(() => target.sockets.length).toBe(1)
@@ -86,7 +86,7 @@ describe('A dialed TCP target', () => {
     await eventually(() => far.text).toBe('got hello')
   })
 
-  test('ends its direction with the flag and the end of payloads, and hears the other direction still', async () => {
+  test('ends its direction with the flag and the end of payloads, and still receives the other direction', async () => {
     const { far, socket } = await bridged()
     let heard = ''
     socket.on('data', (chunk: Buffer) => (heard += chunk.toString()))
@@ -104,7 +104,7 @@ describe('A dialed TCP target', () => {
   test.each([
     ['the flag', (far: FarEnd) => far.send('that was all', FIN)],
     ['the end of payloads', (far: FarEnd) => (far.send('that was all'), far.end.finish())],
-  ])('is told of the end by %s, and answers after it', async (_, end) => {
+  ])('receives the end by %s, and can still answer', async (_, end) => {
     const { far, socket } = await bridged()
     let heard = ''
     socket.on('data', (chunk: Buffer) => (heard += chunk.toString()))
@@ -114,7 +114,7 @@ describe('A dialed TCP target', () => {
     await eventually(() => far.isFinished).toBe(true)
   })
 
-  test('gives pieces of at most 32 KiB', async () => {
+  test('sends pieces of at most 32 KiB', async () => {
     const { far, socket } = await bridged()
     socket.end(Buffer.alloc(100_000))
     await eventually(() => far.isFinished).toBe(true)
@@ -122,7 +122,7 @@ describe('A dialed TCP target', () => {
     expect(far.sizes.reduce((sum, size) => sum + size, 0)).toBe(100_000)
   })
 
-  test('is not read while the circuit takes nothing, and loses nothing', async () => {
+  test('is not read while the circuit accepts nothing, and loses nothing', async () => {
     const { far, socket } = await bridged()
     far.takes = false
     const total = 32 * 1024 * 1024
@@ -154,7 +154,7 @@ describe('A dialed TCP target', () => {
     expect(got.digest('hex')).toBe(sent.digest('hex'))
   })
 
-  test('that reads slowly holds the circuit back, and gets everything', async () => {
+  test('that reads slowly slows down the circuit, and gets everything', async () => {
     const { far, socket } = await bridged()
     socket.pause()
     const total = 32 * 1024 * 1024
@@ -194,7 +194,7 @@ describe('A dialed TCP target', () => {
     await eventually(() => far.closedFor).toMatch(/ECONNRESET/)
   })
 
-  test('is closed with its circuit, after it got what was sent', async () => {
+  test('is closed with its circuit, after it received everything', async () => {
     const { far, socket } = await bridged()
     let heard = 0
     socket.on('data', (chunk: Buffer) => (heard += chunk.length))
@@ -206,7 +206,7 @@ describe('A dialed TCP target', () => {
     expect(heard).toBe(1024 * 1024)
   })
 
-  test('that keeps its side open is closed all the same when the circuit is', async () => {
+  test('that keeps its side open is closed when the circuit ends', async () => {
     const { far, socket } = await bridged()
     far.end.close('done')
     socket.on('data', () => undefined)
@@ -217,7 +217,7 @@ describe('A dialed TCP target', () => {
   })
 })
 
-describe('A target that cannot be dialed is named by its cause:', () => {
+describe('A failed dial is reported with its cause:', () => {
   test('refused', async () => {
     expect((await failure(`tcp:127.0.0.1:${await freePort()}`)).code).toBe(dialError.refused)
   })
@@ -256,7 +256,7 @@ describe('A target that cannot be dialed is named by its cause:', () => {
   })
 
   test.each(['nonsense', 'tcp:host', 'tcp:127.0.0.1:0', 'tcp:127.0.0.1:70000', 'ftp:127.0.0.1:21'])(
-    '%s is no address',
+    '%s is not an address',
     async (destination) => {
       expect((await failure(destination)).code).toBe(dialError.misconfiguredTerminator)
     },
@@ -302,7 +302,7 @@ test('A router dials only for the bindings that its configuration names', () => 
 })
 
 describe('A dialed TLS target', () => {
-  test('is verified by the CA of the network, and shown no certificate', async () => {
+  test('is verified against the network CA, and receives no client certificate', async () => {
     const root = await newCa('network root', Date.now())
     const other = await newCa('another root', Date.now())
     const leaf = await issueLeaf({

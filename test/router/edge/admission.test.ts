@@ -16,7 +16,7 @@ beforeEach(async () => {
 afterEach(() => bench.close())
 
 describe('A client', () => {
-  test('with the token of its session and its certificate has a channel', async () => {
+  test('with its session token and certificate gets a channel', async () => {
     const client = await bench.admitted('ann')
     expect(client.isAdmitted).toBe(true)
     expect(client.answer?.headers.get(1024), 'messages may share it').toEqual(Uint8Array.of(1))
@@ -31,14 +31,14 @@ describe('A client', () => {
     expect(latency.headers.get(128)).toEqual(Uint8Array.of(1, 2, 3, 4, 5, 6, 7, 8))
   })
 
-  test('is sent no heartbeats, which clients of the family do not answer', async () => {
+  test('receives no heartbeats, because OpenZiti clients do not answer them', async () => {
     const client = await bench.admitted('ann')
     bench.aheadMs = 120_000
     const { headers } = await client.channel.request({ contentType: 3 })
     expect(headers.has(5)).toBe(false)
   })
 
-  test('that comes before the word of a controller waits for it', async () => {
+  test('that connects before its session arrives waits for it', async () => {
     const person = await bench.person('ann')
     const connecting = bench.connect(person)
     await new Promise((resolve) => setImmediate(resolve))
@@ -46,14 +46,14 @@ describe('A client', () => {
     expect((await connecting).isAdmitted).toBe(true)
   })
 
-  test('with a certificate that was issued for its session alone has a channel', async () => {
+  test('with a certificate issued for its session only gets a channel', async () => {
     const ids = { identityId: 'ann', apiSessionId: 'ann-session', certificateId: 'c' }
     const person = await bench.person('ann', [sessionSpiffeId(trustDomain, ids)])
     bench.controller.tellSessions([person], { fingerprints: [] })
     expect((await bench.connect(person)).isAdmitted).toBe(true)
   })
 
-  test('is shown to controllers as connected, and as gone', async () => {
+  test('is reported to controllers when it connects and disconnects', async () => {
     const told = () =>
       bench.controller
         .ofType(20_415)
@@ -69,7 +69,7 @@ describe('A client', () => {
   })
 })
 
-describe('No channel has a client', () => {
+describe('A client gets no channel', () => {
   test.each([
     ['without a token', { token: '' }, 'shows no token'],
     ['with a token that no controller has told of', { token: 'other' }, 'no controller has told'],
@@ -111,7 +111,7 @@ describe('A channel ends', () => {
     await eventually(() => client.closedReason).not.toBe(null)
   })
 
-  test('when its session is not among all that a controller tells of', async () => {
+  test('when a full list of a controller does not contain its session', async () => {
     const [ann, bob] = [await bench.person('ann'), await bench.person('bob')]
     bench.controller.tellSessions([ann, bob])
     const [ofAnn, ofBob] = [await bench.connect(ann), await bench.connect(bob)]
@@ -125,7 +125,7 @@ describe('A channel ends', () => {
     expect(ofBob.closedReason).toBe(null)
   })
 
-  test('but not by half of such a state, which is asked for again', async () => {
+  test('but not because of half such a list, which is requested again', async () => {
     const ann = await bench.person('ann')
     bench.controller.tellSessions([ann])
     const client = await bench.connect(ann)
@@ -138,8 +138,8 @@ describe('A channel ends', () => {
   })
 })
 
-describe('A controller that has told of all sessions', () => {
-  test('is asked which service sessions are over', async () => {
+describe('A controller that has sent all sessions', () => {
+  test('is asked which service sessions have ended', async () => {
     const ann = await bench.person('ann')
     bench.controller.tellSessions([ann])
     const client = await bench.connect(ann)

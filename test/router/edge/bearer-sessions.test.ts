@@ -32,14 +32,14 @@ describe('A client is admitted', () => {
     expect(bench.edge.channels).toBe(1)
   })
 
-  test('by a certificate of its identity, whatever the token names', async () => {
+  test('by a certificate of its identity, whatever certificate the token names', async () => {
     const { bench } = bearers
     const ann = await bearers.person('ann', [identitySpiffeId(trustDomain, 'ann')])
     const token = await bearers.token(ann, { z_cfs: null })
     expect((await bench.connect(ann, { token })).isAdmitted).toBe(true)
   })
 
-  test('once the router has heard of its identity', async () => {
+  test('once the router has received its identity', async () => {
     await bearers.bench.close()
     bearers = await BearerBench.open('60s')
     const { bench } = bearers
@@ -51,7 +51,7 @@ describe('A client is admitted', () => {
     expect((await connecting).isAdmitted).toBe(true)
   })
 
-  test('once the router has heard of the controller that signed its token', async () => {
+  test('once the router has received the controller that signed its token', async () => {
     await bearers.bench.close()
     bearers = await BearerBench.open('60s')
     const { bench } = bearers
@@ -63,7 +63,7 @@ describe('A client is admitted', () => {
   })
 })
 
-test('What a client asks for is asked by the token that it shows', async () => {
+test('Requests of a client use the token that it presents', async () => {
   const { bench } = bearers
   const ann = await bearers.person('ann')
   const client = await bench.connect(ann)
@@ -78,8 +78,8 @@ test('What a client asks for is asked by the token that it shows', async () => {
   expect(tokens).toEqual([ann.token, renewed])
 })
 
-describe('A token that takes the place of another', () => {
-  test('keeps all channels of its session open after the time of the first', async () => {
+describe('A token that replaces another', () => {
+  test('keeps all channels of its session open after the first token expires', async () => {
     const { bench } = bearers
     const ann = await bearers.person('ann')
     const nowSeconds = Math.floor(Date.now() / SECOND_MS)
@@ -99,7 +99,7 @@ describe('A token that takes the place of another', () => {
     expect([first.closedReason, second.closedReason]).toEqual([null, null])
   })
 
-  test('is answered with a failure, and the channel closed, where its session has no such token', async () => {
+  test('is refused and closes the channel if it does not belong to the session', async () => {
     const { bench } = bearers
     const [ann, legacy] = [await bearers.person('ann'), await bench.person('bob')]
     bench.controller.tellSessions([legacy])
@@ -125,7 +125,7 @@ describe('A client that names a service', () => {
     )
   }
 
-  test('has its circuit by its access token alone', async () => {
+  test('gets its circuit with only its access token', async () => {
     const { bench } = bearers
     const ann = await bearers.person('ann')
     permit()
@@ -141,7 +141,7 @@ describe('A client that names a service', () => {
     expect(other.contentType).toBe(60_784)
   })
 
-  test('learns of none that no policy lets it dial', async () => {
+  test('learns of no service that no policy lets it dial', async () => {
     const { bench } = bearers
     permit()
     const client = await bench.connect(await bearers.person('bob'))
@@ -153,7 +153,7 @@ describe('A client that names a service', () => {
     expect(bench.controller.ofType(20_222)).toEqual([])
   })
 
-  test('shows a service session where its API session is not one of OIDC', async () => {
+  test('presents a service session if its API session is not an OIDC session', async () => {
     const { bench } = bearers
     const client = await bench.admitted('bob')
     const answer = await client.request(60_806, 1, '', [asked])
@@ -162,7 +162,7 @@ describe('A client that names a service', () => {
   })
 })
 
-test('Controllers are told of no use of such tokens: they are renewed at their API', async () => {
+test('Controllers receive no usage reports for such tokens, which are renewed at their API', async () => {
   const { bench } = bearers
   await bench.connect(await bearers.person('ann'))
   bench.controller.tellSessions([await bench.person('bob')], { isFull: true })
@@ -170,7 +170,7 @@ test('Controllers are told of no use of such tokens: they are renewed at their A
   expect(bench.controller.ofType(20_203)).toEqual([])
 })
 
-test('A change of the model looks at the tokens that it may end, and at no others', async () => {
+test('A change of the model checks only the tokens that it may end', async () => {
   const names = ['ann', 'bob', 'cy', 'dan']
   const people = await Promise.all(names.map((name) => bearers.person(name)))
   let looks = 0

@@ -68,7 +68,7 @@ function dialOf(
 const signal = new AbortController().signal
 
 describe('A client that hosts a service', () => {
-  test('has a terminator, by what it has shown, and hears when it is there', async () => {
+  test('gets a terminator with its claim, and is informed when it exists', async () => {
     const id = await bound(host, 3, [
       [1003, textValue('key')],
       [1004, Uint8Array.of(0x2c, 0x01)],
@@ -91,7 +91,7 @@ describe('A client that hosts a service', () => {
     expect(created()[0]?.fingerprints).toHaveLength(1)
   })
 
-  test('is asked for again when the controller is busy', async () => {
+  test('is requested again when the controller is busy', async () => {
     let asked = 0
     bench.controller.terminators = () => {
       asked += 1
@@ -101,7 +101,7 @@ describe('A client that hosts a service', () => {
     expect(new Set(created().map(({ address }) => address)).size).toBe(1)
   })
 
-  test('hears why it may not', async () => {
+  test('is informed why it may not host', async () => {
     bench.controller.terminators = () => ({
       result: CreateTerminatorResult.FAILED_OTHER,
       msg: 'bind refused: access',
@@ -131,7 +131,7 @@ describe('A client that hosts a service', () => {
     expect(bench.edge.terminatorIds).toEqual([])
   })
 
-  test('keeps it when it binds the same listener once more', async () => {
+  test('keeps its terminator when it binds the same listener again', async () => {
     const id = await bound(host, 3, [[1021, textValue('listener')]])
     await host.request(60_790, 4, token, [...usual, [1021, textValue('listener')]])
     await eventually(() => host.ofType(bindSuccess, 4)).toHaveLength(1)
@@ -139,14 +139,14 @@ describe('A client that hosts a service', () => {
     expect(created()).toHaveLength(1)
   })
 
-  test('without names for its listeners has the last one', async () => {
+  test('without listener IDs has only its last listener', async () => {
     const first = await bound(host, 3)
     const second = await bound(host, 4)
     await eventually(removed).toEqual([first])
     expect(bench.edge.terminatorIds).toEqual([second])
   })
 
-  test('changes its cost and its precedence, and says how it is', async () => {
+  test('changes its cost and precedence, and reports its health', async () => {
     const id = await bound()
     host.send(60_794, 3, token, [[1004, Uint8Array.of(5, 0)]])
     await eventually(() => bench.controller.ofType(20_209)).toHaveLength(1)
@@ -171,7 +171,7 @@ describe('A client that hosts a service', () => {
 })
 
 describe('A terminator', () => {
-  test('is shown to be there, or not, to a controller that asks', async () => {
+  test('is reported as existing or missing to a controller that asks', async () => {
     const id = await bound(host, 3, [[1023, flagValue(true)]])
     const asked = (ids: readonly string[], postCreate: boolean) => {
       const message = create(ValidateTerminatorsSchema, {
@@ -206,7 +206,7 @@ describe('A terminator', () => {
 })
 
 describe('A dial', () => {
-  test('reaches the host by an id of the router, and its data from the first byte on', async () => {
+  test('reaches the host with an ID of the router, and its data from the first byte on', async () => {
     const id = await bound()
     host.onMessage = (message) => {
       if (message.contentType !== dial) return
@@ -238,7 +238,7 @@ describe('A dial', () => {
     await eventually(() => host.textsOf(connectionId)).toEqual(['answer'])
   })
 
-  test('that the host refuses leaves nothing', async () => {
+  test('that the host refuses leaves no state', async () => {
     const id = await bound()
     host.onMessage = (message) => {
       if (message.contentType === dial) host.reply(message, 60_789, 'not today')
@@ -250,13 +250,13 @@ describe('A dial', () => {
     expect(bench.circuits.end('c1').isClosed).toBe(true)
   })
 
-  test('of what nobody hosts is refused', async () => {
+  test('to a service without a host is refused', async () => {
     await expect(bench.edge.dialer.dial(dialOf('none'), signal)).rejects.toMatchObject({
       code: dialError.invalidTerminator,
     })
   })
 
-  test('that the host does not answer ends in time', async () => {
+  test('that the host does not answer times out', async () => {
     const id = await bound()
     const dialed = bench.edge.dialer.dial(dialOf(id, 'c1', { timeoutMs: 50 }), signal)
     await expect(dialed).rejects.toMatchObject({ code: dialError.timedOut })
@@ -295,7 +295,7 @@ describe('A dial', () => {
     expect(bench.circuits.ends).toEqual([])
   })
 
-  test('reaches a host of before the ids of routers', async () => {
+  test('reaches an old host that assigns connection IDs itself', async () => {
     const answer = await host.request(60_790, 3, token, [[1024, flagValue(true)]])
     expect(answer.headers.has(1012)).toBe(false)
     await eventually(() => host.ofType(bindSuccess, 3)).toHaveLength(1)

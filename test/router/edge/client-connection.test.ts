@@ -7,7 +7,7 @@ import { TestEnd } from './circuits.ts'
 
 const piece = (bytes: number) => ({ body: new Uint8Array(bytes), edgeFlags: 0, traceId: null })
 
-test('what a client sends for a circuit that is over is dropped, while it does not read the rest', () => {
+test('data of a client for an ended circuit is dropped while the client does not read the rest', () => {
   const client = { queuedBytes: 0, isReading: false, onReads: (): void => undefined }
   const told: number[] = []
   let isOver = false

@@ -66,12 +66,12 @@ function shown({ type }: PostureResponse): string {
 const textsOf = (controller: FakeController): string[][] =>
   toldTo(controller).map(({ posture }) => (posture?.responses ?? []).map(shown))
 
-test('a router says to its clients that it takes their posture', async () => {
+test('a router announces to its clients that it accepts posture reports', async () => {
   const client = await bearers.bench.connect(ann)
   expect(readFlag(client.answer?.headers ?? new Map(), 1032)).toBe(true)
 })
 
-describe('what a client tells of its device', () => {
+describe('a posture report of a client', () => {
   test('reaches the controller with the token and the certificate of the client', async () => {
     const client = await bearers.bench.connect(ann)
     tell(client, [domain('corp.test')])
@@ -84,7 +84,7 @@ describe('what a client tells of its device', () => {
     expect(textsOf(bearers.bench.controller)).toEqual([['corp.test']])
   })
 
-  test('is told as a whole each time, the last word on each thing, and what happened once', async () => {
+  test('contains the latest state of each subject, and momentary events only once', async () => {
     const client = await bearers.bench.connect(ann)
     tell(client, [domain('home'), process('/bin/a'), process('/bin/b')])
     tell(client, [process('/bin/a', false), woken])
@@ -96,7 +96,7 @@ describe('what a client tells of its device', () => {
     ])
   })
 
-  test('is there before the controller judges what the client asks for next', async () => {
+  test('reaches the controller before the next request of the client is judged', async () => {
     const { controller } = bearers.bench
     controller.circuits = () => madeCircuit('c1')
     controller.postures = () => null
@@ -111,7 +111,7 @@ describe('what a client tells of its device', () => {
     expect(controller.ofType(20_218).length).toBe(1)
   })
 
-  test('is told again to a controller that comes back', async () => {
+  test('is sent again to a controller that reconnects', async () => {
     const { controller, edge } = bearers.bench
     const client = await bearers.bench.connect(ann)
     tell(client, [domain('corp.test'), woken])
@@ -121,7 +121,7 @@ describe('what a client tells of its device', () => {
     await eventually(() => textsOf(controller)).toEqual([['corp.test', 'woken'], ['corp.test']])
   })
 
-  test('is logged where a controller refuses it', async () => {
+  test('is logged if a controller refuses it', async () => {
     const { controller, lines } = bearers.bench
     controller.postures = () => ({
       contentType: 2,
@@ -134,7 +134,7 @@ describe('what a client tells of its device', () => {
     ])
   })
 
-  test('ends its channel where it is too much', async () => {
+  test('closes its channel if it is too large', async () => {
     const client = await bearers.bench.connect(ann)
     const many = Array.from({ length: 20 }, (_, k) => process(`/${k}/${'x'.repeat(2000)}`))
     tell(client, many)
@@ -142,7 +142,7 @@ describe('what a client tells of its device', () => {
     expect(toldTo(bearers.bench.controller)).toEqual([])
   })
 
-  test('ends its channel, and nothing else, where it cannot be read', async () => {
+  test('closes only its channel if it cannot be decoded', async () => {
     const [client, other] = [await bearers.bench.connect(ann), await bearers.bench.connect(ann)]
     // A domain whose name is no text.
     const body = Uint8Array.of(0x0a, 0x05, 0x22, 0x03, 0x0a, 0x01, 0xff)
@@ -153,7 +153,7 @@ describe('what a client tells of its device', () => {
     expect(toldTo(bearers.bench.controller)).toEqual([])
   })
 
-  test('goes nowhere in a session that is not one of OIDC', async () => {
+  test('is not forwarded in a session that is not an OIDC session', async () => {
     const bench = await EdgeBench.open()
     try {
       const person = await bench.person('bob')

@@ -36,7 +36,7 @@ async function dialed(client: TestClient, id: number, circuitId = `c${id}`) {
 }
 
 describe('A client that connects', () => {
-  test('is judged by a controller, by what it has shown', async () => {
+  test('is authorized by a controller, with the claim that it presents', async () => {
     const person = await bench.person('ann')
     bench.controller.tellSessions([person])
     const client = await bench.connect(person)
@@ -86,7 +86,7 @@ describe('A client that connects', () => {
     })
   })
 
-  test('is refused in the words of the controller', async () => {
+  test('is refused with the text of the controller', async () => {
     const client = await bench.admitted('ann')
     bench.controller.circuits = () => refusedCircuit('dial refused: access', 14)
     const answer = await client.request(60_783, 7, serviceToken('s1'))
@@ -98,7 +98,7 @@ describe('A client that connects', () => {
     await dialed(client, 7)
   })
 
-  test('asks the controller that has told of its session', async () => {
+  test('uses the controller that reported its session', async () => {
     const other = await EdgeBench.open({ controllers: ['ctrl1', 'ctrl2'] })
     try {
       const person = await other.person('ann')
@@ -114,7 +114,7 @@ describe('A client that connects', () => {
     }
   })
 
-  test('has the end of its circuit by the options of the listener', async () => {
+  test('gets an end of the circuit with the options of the listener', async () => {
     const other = await EdgeBench.open({ options: ', rxBufferSize: 65536' })
     try {
       const client = await other.admitted('ann')
@@ -158,7 +158,7 @@ describe('A client that connects', () => {
     expect(bench.controller.ofType(20_218)).toEqual([])
   })
 
-  test('with an id that is in use is refused, and the connection goes on', async () => {
+  test('with an ID that is in use is refused, and the existing connection continues', async () => {
     const client = await bench.admitted('ann')
     const end = await dialed(client, 7)
     const answer = await client.request(60_783, 7, serviceToken('s1'))
@@ -184,7 +184,7 @@ describe('The route of a connection', () => {
     expect(end.traced).toEqual([])
   })
 
-  test('is asked of the circuit for further hops, and the answer is that of the request', async () => {
+  test('is requested from the circuit for further hops, and the answer matches the request', async () => {
     const client = await bench.admitted('ann')
     const end = await dialed(client, 7)
     const asked = client.request(60_796, 7, '', headersOf(3))
@@ -201,7 +201,7 @@ describe('The route of a connection', () => {
     ])
   })
 
-  test('is not known beyond the router without a circuit', async () => {
+  test('is unknown beyond the router without a circuit', async () => {
     const client = await bench.admitted('ann')
     const answer = await client.request(60_796, 9, '', headersOf(2))
     expect(text(answer, 1020)).toBe('the connection has no route that can be traced')
@@ -209,7 +209,7 @@ describe('The route of a connection', () => {
 })
 
 describe('Data', () => {
-  test('goes both ways as it is: neither cut nor joined, with its flags and its trace', async () => {
+  test('passes in both directions unchanged: neither cut nor joined, with its flags and its trace', async () => {
     const client = await bench.admitted('ann')
     const end = await dialed(client, 7)
     const trace = Uint8Array.from({ length: 16 }, (_, at) => at)
@@ -230,7 +230,7 @@ describe('Data', () => {
     expect(first?.headers.get(128)).toEqual(trace)
   })
 
-  test('of a far end that only closes ends with a FIN', async () => {
+  test('of a far end that closes without a FIN ends with one', async () => {
     const client = await bench.admitted('ann')
     const end = await dialed(client, 7)
     end.arrive('all')
@@ -239,7 +239,7 @@ describe('Data', () => {
     expect(client.ofType(data, 7)[1]?.headers.get(1010)).toEqual(int32Value(1))
   })
 
-  test('of a connection that is not there is passed over', async () => {
+  test('of an unknown connection is ignored', async () => {
     const client = await bench.admitted('ann')
     const end = await dialed(client, 7)
     client.send(data, 8, 'astray')
@@ -264,7 +264,7 @@ describe('Data', () => {
     expect(end.texts).toEqual(['one', 'two'])
   })
 
-  test('that a circuit does not take stops the client, at a bound', async () => {
+  test('that a circuit does not accept stops reading from the client, at a limit', async () => {
     const client = await bench.admitted('ann')
     const end = await dialed(client, 7)
     end.takes = false
@@ -319,7 +319,7 @@ describe('A connection is closed', () => {
     await eventually(() => second.isClosed).toBe(true)
   })
 
-  test('when its service session ends, and no other is', async () => {
+  test('only when its own service session ends', async () => {
     const client = await bench.admitted('ann')
     const end = await dialed(client, 7)
     bench.controller.endServiceSession('other', 'other')
@@ -331,7 +331,7 @@ describe('A connection is closed', () => {
 })
 
 describe('Many connections', () => {
-  test('of one client are made a few at a time, and no more than wait', async () => {
+  test('of one client are created a few at a time, and those beyond the queue limit are refused', async () => {
     const client = await bench.admitted('ann')
     bench.controller.circuits = null
     for (let id = 1; id <= 2000; id += 1) client.send(60_783, id, serviceToken('s1'))

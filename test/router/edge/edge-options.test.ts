@@ -18,7 +18,7 @@ async function open(options: string): Promise<EdgeBench> {
   return bench
 }
 
-test('used sessions are told each heartbeatIntervalSeconds', async () => {
+test('sessions in use are reported every heartbeatIntervalSeconds', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   scheduleByIntervals()
   closing.push(scheduleBySharedTimer)
@@ -32,7 +32,7 @@ test('used sessions are told each heartbeatIntervalSeconds', async () => {
   expect(told()).toBe(before + 6)
 })
 
-test('a controller has getCircuitTimeout to create a circuit', async () => {
+test('getCircuitTimeout limits the time for a controller to create a circuit', async () => {
   const bench = await open(', getCircuitTimeout: 1234ms')
   const client = await bench.admitted('ann')
   client.send(60_783, 7, serviceToken('s1'))

@@ -92,7 +92,7 @@ async function dialed(client: TestClient, id: number, address: string): Promise<
   expect((await connecting).contentType).toBe(60_784)
 }
 
-test('The router tells controllers where clients connect', async () => {
+test('The router reports its client addresses to controllers', async () => {
   const reply = await controller.channel?.request(serverHello('v2.0.0'))
   expect(readClientHello(reply?.body ?? new Uint8Array()).protocols).toEqual({
     tls: `tls://router.test:${port}`,
@@ -117,7 +117,7 @@ test('A host and a client exchange bytes, both ways, until one of them closes', 
   await eventually(() => controller.ofType(1004).length).toBeGreaterThan(0)
 })
 
-test('A circuit that a controller takes away is closed at both of them', async () => {
+test('A circuit that a controller unroutes is closed at both ends', async () => {
   const [host, client] = [await connected('host'), await connected('ann')]
   await dialed(client, 7, await hosting(host))
   controller.send(unrouteMessage('circuit-7', true))
@@ -125,7 +125,7 @@ test('A circuit that a controller takes away is closed at both of them', async (
   await eventually(() => host.ofType(60_785)).toHaveLength(1)
 })
 
-test('A client that is gone ends its circuits at the host', async () => {
+test('A client that disconnects ends its circuits at the host', async () => {
   const [host, client] = [await connected('host'), await connected('ann')]
   await dialed(client, 7, await hosting(host))
   client.channel.close('gone')

@@ -28,7 +28,7 @@ async function dialed(who: TestClient, id: number, circuitId: string): Promise<v
   expect([textOf(answer, 1029), textOf(answer, 1030)]).toEqual(['ctrl1', `in-${circuitId}`])
 }
 
-test('Frames of a client go into its circuit, and those of the circuit to it', async () => {
+test('Frames of a client enter its circuit, and frames of the circuit reach the client', async () => {
   await dialed(client, 7, 'c1')
   const [attached] = bench.circuits.attached
   expect(attached?.circuit).toMatchObject({ id: 'c1', isTerminator: false })
@@ -52,7 +52,7 @@ test('Frames of a client go into its circuit, and those of the circuit to it', a
   expect(told?.body).toEqual(textValue('payload'))
 })
 
-test('A client puts no frame into the circuit of another', async () => {
+test('A client cannot send frames into the circuit of another', async () => {
   await dialed(client, 7, 'c1')
   const other = await bench.admitted('bob')
   await dialed(other, 7, 'c2')
@@ -71,7 +71,7 @@ test('A client puts no frame into the circuit of another', async () => {
   expect(bench.circuits.left).toEqual([])
 })
 
-test('A circuit ends by the client, by its channel, by its session, and by the controller', async () => {
+test('A circuit is ended by the client, its channel, its session, or the controller', async () => {
   await dialed(client, 1, 'c1')
   await dialed(client, 2, 'c2')
   client.channel.send({ contentType: 1103, body: textValue('c1') })

@@ -46,7 +46,7 @@ function told({ forwarder }: TestRouter): readonly object[] {
   )
 }
 
-test('each router tells the bytes that came in and went out at its ends and links, once', async () => {
+test('each router reports once the bytes that came in and went out at its ends and links', async () => {
   const dialer = new TestDialer(two, controller)
   await controller.lay(circuit, [one, two], [linked(one, two, 'l1')], { tags })
   const ingress = one.attach(controller, circuit, false)
@@ -64,7 +64,7 @@ test('each router tells the bytes that came in and went out at its ends and link
   expect([told(one), told(two)]).toEqual([[], []])
 })
 
-test('what a circuit carried before its end is told after it', async () => {
+test('bytes carried before the end of a circuit are reported after it', async () => {
   const dialer = new TestDialer(two, controller)
   await controller.lay(circuit, [one, two], [linked(one, two, 'l1')])
   one.attach(controller, circuit, false).send('hello')
@@ -74,7 +74,7 @@ test('what a circuit carried before its end is told after it', async () => {
   expect(told(one)).toEqual([{ circuitId: circuit.id, tags: {}, 'ingress.rx': 5, 'fabric.tx': 5 }])
 })
 
-test('a stream counts what its user sends and is given, without repetitions', async () => {
+test('a stream counts what its user sends and receives, without retransmissions', async () => {
   const dialer = new TestDialer(one, controller)
   await controller.lay(circuit, [one], [])
   const client = new Peer()
@@ -93,7 +93,7 @@ let nowMs = 0
 const clock = { nowMs: () => 1_000_000_000 + nowMs, monotonicMs: () => nowMs }
 const newCircuit = (id: string): CarriedCircuit => new CarriedCircuit(id, 'c1', 0)
 
-test('counts wait for a controller, over as long an interval', () => {
+test('counts wait for a controller, and cover a longer interval', () => {
   nowMs = 0
   const usages = new CircuitUsages(clock)
   usages.count(newCircuit('a'), 'ingress.rx', 5)
@@ -112,7 +112,7 @@ test('counts wait for a controller, over as long an interval', () => {
   ])
 })
 
-test('a circuit without room has the others told, and what is lost is a figure', () => {
+test('a new circuit at the limit causes a report, and lost bytes are counted', () => {
   const usages = new CircuitUsages(clock, 2)
   let isThere = false
   const reports: UsageReport[] = []
@@ -125,7 +125,7 @@ test('a circuit without room has the others told, and what is lost is a figure',
   expect(usages.lostBytes).toBe(7)
 })
 
-test('the largest report is within the bounds of controllers, and read whole', () => {
+test('the largest report is within the limits of controllers, and decoded completely', () => {
   const usages = new CircuitUsages(clock)
   const kinds: CountedKind[] = [
     'ingress.rx',

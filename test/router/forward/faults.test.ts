@@ -33,8 +33,8 @@ function router(id: string, options = '', isTimed = false): TestRouter {
 const forwardFault = 3
 const unknownOwnerFault = 4
 
-describe('A frame that leads nowhere', () => {
-  test('is told to the owner of its circuit, once an interval however many there are', async () => {
+describe('A frame without a next hop', () => {
+  test('is reported to the owner of its circuit, once per interval however many there are', async () => {
     const [one, two] = [router('r1'), router('r2', 'faultTxInterval: 40')]
     const link = linked(one, two, 'l1')
     const other = new TestController('c2')
@@ -49,7 +49,7 @@ describe('A frame that leads nowhere', () => {
     expect(two.logged('was not routed here'), 'logged once').toHaveLength(1)
   })
 
-  test('of a circuit that nobody knows is told to all controllers', async () => {
+  test('of an unknown circuit is reported to all controllers', async () => {
     const [one, two] = [router('r1'), router('r2', 'faultTxInterval: 40')]
     const link = linked(one, two, 'l1')
     const other = new TestController('c2')
@@ -62,7 +62,7 @@ describe('A frame that leads nowhere', () => {
     }
   })
 
-  test('is not told when the circuit is routed meanwhile', async () => {
+  test('is not reported when the circuit is routed meanwhile', async () => {
     const [one, two] = [router('r1'), router('r2', 'faultTxInterval: 60')]
     const link = linked(one, two, 'l1')
     const dialer = new TestDialer(two, controller)
@@ -76,7 +76,7 @@ describe('A frame that leads nowhere', () => {
     expect(dialer.placeOf(circuit).bodies).toEqual([])
   })
 
-  test('is told to its owner when that is back', async () => {
+  test('is reported to its owner when that reconnects', async () => {
     const [one, two] = [router('r1'), router('r2', 'faultTxInterval: 30')]
     const link = linked(one, two, 'l1')
     new TestDialer(two, controller)
@@ -93,7 +93,7 @@ describe('A frame that leads nowhere', () => {
     ])
   })
 
-  test('of a link that is cut in the middle of a circuit is told', async () => {
+  test('of a link that is cut in the middle of a circuit is reported', async () => {
     const [one, two] = [router('r1', 'faultTxInterval: 40'), router('r2')]
     const link = linked(one, two, 'l1')
     new TestDialer(two, controller)
@@ -108,7 +108,7 @@ describe('A frame that leads nowhere', () => {
 })
 
 describe('A circuit whose end is gone', () => {
-  test('is told to its owner by the side of the end, and frames for it are no faults', async () => {
+  test('is reported to its owner by the side of the end, and frames for it are no faults', async () => {
     const [one, two] = [router('r1'), router('r2', 'faultTxInterval: 30')]
     const link = linked(one, two, 'l1')
     const dialer = new TestDialer(two, controller)
@@ -124,7 +124,7 @@ describe('A circuit whose end is gone', () => {
     await eventually(() => controller.faults(one)).toEqual([{ subject: 0, ids: [circuit.id] }])
   })
 
-  test('is told to an owner that was away', async () => {
+  test('is reported to an owner that was away', async () => {
     const one = router('r1')
     const dialer = new TestDialer(one, controller)
     await controller.lay(circuit, [one], [])
@@ -135,7 +135,7 @@ describe('A circuit whose end is gone', () => {
     await eventually(() => controller.faults(one)).toEqual([{ subject: 1, ids: [circuit.id] }])
   })
 
-  test('is told again and again while frames for it come', async () => {
+  test('is reported repeatedly while frames for it arrive', async () => {
     const [one, two] = [router('r1'), router('r2', 'idleTxInterval: 30')]
     const link = linked(one, two, 'l1')
     const dialer = new TestDialer(two, controller)
@@ -149,7 +149,7 @@ describe('A circuit whose end is gone', () => {
     expect(controller.faults(two).at(-1)).toEqual({ subject: 1, ids: [circuit.id] })
   })
 
-  test('is told once only when it was removed by its owner', async () => {
+  test('is reported only once if its owner removed it', async () => {
     const one = router('r1')
     const dialer = new TestDialer(one, controller)
     await controller.lay(circuit, [one], [])
@@ -164,7 +164,7 @@ describe('A circuit whose end is gone', () => {
 describe('An idle circuit', () => {
   const often = 'idleTxInterval: 30, idleCircuitTimeout: 1000'
 
-  test('is asked about, again and again, and one with traffic is not', async () => {
+  test('is asked about repeatedly, unlike one with traffic', async () => {
     nowMs = 0
     const one = router('r1', often, true)
     const dialer = new TestDialer(one, controller)
@@ -182,7 +182,7 @@ describe('An idle circuit', () => {
     expect(dialer.placeOf(busy).bodies).toEqual(['here'])
   })
 
-  test('of an owner that was away is asked about when it is back', async () => {
+  test('of an owner that was away is asked about when the owner reconnects', async () => {
     nowMs = 0
     const one = router('r1', 'idleTxInterval: 86400000, idleCircuitTimeout: 1000', true)
     new TestDialer(one, controller)
@@ -193,7 +193,7 @@ describe('An idle circuit', () => {
     await eventually(() => controller.confirmations(one)).toEqual([{ [circuit.id]: 2000 }])
   })
 
-  test('is asked about at the controller that has routed it last', async () => {
+  test('is asked about at the controller that routed it last', async () => {
     nowMs = 0
     const one = router('r1', often, true)
     const dialer = new TestDialer(one, controller)
@@ -209,7 +209,7 @@ describe('An idle circuit', () => {
     await eventually(() => heir.faults(one)).toEqual([{ subject: 1, ids: [circuit.id] }])
   })
 
-  test('whose end was gone before is told to the controller that routes it then', async () => {
+  test('whose end closed before is reported to the controller that routes it later', async () => {
     const one = router('r1')
     const dialer = new TestDialer(one, controller)
     await controller.lay(circuit, [one], [])
@@ -222,7 +222,7 @@ describe('An idle circuit', () => {
     await eventually(() => heir.faults(one)).toEqual([{ subject: 1, ids: [circuit.id] }])
   })
 
-  test('of an owner that does not come back ends after a day', async () => {
+  test('of an owner that does not return ends after a day', async () => {
     nowMs = 0
     const one = router('r1', often, true)
     const dialer = new TestDialer(one, controller)
@@ -243,7 +243,7 @@ describe('An idle circuit', () => {
   })
 })
 
-test('headers of the channel that a frame came by do not go on with it', async () => {
+test('headers of the incoming channel are not forwarded with a frame', async () => {
   const [one, two, three] = [router('r1'), router('r2'), router('r3')]
   const links = [linked(one, two, 'l1'), linked(two, three, 'l2')]
   const dialer = new TestDialer(three, controller)

@@ -36,7 +36,7 @@ afterEach(() => {
   for (const { forwarder } of routers.splice(0)) forwarder.stop()
 })
 
-test('each router answers for its hop, and the other end for all beyond', async () => {
+test('each router answers for its hop, and the other end for all further hops', async () => {
   const asked = [1, 2, 3, 4, 9]
   for (const hops of asked) client.end?.trace?.({ hops, timestamp: 77n, userValue: 100 + hops })
   await eventually(() => client.answers).toHaveLength(asked.length)
@@ -53,12 +53,12 @@ test('each router answers for its hop, and the other end for all beyond', async 
   expect(client.answers.every(({ timestamp }) => timestamp === 77n)).toBe(true)
 })
 
-test('requests that count no hops, or very many, reach the end and hurt nobody', async () => {
+test('requests with no hops, or very many, reach the end and cause no harm', async () => {
   for (const hops of [0, -1]) client.end?.trace?.({ hops, timestamp: 0n, userValue: 1 })
   await eventually(() => client.answers.map(({ hopType }) => hopType)).toEqual(['xgress', 'xgress'])
 })
 
-test('a router answers no request over a link that the circuit does not take', async () => {
+test('a router ignores a request over a link that the circuit does not use', async () => {
   const thief = new TestRouter('r4')
   routers.push(thief)
   const seen: number[] = []

@@ -30,7 +30,7 @@ function router(id: string, options = '', clock: Clock = systemClock): TestRoute
 }
 
 describe('A route', () => {
-  test('of another way is refused where an end of the circuit is gone', async () => {
+  test('for a reroute is refused if an end of the circuit is gone', async () => {
     const one = router('r1')
     const [answer] = await controller.lay(circuit, [one], [], {
       attempt: REROUTE_ATTEMPT,
@@ -75,7 +75,7 @@ describe('A route', () => {
     await eventually(() => client.bodies).toEqual(['back 1101', 'back 1100'])
   })
 
-  test('that comes again does not dial again', async () => {
+  test('that is repeated does not dial again', async () => {
     const one = router('r1')
     const dialer = new TestDialer(one, controller)
     await controller.lay(circuit, [one], [])
@@ -100,7 +100,7 @@ describe('A route', () => {
     expect(one.forwarder.figures()).toMatchObject({ 'forwarder.circuits': 0 })
   })
 
-  test('of another way for a circuit keeps what was routed before', async () => {
+  test('for a reroute keeps the earlier route', async () => {
     const [one, two, three] = [router('r1'), router('r2'), router('r3')]
     const direct = linked(one, two, 'l1')
     const around = [linked(one, three, 'l2'), linked(three, two, 'l3')]
@@ -120,7 +120,7 @@ describe('A route', () => {
     await eventually(() => dialer.placeOf(circuit).bodies).toEqual(['around', 'still on the first'])
   })
 
-  test('over a link that has not answered for unresponsiveLinkTimeout takes no new circuit, and those that are there go on', async () => {
+  test('over a link that has not answered for unresponsiveLinkTimeout takes no new circuit, and existing ones continue', async () => {
     const [one, two] = [router('r1', 'unresponsiveLinkTimeout: 7s'), router('r2')]
     new TestDialer(two, controller)
     const link = linked(one, two, 'l1')
@@ -146,7 +146,7 @@ describe('A route', () => {
     expect(later).toMatchObject({ isSuccess: true })
   })
 
-  test('over a link that is not there fails, and every controller hears of the link', async () => {
+  test('over an unknown link fails, and every controller is informed of the link', async () => {
     const one = router('r1')
     const other = new TestController('c2')
     other.connect(one)
@@ -158,7 +158,7 @@ describe('A route', () => {
     expect(one.forwarder.figures()).toMatchObject({ 'forwarder.circuits': 0 })
   })
 
-  test('that names an end which is not there fails', async () => {
+  test('to an unknown end fails', async () => {
     const one = router('r1')
     const [answer] = await controller.lay(circuit, [one], [], { isReroute: true })
     expect(answer).toMatchObject({ isSuccess: false, errorCode: dialError.other })
@@ -210,7 +210,7 @@ describe('A route', () => {
     expect(aborted).toEqual([true])
   })
 
-  test('that finds the dial queue full is refused, and those before it are dialed', async () => {
+  test('that finds the dial queue full is refused, and earlier ones are dialed', async () => {
     const one = router('r1', 'xgressDialWorkerCount: 1, xgressDialQueueLength: 1')
     const { promise, resolve } = Promise.withResolvers<ReadonlyMap<number, Uint8Array>>()
     const dialed: string[] = []
@@ -232,7 +232,7 @@ describe('A route', () => {
     expect(dialed).toEqual(['a', 'b'])
   })
 
-  test('of a circuit that is removed while its terminator is dialed fails, and leaves nothing', async () => {
+  test('of a circuit that is removed while its terminator is dialed fails, and leaves no state', async () => {
     const one = router('r1')
     const { promise, resolve } = Promise.withResolvers<AbortSignal>()
     one.forwarder.registerDialer('test', {
@@ -260,7 +260,7 @@ describe('A route', () => {
     expect(dialer.placeOf(circuit)).toBeDefined()
   })
 
-  test('with a name that is none is refused', async () => {
+  test('with an invalid name is refused', async () => {
     const one = router('r1')
     const long = endsOf('x'.repeat(200))
     const [answer] = await controller.lay(long, [one], [])
@@ -270,7 +270,7 @@ describe('A route', () => {
 })
 
 describe('A circuit', () => {
-  test('that is removed at once ends for those at its ends', async () => {
+  test('that is removed at once ends for the applications at its ends', async () => {
     const one = router('r1')
     const dialer = new TestDialer(one, controller)
     await controller.lay(circuit, [one], [])
@@ -281,7 +281,7 @@ describe('A circuit', () => {
     expect(dialer.placeOf(circuit).bodies).toEqual([])
   })
 
-  test('that is removed otherwise goes on while frames arrive, and not for ever', async () => {
+  test('that is removed gracefully continues while frames arrive, up to a limit', async () => {
     let nowMs = 0
     const clock = { nowMs: () => nowMs, monotonicMs: () => nowMs }
     const one = router('r1', 'xgressCloseCheckInterval: 20', clock)
@@ -311,7 +311,7 @@ describe('A circuit', () => {
     await eventually(() => busy?.isUnrouted).toBe(true)
   })
 
-  test('takes no end that was not routed', async () => {
+  test('rejects an end that was not routed', async () => {
     const one = router('r1')
     new TestDialer(one, controller)
     await controller.lay(circuit, [one], [])
@@ -321,7 +321,7 @@ describe('A circuit', () => {
     }
   })
 
-  test('is unrouted by a message even when there is none', async () => {
+  test('is unrouted by a message even if it is unknown', async () => {
     const one = router('r1')
     controller.send(one, unroute('nothing', true))
     controller.send(one, unroute('nothing', false))

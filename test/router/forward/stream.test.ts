@@ -68,7 +68,7 @@ describe('A circuit carries 10 MiB there and 3 MiB back', () => {
     expect(path.map(({ lines }) => lines).flat()).toEqual([])
   })
 
-  test('while it takes another way in the middle, and the first link is cut', async () => {
+  test('during a reroute in the middle, when the first link is cut', async () => {
     const [one, two, three] = [router('r1'), router('r2'), router('r3')]
     const direct = linked(one, two, 'l1')
     const around = [linked(one, three, 'l2'), linked(three, two, 'l3')]
@@ -94,7 +94,7 @@ describe('A circuit carries 10 MiB there and 3 MiB back', () => {
 })
 
 describe('The ends of a circuit', () => {
-  test('close when both have finished, and the owner hears of each', async () => {
+  test('close when both have finished, and the owner is informed of each', async () => {
     const [one, two] = [router('r1'), router('r2')]
     const host = hosting(two)
     await controller.lay(circuit, [one, two], [linked(one, two, 'l1')])
@@ -112,7 +112,7 @@ describe('The ends of a circuit', () => {
     expect([from.isWhole, host.isWhole]).toEqual([true, true])
   })
 
-  test('close when the circuit is removed, and no fault is told', async () => {
+  test('close when the circuit is removed, and no fault is reported', async () => {
     const [one, two] = [router('r1'), router('r2')]
     const host = hosting(two)
     await controller.lay(circuit, [one, two], [linked(one, two, 'l1')])
@@ -124,7 +124,7 @@ describe('The ends of a circuit', () => {
     expect(one.forwarder.figures()).toMatchObject({ 'forwarder.circuits': 0, 'forwarder.ends': 0 })
   })
 
-  test('wait for a link that is slow, and lose nothing', async () => {
+  test('wait for a slow link, and lose nothing', async () => {
     const [one, two] = [router('r1'), router('r2')]
     const link = linked(one, two, 'l1')
     const host = hosting(two)

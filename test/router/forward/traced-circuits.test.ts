@@ -56,7 +56,7 @@ test.each([
   }
 })
 
-test('each router on the way logs its route with the trace, and no route without one', async () => {
+test('each router of the path logs its route with the trace, and no route without one', async () => {
   const [one, two] = [router('r1'), router('r2')]
   const link = linked(one, two, 'l1')
   new TestDialer(two, controller)
@@ -71,7 +71,7 @@ test('each router on the way logs its route with the trace, and no route without
   }
 })
 
-test('a route of the other channel alone is logged by no router', async () => {
+test('a route with only the other trace channel is not logged', async () => {
   const one = router('r1')
   new TestDialer(one, controller)
   await controller.lay(endsOf('c3'), [one], [], { trace: traceOf(1).trace.ofRoutes })

@@ -32,7 +32,7 @@ describe('an option of an end', () => {
     ])
   })
 
-  test('mtu cuts what is larger', () => {
+  test('mtu splits larger payloads', () => {
     const end = lone({ mtu: 100 })
     end.xgress.send(pieceOf(250))
     end.xgress.send(pieceOf(100))
@@ -57,17 +57,17 @@ describe('an option of an end', () => {
     expect(end.acknowledgements().map(({ sequences }) => sequences)).toEqual([[0], [2], [3]])
   })
 
-  test('txQueueSize is how many payloads may wait', () => {
+  test('txQueueSize limits the number of waiting payloads', () => {
     const end = lone({ txQueueSize: 3 }, false)
     const answers = Array.from({ length: 3 }, () => end.xgress.send(pieceOf(1)))
     expect(answers).toEqual([true, true, false])
   })
 
-  test('txPortalStartSize is what may be in flight at first', () => {
+  test('txPortalStartSize is the initial window', () => {
     expect(bytesInFlight(lone({ txPortalStartSize: 10_000 }))).toBe(11_000)
   })
 
-  test('txPortalMaxSize is what may be in flight at most', () => {
+  test('txPortalMaxSize is the maximum window', () => {
     expect(bytesInFlight(lone({ txPortalMaxSize: 20_000 }))).toBe(21_000)
   })
 
@@ -84,7 +84,7 @@ describe('an option of an end', () => {
     expect(end.xgress.windowBytes).toBe(10_000 + 3 * 1000 * 2)
   })
 
-  test('txPortalRetxThresh, txPortalRetxScale and txPortalMinSize let it shrink', () => {
+  test('txPortalRetxThresh, txPortalRetxScale and txPortalMinSize let the window shrink', () => {
     const end = lone({
       txPortalStartSize: 10_000,
       txPortalRetxThresh: 2,
@@ -115,18 +115,18 @@ describe('an option of an end', () => {
     return end.nowMs - fromMs
   }
 
-  test('retxScale, retxAddMs and retxMaxMs say when a payload is sent again', () => {
+  test('retxScale, retxAddMs and retxMaxMs determine when a payload is sent again', () => {
     expect(sentAgainAfterMs({})).toBe(150)
     expect(sentAgainAfterMs({ retxScale: 3 })).toBe(300)
     expect(sentAgainAfterMs({ retxAddMs: 200 })).toBe(350)
     expect(sentAgainAfterMs({ retxScale: 50, retxMaxMs: 400 })).toBe(400)
   })
 
-  test('txPortalDupAckThresh makes the wait longer', () => {
+  test('txPortalDupAckThresh increases the retransmission delay', () => {
     expect(sentAgainAfterMs({ txPortalDupAckThresh: 10 }, 50)).toBe(250)
   })
 
-  test('retxStartMs says when the first one is', () => {
+  test('retxStartMs is the delay of the first retransmission', () => {
     const end = lone({ retxStartMs: 1000 })
     end.xgress.send(pieceOf(1))
     end.sent()
@@ -136,7 +136,7 @@ describe('an option of an end', () => {
     expect(end.payloads()).toHaveLength(1)
   })
 
-  test('maxRttScale bounds how fast the round trip grows', () => {
+  test('maxRttScale limits how fast the round trip grows', () => {
     const waits = [0, 1, 4].map((maxRttScale) => {
       const end = lone({ maxRttScale })
       for (const roundTripMs of [100, 2000]) {
@@ -154,7 +154,7 @@ describe('an option of an end', () => {
     expect(waits).toEqual([1575, 225, 375])
   })
 
-  test('rxBufferSize is how much may wait for the application', () => {
+  test('rxBufferSize limits the bytes that wait for the application', () => {
     const end = lone({ rxBufferSize: 10_000 })
     end.application.takesMore = () => false
     for (let at = 1; at < 100; at += 1) end.payload(at, { body: new Uint8Array(1000) })

@@ -27,7 +27,7 @@ function startedTerminator(more: ConstructorParameters<typeof LoneEnd>[1] = {}):
   return end
 }
 
-describe('the frames of a stock end', () => {
+describe('the frames of an OpenZiti end', () => {
   const limits = {
     frameHeadersBytesMax: 2 ** 16,
     frameHeadersMax: 128,
@@ -104,7 +104,7 @@ describe('the frames of a stock end', () => {
     ])
   })
 
-  test('are what this end sends, byte by byte', () => {
+  test('match the frames of this end byte by byte', () => {
     const frames: string[] = []
     const end = new LoneEnd(true, {
       transmit: (message) => {
@@ -161,7 +161,7 @@ describe('the start of a circuit', () => {
     expect(end.payloads()).toEqual([])
   })
 
-  test('is answered once, and its data may overtake it', () => {
+  test('is answered once, and data may overtake it', () => {
     const end = new LoneEnd(true)
     end.payload(1, { body: Buffer.from('early') })
     expect(end.sent().map(({ type }) => type)).toEqual([1101])
@@ -172,7 +172,7 @@ describe('the start of a circuit', () => {
     expect(end.application.delivered.map(textOf)).toEqual(['early'])
   })
 
-  test('of an end without capabilities is not answered, and that end is sent flag 1 at the end', () => {
+  test('of an end without capabilities is not answered, and that end receives flag 1 at the end', () => {
     const end = new LoneEnd(true)
     end.payload(0, { flags: 4 })
     expect(end.payloads()).toEqual([])
@@ -203,7 +203,7 @@ describe('acknowledgements', () => {
     expect(end.application.delivered.map(textOf)).toEqual(['a'])
   })
 
-  test('without the bytes that are buffered block the sender, one with them wakes it', () => {
+  test('without the count of buffered bytes block the sender, and one with the count wakes it', () => {
     const end = startedTerminator()
     end.xgress.send(pieceOf(10))
     end.xgress.send(pieceOf(11))
@@ -216,14 +216,14 @@ describe('acknowledgements', () => {
     expect(end.payloads().map(({ body }) => body.length)).toEqual([12, 13])
   })
 
-  test('of several sequences are understood', () => {
+  test('of several sequences are accepted', () => {
     const end = startedTerminator()
     for (let bytes = 1; bytes <= 4; bytes += 1) end.xgress.send(pieceOf(bytes))
     end.acknowledge([1, 2, 4])
     expect(end.xgress.inFlightBytes).toBe(3)
   })
 
-  test('without sequences tell that half of what was buffered has gone', () => {
+  test('without sequences report that half of the buffered bytes were delivered', () => {
     const end = startedTerminator()
     end.application.takesMore = () => false
     for (let sequence = 1; sequence <= 6; sequence += 1) {
@@ -241,7 +241,7 @@ describe('acknowledgements', () => {
 })
 
 describe('payloads that are not acknowledged', () => {
-  test('are sent again in order, with a new stamp, after the round trip times its scale', () => {
+  test('are sent again in order, with a new stamp, after the scaled round trip', () => {
     const end = startedTerminator()
     // 65,536 is a multiple of the clock's stamp: it wraps in between.
     end.nowMs = 65_500
@@ -264,7 +264,7 @@ describe('payloads that are not acknowledged', () => {
     expect(again.map(({ stamp }) => stamp)).toEqual([400, 400])
   })
 
-  test('wait 10 s at most, whatever round trip the other end makes up', () => {
+  test('wait at most 10 s, whatever round trip the other end claims', () => {
     const end = startedTerminator()
     for (let k = 0; k < 100; k += 1) end.acknowledge([1_000_000], { stamp: (k * 7919) % 65_536 })
     end.xgress.send(pieceOf(1))
@@ -273,7 +273,7 @@ describe('payloads that are not acknowledged', () => {
     expect(end.payloads().length).toBeGreaterThan(0)
   })
 
-  test('shrink the window to its least, and acknowledgements let it grow to its most', () => {
+  test('shrink the window to its minimum, and acknowledgements let it grow to its maximum', () => {
     const options = xgressOptions({ txPortalMaxSize: 100_000, txPortalStartSize: 100_000 })
     const end = startedTerminator({ options })
     for (let k = 0; k < 100; k += 1) end.xgress.send(pieceOf(1500))
@@ -289,7 +289,7 @@ describe('payloads that are not acknowledged', () => {
 })
 
 describe('the last one to finish', () => {
-  test('stays for 5 s, in which the other application takes what is buffered there', () => {
+  test('stays for 5 s, while the other application reads its buffer', () => {
     const end = startedTerminator()
     end.payload(1, { flags: 32 })
     end.pass(20_000)
@@ -308,7 +308,7 @@ describe('the last one to finish', () => {
 describe('chunks', () => {
   const chunk = (hex: string): Told => ({ flags: 8, body: Buffer.from(hex, 'hex') })
 
-  test('are joined in order, the first one gives the length and the headers', () => {
+  test('are joined in order, with the length and headers of the first one', () => {
     const end = startedTerminator()
     const tag = Uint8Array.of(5, 0, 0, 0)
     end.payload(3, chunk('43'))
@@ -319,7 +319,7 @@ describe('chunks', () => {
     ])
   })
 
-  test('that are whole, or empty, are delivered as they are', () => {
+  test('that are whole or empty are delivered unchanged', () => {
     const end = startedTerminator()
     end.payload(1, chunk('024142'))
     end.payload(2, chunk(''))

@@ -13,7 +13,7 @@ function isOver({ initiator, terminator }: XgressPair): boolean {
   return initiator.closed.length + terminator.closed.length === 2
 }
 
-describe('two ends over a calm path', () => {
+describe('two ends over a path without loss', () => {
   test('carry pieces both ways, finish and forget the circuit', () => {
     const pair = new XgressPair().start()
     const { initiator, terminator, time } = pair
@@ -33,7 +33,7 @@ describe('two ends over a calm path', () => {
     }
   })
 
-  test('a terminator sends nothing before the start of the circuit, and all of it then', () => {
+  test('a terminator sends nothing before the start of the circuit, and everything after it', () => {
     const { initiator, terminator, time } = new XgressPair()
     terminator.application.write([pieceOf(100)])
     time.runFor(10_000)
@@ -45,7 +45,7 @@ describe('two ends over a calm path', () => {
   })
 
   test.each(['initiator', 'terminator'] as const)(
-    'the other end goes on for minutes after the %s has finished',
+    'the other end continues for minutes after the %s has finished',
     (first) => {
       const pair = new XgressPair().start()
       const { time } = pair
@@ -71,7 +71,7 @@ describe('two ends over a calm path', () => {
     },
   )
 
-  test('an application that stops reading stops the other one, and wakes it again', () => {
+  test('an application that stops reading pauses the other one, and wakes it later', () => {
     const options = { rxBufferSize: 200_000, txPortalMaxSize: 100_000 }
     const pair = new XgressPair({ options }).start()
     const { initiator, terminator, time } = pair
@@ -90,7 +90,7 @@ describe('two ends over a calm path', () => {
     expect(areSamePieces(terminator.application.delivered, pieces)).toBe(true)
   })
 
-  test('a reader that stops is sent no more than it has room for, and is asked once a second', () => {
+  test('a reader that stops gets no more than its buffer holds, and is probed once a second', () => {
     const bytes = 200_000
     const options = { rxBufferSize: bytes, txPortalMaxSize: bytes, txPortalStartSize: bytes }
     const weather = { ...calm, delayMsMin: 20, delayMsMax: 20 }
@@ -108,7 +108,7 @@ describe('two ends over a calm path', () => {
     expect(initiator.counts.retransmission - retransmission).toBeGreaterThan(30)
   })
 
-  test('a slow reader gets all that was sent, however long it takes', () => {
+  test('a slow reader gets all data, however long it takes', () => {
     const options = { rxBufferSize: 50_000, txPortalMaxSize: 50_000, txPortalStartSize: 50_000 }
     const pair = new XgressPair({ options }).start()
     const { initiator, terminator, time } = pair
@@ -122,7 +122,7 @@ describe('two ends over a calm path', () => {
     expect(areSamePieces(terminator.application.delivered, pieces)).toBe(true)
   })
 
-  test('a link that is full is asked again when it has room', () => {
+  test('a full link is tried again when it has room', () => {
     const pair = new XgressPair({ weather: { ...calm, refused: 0.9 } }).start()
     pair.initiator.application.write([pieceOf(100_000), pieceOf(100_000)])
     pair.terminator.application.write([])
@@ -130,7 +130,7 @@ describe('two ends over a calm path', () => {
     expect(pair.terminator.application.delivered).toHaveLength(2)
   })
 
-  test('many small pieces are bounded in number, not only in bytes', () => {
+  test('many small pieces are limited in number, not only in bytes', () => {
     const pair = new XgressPair().start()
     pair.isCut = true
     const { initiator, time } = pair
@@ -155,8 +155,8 @@ describe('two ends over a calm path', () => {
   })
 })
 
-describe('an application hears at its end whether all has passed', () => {
-  test('which it has when both have finished, seconds before the end is forgotten', () => {
+describe('an application learns at its end whether all data was delivered', () => {
+  test('which is true when both have finished, seconds before the end is removed', () => {
     const pair = new XgressPair().start()
     const { initiator, terminator, time } = pair
     for (const { application } of [initiator, terminator]) application.write([pieceOf(10)])
@@ -170,7 +170,7 @@ describe('an application hears at its end whether all has passed', () => {
     expect([initiator.closed, terminator.closed]).toEqual([[], []])
   })
 
-  test('which it has not when the circuit is unrouted before the other end has finished', () => {
+  test('which is false when the circuit is unrouted before the other end has finished', () => {
     const { initiator, time } = new XgressPair().start()
     initiator.application.write([pieceOf(10)])
     initiator.xgress.finish()
@@ -179,7 +179,7 @@ describe('an application hears at its end whether all has passed', () => {
     expect(initiator.application.isWhole).toBe(false)
   })
 
-  test('which it has not when the circuit is unrouted while it is sending itself', () => {
+  test('which is false when the circuit is unrouted while it is still sending', () => {
     const { initiator, terminator, time } = new XgressPair().start()
     initiator.application.write([pieceOf(10)])
     terminator.application.finishesAtEnd = false
@@ -189,7 +189,7 @@ describe('an application hears at its end whether all has passed', () => {
     expect(terminator.application.isWhole).toBe(false)
   })
 
-  test('which it has not, at once, when the other application takes no more', () => {
+  test('which is false, immediately, when the other application stops reading', () => {
     const { initiator, terminator, time } = new XgressPair().start()
     initiator.application.finishesAtEnd = false
     time.runFor(100)
@@ -214,7 +214,7 @@ describe('the circuit closes', () => {
     expect(terminator.application.delivered).toHaveLength(1)
   })
 
-  test('when an application closes: what it has sent arrives, and it is delivered no more', () => {
+  test('when an application closes: the data it sent arrives, and it receives no more', () => {
     const pair = new XgressPair({ weather: { ...calm, delayMsMin: 50, delayMsMax: 50 } }).start()
     const { initiator, terminator, time } = pair
     initiator.application.finishesAtEnd = false
@@ -280,7 +280,7 @@ describe('the circuit closes', () => {
     expect(terminator.sent).toEqual([])
   })
 
-  test('when it is unrouted: what has come is delivered, and nothing is sent', () => {
+  test('when it is unrouted: received data is delivered, and nothing is sent', () => {
     const end = new LoneEnd(false)
     end.application.takesMore = () => false
     for (const sequence of [0, 1, 2, 4]) end.payload(sequence, { body: Buffer.from(`${sequence}`) })

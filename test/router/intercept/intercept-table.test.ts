@@ -37,7 +37,7 @@ const addressOf = (text: string) => {
 }
 
 describe('A config of a service', () => {
-  test('names addresses, networks, names and domains, with ports and how it is dialed', () => {
+  test('lists addresses, networks, names and domains, with ports and how to dial', () => {
     const terms = termsOf(
       config(['10.1.2.3', '10.0.0.0/8', 'fd00::/64', 'DB.Example.', '*.corp.example'], {
         protocols: ['tcp', 'udp'],
@@ -55,7 +55,7 @@ describe('A config of a service', () => {
     expect(terms).toMatchObject({ connectTimeoutMs: 7000, instance: '$dst_hostname' })
   })
 
-  test('of the older kind names a host and a port', () => {
+  test('of the older type names a host and a port', () => {
     const terms = termsOf({ hostname: 'db.example', port: 5432 }, 'ziti-tunneler-client.v1')
     expect([...terms.protocols, ...terms.names]).toEqual(['tcp', 'udp', 'db.example'])
     expect(terms.ports).toEqual([{ low: 5432, high: 5432 }])
@@ -90,7 +90,7 @@ describe('A config of a service', () => {
   })
 })
 
-describe('Of services that mean the same place', () => {
+describe('Of services with overlapping addresses', () => {
   const table = new InterceptTable([
     interceptOf('wide', config(['10.0.0.0/8'])),
     interceptOf('near', config(['10.1.0.0/16'])),
@@ -131,7 +131,7 @@ describe('Of services that mean the same place', () => {
     expect(found('100.64.0.2', hostname)).toBe(expected)
   })
 
-  test('one that lacks the port or the protocol gets nothing', () => {
+  test('one without the port or protocol gets no connection', () => {
     expect(found('10.1.2.3', null, 81)).toBe('many ports')
     expect(found('10.1.2.3', null, 80, 'udp')).toBe('udp')
     expect(found('10.9.9.9', null, 80, 'udp')).toBeNull()
@@ -139,7 +139,7 @@ describe('Of services that mean the same place', () => {
 })
 
 describe('Ports for services', () => {
-  test('are those of each address, and one for all of a large network', () => {
+  test('are bound on each address, and once for all addresses of a large network', () => {
     const plan = new ListeningPlan()
     expect(plan.add(interceptOf('a', config(['10.9.9.9', '10.8.8.0/30'])), [])).toBeNull()
     expect(plan.places.size).toBe(5)
@@ -161,7 +161,7 @@ describe('Ports for services', () => {
     expect(plan.networks).toEqual([])
   })
 
-  test('of all services have a bound', () => {
+  test('of all services are limited', () => {
     const plan = new ListeningPlan()
     const ports = { portRanges: [{ low: 1, high: 1000 }] }
     const faults = ['1', '2', '3', '4', '5'].map((at) =>
@@ -173,7 +173,7 @@ describe('Ports for services', () => {
   })
 })
 
-test('a name keeps its address, and gives it back last when nobody asks for it', () => {
+test('a name keeps its address, and loses it last when it is not queried', () => {
   const network = parseCidr('100.64.0.0/29')
   if (network === null) throw new Error('no network')
   let nowMs = 0

@@ -133,7 +133,7 @@ describe('A service', () => {
     })
   })
 
-  test('is reached below its domain, by a name that nobody has asked for before', async () => {
+  test('is reached below its domain, by a name that was never queried before', async () => {
     const { tcp } = await echoes()
     const stage = await running(
       serviceOf('s1', { ...tcp, ...intercept(['*.example'], 443) }, ['Bind', 'Dial']),
@@ -181,7 +181,7 @@ describe('A service', () => {
     },
   )
 
-  test('whose place is more exact gets the connection', async () => {
+  test('with the most specific address gets the connection', async () => {
     const { tcp } = await echoes()
     const protocols = { protocols: ['tcp'] }
     const both: ('Bind' | 'Dial')[] = ['Bind', 'Dial']
@@ -199,7 +199,7 @@ describe('A service', () => {
     expect(asked).toEqual(['name of s1', 'name of s2', 'name of s3'])
   })
 
-  test('is told the instance and the source that its config asks for', async () => {
+  test('receives the instance and source that its config specifies', async () => {
     const { tcp } = await echoes()
     const more = { dialOptions: { identity: '$dst_hostname' }, sourceIp: '$src_ip:$src_port' }
     const stage = await running(
@@ -218,7 +218,7 @@ describe('A service', () => {
     )
   })
 
-  test('that may be dialed no more leaves no route, port or connection', async () => {
+  test('that may no longer be dialed leaves no route, port or connection', async () => {
     const { tcp } = await echoes()
     const stage = await running(
       serviceOf('s1', { ...tcp, ...intercept(['10.9.9.9', 'a.example'], 80) }, ['Bind', 'Dial']),
@@ -251,7 +251,7 @@ describe('A service', () => {
     expect(await reset('10.9.0.1', 81)).toBe('ECONNREFUSED')
   })
 
-  test('keeps the connections of others when a port becomes that of all addresses', async () => {
+  test('keeps the connections of others when a port is bound for all addresses', async () => {
     const { tcp } = await echoes()
     const protocols = { protocols: ['tcp'] }
     const both: ('Bind' | 'Dial')[] = ['Bind', 'Dial']
@@ -275,7 +275,7 @@ describe('A service', () => {
     expect(again.toString()).toBe('two')
   })
 
-  test('whose port is taken is intercepted when it is free, and said until then', async () => {
+  test('with a used port is intercepted when the port becomes free, and logged until then', async () => {
     const { tcp } = await echoes()
     const server = createServer()
     await new Promise<void>((done) => server.listen(80, '0.0.0.0', done))
@@ -290,7 +290,7 @@ describe('A service', () => {
 })
 
 describe('Routes', () => {
-  test('that a killed router has left are removed at the next start', async () => {
+  test('left by a killed router are removed at the next start', async () => {
     const left = ['10.7.0.0/16', '10.8.8.8']
     const first = await running(
       serviceOf('s1', intercept(left, 80, { protocols: ['tcp'] }), ['Dial']),
@@ -320,7 +320,7 @@ describe('Routes', () => {
   })
 })
 
-test('a name of no service is refused, and one of a service has no IPv6', async () => {
+test('an unknown name is refused, and a service name has no IPv6 address', async () => {
   await running(serviceOf('s1', intercept(['a.example'], 80), ['Dial']))
   await expect.poll(() => resolver.resolve4('a.example').catch(() => [])).toHaveLength(1)
   await expect(resolver.resolve4('b.example')).rejects.toThrow('EREFUSED')

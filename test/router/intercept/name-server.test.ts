@@ -50,7 +50,7 @@ async function upstreamOf(count: number, mode: UpstreamMode) {
 }
 
 describe('The name server of a tunnel', () => {
-  test('gives a name of a service its address, in whatever letters it is asked for', async () => {
+  test('resolves the name of a service in any case', async () => {
     const asked: string[] = []
     const { resolver } = await serving(async (name) => {
       asked.push(name)
@@ -73,12 +73,12 @@ describe('The name server of a tunnel', () => {
     await expect(resolver.resolve4('www.example')).rejects.toThrow(code)
   })
 
-  test('says that a name has no address now', async () => {
+  test('answers that a name has no address at the moment', async () => {
     const { resolver } = await serving(async () => 'unavailable')
     await expect(resolver.resolve4('web.example')).rejects.toThrow('ESERVFAIL')
   })
 
-  test('asks other name servers for names of no service', async () => {
+  test('forwards unknown names to other name servers', async () => {
     const { upstream } = await upstreamOf(1, 'serial')
     const { resolver } = await serving(unclaimed, upstream)
     expect(await resolver.resolve4('www.example')).toEqual(['203.0.113.1'])
@@ -97,7 +97,7 @@ describe('The name server of a tunnel', () => {
     expect(found.flat()).toEqual(expected)
   })
 
-  test('asks all at once in the mode parallel, and one of all in the mode random', async () => {
+  test('asks all at once in parallel mode, and one of them in random mode', async () => {
     const all = ['203.0.113.1', '203.0.113.2', '203.0.113.3']
     for (const mode of ['parallel', 'random'] as const) {
       const { upstream } = await upstreamOf(3, mode)
@@ -126,7 +126,7 @@ describe('The name server of a tunnel', () => {
     await eventually(() => server.counts).toEqual({ queries: 0, dropped: 1 })
   })
 
-  test('takes a label with a dot or other characters for no name of a service', () => {
+  test('does not treat a label with a dot or other characters as a service name', () => {
     const query = dnsQuery(1, 'web-example')
     query[16] = 0x2e
     expect(readDnsQuery(query)?.name).toBeNull()

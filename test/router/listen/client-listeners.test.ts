@@ -80,7 +80,7 @@ async function udpClient(): Promise<{ socket: DatagramSocket; heard: string[] }>
 }
 
 describe('A proxy listener', () => {
-  test('makes a circuit to its service of each connection', async () => {
+  test('creates a circuit to its service for each connection', async () => {
     await proxy()
     const [one, two] = [await client(), await client()]
     one.socket.write('from one')
@@ -93,7 +93,7 @@ describe('A proxy listener', () => {
     await eventually(() => [one.heard(), two.heard()].sort()).toEqual(['', 'hello'])
   })
 
-  test('ends each direction by itself', async () => {
+  test('ends each direction separately', async () => {
     await proxy()
     const { socket, heard } = await client()
     socket.end('a question')
@@ -106,7 +106,7 @@ describe('A proxy listener', () => {
     await eventually(() => far.closedFor).not.toBeNull()
   })
 
-  test('closes connections that no circuit is created for, and says so once', async () => {
+  test('closes connections that get no circuit, and logs this once', async () => {
     await proxy()
     const [controller] = controllers
     if (controller !== undefined) controller.refusal = 'no such service'
@@ -118,7 +118,7 @@ describe('A proxy listener', () => {
     expect(circuits.ends.size).toBe(0)
   })
 
-  test('asks another controller when the first one goes away, and none twice when it refuses', async () => {
+  test('asks another controller when the first one disconnects, but not after a refusal', async () => {
     const other = new AskedController('ctrl2')
     controllers.push(other)
     const [first] = controllers
@@ -142,7 +142,7 @@ describe('A proxy listener', () => {
     expect(socket.destroyed).toBe(false)
   })
 
-  test('waits for a circuit no longer than getCircuitTimeout', async () => {
+  test('waits for a circuit only as long as getCircuitTimeout', async () => {
     const [controller] = controllers
     if (controller !== undefined) controller.isSilent = true
     await listen(entry('proxy', 'tcp', ', service: web, options: {getCircuitTimeout: 200ms}'))
@@ -152,7 +152,7 @@ describe('A proxy listener', () => {
     expect(refusals()[0]?.fields['reason']).toMatch(/no reply within 200 ms/)
   })
 
-  test('ends the circuit of a client that has left before it was there', async () => {
+  test('ends the circuit of a client that left before the circuit was created', async () => {
     await proxy()
     const [controller] = controllers
     if (controller !== undefined) controller.isSilent = true
@@ -176,7 +176,7 @@ describe('A proxy listener', () => {
     await eventually(() => socket.destroyed || socket.readableEnded).toBe(true)
   })
 
-  test('speaks TLS by the server certificate of the router', async () => {
+  test('speaks TLS with the server certificate of the router', async () => {
     const root = await newCa('network root', Date.now())
     const leaf = await issueLeaf({
       issuer: root,
@@ -201,7 +201,7 @@ describe('A proxy listener', () => {
 describe('A transport listener', () => {
   const transport = () => listen(entry('transport', 'tcp'))
 
-  test('takes the service from the first line, and answers with the circuit before its bytes', async () => {
+  test('reads the service from the first line, and sends the answer before the bytes of the circuit', async () => {
     await transport()
     const { socket, heard } = await client()
     socket.write('{"id":"me","svc')
@@ -214,7 +214,7 @@ describe('A transport listener', () => {
     await eventually(heard).toBe('{"scc":true,"msg":"","circuitId":"circuit 1"}\nanswer')
   })
 
-  test('tells a refusal, and closes', async () => {
+  test('reports a refusal and closes', async () => {
     await transport()
     const [controller] = controllers
     if (controller !== undefined) controller.refusal = 'no such service'
@@ -230,7 +230,7 @@ describe('A transport listener', () => {
     ['a service that is no text', '{"svcId":7}\n'],
     ['a line without end', 'x'.repeat(socketLimits.requestLineBytesMax + 1)],
     ['too long a line', `{"svcId":"${'x'.repeat(socketLimits.requestLineBytesMax)}"}\n`],
-  ])('closes a connection that begins with %s, and asks for nothing', async (_, line) => {
+  ])('closes a connection that starts with %s, without requesting a circuit', async (_, line) => {
     await transport()
     const { socket, heard } = await client()
     socket.write(line)
@@ -241,7 +241,7 @@ describe('A transport listener', () => {
 })
 
 describe('A UDP listener', () => {
-  test('makes a circuit of each source, keeps what comes before it, and answers each alone', async () => {
+  test('creates a circuit for each source, keeps earlier datagrams, and answers each source separately', async () => {
     await proxyUdp()
     const one = await udpClient()
     for (const text of ['a', 'b', 'c']) one.socket.send(text)
@@ -258,7 +258,7 @@ describe('A UDP listener', () => {
     expect(controllers[0]?.asked.map(({ service }) => service)).toEqual(['dns', 'dns'])
   })
 
-  test('forgets a source whose circuit has ended, and asks again', async () => {
+  test('forgets a source whose circuit has ended, and requests a new one', async () => {
     await proxyUdp()
     const { socket } = await udpClient()
     socket.send('a')
@@ -272,7 +272,7 @@ describe('A UDP listener', () => {
     }).toBe(2)
   })
 
-  test('does not ask for each datagram of a source that was refused', async () => {
+  test('does not request a circuit for each datagram of a refused source', async () => {
     await proxyUdp()
     const [controller] = controllers
     if (controller !== undefined) controller.refusal = 'no'
@@ -285,7 +285,7 @@ describe('A UDP listener', () => {
     await eventually(() => controller?.asked.length).toBe(2)
   })
 
-  test('of the binding transport_udp takes the service from the first datagram', async () => {
+  test('with the binding transport_udp reads the service from the first datagram', async () => {
     await listen(entry('transport_udp', 'udp'))
     const { socket, heard } = await udpClient()
     socket.send('{"id":"me","svcId":"dns"}')
@@ -300,7 +300,7 @@ describe('A UDP listener', () => {
   })
 })
 
-test('A listener whose port is taken stops the start, and names its place', async () => {
+test('A listener whose port is in use fails the start, with its configuration path', async () => {
   const target = await TestTarget.open()
   port = target.port
   await expect(proxy()).rejects.toThrow(/listeners\[0\]\.bind: cannot listen on tcp:.*EADDRINUSE/)
@@ -310,7 +310,7 @@ test('A listener whose port is taken stops the start, and names its place', asyn
 test.each([
   ['proxy', 'ws', ', service: web'],
   ['transport_udp', 'tcp', ''],
-])('A listener %s on %s stops the start', async (binding, protocol, more) => {
+])('A listener %s on %s fails the start', async (binding, protocol, more) => {
   await expect(listen(entry(binding, protocol, more))).rejects.toThrow(/listens on/)
 })
 

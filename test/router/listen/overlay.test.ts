@@ -95,14 +95,14 @@ async function exchange(socket: Socket, total: number): Promise<{ sent: string; 
   return { sent: sent.digest('hex'), got: got.digest('hex') }
 }
 
-test('20 MB go to an echo server and come back the same, and each direction ends by itself', async () => {
+test('20 MB go to an echo server and return unchanged, and each direction ends separately', async () => {
   await serve((socket) => socket.pipe(socket))
   const { sent, got } = await exchange(await connected(tcpPort), 20_000_000)
   expect(got).toBe(sent)
   await eventually(() => target.sockets.map(({ closed }) => closed)).toEqual([true])
 })
 
-test('a target that ends first is answered still', async () => {
+test('a target that ends first still receives data', async () => {
   let heard = ''
   await serve((socket) => {
     socket.on('data', (chunk: Buffer) => (heard += chunk.toString()))
@@ -117,7 +117,7 @@ test('a target that ends first is answered still', async () => {
   await eventually(() => heard).toBe('thanks')
 })
 
-test('a client that reads nothing holds its target back', async () => {
+test('a client that reads nothing pauses its target', async () => {
   const total = 64 * 1024 * 1024
   let sentBytes = 0
   await serve((socket) => {
@@ -164,7 +164,7 @@ test('a client that is killed ends its target', async () => {
   await eventually(() => target.sockets.map(({ closed }) => closed)).toEqual([true])
 })
 
-test('a target that refuses closes the client, and the controller hears the cause', async () => {
+test('a target that refuses closes the client, and the controller receives the cause', async () => {
   await serve(() => undefined)
   terminators.set('web', { binding: 'transport', address: `tcp:127.0.0.1:${await freePort()}` })
   const socket = await connected(tcpPort)
@@ -174,7 +174,7 @@ test('a target that refuses closes the client, and the controller hears the caus
   expect([...(result?.headers.get(1104) ?? [])]).toEqual([4])
 })
 
-test('datagrams go to an echo server and come back, each as it was sent', async () => {
+test('datagrams go to an echo server and return unchanged', async () => {
   await serve(() => undefined)
   const server = createSocket('udp4')
   server.on('message', (body, { port, address }) => server.send(body, port, address))

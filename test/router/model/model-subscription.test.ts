@@ -45,7 +45,7 @@ async function indexAt(controller: ScriptedController): Promise<unknown> {
 const eventuallyAt = (controller: ScriptedController) =>
   expect.poll(() => indexAt(controller), { timeout: 20_000 })
 
-test('it asks for all of the model, takes the changes after it, and shows how far it is', async () => {
+test('it requests the full model, applies later changes, and shows its index', async () => {
   const a = await network.controller('a')
   await network.running([a.address])
   const id = await subscribed(a)
@@ -56,7 +56,7 @@ test('it asks for all of the model, takes the changes after it, and shows how fa
   await eventuallyAt(a).toEqual({ index: 9, timeline: 'timeline-1' })
 })
 
-test('it subscribes again from where it is when it has missed a change', async () => {
+test('it subscribes again from its index when it has missed a change', async () => {
   const a = await network.controller('a')
   await network.running([a.address])
   const id = await subscribed(a)
@@ -70,7 +70,7 @@ test('it subscribes again from where it is when it has missed a change', async (
   await eventuallyAt(a).toEqual({ index: 8, timeline: 'timeline-1' })
 })
 
-test('it subscribes again when a controller is further and has sent nothing', async () => {
+test('it subscribes again when a controller has a higher index and has sent nothing', async () => {
   const a = await network.controller('a')
   await network.running([a.address])
   const id = await subscribed(a)
@@ -82,7 +82,7 @@ test('it subscribes again when a controller is further and has sent nothing', as
   await subscribed(a, 2)
 })
 
-test('it subscribes at one controller, and at the other when that one is gone', async () => {
+test('it subscribes at one controller, and at the other when that one disconnects', async () => {
   const [a, b] = [await network.controller('a'), await network.controller('b')]
   await network.running([a.address, b.address])
   await eventually(() => [a.isConnected, b.isConnected]).toEqual([true, true])
@@ -100,7 +100,7 @@ test('it subscribes at one controller, and at the other when that one is gone', 
   await eventuallyAt(second).toEqual({ index: 9, timeline: 'timeline-1' })
 })
 
-test('a message that is none is logged, and the model asked for again', async () => {
+test('a malformed message is logged, and the router subscribes again', async () => {
   const a = await network.controller('a')
   await network.running([a.address])
   const id = await subscribed(a)

@@ -43,7 +43,7 @@ function judgesAsControllers(model: RouterDataModel, state: ClusterState): numbe
 }
 
 describe('the data model that a router keeps', () => {
-  test('followed entry by entry, is the same as sent whole, and judges as controllers do', async () => {
+  test('is the same whether followed entry by entry or sent in full, and decides as controllers do', async () => {
     let permitted = 0
     for (let seed = 1; seed <= 20; seed += 1) {
       const network = new RandomNetwork(seed)
@@ -120,7 +120,7 @@ describe('the data model that a router keeps', () => {
     expect(contents.services.named('s1')).toBeUndefined()
   })
 
-  test('gives a service the configs of its identity in place of its own', async () => {
+  test('gives a service the configs of its identity instead of its own', async () => {
     const config = (id: string, typeId: string): ModelEvent => ({
       kind: 'config',
       action: 'create',
@@ -175,7 +175,7 @@ describe('the data model that a router keeps', () => {
     expect([...model.servicesOf('i1', 'Bind')]).toEqual([])
   })
 
-  test('takes no change that is old, of another history, or not after what it has', async () => {
+  test('rejects a change that is old, of another history, or not the next one', async () => {
     const model = await modelOf(open, 10)
     const gone = [members('identity', ['i1'], false)]
     const outcome = (body: Uint8Array, isOfSubscription = true) =>
@@ -189,7 +189,7 @@ describe('the data model that a router keeps', () => {
     expect([model.mayUse('i1', 's1', 'Bind'), model.index]).toEqual([false, 10n])
   })
 
-  test('that is too large is not kept, and permits nothing', async () => {
+  test('that is too large is discarded, and permits nothing', async () => {
     const model = await modelOf(open, 10, { modelRecordsMax: 3 })
     expect(model.isFilled).toBe(true)
     expect(finished(model.change(changesBody([service('s2')], 11, 10), true))).toBe('too large')
@@ -204,7 +204,7 @@ describe('the data model that a router keeps', () => {
     expect((await modelOf(open, 1, { modelBytesMax: 500 })).isFilled).toBe(false)
   })
 
-  test('says that it has changed, once a turn', async () => {
+  test('reports changes once per turn', async () => {
     const model = await modelOf(open, 10)
     let count = 0
     const stop = model.onChanged(() => {
@@ -218,7 +218,7 @@ describe('the data model that a router keeps', () => {
     stop()
   })
 
-  test('shows where it differs from that of a controller', async () => {
+  test('shows its differences from the model of a controller', async () => {
     const model = await modelOf(open, 10)
     const theirs = await wholeBody([...open.slice(1), service('s2')], 10)
     const message = create(ValidateModelSchema, { state: create(DataStateSchema, {}) })
@@ -239,7 +239,7 @@ describe('the data model that a router keeps', () => {
     ])
   })
 
-  test('takes a policy that means a hundred thousand in one change, within the bounds of its message', async () => {
+  test('applies a policy with a hundred thousand members in one change, within the limits of its message', async () => {
     const ids = Array.from({ length: 100_000 }, (_, at) => `i${at}`)
     const body = await wholeBody([policy('p1', 'Bind'), members('identity', ids)], 1)
     const { schema, elementsMax } = messageBounds.dataState

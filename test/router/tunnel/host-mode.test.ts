@@ -44,7 +44,7 @@ describe('A service that the identity of a router may host', () => {
     })
   })
 
-  test('has the cost of the identity for it before that of its config', async () => {
+  test('uses the cost of the identity before that of its config', async () => {
     const own = identity({ serviceHostingCosts: { s1: 9 }, defaultHostingPrecedence: 'failed' })
     const { controller } = await running([
       own,
@@ -64,7 +64,7 @@ describe('A service that the identity of a router may host', () => {
     await eventually(() => controller.terminators.size).toBe(2)
   })
 
-  test('is offered again when a controller was busy, and with an id that is taken by removing it', async () => {
+  test('is offered again after a controller was busy, and with a used ID after removing that terminator', async () => {
     const stage = await running([])
     const { FAILED_BUSY, FAILED_ID_CONFLICT } = CreateTerminatorResult
     stage.controller.refusals.push(FAILED_BUSY, FAILED_ID_CONFLICT)
@@ -76,7 +76,7 @@ describe('A service that the identity of a router may host', () => {
     expect(stage.controller.scripted.ofType(1038)).toHaveLength(1)
   })
 
-  test('and cannot be hosted as its config says is named in the log', async () => {
+  test('and cannot be hosted as its config requires is logged', async () => {
     const { network, controller } = await running(
       serviceOf('s1', host(80, { allowedSourceAddresses: ['10.0.0.0/8'] })),
     )
@@ -98,7 +98,7 @@ async function dialed(stage: TunnelStage, target: { readonly sockets: readonly o
 }
 
 describe('A circuit to a hosted service', () => {
-  test('is connected, and its answer names both ends of the connection', async () => {
+  test('is connected, and the addresses in its answer name both ends of the connection', async () => {
     const target = await echoServer()
     closing.push(target.close)
     const stage = await running(serviceOf('s1', host(target.port)))
@@ -131,7 +131,7 @@ describe('A circuit to a hosted service', () => {
     expect(again.isSuccess || again.code === 1).toBe(true)
   })
 
-  test('goes on while only the cost of the service for the identity changes', async () => {
+  test('continues while only the cost of the service for the identity changes', async () => {
     const target = await echoServer()
     closing.push(target.close)
     const stage = await running(serviceOf('s1', host(target.port)))
@@ -161,7 +161,7 @@ describe('A circuit to a hosted service', () => {
       'public key',
     ],
     ['whose client asks for no JSON', 1, {}, { 1011: Uint8Array.of(1) }, 5, 'application data'],
-  ])('%s fails, and says why', async (_what, isThere, more, peerData, code, reason) => {
+  ])('%s fails with a reason', async (_what, isThere, more, peerData, code, reason) => {
     const target = await echoServer()
     closing.push(target.close)
     const isEncrypted = 'isEncrypted' in more
@@ -174,7 +174,7 @@ describe('A circuit to a hosted service', () => {
     expect(outcome.reason).toContain(reason)
   })
 
-  test('goes through a proxy that connects', async () => {
+  test('can use a proxy that connects', async () => {
     const asked: string[] = []
     const proxy: Server = createServer((socket) => {
       socket.on('error', () => undefined)
@@ -200,7 +200,7 @@ describe('A circuit to a hosted service', () => {
   })
 })
 
-test('a controller that asks which terminators are there is answered for those of the tunnel', async () => {
+test('the tunnel answers a controller that validates its terminators', async () => {
   const { controller } = await running(serviceOf('s1', host(80)))
   const { address: id } = await controller.terminator('s1')
   const message = create(ValidateTerminatorsSchema, {
@@ -222,7 +222,7 @@ test('a controller that asks which terminators are there is answered for those o
   expect(states['gone']).toMatchObject({ valid: false, marker: 8n })
 })
 
-test('a check that fails makes the terminator dearer and marks it as failed, and it recovers', async () => {
+test('a failed check raises the cost of the terminator and marks it as failed, until the check succeeds', async () => {
   const target = await echoServer()
   closing.push(target.close)
   const address = `127.0.0.1:${target.port}`

@@ -93,7 +93,7 @@ describe('A host whose clients choose the target', () => {
     expect(() => target(data)).toThrow()
   })
 
-  test('takes no notice of what its clients ask for where the target is fixed', () => {
+  test('ignores the requests of its clients if the target is fixed', () => {
     const fixed = { protocol: 'tcp', address: 'web.example', port: 8080 }
     const asked = { ...ask, dst_hostname: 'evil.test', dst_port: '22', dst_protocol: 'udp' }
     expect(target(asked, fixed)).toEqual({
@@ -145,14 +145,14 @@ describe('A name', () => {
   const named = (dst_hostname: string, allowedAddresses: readonly string[]) =>
     target({ ...ask, dst_hostname }, { ...forwarding, allowedAddresses })
 
-  test('below an allowed domain does not lead to this host, unless that is allowed as well', async () => {
+  test('below an allowed domain does not lead to this host, unless this host is allowed as well', async () => {
     const resolved = (allowed: readonly string[]) =>
       resolvedTarget({ ...named('a.example', ['*.example', ...allowed]), host: 'localhost' })
     await expect(resolved([])).rejects.toThrow('an address that is not allowed')
     expect(await resolved(['127.0.0.0/8'])).toBe('127.0.0.1')
   })
 
-  test('that an operator has written out leads where it leads', async () => {
+  test('that an operator has configured explicitly is allowed to lead anywhere', async () => {
     expect(['127.0.0.1', '::1']).toContain(await resolvedTarget(named('localhost', ['localhost'])))
   })
 })
@@ -228,7 +228,7 @@ describe('A config of a host', () => {
     expect(fault(config)).toContain(expected)
   })
 
-  test('of several terminators is followed as a whole', () => {
+  test('of several terminators is applied completely', () => {
     const both = {
       terminators: [
         host,
@@ -251,7 +251,7 @@ describe('A config of a host', () => {
     )
   })
 
-  test('of the older kind names the host by another member', () => {
+  test('of the older type names the host in another field', () => {
     const older = { protocol: 'udp', hostname: 'a.example', port: 53 }
     const [terms] = parseHostConfig('ziti-tunneler-server.v1', JSON.stringify(older))
     expect(terms).toMatchObject({ protocol: 'udp', address: 'a.example', port: 53 })

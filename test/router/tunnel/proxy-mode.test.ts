@@ -45,7 +45,7 @@ describe.each([
   ['in the clear', false],
   ['encrypted', true],
 ])('A TCP service, %s,', (_what, isEncrypted) => {
-  test('that a tunnel hosts is reached at a port of its clients', async () => {
+  test('hosted by a tunnel is reached through a port of its clients', async () => {
     const target = await echoServer()
     closing.push(target.close)
     const port = await freePort()
@@ -69,7 +69,7 @@ describe.each([
   })
 })
 
-test('a UDP service is reached by datagrams, encrypted', async () => {
+test('a UDP service carries encrypted datagrams', async () => {
   const target = await echoDatagrams()
   closing.push(target.close)
   const port = await freePort()
@@ -97,7 +97,7 @@ test('a UDP service is reached by datagrams, encrypted', async () => {
   await eventually(() => answers).toEqual(['one', 'two'])
 })
 
-test('a circuit is waited for no longer than getCircuitTimeout', async () => {
+test('getCircuitTimeout limits the wait for a circuit', async () => {
   const port = await freePort()
   const host = { protocol: 'tcp', address: '127.0.0.1', port: 1 }
   const { network, controller } = await running(
@@ -115,7 +115,7 @@ test('a circuit is waited for no longer than getCircuitTimeout', async () => {
   expect(JSON.stringify(network.lines)).toContain('no reply within 200 ms')
 })
 
-test('a source of datagrams that is silent for udpIdleTimeout loses its circuit', async () => {
+test('a datagram source that is silent for udpIdleTimeout loses its circuit', async () => {
   const target = await echoDatagrams()
   closing.push(target.close)
   const port = await freePort()
@@ -141,7 +141,7 @@ test('a source of datagrams that is silent for udpIdleTimeout loses its circuit'
   expect(controller.asked).toHaveLength(2)
 })
 
-test('a port is closed, and its connections with it, when the service may be dialed no more', async () => {
+test('a port and its connections are closed when the service may no longer be dialed', async () => {
   const target = await echoServer()
   closing.push(target.close)
   const port = await freePort()

@@ -76,7 +76,7 @@ function pair() {
 }
 
 describe('An encrypted circuit', () => {
-  test('begins with the header, adds 17 bytes to each piece, and carries each as it is', () => {
+  test('starts with the header, adds 17 bytes to each piece, and transfers each unchanged', () => {
     const { client, server } = pair()
     client.stream.send(piece('hello'))
     client.stream.send(piece('world'))
@@ -89,7 +89,7 @@ describe('An encrypted circuit', () => {
     expect(Buffer.concat(client.wire.sent.map(({ body }) => body)).includes('hello')).toBe(false)
   })
 
-  test('passes on the end of a stream, which has no content', () => {
+  test('forwards the end of a stream, which has no content', () => {
     const { client, server } = pair()
     client.stream.send(piece('', 1))
     expect(client.wire.sent[1]?.body).toHaveLength(0)
@@ -119,14 +119,14 @@ describe('An encrypted circuit', () => {
     expect(['', 'one']).toContain(server.reader.read.join(' '))
   })
 
-  test('is not read with the keys of another', () => {
+  test('cannot be read with other keys', () => {
     const [{ client }, { server }] = [pair(), pair()]
     client.stream.send(piece('one'))
     for (const each of client.wire.sent) server.stream.deliver(each)
     expect([server.reader.read, server.wire.isClosed]).toEqual([[], true])
   })
 
-  test('has no keys with a key of another length', () => {
+  test('rejects a key of another length', () => {
     expect(() => sessionKeys('client', newKeyPair(), new Uint8Array(31))).toThrow('31 bytes')
   })
 })
