@@ -1,7 +1,8 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 
 import { textValue } from '../../../src/channel/headers.ts'
 import { REROUTE_ATTEMPT } from '../../../src/channel/messages/circuits.ts'
+import { scheduleByIntervals, scheduleBySharedTimer } from '../../support/fake-schedule.ts'
 import { eventually } from '../support.ts'
 import { endsOf, frame, linked, TestController, TestDialer, TestRouter } from './support.ts'
 
@@ -13,11 +14,14 @@ let controller: TestController
 let routers: TestRouter[]
 
 beforeEach(() => {
+  // The first report comes a whole interval after the start, so that a test knows what is in it.
+  scheduleByIntervals()
   controller = new TestController()
   routers = []
 })
 afterEach(() => {
   for (const { forwarder } of routers) forwarder.stop()
+  scheduleBySharedTimer()
 })
 
 let nowMs = 0
@@ -63,17 +67,24 @@ describe('A frame without a next hop', () => {
   })
 
   test('is not reported when the circuit is routed meanwhile', async () => {
-    const [one, two] = [router('r1'), router('r2', 'faultTxInterval: 60')]
-    const link = linked(one, two, 'l1')
-    const dialer = new TestDialer(two, controller)
-    link.ofFirst.trySend(frame(circuit.id, 'too early'), 1_000_000)
-    await eventually(() => two.forwarder.figures()['forwarder.faults']).toBe(1)
-    await controller.lay(circuit, [one, two], [link])
-    link.ofFirst.trySend(frame('never', 'x'), 1_000_000)
-    await eventually(() => controller.faults(two)).toEqual([
-      { subject: unknownOwnerFault, ids: ['never'] },
-    ])
-    expect(dialer.placeOf(circuit).bodies).toEqual([])
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+    try {
+      const [one, two] = [router('r1'), router('r2', 'faultTxInterval: 60')]
+      const link = linked(one, two, 'l1')
+      const dialer = new TestDialer(two, controller)
+      link.ofFirst.trySend(frame(circuit.id, 'too early'), 1_000_000)
+      await eventually(() => two.forwarder.figures()['forwarder.faults']).toBe(1)
+      await controller.lay(circuit, [one, two], [link])
+      link.ofFirst.trySend(frame('never', 'x'), 1_000_000)
+      await eventually(() => two.forwarder.figures()['forwarder.faults']).toBe(2)
+      vi.advanceTimersByTime(60)
+      await eventually(() => controller.faults(two)).toEqual([
+        { subject: unknownOwnerFault, ids: ['never'] },
+      ])
+      expect(dialer.placeOf(circuit).bodies).toEqual([])
+    } finally {
+      vi.useRealTimers()
+    }
   })
 
   test('is reported to its owner when that reconnects', async () => {
