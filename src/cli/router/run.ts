@@ -10,7 +10,6 @@ import type { CertificateRequests } from '../../router/identity/requests.ts'
 import { routerProgramLimits } from '../../router/limits.ts'
 import { certificateLimits } from '../../router/identity/limits.ts'
 import { ProgramFailure } from '../../overlay/failure.ts'
-import type { ProgramLogger } from '../../overlay/logger.ts'
 import { RouterProgram } from '../../router/router.ts'
 import { limitHeapGrowth } from '../../threads/collect-buffers.ts'
 import { ask } from '../client/https.ts'
@@ -51,7 +50,11 @@ export async function runRouter(path: string, options: RunRouterOptions): Promis
       askExtension,
     })
     try {
-      await Promise.race([stopped, start(router, options, log)])
+      await router.start({ extends: options.extend === true })
+      log.info({ version: programVersion(), pid: process.pid }, 'router running')
+      // Before the V8 flags change, because they are part of the key of compiled code.
+      flushCompileCache()
+      limitHeapGrowth()
       await Promise.race([stopped, router.failed])
     } finally {
       // A start that failed leaves open what it had opened before.
@@ -64,18 +67,6 @@ export async function runRouter(path: string, options: RunRouterOptions): Promis
   } finally {
     lock.close()
   }
-}
-
-async function start(
-  router: RouterProgram,
-  options: RunRouterOptions,
-  log: ProgramLogger,
-): Promise<void> {
-  await router.start({ extends: options.extend === true })
-  log.info({ version: programVersion(), pid: process.pid }, 'router running')
-  // Before the V8 flags change, because they are part of the key of compiled code.
-  flushCompileCache()
-  limitHeapGrowth()
 }
 
 /**
