@@ -111,6 +111,14 @@ export class PendingConnections {
     this.#sources.add(handshake.source, -1)
   }
 
+  /** Closes all of them, when their listener stops. */
+  closeAll(): void {
+    for (const [endpoint, { socket }] of Array.from(this.#underWay)) {
+      this.end(endpoint)
+      socket.destroy()
+    }
+  }
+
   #endOldest(source: string): void {
     for (const [endpoint, handshake] of this.#underWay) {
       if (handshake.source !== source) continue

@@ -16,6 +16,14 @@ export const edgeLimits = {
   clientsWaitingPerSourceMax: 128,
   /** TCP keep-alive delay, because clients do not answer heartbeats. */
   clientKeepAliveMs: 30_000,
+  /** Headers of the request for a web socket, and how often their timeout is checked. */
+  upgradeHeaderBytesMax: 16 * 1024,
+  upgradeCheckEveryMs: 1000,
+  /** One message of a web socket, and its fragments. A TLS record has at most 16 KiB. */
+  webSocketMessageBytesMax: 64 * 1024,
+  webSocketFragmentsMax: 64,
+  /** Time in which a client answers the close frame of a web socket. */
+  webSocketCloseMs: 2000,
   /** Channels per identity. */
   clientChannelsPerIdentityMax: 256,
   /** Connections within channels: per channel, and in total. */

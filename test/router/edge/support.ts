@@ -1,5 +1,7 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import type { Duplex } from 'node:stream'
 import { connect, type TLSSocket } from 'node:tls'
+import { createWebSocketStream, WebSocket } from 'ws'
 
 import {
   ApiSessionAddedSchema,
@@ -210,6 +212,19 @@ export function serviceToken(id: string): string {
   return `eyJhbGciOiJFUzI1NiJ9.${claims}.c2ln`
 }
 
+export interface TestClientOptions {
+  readonly token?: string
+  readonly key?: CertifiedKey | null
+  /** Opens the stream that carries TLS; absent: TCP. */
+  readonly through?: (port: number) => Duplex
+}
+
+/** The byte stream of a web socket to a `wss:` listener. */
+export function webSocketStream(port: number): Duplex {
+  const web = new WebSocket(`wss://127.0.0.1:${port}/ws`, { rejectUnauthorized: false })
+  return createWebSocketStream(web).on('error', () => undefined)
+}
+
 /** A client program over a real TLS channel. */
 export class TestClient {
   readonly received: ChannelMessage[] = []
@@ -249,12 +264,12 @@ export class TestClient {
   static async open(
     port: number,
     person: Person,
-    options: { readonly token?: string; readonly key?: CertifiedKey | null } = {},
+    options: TestClientOptions = {},
   ): Promise<TestClient> {
     const { token = person.token, key = person.key } = options
+    const stream = options.through?.(port)
     const socket = connect({
-      host: '127.0.0.1',
-      port,
+      ...(stream === undefined ? { host: '127.0.0.1', port } : { socket: stream }),
       ALPNProtocols: ['ziti-edge'],
       rejectUnauthorized: false,
       ...(key === null ? {} : { cert: key.certificatePem, key: key.privateKeyPem }),
@@ -340,14 +355,17 @@ export class EdgeBench {
   readonly lines: LoggedLine[] = []
   readonly controllers: FakeController[]
   readonly #clients: TestClient[] = []
+  readonly #isWeb: boolean
 
   private constructor(
     network: TestNetwork,
     controllerIds: readonly string[],
     options: string,
     sections: string,
+    protocol: 'tls' | 'wss',
   ) {
     this.network = network
+    this.#isWeb = protocol === 'wss'
     this.controllers = controllerIds.map((id) => new FakeController(id))
     const at =
       (level: LoggedLine['level']) =>
@@ -360,7 +378,7 @@ identity: {cert: r.cert, key: r.key, server_cert: r.server.cert, server_key: r.s
 ctrl: {endpoint: "tls:127.0.0.1:1"}
 csr: {sans: {ip: [127.0.0.1]}}
 edge: {heartbeatIntervalSeconds: 10}
-listeners: [{binding: edge, bind: "tls:127.0.0.1:0", options: {advertise: "127.0.0.1:1"${options}}}]
+listeners: [{binding: edge, bind: "${protocol}:127.0.0.1:0", options: {advertise: "127.0.0.1:1"${options}}}]
 ${sections}
 `
     const loaded = parseRouterConfig(network.path('router.yml'), text, {})
@@ -389,11 +407,14 @@ ${sections}
       readonly controllers?: readonly string[]
       readonly options?: string
       readonly sections?: string
+      /** Of its listener; absent: tls. */
+      readonly protocol?: 'tls' | 'wss'
     } = {},
   ): Promise<EdgeBench> {
     const network = await TestNetwork.create()
     const { controllers = ['ctrl1'], options: more = ', lookupApiSessionTimeout: 100ms' } = options
-    const bench = new EdgeBench(network, controllers, more, options.sections ?? '')
+    const { sections = '', protocol = 'tls' } = options
+    const bench = new EdgeBench(network, controllers, more, sections, protocol)
     await bench.edge.start()
     return bench
   }
@@ -418,10 +439,11 @@ ${sections}
 
   async connect(
     person: Person,
-    options: { readonly token?: string; readonly key?: CertifiedKey | null } = {},
+    options: TestClientOptions = {},
   ): Promise<TestClient> {
     const [port = 0] = this.edge.ports
-    const client = await TestClient.open(port, person, options)
+    const through = this.#isWeb ? { through: webSocketStream } : {}
+    const client = await TestClient.open(port, person, { ...through, ...options })
     this.#clients.push(client)
     return client
   }

@@ -1,0 +1,122 @@
+import { Duplex } from 'node:stream'
+import type { WebSocket } from 'ws'
+
+import type { Clock } from '../../lib/clock.ts'
+
+export interface WebSocketStreamDeps {
+  /** An open web socket. The stream closes it. */
+  readonly web: WebSocket
+  /** The connection below the web socket. */
+  readonly connection: Pick<Duplex, 'writableNeedDrain'>
+  readonly clock: Pick<Clock, 'monotonicMs'>
+  readonly pingEveryMs: number
+  /** Time without a sign of life after which the web socket is closed. */
+  readonly pongMsMax: number
+}
+
+/** RFC 6455: a type of data that the endpoint cannot accept. */
+const UNSUPPORTED_DATA = 1003
+const NORMAL_CLOSURE = 1000
+
+/**
+ * The byte stream of a web socket: the content of its binary messages, whose boundaries mean
+ * nothing. It reads no further message while its consumer is slow, and takes the next chunk to send
+ * when the connection has taken the last one.
+ */
+export class WebSocketStream extends Duplex {
+  readonly #deps: WebSocketStreamDeps
+  readonly #timer: NodeJS.Timeout
+  /** When the client last gave a sign of life. */
+  #aliveMs: number
+  #isRefused = false
+
+  constructor(deps: WebSocketStreamDeps) {
+    super({ allowHalfOpen: false })
+    this.#deps = deps
+    this.#aliveMs = deps.clock.monotonicMs()
+    const { web, connection, pingEveryMs, pongMsMax } = deps
+    web.on('message', (data, isBinary) => this.#onMessage(data as Buffer, isBinary))
+    web.on('ping', (data) => {
+      this.#sawLife()
+      // @guard web-sockets-of-clients--pings
+      if (!connection.writableNeedDrain) web.pong(data)
+    })
+    web.on('pong', () => this.#sawLife())
+    // The web socket closes itself after a violation of its protocol.
+    web.on('error', () => undefined)
+    web.once('close', () => this.#onClosed())
+    this.#timer = setInterval(() => this.#check(), Math.min(pingEveryMs, pongMsMax))
+  }
+
+  override _read(): void {
+    const { web } = this.#deps
+    if (!web.isPaused) return
+    // The client could not be heard meanwhile.
+    this.#sawLife()
+    web.resume()
+  }
+
+  override _write(chunk: Buffer, _encoding: string, callback: () => void): void {
+    this.#send(chunk, callback)
+  }
+
+  override _writev(
+    chunks: readonly { readonly chunk: Buffer }[],
+    callback: (error?: Error | null) => void,
+  ): void {
+    for (const [at, { chunk }] of chunks.entries()) {
+      this.#send(chunk, at === chunks.length - 1 ? callback : () => undefined)
+    }
+  }
+
+  override _final(callback: () => void): void {
+    this.#deps.web.close(NORMAL_CLOSURE)
+    callback()
+  }
+
+  override _destroy(error: Error | null, callback: (error: Error | null) => void): void {
+    clearInterval(this.#timer)
+    this.#deps.web.terminate()
+    callback(error)
+  }
+
+  #onMessage(data: Buffer, isBinary: boolean): void {
+    if (this.#isRefused || this.destroyed) return
+    // @guard web-sockets-of-clients--text
+    if (!isBinary) {
+      this.#isRefused = true
+      this.#deps.web.close(UNSUPPORTED_DATA, 'only binary messages are accepted')
+      return
+    }
+    this.#sawLife()
+    // @guard web-sockets-of-clients--reading
+    if (!this.push(data)) this.#deps.web.pause()
+  }
+
+  /** A failed write shows that the web socket closes, which ends the stream by itself. */
+  #send(chunk: Buffer, callback: () => void): void {
+    this.#deps.web.send(chunk, { binary: true }, (error) => {
+      if (error === undefined || error === null) this.#sawLife()
+      // @guard web-sockets-of-clients--writing
+      callback()
+    })
+  }
+
+  #sawLife(): void {
+    this.#aliveMs = this.#deps.clock.monotonicMs()
+  }
+
+  #onClosed(): void {
+    clearInterval(this.#timer)
+    if (!this.destroyed) this.push(null)
+  }
+
+  /** A ping also keeps a proxy between client and router from closing an idle connection. */
+  #check(): void {
+    const { web, connection, clock, pongMsMax } = this.#deps
+    const isSilent = !web.isPaused && clock.monotonicMs() - this.#aliveMs > pongMsMax
+    // @guard web-sockets-of-clients--silent
+    if (isSilent) this.destroy()
+    else if (!connection.writableNeedDrain) web.ping()
+  }
+}
