@@ -131,7 +131,7 @@ export class EdgeListener {
         bounds,
         credentials: () => this.#credentials(),
         inner: this.#channels,
-        onSecure: (socket, ends) => this.#accept(socket, ends),
+        onSecure: (socket, ends, onAdmitted) => this.#accept(socket, ends, onAdmitted),
       })
     }
     this.#server.maxConnections = edgeLimits.clientConnectionsOpenMax
@@ -178,7 +178,7 @@ export class EdgeListener {
     return { cert: server.certificatePem, key: server.privateKeyPem, ca: caPem }
   }
 
-  #accept(socket: TLSSocket, ends: ClientEnds): void {
+  #accept(socket: TLSSocket, ends: ClientEnds, onAdmitted?: () => void): void {
     const { clock, helloTimeoutMs, log, writeTimeoutMs } = this.#deps
     const wait = this.#wait(ends)
     if (wait === null) {
@@ -200,6 +200,7 @@ export class EdgeListener {
         void this.#admit({ channel, flow, socket, ends }, message, closing.signal).then((admitted) => {
           wait.end()
           client = admitted
+          if (admitted !== null) onAdmitted?.()
         })
       },
       onMessage: (message) => {

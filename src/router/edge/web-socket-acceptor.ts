@@ -28,8 +28,11 @@ export interface WebSocketAcceptorDeps {
   readonly timeouts: WebSocketTimeouts
   /** Server of the TLS connection within each web socket. It does not listen itself. */
   readonly inner: TlsServer
-  /** Called when the TLS connection within a web socket is established. */
-  readonly onSecure: (socket: TLSSocket, ends: ClientEnds) => void
+  /**
+   * Called when the TLS connection within a web socket is established.
+   * @param onAdmitted to be called when the client is admitted; it may then send more.
+   */
+  readonly onSecure: (socket: TLSSocket, ends: ClientEnds, onAdmitted: () => void) => void
 }
 
 /** Path at which clients of OpenZiti open web sockets. */
@@ -116,9 +119,10 @@ export class WebSocketAcceptor {
       pongMsMax: timeouts.pongTimeout,
     })
     stream.on('error', () => undefined)
+    const unlimit = limitBytes(connection, edgeLimits.webSocketAdmissionBytesMax)
     acceptTls(inner, stream, (socket) => {
       this.#waiting.end(endpoint)
-      onSecure(socket, ends)
+      onSecure(socket, ends, unlimit)
     })
   }
 }
@@ -154,6 +158,24 @@ function acceptTls(server: TlsServer, stream: Duplex, onSecure: (socket: TLSSock
     },
   }) as TlsServer
   for (const listener of server.listeners('connection')) listener.call(view, stream)
+}
+
+/**
+ * Closes a connection that receives more than `bytesMax`. The parts of a message are in memory
+ * until its end arrives, so its size must be limited before anything is known of the client.
+ * @returns a function that removes the limit.
+ */
+function limitBytes(connection: Duplex, bytesMax: number): () => void {
+  let bytes = 0
+  const count = (chunk: Uint8Array): void => {
+    bytes += chunk.length
+    // @guard web-sockets-of-clients--admission
+    if (bytes > bytesMax) connection.destroy()
+  }
+  connection.on('data', count)
+  return () => {
+    connection.off('data', count)
+  }
 }
 
 function pathOf({ url = '' }: IncomingMessage): string {
