@@ -1,10 +1,4 @@
-import {
-  ignored,
-  keyed,
-  option,
-  optionalSection,
-  type ValuesOf,
-} from '../engine/schema.ts'
+import { ignored, keyed, option, optionalSection, type ValuesOf } from '../engine/schema.ts'
 import { DAY_MS } from '../engine/units.ts'
 import { boolean, integer, milliseconds, optional, path, text } from '../engine/values.ts'
 
@@ -37,7 +31,8 @@ function webSocketTimeout(name: keyof WebSocketTimeouts, secondsMax: number, why
   })
 }
 
-const inCertificates = 'a listener shows the certificate of identity; add others to identity.alt_server_certs'
+const inCertificates =
+  'a listener shows the certificate of identity; add others to identity.alt_server_certs'
 const inBuffers = 'buffers have a fixed size'
 
 /** Keys of `transport`: of web sockets, and of protocols that this router does not have. */
@@ -45,7 +40,11 @@ export const transportSection = keyed(
   8,
   'Tuning of protocols below the channel, by protocol: `ws` or `wss` for edge listeners at a `wss:` address; the keys of `wss` win. Other protocols have no effect.',
   {
-    readTimeout: webSocketTimeout('readTimeout', 3600, 'time for the request that opens a web socket'),
+    readTimeout: webSocketTimeout(
+      'readTimeout',
+      3600,
+      'time for the request that opens a web socket',
+    ),
     handshakeTimeout: webSocketTimeout(
       'handshakeTimeout',
       3600,
@@ -57,7 +56,9 @@ export const transportSection = keyed(
       86_400,
       'time without a sign of life after which a web socket is closed',
     ),
-    writeTimeout: ignored('writeTimeout of the listener options limits how long one message may take'),
+    writeTimeout: ignored(
+      'writeTimeout of the listener options limits how long one message may take',
+    ),
     idleTimeout: ignored('a connection without a web socket is closed after its first request'),
     enableCompression: ignored('the content of web sockets is encrypted, and is not compressed'),
     readBufferSize: ignored(inBuffers),

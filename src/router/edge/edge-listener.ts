@@ -197,11 +197,13 @@ export class EdgeListener {
           : { ...clientChannelLimits, writeMsMax: writeTimeoutMs },
       onHello: (message) => {
         clearTimeout(deadline)
-        void this.#admit({ channel, flow, socket, ends }, message, closing.signal).then((admitted) => {
-          wait.end()
-          client = admitted
-          if (admitted !== null) onAdmitted?.()
-        })
+        void this.#admit({ channel, flow, socket, ends }, message, closing.signal).then(
+          (admitted) => {
+            wait.end()
+            client = admitted
+            if (admitted !== null) onAdmitted?.()
+          },
+        )
       },
       onMessage: (message) => {
         try {

@@ -95,9 +95,9 @@ export class WebSocketStream extends Duplex {
 
   /** A failed write shows that the web socket closes, which ends the stream by itself. */
   #send(chunk: Buffer, callback: () => void): void {
+    // @guard web-sockets-of-clients--writing
     this.#deps.web.send(chunk, { binary: true }, (error) => {
       if (error === undefined || error === null) this.#sawLife()
-      // @guard web-sockets-of-clients--writing
       callback()
     })
   }

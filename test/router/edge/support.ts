@@ -437,10 +437,7 @@ ${sections}
     return await this.connect(person)
   }
 
-  async connect(
-    person: Person,
-    options: TestClientOptions = {},
-  ): Promise<TestClient> {
+  async connect(person: Person, options: TestClientOptions = {}): Promise<TestClient> {
     const [port = 0] = this.edge.ports
     const through = this.#isWeb ? { through: webSocketStream } : {}
     const client = await TestClient.open(port, person, { ...through, ...options })

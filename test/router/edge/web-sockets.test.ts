@@ -22,7 +22,9 @@ describe('a wss: listener', () => {
   test('admits a client that proves its certificate within the web socket', async () => {
     const client = await bench.admitted('ann')
     expect([client.isAdmitted, client.socket.alpnProtocol]).toEqual([true, 'ziti-edge'])
-    expect(bench.logged('client connected')[0]?.fields['remoteAddress']).toMatch(/^127\.0\.0\.1:\d+$/)
+    expect(bench.logged('client connected')[0]?.fields['remoteAddress']).toMatch(
+      /^127\.0\.0\.1:\d+$/,
+    )
     expect(bench.edge.addresses).toEqual([{ host: '127.0.0.1', port: 1, protocol: 'wss' }])
   })
 
