@@ -73,12 +73,12 @@ export const transportSection = keyed(
       why: 'Version of the profile.',
       hasEffect: false,
     }),
-    tx_portal_min_sz: option(optional(integer(1, BYTES_MAX - 1)), {
+    tx_portal_min_sz: option(optional(integer(1, BYTES_MAX)), {
       default: null,
       why: 'Minimum bytes in flight.',
       hasEffect: false,
     }),
-    tx_portal_max_sz: option(optional(integer(1, BYTES_MAX - 1)), {
+    tx_portal_max_sz: option(optional(integer(1, BYTES_MAX)), {
       default: null,
       why: 'Maximum bytes in flight.',
       hasEffect: false,

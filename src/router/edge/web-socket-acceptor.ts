@@ -2,7 +2,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer, type Server } from 'node:https'
 import type { Duplex } from 'node:stream'
 import type { Server as TlsServer, TLSSocket } from 'node:tls'
-import { type WebSocket, WebSocketServer } from 'ws'
 
 import type { WebSocketTimeouts } from '../../config/router/table-transport.ts'
 import {
@@ -14,6 +13,11 @@ import {
 import { sourceOf } from '../../lib/bounds/source.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { STATUS_CODES } from '../../lib/runtime/node-http.ts'
+import {
+  type WebSocket,
+  type WebSocketServer,
+  webSocketUpgrades,
+} from '../../lib/runtime/web-sockets.ts'
 import { certificateByName } from '../../overlay/sockets/listener-certificates.ts'
 import { type ClientEnds, endsOf } from '../../overlay/sockets/stream-listener.ts'
 import type { RouterIdentity } from '../identity/identity.ts'
@@ -56,7 +60,12 @@ export class WebSocketAcceptor {
   constructor(deps: WebSocketAcceptorDeps) {
     this.#deps = deps
     const { identity, credentials, bounds, timeouts } = deps
-    this.#upgrades = new WebSocketServer(upgradeOptions)
+    this.#upgrades = webSocketUpgrades({
+      // @guard web-sockets-of-clients--size
+      messageBytesMax: edgeLimits.webSocketMessageBytesMax,
+      fragmentsMax: edgeLimits.webSocketFragmentsMax,
+      closeMs: edgeLimits.webSocketCloseMs,
+    })
     this.#waiting = new PendingConnections({
       // @guard web-sockets-of-clients--time
       handshakeTimeoutMs: timeouts.handshakeTimeout,
@@ -125,21 +134,6 @@ export class WebSocketAcceptor {
       onSecure(socket, ends, unlimit)
     })
   }
-}
-
-const upgradeOptions = {
-  noServer: true,
-  clientTracking: false,
-  // Ciphertext cannot be compressed.
-  perMessageDeflate: false,
-  autoPong: false,
-  // @guard web-sockets-of-clients--size
-  maxPayload: edgeLimits.webSocketMessageBytesMax,
-  maxFragments: edgeLimits.webSocketFragmentsMax,
-  /** Time in which the peer answers a close frame. */
-  closeTimeout: edgeLimits.webSocketCloseMs,
-  // OpenZiti selects none either.
-  handleProtocols: (): false => false,
 }
 
 /**

@@ -1,7 +1,7 @@
 import { Duplex } from 'node:stream'
-import type { WebSocket } from 'ws'
 
 import type { Clock } from '../../lib/clock.ts'
+import type { WebSocket } from '../../lib/runtime/web-sockets.ts'
 
 export interface WebSocketStreamDeps {
   /** An open web socket. The stream closes it. */

@@ -60,7 +60,7 @@ describe('a wss: listener', () => {
     await eventually(() => client.closedReason).toBe('closed by the peer')
   })
 
-  test('selects no subprotocol and no compression, and requests no certificate', async () => {
+  test('negotiates no compression, requests no certificate, and accepts any origin', async () => {
     const [port = 0] = bench.edge.ports
     const web = new WebSocket(`wss://127.0.0.1:${port}/ws`, {
       rejectUnauthorized: false,
@@ -126,6 +126,18 @@ describe('the timeouts of transport.ws', () => {
     await once(silent, 'close')
     expect(pings).toBeGreaterThan(0)
     expect([lively.closedReason, bench.edge.channels]).toEqual([null, 1])
+  })
+
+  test('close a connection that does not finish its request in time', async () => {
+    bench = await EdgeBench.open({
+      protocol: 'wss',
+      sections: 'transport: {ws: {readTimeout: 1, handshakeTimeout: 3600}}',
+    })
+    const [port = 0] = bench.edge.ports
+    const slow = connect({ port, rejectUnauthorized: false })
+    slow.write('GET /ws HTTP/1.1\r\n')
+    slow.resume()
+    await once(slow, 'close')
   })
 
   test('close a connection that opens no channel in time', async () => {
