@@ -131,6 +131,7 @@ export class WebSocketAcceptor {
     const unlimit = limitBytes(connection, edgeLimits.webSocketAdmissionBytesMax)
     acceptTls(inner, stream, (socket) => {
       this.#waiting.end(endpoint)
+      writeSeparately(socket)
       onSecure(socket, ends, unlimit)
     })
   }
@@ -152,6 +153,14 @@ function acceptTls(server: TlsServer, stream: Duplex, onSecure: (socket: TLSSock
     },
   }) as TlsServer
   for (const listener of server.listeners('connection')) listener.call(view, stream)
+}
+
+/**
+ * Ends the TLS record with each write. Otherwise a socket that has several writes waiting combines
+ * them, and BrowZer loses the second of two messages in one record.
+ */
+function writeSeparately(socket: TLSSocket): void {
+  Object.defineProperty(socket, '_writev', { value: null })
 }
 
 /**

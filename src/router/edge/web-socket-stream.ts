@@ -18,10 +18,14 @@ export interface WebSocketStreamDeps {
 const UNSUPPORTED_DATA = 1003
 const NORMAL_CLOSURE = 1000
 
+/** Bytes before the content of a TLS record; the last two are its length. */
+const RECORD_HEAD_BYTES = 5
+
 /**
- * The byte stream of a web socket: the content of its binary messages, whose boundaries mean
- * nothing. It reads no further message while its consumer is slow, and takes the next chunk to send
- * when the connection has taken the last one.
+ * The TLS stream within a web socket: the content of its binary messages. The boundaries of
+ * received messages mean nothing. Each sent message is one TLS record, because BrowZer decrypts one
+ * record for each message. The stream reads no further message while its consumer is slow, and
+ * takes the next chunk to send when the connection has taken the last one.
  */
 export class WebSocketStream extends Duplex {
   readonly #deps: WebSocketStreamDeps
@@ -29,6 +33,8 @@ export class WebSocketStream extends Duplex {
   /** When the client last gave a sign of life. */
   #aliveMs: number
   #isRefused = false
+  /** Start of a record whose end was not written yet. */
+  #begun: Buffer = Buffer.alloc(0)
 
   constructor(deps: WebSocketStreamDeps) {
     super({ allowHalfOpen: false })
@@ -57,16 +63,18 @@ export class WebSocketStream extends Duplex {
   }
 
   override _write(chunk: Buffer, _encoding: string, callback: () => void): void {
-    this.#send(chunk, callback)
-  }
-
-  override _writev(
-    chunks: readonly { readonly chunk: Buffer }[],
-    callback: (error?: Error | null) => void,
-  ): void {
-    for (const [at, { chunk }] of chunks.entries()) {
-      this.#send(chunk, at === chunks.length - 1 ? callback : () => undefined)
+    let left = this.#begun.length === 0 ? chunk : Buffer.concat([this.#begun, chunk])
+    const records: Buffer[] = []
+    for (let bytes = recordBytes(left); bytes <= left.length; bytes = recordBytes(left)) {
+      records.push(left.subarray(0, bytes))
+      left = left.subarray(bytes)
     }
+    // A copy, so that it does not keep the records before it in memory.
+    this.#begun = Buffer.from(left)
+    const last = records.pop()
+    for (const record of records) this.#send(record, () => undefined)
+    if (last === undefined) callback()
+    else this.#send(last, callback)
   }
 
   override _final(callback: () => void): void {
@@ -119,4 +127,10 @@ export class WebSocketStream extends Duplex {
     if (isSilent) this.destroy()
     else if (!connection.writableNeedDrain) web.ping()
   }
+}
+
+/** Infinity while the head of the record is incomplete. */
+function recordBytes(bytes: Buffer): number {
+  if (bytes.length < RECORD_HEAD_BYTES) return Infinity
+  return RECORD_HEAD_BYTES + bytes.readUInt16BE(RECORD_HEAD_BYTES - 2)
 }

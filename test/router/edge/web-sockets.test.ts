@@ -1,10 +1,11 @@
 import { once } from 'node:events'
 import { request } from 'node:https'
+import type { Duplex } from 'node:stream'
 import { connect } from 'node:tls'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
 
-import { EdgeBench, eventually, madeCircuit, serviceToken } from './support.ts'
+import { EdgeBench, eventually, madeCircuit, serviceToken, webSocketStream } from './support.ts'
 
 // Goal: a client in a browser uses the network through a `wss:` listener as other clients do through `tls:`.
 // Method: a real edge with a real listener; TLS within a web socket of the package `ws`.
@@ -51,6 +52,29 @@ describe('a wss: listener', () => {
     await eventually(() => end.texts.join('') === piece.toString()).toBe(true)
     for (let sent = 0; sent < 4; sent += 1) end.arrive(piece)
     await eventually(() => client.textsOf(1).join('')).toBe(piece.toString().repeat(4))
+  })
+
+  test('sends each TLS record as a message, and each message of the channel in records of its own', async () => {
+    const lengths: boolean[] = []
+    const person = await bench.person('ann')
+    bench.controller.tellSessions([person])
+    const through = (port: number): Duplex => {
+      const stream = webSocketStream(port)
+      stream.on('data', (message: Buffer) => {
+        lengths.push(message.length === 5 + message.readUInt16BE(3))
+      })
+      return stream
+    }
+    const client = await bench.connect(person, { through })
+    bench.controller.circuits = () => madeCircuit('c1')
+    await client.request(60_783, 1, serviceToken('s1'))
+    await eventually(() => bench.circuits.ends).toHaveLength(1)
+    const records: string[] = []
+    client.socket.on('data', (record: Buffer) => records.push(record.toString('hex', 0, 4)))
+    for (let sent = 0; sent < 100; sent += 1) bench.circuits.end('c1').arrive(`word ${sent} `)
+    await eventually(() => client.textsOf(1).length).toBe(100)
+    expect([...new Set(records)], 'the first bytes of a message').toEqual(['0306090c'])
+    expect(lengths.every(Boolean)).toBe(true)
   })
 
   test('ends the circuits of a client that closes its web socket', async () => {
