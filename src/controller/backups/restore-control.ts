@@ -9,7 +9,7 @@ import {
 import { fieldProblem, Problem, type ProblemCode } from '../../lib/problems.ts'
 import { refusalProblem } from '../../lib/refusal-problem.ts'
 import type { Actor } from '../../ports/actor.ts'
-import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
+import type { MemberView } from '../../ports/cluster-view.ts'
 import { levelOfKind } from '../../ports/feature-level.ts'
 import type { Applied, Proposer } from '../../ports/proposer.ts'
 import type {
@@ -79,7 +79,7 @@ function requireReady(deps: RestoreDeps): void {
   })
 }
 
-function voters(cluster: ClusterView): MemberView[] {
+function voters(cluster: BackupDeps['cluster']): MemberView[] {
   return cluster.members().filter(({ voter }) => voter)
 }
 
@@ -106,7 +106,7 @@ async function propose(
  * Waits until all voters have applied the index, at most `APPLIED_MS_MAX`. A slower voter restores
  * from its log later.
  */
-async function appliedBy(cluster: ClusterView, index: number): Promise<string[]> {
+async function appliedBy(cluster: BackupDeps['cluster'], index: number): Promise<string[]> {
   const endMs = performance.now() + APPLIED_MS_MAX
   for (;;) {
     const all = voters(cluster)
