@@ -22,10 +22,7 @@ import type {
 import { type BackupDeps, requireServing } from './take-backup.ts'
 import { sealFactor } from '../../pki/secrets/sealed-factor.ts'
 
-export interface RestoreDeps extends Pick<
-  BackupDeps,
-  'cluster' | 'machine' | 'secrets' | 'refusal'
-> {
+interface RestoreDeps extends Pick<BackupDeps, 'cluster' | 'machine' | 'secrets' | 'refusal'> {
   readonly proposer: Proposer
 }
 
