@@ -12,12 +12,12 @@ import { previewAnswerLimits } from '../src/api/access/preview.ts'
 import { previewBodyLimits } from '../src/api/access/preview-schema.ts'
 import { roleLimits } from '../src/api/access/roles.ts'
 import { historyLimits } from '../src/api/metrics/figure-history.ts'
-import { refusalLimits } from '../src/api/refusal-quota.ts'
+import { refusalLimits } from '../src/api/http/refusal-quota.ts'
 import { detachmentLimits } from '../src/api/records/detachments.ts'
 import { inspectionLimits } from '../src/api/fabric/inspections.ts'
 import { validationLimits } from '../src/api/fabric/validations.ts'
 import { traceLimits } from '../src/fabric/circuits/traced-identities.ts'
-import { writeLimits } from '../src/api/write-allowance.ts'
+import { writeLimits } from '../src/api/http/write-allowance.ts'
 import { channelLimits } from '../src/channel/limits.ts'
 import { messageBounds, OTHER_BODY_BYTES_MAX } from '../src/channel/message-bounds.ts'
 import { messageContentLimits } from '../src/channel/messages/limits.ts'
@@ -123,9 +123,9 @@ const { retention, ...clusterNode } = defaultClusterNodeOptions
 const tables: Readonly<Record<string, object>> = {
   'src/api/limits.ts': defaultLimits,
   'src/auth/tokens/token-text.ts': tokenLimits,
-  'src/api/refusal-quota.ts': refusalLimits,
+  'src/api/http/refusal-quota.ts': refusalLimits,
   'src/api/records/detachments.ts': detachmentLimits,
-  'src/api/write-allowance.ts': writeLimits,
+  'src/api/http/write-allowance.ts': writeLimits,
   'src/api/fabric/inspections.ts': inspectionLimits,
   'src/api/fabric/validations.ts': validationLimits,
   'src/api/access/explain.ts': explainLimits,
@@ -423,10 +423,15 @@ const callerLimits: readonly (readonly [string, string, string, string])[] = [
   [
     'Writes',
     'Writes of one identity to its own records, per minute and controller',
-    'src/api/write-allowance.ts identityWritesMax',
+    'src/api/http/write-allowance.ts identityWritesMax',
     '429',
   ],
-  ['Writes', 'The same of one kind', 'src/api/write-allowance.ts identityWritesOfKindMax', '429'],
+  [
+    'Writes',
+    'The same of one kind',
+    'src/api/http/write-allowance.ts identityWritesOfKindMax',
+    '429',
+  ],
   [
     'Writes',
     'Writes under way through one controller',

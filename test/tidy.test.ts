@@ -40,7 +40,7 @@ const compositionRoots = new Set(['threads', 'controller', 'cli', 'main.ts'])
 const innerArrows: Readonly<Record<string, readonly string[]>> = {
   api: [
     'api/access',
-    'api/answers',
+    'api/http/answers',
     'api/backups',
     'api/cluster',
     'api/enrollment',
@@ -56,34 +56,34 @@ const innerArrows: Readonly<Record<string, readonly string[]>> = {
     'api/records',
     'api/schemas',
     'api/sessions',
-    'api/transport',
+    'api/http/transport',
   ],
-  'api/access': ['api', 'api/answers', 'api/preparers', 'api/schemas', 'api/sessions'],
-  'api/answers': ['api', 'api/metrics', 'api/transport'],
-  'api/backups': ['api', 'api/answers', 'api/cluster', 'api/schemas'],
-  'api/cluster': ['api', 'api/answers', 'api/metrics', 'api/schemas'],
+  'api/access': ['api', 'api/http/answers', 'api/preparers', 'api/schemas', 'api/sessions'],
+  'api/http/answers': ['api', 'api/metrics', 'api/http/transport'],
+  'api/backups': ['api', 'api/http/answers', 'api/cluster', 'api/schemas'],
+  'api/cluster': ['api', 'api/http/answers', 'api/metrics', 'api/schemas'],
   'api/enrollment': [
     'api',
-    'api/answers',
+    'api/http/answers',
     'api/cluster',
     'api/identities',
     'api/preparers',
     'api/schemas',
     'api/sessions',
   ],
-  'api/events': ['api', 'api/answers', 'api/fabric', 'api/sessions', 'api/transport'],
-  'api/fabric': ['api', 'api/answers', 'api/cluster', 'api/metrics', 'api/schemas'],
-  'api/files': ['api', 'api/answers'],
-  'api/host': ['api', 'api/answers', 'api/metrics', 'api/schemas', 'api/sessions'],
-  'api/identities': ['api', 'api/answers', 'api/fabric', 'api/schemas', 'api/sessions'],
+  'api/events': ['api', 'api/http/answers', 'api/fabric', 'api/sessions', 'api/http/transport'],
+  'api/fabric': ['api', 'api/http/answers', 'api/cluster', 'api/metrics', 'api/schemas'],
+  'api/files': ['api', 'api/http/answers'],
+  'api/host': ['api', 'api/http/answers', 'api/metrics', 'api/schemas', 'api/sessions'],
+  'api/identities': ['api', 'api/http/answers', 'api/fabric', 'api/schemas', 'api/sessions'],
   'api/metrics': ['api'],
-  'api/mfa': ['api', 'api/answers', 'api/schemas', 'api/sessions'],
-  'api/oidc': ['api', 'api/answers', 'api/cluster', 'api/schemas', 'api/sessions'],
+  'api/mfa': ['api', 'api/http/answers', 'api/schemas', 'api/sessions'],
+  'api/oidc': ['api', 'api/http/answers', 'api/cluster', 'api/schemas', 'api/sessions'],
   'api/preparers': ['api', 'api/schemas'],
-  'api/records': ['api', 'api/answers', 'api/preparers'],
+  'api/records': ['api', 'api/http/answers', 'api/preparers'],
   'api/schemas': ['api'],
-  'api/sessions': ['api', 'api/answers', 'api/fabric', 'api/schemas'],
-  'api/transport': ['api'],
+  'api/sessions': ['api', 'api/http/answers', 'api/fabric', 'api/schemas'],
+  'api/http/transport': ['api'],
   auth: [],
   'auth/certificates': [],
   'auth/enrollment': ['auth/certificates', 'auth/factors', 'auth/principal', 'auth/tokens'],
@@ -483,7 +483,9 @@ test('an operation takes the type of its request body from its schema', () => {
   const cast = /\bcall\.body\b|\bbody\b\)? as\b(?! const)/
   const broken = src
     .filter((file) => /^src\/(api|auth)\//.test(file) && cast.test(code(file)))
-    .map((file) => `${file} casts a body: make the operation by withBody of src/api/operation.ts`)
+    .map(
+      (file) => `${file} casts a body: make the operation by withBody of src/api/http/operation.ts`,
+    )
   expect(broken).toEqual([])
 })
 

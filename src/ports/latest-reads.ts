@@ -1,5 +1,5 @@
 /**
- * Makes this controller reflect acknowledged writes of all controllers; `src/api/consistency.ts`
+ * Makes this controller reflect acknowledged writes of all controllers; `src/api/http/consistency.ts`
  * uses it.
  */
 export interface LatestReads {

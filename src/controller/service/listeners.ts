@@ -3,7 +3,7 @@ import type { Server as HttpsServer } from 'node:https'
 import type { SecureContext, TlsOptions } from 'node:tls'
 
 import type { Api } from '../../api/server.ts'
-import { listenerTls } from '../../api/transport/tls.ts'
+import { listenerTls } from '../../api/http/transport/tls.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { assert } from '../../lib/assert.ts'
 import { parseHostPort } from '../../lib/text/names.ts'
