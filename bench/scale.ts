@@ -149,7 +149,7 @@ function measureRouters(edgeRouters: number): Figures {
       log.timeMs += 1
       log.patch('edgeRouter', routerId(turn), { roleAttributes: [`site${turn % 7}`] })
     }),
-    'way of a circuit between two routers': averaged((turn) => {
+    'path of a circuit between two routers': averaged((turn) => {
       const goal = new Set([routerId(turn * 31 + 7)])
       cheapestPaths(routerId(turn), goal, links, rules)
     }),

@@ -35,7 +35,7 @@ import type {
 } from '../../ports/router-inspections.ts'
 import type { ServiceLogger } from '../../ports/logger.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import { unrequestedWrite, type Writer } from '../writes.ts'
+import { unrequestedWrite, type Writer } from '../http/writes.ts'
 import {
   inspectedCircuits,
   type InspectedCircuits,

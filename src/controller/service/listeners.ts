@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 
 import type { Api } from '../../api/server.ts'
-import { listenerTls } from '../../api/transport/tls.ts'
+import { listenerTls } from '../../api/http/transport/tls.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { assert } from '../../lib/assert.ts'
 import { parseHostPort } from '../../lib/text/names.ts'

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
 
-import { peerChainOf } from '../../api/transport/peer.ts'
-import { listenerTls } from '../../api/transport/tls.ts'
+import { peerChainOf } from '../../api/http/transport/peer.ts'
+import { listenerTls } from '../../api/http/transport/tls.ts'
 import { judgeRouter } from '../../auth/certificates/client-certificate.ts'
 import type { ClusterNode } from '../../cluster/cluster-node.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'

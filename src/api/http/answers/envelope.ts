@@ -1,4 +1,4 @@
-import type { ByteStream } from '../../ports/byte-stream.ts'
+import type { ByteStream } from '../../../ports/byte-stream.ts'
 import type { Body } from '../transport/unsent-answers.ts'
 
 /** Every success has the form `{data, meta}`; every meta has both version strings. */

@@ -1,13 +1,13 @@
-import { jsonDepth } from '../../lib/bounds/json-depth.ts'
+import { jsonDepth } from '../../../lib/bounds/json-depth.ts'
 import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { FastifyContentTypeParser } from 'fastify'
-import { releaseBuffer } from '../../lib/bounds/release-buffer.ts'
-import { Problem } from '../../lib/problems.ts'
+import { releaseBuffer } from '../../../lib/bounds/release-buffer.ts'
+import { Problem } from '../../../lib/problems.ts'
 import type { RequestContext } from '../call.ts'
 import { askForBody } from '../transport/continue.ts'
 import type { LargeBodies } from './large-bodies.ts'
-import type { ApiLimits } from '../limits.ts'
+import type { ApiLimits } from '../../limits.ts'
 
 interface BodyParserDeps {
   readonly limits: Pick<ApiLimits, 'bodyBytesMax' | 'bodyDepthMax'>

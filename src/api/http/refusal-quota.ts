@@ -1,4 +1,4 @@
-import type { QuotaLimits } from '../lib/bounds/quota.ts'
+import type { QuotaLimits } from '../../lib/bounds/quota.ts'
 
 /**
  * Limits the log lines about refused writes per minute: a refusal costs the caller nothing and must

@@ -4,25 +4,25 @@ import {
   EntityBatchSchema,
   EntityDeleteSchema,
   EntityWriteSchema,
-} from '../../proto/gen/command_pb.ts'
-import { levelOf } from '../entities/levels.ts'
-import { entityNamed } from '../entities/registry.ts'
-import type { KindName } from '../entities/kind-records.ts'
-import { canonicalJson } from '../lib/text/canonical-json.ts'
-import { releaseBuffer } from '../lib/bounds/release-buffer.ts'
-import { Problem } from '../lib/problems.ts'
-import { refusalProblem } from '../lib/refusal-problem.ts'
-import { formatUuid } from '../lib/text/uuid.ts'
-import { callerIdOf } from '../ports/actor.ts'
-import type { ProposalInput, Proposer } from '../ports/proposer.ts'
-import { traceOf } from '../lib/trace-context.ts'
+} from '../../../proto/gen/command_pb.ts'
+import { levelOf } from '../../entities/levels.ts'
+import { entityNamed } from '../../entities/registry.ts'
+import type { KindName } from '../../entities/kind-records.ts'
+import { canonicalJson } from '../../lib/text/canonical-json.ts'
+import { releaseBuffer } from '../../lib/bounds/release-buffer.ts'
+import { Problem } from '../../lib/problems.ts'
+import { refusalProblem } from '../../lib/refusal-problem.ts'
+import { formatUuid } from '../../lib/text/uuid.ts'
+import { callerIdOf } from '../../ports/actor.ts'
+import type { ProposalInput, Proposer } from '../../ports/proposer.ts'
+import { traceOf } from '../../lib/trace-context.ts'
 import type {
   CommandWriter,
   Idempotency,
   WriteCommand,
   WriteOrigin,
   WriteRequest,
-} from '../ports/writer.ts'
+} from '../../ports/writer.ts'
 
 const utf8 = new TextEncoder()
 

@@ -1,4 +1,4 @@
-import { Problem, fieldProblem } from '../../lib/problems.ts'
+import { Problem, fieldProblem } from '../../../lib/problems.ts'
 
 // Cross-origin rules for consoles in a browser. The session is a header, never a cookie, so any
 // origin may ask.

@@ -1,9 +1,9 @@
-import { CommandKind } from '../../proto/gen/command_pb.ts'
-import type { Clock } from '../lib/clock.ts'
-import { Problem } from '../lib/problems.ts'
-import { Quota } from '../lib/bounds/quota.ts'
-import type { Actor } from '../ports/actor.ts'
-import type { Applied, ProposalInput, Proposer } from '../ports/proposer.ts'
+import { CommandKind } from '../../../proto/gen/command_pb.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { Problem } from '../../lib/problems.ts'
+import { Quota } from '../../lib/bounds/quota.ts'
+import type { Actor } from '../../ports/actor.ts'
+import type { Applied, ProposalInput, Proposer } from '../../ports/proposer.ts'
 
 /**
  * Writes per minute on this controller by callers without a granted permission: an identity's

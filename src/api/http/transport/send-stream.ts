@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 
-import type { ByteStream } from '../../ports/byte-stream.ts'
+import type { ByteStream } from '../../../ports/byte-stream.ts'
 
 /**
  * Sends a stream no faster than it is read, ends the response, and waits until it is over. The

@@ -1,4 +1,4 @@
-import type { ApiName } from '../auth/principal/permissions.ts'
+import type { ApiName } from '../../auth/principal/permissions.ts'
 
 /** Path of each API. */
 export const basePaths: Readonly<Record<ApiName, string>> = {

@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 
-import type { ProcessorShare } from '../../lib/bounds/processor-share.ts'
-import type { Clock } from '../../lib/clock.ts'
+import type { ProcessorShare } from '../../../lib/bounds/processor-share.ts'
+import type { Clock } from '../../../lib/clock.ts'
 
 /** The caller of the last request of a connection. */
 interface LastCaller {

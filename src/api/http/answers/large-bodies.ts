@@ -1,5 +1,5 @@
-import { BoundedQueue } from '../../lib/bounds/bounded-queue.ts'
-import { Problem } from '../../lib/problems.ts'
+import { BoundedQueue } from '../../../lib/bounds/bounded-queue.ts'
+import { Problem } from '../../../lib/problems.ts'
 
 export interface LargeBodyLimits {
   readonly largeBodyBytes: number

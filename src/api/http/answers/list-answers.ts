@@ -1,11 +1,11 @@
-import { pageLimits } from '../../fsm/query/list.ts'
-import { FairShare } from '../../lib/bounds/fair-share.ts'
-import { Problem, fieldProblem } from '../../lib/problems.ts'
+import { pageLimits } from '../../../fsm/query/list.ts'
+import { FairShare } from '../../../lib/bounds/fair-share.ts'
+import { Problem, fieldProblem } from '../../../lib/problems.ts'
 import type { RequestContext } from '../call.ts'
 import { listMetaText, type Pagination, type Reply } from './envelope.ts'
-import type { ListResult, Listing } from '../../ports/state-view.ts'
-import type { ApiLimits } from '../limits.ts'
-import type { ProcessorShare } from '../../lib/bounds/processor-share.ts'
+import type { ListResult, Listing } from '../../../ports/state-view.ts'
+import type { ApiLimits } from '../../limits.ts'
+import type { ProcessorShare } from '../../../lib/bounds/processor-share.ts'
 import { tooMuchUnread, type UnsentAnswers } from '../transport/unsent-answers.ts'
 
 type ListLimits = Pick<

@@ -1,9 +1,9 @@
-import { Problem, fieldProblem } from '../lib/problems.ts'
-import { parseUuid, uuidv7TimeMs } from '../lib/text/uuid.ts'
-import type { ClusterView } from '../ports/cluster-view.ts'
-import type { LatestReads } from '../ports/latest-reads.ts'
-import type { StateView } from '../ports/state-view.ts'
-import type { ApiLimits } from './limits.ts'
+import { Problem, fieldProblem } from '../../lib/problems.ts'
+import { parseUuid, uuidv7TimeMs } from '../../lib/text/uuid.ts'
+import type { ClusterView } from '../../ports/cluster-view.ts'
+import type { LatestReads } from '../../ports/latest-reads.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { ApiLimits } from '../limits.ts'
 
 /** Parts of the state that are needed to wait for a point of the log. */
 export type AppliedLog = Pick<StateView, 'appliedIndex' | 'waitForApplied'>

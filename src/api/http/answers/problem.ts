@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { type Problem, problems, wireCode } from '../../lib/problems.ts'
+import { type Problem, problems, wireCode } from '../../../lib/problems.ts'
 import type { RefusalShape } from '../operation-traits.ts'
 import { versionMetaText } from './envelope.ts'
 

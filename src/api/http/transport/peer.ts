@@ -1,13 +1,13 @@
 import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
 
-import { peerChainDer } from '../../lib/runtime/peer-certificates.ts'
+import { peerChainDer } from '../../../lib/runtime/peer-certificates.ts'
 import {
   CertificateError,
   CHAIN_CERTIFICATES_MAX,
   parseCertificate,
-} from '../../pki/certificate.ts'
-import type { PeerChain } from '../../pki/verify/client-chain.ts'
+} from '../../../pki/certificate.ts'
+import type { PeerChain } from '../../../pki/verify/client-chain.ts'
 
 const chains = new WeakMap<Socket, PeerChain | null>()
 

@@ -1,9 +1,9 @@
-import type { CallerCredentials } from '../../auth/principal/credentials.ts'
-import type { TokenChallenge } from '../../auth/tokens/challenge.ts'
-import { factorChallenge } from '../../auth/principal/token-factor.ts'
-import type { SessionHolder } from '../../auth/principal/principal.ts'
-import type { Challenge } from '../../auth/sessions/session-guard.ts'
-import type { StateView } from '../../ports/state-view.ts'
+import type { CallerCredentials } from '../../../auth/principal/credentials.ts'
+import type { TokenChallenge } from '../../../auth/tokens/challenge.ts'
+import { factorChallenge } from '../../../auth/principal/token-factor.ts'
+import type { SessionHolder } from '../../../auth/principal/principal.ts'
+import type { Challenge } from '../../../auth/sessions/session-guard.ts'
+import type { StateView } from '../../../ports/state-view.ts'
 
 interface FactorHeadersDeps {
   readonly state: StateView

@@ -1,5 +1,5 @@
-import type { NamedSchema } from '../entities/operations.ts'
-import type { JsonObject } from '../lib/text/canonical-json.ts'
+import type { NamedSchema } from '../../entities/operations.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
 
 export type RefusalShape = 'bare' | 'oauth'
 

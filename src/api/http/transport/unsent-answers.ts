@@ -1,9 +1,9 @@
 import type { ServerResponse } from 'node:http'
-import { systemClock } from '../../lib/clock.ts'
-import { FairShare } from '../../lib/bounds/fair-share.ts'
-import { LinkedList, type ListLinks } from '../../lib/linked-list.ts'
-import { Problem } from '../../lib/problems.ts'
-import type { ApiLimits } from '../limits.ts'
+import { systemClock } from '../../../lib/clock.ts'
+import { FairShare } from '../../../lib/bounds/fair-share.ts'
+import { LinkedList, type ListLinks } from '../../../lib/linked-list.ts'
+import { Problem } from '../../../lib/problems.ts'
+import type { ApiLimits } from '../../limits.ts'
 
 type UnsentLimits = Pick<
   ApiLimits,

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
-import { sourceOf } from '../../lib/bounds/source.ts'
+import { sourceOf } from '../../../lib/bounds/source.ts'
 import type { UnsentAnswers } from './unsent-answers.ts'
 
 /**

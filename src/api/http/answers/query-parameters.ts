@@ -1,7 +1,7 @@
-import { fieldProblem } from '../../lib/problems.ts'
-import type { ListQuery } from '../../ports/state-view.ts'
+import { fieldProblem } from '../../../lib/problems.ts'
+import type { ListQuery } from '../../../ports/state-view.ts'
 import type { RequestContext } from '../call.ts'
-import type { ApiLimits } from '../limits.ts'
+import type { ApiLimits } from '../../limits.ts'
 import type { QueryParameter } from '../operation.ts'
 
 const INTEGER = /^[+-]?[0-9]{1,18}$/

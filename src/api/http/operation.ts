@@ -1,9 +1,9 @@
-import type { NamedSchema } from '../entities/operations.ts'
-import type { ApiName, Permission } from '../auth/principal/permissions.ts'
-import type { SessionPermission } from '../lib/permissions.ts'
+import type { NamedSchema } from '../../entities/operations.ts'
+import type { ApiName, Permission } from '../../auth/principal/permissions.ts'
+import type { SessionPermission } from '../../lib/permissions.ts'
 import type { RequestContext } from './call.ts'
 import type { Reply } from './answers/envelope.ts'
-import type { ValueOf } from './schemas/typed-schema.ts'
+import type { ValueOf } from '../schemas/typed-schema.ts'
 import type { OperationTraits, RequestBody } from './operation-traits.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { ApiLimits } from '../limits.ts'
+import type { ApiLimits } from '../../limits.ts'
 import { awaitsContinue } from './continue.ts'
 
 type LingerLimits = Pick<ApiLimits, 'lingerBytesMax' | 'lingerMs'>
