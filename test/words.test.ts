@@ -150,6 +150,13 @@ const oldStyle: Readonly<Record<string, RegExp>> = {
   'has its say': /\bha(s|ve) (its|their) say\b/gi,
   mend: /\bmend(s|ed)?\b/gi,
   deed: /\bdeeds?\b/gi,
+  // A relative clause in place of a noun; a question is none.
+  'what … is': /\bwhat (?:[\w-]+ ){0,3}(?:is|was|are|were)\b(?![^.|\n]*\?)/gi,
+  'who …': /(?:^|[.:;|] +|[*/] +|'|`)(?:What|Who|Whose|Whom) [a-z]+(?![^.|\n]*\?)/gm,
+  stands: /\bst(?:ands?|ood)\b(?! (?:for|still)\b)/gi,
+  'is asked': /\b(?:is|are|be|was|were|been) asked\b/gi,
+  'the family': /\bfamily(?='s\b| \b(?!of addresses))(?<!address family)|\bof the family\b/gi,
+  stock: /\bstock\b(?!\/)/gi,
 }
 
 const oldNames: Readonly<Record<string, RegExp>> = {
@@ -171,16 +178,32 @@ function countOf(pattern: RegExp, texts: readonly string[]): number {
   return texts.reduce((sum, text) => sum + [...text.matchAll(pattern)].length, 0)
 }
 
+const notOurPages = /^(?:node_modules|\.|dist|CHANGELOG)/
+
+/** The guide, the decisions and the README of each folder. */
+function pagesBelow(folder: string): string[] {
+  return readdirSync(join(root, folder), { withFileTypes: true })
+    .filter(({ name }) => folder !== '.' || !notOurPages.test(name))
+    .flatMap((entry) => {
+      const path = join(folder, entry.name)
+      if (entry.isDirectory()) return entry.name === 'node_modules' ? [] : pagesBelow(path)
+      return entry.name.endsWith('.md') ? [path] : []
+    })
+}
+
 /** How often each word of the old style occurs, by the kind of text. */
 function oldWords(): Record<string, Record<string, number>> {
-  const tests = filesBelow('test').filter((file) => file.endsWith('.test.ts'))
-  const pages = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.md') && !name.startsWith('adr/'))
-    .map((name) => readFileSync(join(root, 'docs', name), 'utf8'))
+  const read = (file: string): string => readFileSync(join(root, file), 'utf8')
+  const tests = filesBelow('test')
+    .filter((file) => file !== 'test/words.test.ts')
+    .map(read)
+  const tools = [...filesBelow('bench'), ...filesBelow('tools')].map(read)
   const texts = {
     comments: sources.map(({ text }) => commentsIn(text)),
-    titles: tests.flatMap((file) => titlesIn(readFileSync(join(root, file), 'utf8'))),
-    docs: [...pages, readFileSync(join(root, 'README.md'), 'utf8')],
+    sentences: sources.flatMap(({ tree }) => sentencesIn(tree)),
+    titles: tests.flatMap((text) => titlesIn(text)),
+    'comments of tests and tools': [...tests, ...tools].map(commentsIn),
+    docs: pagesBelow('.').map(read),
   }
   const counts: Record<string, Record<string, number>> = {}
   for (const [kind, all] of Object.entries(texts)) {

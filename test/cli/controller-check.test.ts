@@ -191,7 +191,7 @@ describe('Preflight', () => {
     const first = await preflight(config(environment), Date.now())
     expect(first.faults).toEqual([])
     expect(first.warnings.join('\n')).toMatch(
-      /backup\.recipient: .*does not exist; no backups are taken.*\nbackup\.hook: .*ENOENT.*not brought elsewhere/,
+      /backup\.recipient: .*does not exist; no backup will be made.*\nbackup\.hook: .*ENOENT.*not brought elsewhere/,
     )
     writeFileSync(recipient, issuer().privateKeyPem)
     const second = await preflight(config(environment), Date.now())

@@ -239,7 +239,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     expect(git?.['configs']).toHaveLength(2)
     expect(await rowsOf('service-policies', 'name contains "git "')).toHaveLength(2)
     await page.getByRole('button', { name: 'Undo 5 records' }).click()
-    await page.getByText('Removed what was created').waitFor()
+    await page.getByText('Removed the created records').waitFor()
     expect(await rowsOf('services', 'name = "git"')).toEqual([])
     expect(await rowsOf('configs', 'name contains "git "')).toEqual([])
   })

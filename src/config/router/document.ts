@@ -26,8 +26,8 @@ configuration: each value with the line of the file, the environment variable or
 ${configTables(routerTable)}
 ## Rules between keys
 
-- One of \`ctrl.endpoint\` and \`ctrl.endpoints\` is given; with both, \`endpoints\` is ignored. What \`ctrl.endpointsFile\` holds wins over both.
-- \`ctrl.options\` takes the addressing of \`ctrl\` as well; what stands in \`ctrl\` itself wins.
+- One of \`ctrl.endpoint\` and \`ctrl.endpoints\` is given; with both, \`endpoints\` is ignored. The content of \`ctrl.endpointsFile\` wins over both.
+- \`ctrl.options\` takes the addressing of \`ctrl\` as well; \`ctrl\` itself wins.
 - \`csr\` wins over \`edge.csr\`. One valid SAN at least is needed to accept clients or routers.
 - A listener has \`bind\` (or \`address\`) and \`advertise\` (there or in its \`options\`), but for \`tunnel\`. \`proxy\` and \`proxy_udp\` have \`service\`.
 - No two listeners take the same address.

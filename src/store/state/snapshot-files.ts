@@ -197,7 +197,7 @@ export class SnapshotFiles implements DatabaseSnapshots {
     if (named.length < namedMax) return
     throw fieldProblem(
       'path',
-      `would be one more than the ${namedMax} snapshots that are kept under names of their own: remove some`,
+      `would be one more than the ${namedMax} snapshots that are kept under their own names: remove some`,
     )
   }
 
