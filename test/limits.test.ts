@@ -3,7 +3,11 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 
 import { tokenLimits } from '../src/auth/tokens/token-text.ts'
-import { defaultLimits } from '../src/api/limits.ts'
+import { enrollmentLimits } from '../src/api/enrollment/limits.ts'
+import { httpLimits } from '../src/api/http/limits.ts'
+import { recordLimits } from '../src/api/records/limits.ts'
+import { apiSessionLimits } from '../src/api/sessions/limits.ts'
+import { externalTokenLimits } from '../src/auth/tokens/limits.ts'
 import { answerTimes } from '../src/api/cluster/answer-times.ts'
 import { traceMsMax } from '../src/ports/identity-traces.ts'
 import { explainLimits } from '../src/api/access/explain.ts'
@@ -12,12 +16,12 @@ import { previewAnswerLimits } from '../src/api/access/preview.ts'
 import { previewBodyLimits } from '../src/api/access/preview-schema.ts'
 import { roleLimits } from '../src/api/access/roles.ts'
 import { historyLimits } from '../src/api/metrics/figure-history.ts'
-import { refusalLimits } from '../src/api/refusal-quota.ts'
+import { refusalLimits } from '../src/api/http/refusal-quota.ts'
 import { detachmentLimits } from '../src/api/records/detachments.ts'
 import { inspectionLimits } from '../src/api/fabric/inspections.ts'
 import { validationLimits } from '../src/api/fabric/validations.ts'
 import { traceLimits } from '../src/fabric/circuits/traced-identities.ts'
-import { writeLimits } from '../src/api/write-allowance.ts'
+import { writeLimits } from '../src/api/http/write-allowance.ts'
 import { channelLimits } from '../src/channel/limits.ts'
 import { messageBounds, OTHER_BODY_BYTES_MAX } from '../src/channel/message-bounds.ts'
 import { messageContentLimits } from '../src/channel/messages/limits.ts'
@@ -121,11 +125,15 @@ const callersPage = join(docs, 'reference/limits.md')
 
 const { retention, ...clusterNode } = defaultClusterNodeOptions
 const tables: Readonly<Record<string, object>> = {
-  'src/api/limits.ts': defaultLimits,
+  'src/api/http/limits.ts': httpLimits,
+  'src/api/records/limits.ts': recordLimits,
+  'src/api/enrollment/limits.ts': enrollmentLimits,
+  'src/api/sessions/limits.ts': apiSessionLimits,
+  'src/auth/tokens/limits.ts': externalTokenLimits,
   'src/auth/tokens/token-text.ts': tokenLimits,
-  'src/api/refusal-quota.ts': refusalLimits,
+  'src/api/http/refusal-quota.ts': refusalLimits,
   'src/api/records/detachments.ts': detachmentLimits,
-  'src/api/write-allowance.ts': writeLimits,
+  'src/api/http/write-allowance.ts': writeLimits,
   'src/api/fabric/inspections.ts': inspectionLimits,
   'src/api/fabric/validations.ts': validationLimits,
   'src/api/access/explain.ts': explainLimits,
@@ -266,22 +274,22 @@ function softTopicLimits(): object {
  * never in force.
  */
 const configured: Readonly<Record<string, string>> = {
-  'src/api/limits.ts bodyBytesMax': 'api.bodyBytesMax',
-  'src/api/limits.ts handlerTimeoutMs': 'api.requestTimeoutMs',
-  'src/api/limits.ts sessionTimeoutMs': 'api.sessionTimeoutMs',
-  'src/api/limits.ts accessTokenMs': 'oidc.accessTokenMs',
-  'src/api/limits.ts refreshTokenMs': 'oidc.refreshTokenMs',
-  'src/api/limits.ts oidcSessionMsMax': 'oidc.sessionMaxMs',
-  'src/api/limits.ts staleSessionMsMax': 'api.staleSessionMaxMs',
-  'src/api/limits.ts connectionsMax': 'limits.connectionsMax',
-  'src/api/limits.ts connectionsPerSourceMax': 'limits.connectionsPerSourceMax',
-  'src/api/limits.ts waitingRequestsMax': 'limits.waitingRequestsMax',
-  'src/api/limits.ts logInsMax': 'limits.logInsMax',
-  'src/api/limits.ts passwordHashesWaitingMax': 'limits.logInsMax',
-  'src/api/limits.ts identityEnrollmentMs': 'enrollment.identityMinutes',
-  'src/api/limits.ts routerEnrollmentMs': 'enrollment.routerMinutes',
-  'src/api/limits.ts enrolledCertificateMs': 'enrollment.certificateDays',
-  'src/api/limits.ts sessionCertificateMs': 'enrollment.sessionCertificateMinutes',
+  'src/api/http/limits.ts bodyBytesMax': 'api.bodyBytesMax',
+  'src/api/http/limits.ts handlerTimeoutMs': 'api.requestTimeoutMs',
+  'src/api/sessions/limits.ts sessionTimeoutMs': 'api.sessionTimeoutMs',
+  'src/api/sessions/limits.ts accessTokenMs': 'oidc.accessTokenMs',
+  'src/api/sessions/limits.ts refreshTokenMs': 'oidc.refreshTokenMs',
+  'src/api/sessions/limits.ts oidcSessionMsMax': 'oidc.sessionMaxMs',
+  'src/api/sessions/limits.ts staleSessionMsMax': 'api.staleSessionMaxMs',
+  'src/api/http/limits.ts connectionsMax': 'limits.connectionsMax',
+  'src/api/http/limits.ts connectionsPerSourceMax': 'limits.connectionsPerSourceMax',
+  'src/api/http/limits.ts waitingRequestsMax': 'limits.waitingRequestsMax',
+  'src/api/sessions/limits.ts logInsMax': 'limits.logInsMax',
+  'src/api/sessions/limits.ts passwordHashesWaitingMax': 'limits.logInsMax',
+  'src/api/enrollment/limits.ts identityEnrollmentMs': 'enrollment.identityMinutes',
+  'src/api/enrollment/limits.ts routerEnrollmentMs': 'enrollment.routerMinutes',
+  'src/api/enrollment/limits.ts enrolledCertificateMs': 'enrollment.certificateDays',
+  'src/api/enrollment/limits.ts sessionCertificateMs': 'enrollment.sessionCertificateMinutes',
   'src/cluster/cluster-node-parts.ts proposeTimeoutMs': 'limits.writeTimeoutMs',
   'src/cluster/cluster-node-parts.ts outstandingMax': 'limits.outstandingWritesMax',
   'src/cluster/cluster-node-parts.ts retainEntries': 'log.retainEntries',
@@ -296,7 +304,7 @@ const configured: Readonly<Record<string, string>> = {
 
 /** The name of an option, and another thing: the time for a whole request to arrive, and the ticks of soft state. */
 const namesakes: ReadonlySet<string> = new Set([
-  'src/api/limits.ts requestTimeoutMs',
+  'src/api/http/limits.ts requestTimeoutMs',
   'src/cluster/soft-state/soft-state.ts tickMs',
 ])
 
@@ -343,46 +351,46 @@ const callerLimits: readonly (readonly [string, string, string, string])[] = [
   [
     'Requests',
     'Body of a request',
-    'src/api/limits.ts bodyBytesMax',
+    'src/api/http/limits.ts bodyBytesMax',
     '413 `REQUEST_ENTITY_TOO_LARGE`',
   ],
-  ['Requests', 'Depth of a JSON body', 'src/api/limits.ts bodyDepthMax', '400'],
-  ['Requests', 'Headers of a request', 'src/api/limits.ts headerBytesMax', '431'],
+  ['Requests', 'Depth of a JSON body', 'src/api/http/limits.ts bodyDepthMax', '400'],
+  ['Requests', 'Headers of a request', 'src/api/http/limits.ts headerBytesMax', '431'],
   [
     'Requests',
     'Time for the headers to arrive',
-    'src/api/limits.ts headersTimeoutMs',
+    'src/api/http/limits.ts headersTimeoutMs',
     '408, the connection closes',
   ],
   [
     'Requests',
     'Time for the whole request to arrive',
-    'src/api/limits.ts requestTimeoutMs',
+    'src/api/http/limits.ts requestTimeoutMs',
     '408, the connection closes',
   ],
-  ['Requests', 'Time of an answer', 'src/api/limits.ts handlerTimeoutMs', '503 `TIMEOUT`'],
+  ['Requests', 'Time of an answer', 'src/api/http/limits.ts handlerTimeoutMs', '503 `TIMEOUT`'],
   [
     'Requests',
     'Requests of one connection before the first answer is read',
-    'src/api/limits.ts pipelinedRequestsMax',
+    'src/api/http/limits.ts pipelinedRequestsMax',
     'the connection closes',
   ],
   [
     'Requests',
     'Time of an idle connection',
-    'src/api/limits.ts keepAliveTimeoutMs',
+    'src/api/http/limits.ts keepAliveTimeoutMs',
     'the connection closes',
   ],
   [
     'Connections',
     'Open connections of a listener',
-    'src/api/limits.ts connectionsMax',
+    'src/api/http/limits.ts connectionsMax',
     'the connection closes',
   ],
   [
     'Connections',
     'Open connections of one source',
-    'src/api/limits.ts connectionsPerSourceMax',
+    'src/api/http/limits.ts connectionsPerSourceMax',
     'the connection closes',
   ],
   ['Lists', 'Records of a page, if `limit` is absent', 'src/fsm/query/list.ts limitDefault', '–'],
@@ -397,16 +405,16 @@ const callerLimits: readonly (readonly [string, string, string, string])[] = [
   [
     'Lists',
     'Bytes of a whole list, for an administrator',
-    'src/api/limits.ts longListBytesMax',
+    'src/api/http/limits.ts longListBytesMax',
     '400 on `limit`',
   ],
   [
     'Lists',
     'Bytes of a whole list, for others',
-    'src/api/limits.ts longListBytesOfOthersMax',
+    'src/api/http/limits.ts longListBytesOfOthersMax',
     '400 on `limit`',
   ],
-  ['Lists', 'Whole lists at a time', 'src/api/limits.ts longListsMax', '429'],
+  ['Lists', 'Whole lists at a time', 'src/api/http/limits.ts longListsMax', '429'],
   [
     'Filters',
     'Characters of a filter, for an administrator',
@@ -423,10 +431,15 @@ const callerLimits: readonly (readonly [string, string, string, string])[] = [
   [
     'Writes',
     'Writes of one identity to its own records, per minute and controller',
-    'src/api/write-allowance.ts identityWritesMax',
+    'src/api/http/write-allowance.ts identityWritesMax',
     '429',
   ],
-  ['Writes', 'The same of one kind', 'src/api/write-allowance.ts identityWritesOfKindMax', '429'],
+  [
+    'Writes',
+    'The same of one kind',
+    'src/api/http/write-allowance.ts identityWritesOfKindMax',
+    '429',
+  ],
   [
     'Writes',
     'Writes under way through one controller',
@@ -464,14 +477,19 @@ const callerLimits: readonly (readonly [string, string, string, string])[] = [
     'src/entities/fields.ts tagsBytesMax',
     '400 on `tags`',
   ],
-  ['Log-in', 'Log-ins under way at one controller', 'src/api/limits.ts logInsMax', '429'],
+  ['Log-in', 'Log-ins under way at one controller', 'src/api/sessions/limits.ts logInsMax', '429'],
   [
     'Log-in',
     'Failed log-ins of a name and source before pauses begin',
-    'src/api/limits.ts logInFailuresMax',
+    'src/api/sessions/limits.ts logInFailuresMax',
     '429',
   ],
-  ['Log-in', 'Longest pause after failed log-ins', 'src/api/limits.ts logInPauseMsMax', '429'],
+  [
+    'Log-in',
+    'Longest pause after failed log-ins',
+    'src/api/sessions/limits.ts logInPauseMsMax',
+    '429',
+  ],
   [
     'Log-in',
     'Wrong second-factor codes of an identity before pauses begin',
@@ -504,7 +522,12 @@ const callerLimits: readonly (readonly [string, string, string, string])[] = [
     'src/fsm/sessions/service-session.ts serviceSessionsPerIdentityMax',
     '429',
   ],
-  ['Sessions', 'Time until an unused session ends', 'src/api/limits.ts sessionTimeoutMs', '401'],
+  [
+    'Sessions',
+    'Time until an unused session ends',
+    'src/api/sessions/limits.ts sessionTimeoutMs',
+    '401',
+  ],
   [
     'Hosting',
     'Terminators of an identity',

@@ -93,7 +93,7 @@ test('the counts of each request differ from the record by no more than the tole
 test('a walk counts a request from its head to its answer, through apply for a write', () => {
   for (const [name, { visits }] of Object.entries(walks)) {
     const files = visits.map(({ file }) => file)
-    expect(files[0], name).toBe('src/api/paths.ts')
+    expect(files[0], name).toBe('src/api/http/paths.ts')
     expect(files.includes('src/fsm/apply.ts'), name).toBe(name !== 'list')
     expect(files.every((file, at) => file !== files[at + 1])).toBe(true)
   }

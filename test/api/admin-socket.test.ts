@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import { allOperations } from '../../src/api/operations.ts'
-import type { Operation } from '../../src/api/operation.ts'
+import type { Operation } from '../../src/api/http/operation.ts'
 import { createServices } from '../../src/api/services.ts'
 import { socketOnly } from '../../src/auth/principal/host-user.ts'
 import { createApi } from '../../src/api/server.ts'

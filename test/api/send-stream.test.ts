@@ -3,7 +3,7 @@ import { createServer, get, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, expect, test } from 'vitest'
 
-import { sendStream } from '../../src/api/transport/send-stream.ts'
+import { sendStream } from '../../src/api/http/transport/send-stream.ts'
 import { TextPipe } from '../../src/events/streams/text-pipe.ts'
 import type { ByteStream } from '../../src/ports/byte-stream.ts'
 import { eventually } from '../support/eventually.ts'

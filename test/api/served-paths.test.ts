@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { ServedPaths } from '../../src/api/served-paths.ts'
+import { ServedPaths } from '../../src/api/http/served-paths.ts'
 
 // Goal: a path that has other methods is told from one that does not exist, whatever a stranger sends.
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { eventLine } from '../../src/cli/events/event-lines.ts'
+import { eventLine } from '../../src/cli/events/follow.ts'
 import { Provider } from '../../src/cli/client/provider.ts'
 import { sessionIn } from '../../src/cli/log-in/rest-session.ts'
 import { writeSecretFile } from '../../src/pki/key-file.ts'

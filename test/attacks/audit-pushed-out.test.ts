@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
 import { CommandKind } from '../../proto/gen/command_pb.ts'
-import { writeLimits, WriteAllowance } from '../../src/api/write-allowance.ts'
+import { writeLimits, WriteAllowance } from '../../src/api/http/write-allowance.ts'
 import { auditLimits } from '../../src/fsm/records/audit-log.ts'
 import { loadState } from '../../src/fsm/records/load.ts'
 import { markOf } from '../../src/fsm/records/write-behind.ts'

@@ -3,7 +3,7 @@ import { parse } from 'yaml'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 
 import { CaEnrollSchema, CommandKind, TokenEnrollSchema } from '../../proto/gen/command_pb.ts'
-import { eventLine } from '../../src/cli/events/event-lines.ts'
+import { eventLine } from '../../src/cli/events/follow.ts'
 import { systemActor } from '../../src/ports/actor.ts'
 import { jsonLogger, ReadableLines } from '../../src/cli/terminal/log-lines.ts'
 import { formatTable, printLine } from '../../src/cli/terminal/output.ts'

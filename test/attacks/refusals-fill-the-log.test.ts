@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { refusalLimits } from '../../src/api/refusal-quota.ts'
+import { refusalLimits } from '../../src/api/http/refusal-quota.ts'
 import { startController } from '../api/support/controller.ts'
 
 // The attack: somebody with a session, or without one, has one write after another refused, each of which is a line of the audit.

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
-import { linesOfEnd } from '../../src/cli/quickstart/end.ts'
+import { linesOfEnd } from '../../src/cli/quickstart/quickstart.ts'
 import { type ControllerPlan, planQuickstart } from '../../src/cli/quickstart/plan.ts'
 import { present } from '../../src/lib/assert.ts'
 import type { ClusterView, MemberView } from '../../src/ports/cluster-view.ts'

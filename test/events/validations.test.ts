@@ -12,8 +12,7 @@ import {
   ValidateRoutersSchema,
   ValidationStartSchema,
 } from '../../proto/gen/management_pb.ts'
-import type { LiveCircuit } from '../../src/ports/live-circuits.ts'
-import type { LiveTable } from '../../src/ports/live-table.ts'
+import type { LiveTable, LiveCircuit } from '../../src/ports/live-table.ts'
 import type { RouterInspections, TerminatorStanding } from '../../src/ports/router-inspections.ts'
 import { liveTables } from '../api/support/live-tables.ts'
 import { type CallerOf, management } from '../api/support/caller.ts'

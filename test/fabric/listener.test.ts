@@ -1,7 +1,7 @@
 import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { listenerTls } from '../../src/api/transport/tls.ts'
+import { listenerTls } from '../../src/api/http/transport/tls.ts'
 import { type ChannelMessage, FrameDecoder } from '../../src/channel/frame.ts'
 import { maskValue, textValue } from '../../src/channel/headers.ts'
 import { gateOf } from '../../src/controller/service/routers.ts'

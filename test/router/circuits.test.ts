@@ -10,7 +10,7 @@ import {
   PeerStateChangesSchema,
 } from '../../proto/gen/router_pb.ts'
 import { routesOf } from '../../src/fabric/circuits/route.ts'
-import type { LiveLink } from '../../src/ports/live-links.ts'
+import type { LiveLink } from '../../src/ports/live-table.ts'
 import type { RouterProgram } from '../../src/router/router.ts'
 import { freePort } from '../support/ports.ts'
 import { digestOf, hostAt, Peer } from './forward/peer.ts'

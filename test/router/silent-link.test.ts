@@ -11,7 +11,7 @@ import {
   RouterLinksSchema,
 } from '../../proto/gen/router_pb.ts'
 import { routesOf } from '../../src/fabric/circuits/route.ts'
-import type { LiveLink } from '../../src/ports/live-links.ts'
+import type { LiveLink } from '../../src/ports/live-table.ts'
 import { freePort } from '../support/ports.ts'
 import { digestOf, hostAt, Peer } from './forward/peer.ts'
 import { endsOf } from './forward/support.ts'

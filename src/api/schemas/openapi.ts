@@ -1,9 +1,9 @@
 import type { NamedSchema } from '../../entities/operations.ts'
 import { type ApiName, neededOn } from '../../auth/principal/permissions.ts'
 import { isSocketOnly } from '../../auth/principal/host-user.ts'
-import type { JsonSchema, Operation, ResponseShape } from '../operation.ts'
+import type { JsonSchema, Operation, ResponseShape } from '../http/operation.ts'
 import type { BindingName, VersionInfo } from '../parts.ts'
-import { basePaths } from '../paths.ts'
+import { basePaths } from '../http/paths.ts'
 import { errorEnvelope, meta } from './envelope.ts'
 
 interface OpenapiDocumentDeps {

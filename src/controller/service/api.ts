@@ -1,4 +1,4 @@
-import { ConfirmedReads } from '../../api/consistency.ts'
+import { ConfirmedReads } from '../../api/http/consistency.ts'
 import type { ApiDeps, HealthReport } from '../../api/parts.ts'
 import { type Api, createApi } from '../../api/server.ts'
 import type { ClusterNode } from '../../cluster/cluster-node.ts'

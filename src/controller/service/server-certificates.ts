@@ -2,7 +2,7 @@ import { createSecureContext, type SecureContext } from 'node:tls'
 import type { Logger } from 'pino'
 
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
-import { listenerTls } from '../../api/transport/tls.ts'
+import { listenerTls } from '../../api/http/transport/tls.ts'
 import { WatchedFiles } from '../../cluster/secrets/watched-files.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Certificate } from '../../pki/certificate.ts'

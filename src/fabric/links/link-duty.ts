@@ -12,7 +12,7 @@ import {
   VerifyRouterSchema,
 } from '../../../proto/gen/router_pb.ts'
 import type { Outgoing } from '../../channel/frame.ts'
-import type { LinkConnection, LinkIds, LiveLink } from '../../ports/live-links.ts'
+import type { LinkConnection, LinkIds, LiveLink } from '../../ports/live-table.ts'
 import type { RouterMetrics } from '../../ports/live-facts.ts'
 import { decodeInSteps } from '../../channel/wire-scan.ts'
 import type { MessageHandler, RouterConnection } from '../connection.ts'

@@ -6,7 +6,7 @@ import type {
   LiveLinks,
   LinkVisit,
   PathLink,
-} from '../../ports/live-links.ts'
+} from '../../ports/live-table.ts'
 import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
 import { ownText } from '../../lib/text/own-text.ts'
 import { routerLimits } from '../limits.ts'

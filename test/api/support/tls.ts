@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 
 import type { ApiDeps } from '../../../src/api/parts.ts'
 import { createApi } from '../../../src/api/server.ts'
-import { listenerTls } from '../../../src/api/transport/tls.ts'
+import { listenerTls } from '../../../src/api/http/transport/tls.ts'
 import {
   type CertifiedKey,
   issueLeaf,

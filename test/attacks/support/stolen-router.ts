@@ -11,7 +11,7 @@ import { ApiHostedTerminators } from '../../../src/api/fabric/hosted-terminators
 import { ApiRouterClients } from '../../../src/api/fabric/router-clients.ts'
 import { ApiRouterTunnels } from '../../../src/api/fabric/router-tunnels.ts'
 import { createServices } from '../../../src/api/services.ts'
-import { hostsOf } from '../../../src/controller/service/hosts.ts'
+import { hostsOf } from '../../../src/controller/service/routers.ts'
 import { CircuitDuty } from '../../../src/fabric/circuits/circuit-duty.ts'
 import { circuitTable } from '../../../src/fabric/circuits/circuit-table.ts'
 import { EndedHosts } from '../../../src/fabric/clients/ended-hosts.ts'
