@@ -15,8 +15,8 @@ import { dirname, join, resolve } from 'node:path'
 import satisfies from 'semver/functions/satisfies.js'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
-// Method: the Makefile and the launcher in a folder of their own, with a script in place of npm that empties what npm ci would
-// empty, and a Node 20 first on PATH, as on a stock Debian 13.
+// Method: the Makefile and the launcher in a separate folder, with a script in place of npm that
+// empties the folders that npm ci would empty, and a Node 20 first on PATH, as on Debian 13.
 
 const root = resolve(import.meta.dirname, '..')
 let folder = ''

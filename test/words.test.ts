@@ -18,7 +18,7 @@ const { names: namesLeft, oldWords: oldWordsLeft } = JSON.parse(readFileSync(lef
   readonly oldWords: Readonly<Record<string, Readonly<Record<string, number>>>>
 }
 
-/** Words and phrases that are gone from all sentences, with what is said in their place. */
+/** Words and phrases that no sentence may contain, with their replacements. */
 const gone: readonly (readonly [RegExp, string])[] = [
   [/\bwhoever\b/i, 'anyone who'],
   [/\bfor good\b/i, 'permanently'],
@@ -41,7 +41,10 @@ const gone: readonly (readonly [RegExp, string])[] = [
   [/\btells (what|whether|of|more|one|several|values)\b/i, 'shows, lists, submits'],
 ]
 
-/** Where what is said is decided by apply and part of the replicated state: other words would be another state. */
+/**
+ * Folders whose texts apply decides and the replicated state contains: other words would be another
+ * state.
+ */
 const replicated = ['src/fsm/', 'src/entities/']
 
 function filesBelow(folder: string): string[] {
@@ -247,7 +250,7 @@ test('words of the old style only decrease in comments, titles, docs and exporte
   ).toEqual({ told: 2, 'goes on': 1 })
 })
 
-/** Furniture and offices: a name says what a thing is in its field. */
+/** Names of furniture and offices: they do not say what a thing is in its field. */
 const FURNITURE = /Desk|Steward|Keeper|Entrance|Asker|Gateway|Witness|Doorman|Board(?!er)/
 
 test('no exported name is furniture or an office', () => {
@@ -271,7 +274,7 @@ function exportedNames(tree: Tree): string[] {
 test('an exported name is defined in one file, except for the recorded ones', () => {
   const files = new Map<string, Set<string>>()
   for (const { path, tree } of sources) {
-    // The console is a program of its own, which no other room imports.
+    // The console is a separate program, which no other room imports.
     const program = path.startsWith('src/console/') ? 'console ' : ''
     for (const exported of exportedNames(tree)) {
       const name = program + exported

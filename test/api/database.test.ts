@@ -125,7 +125,7 @@ describe('a snapshot', () => {
     const records = decoder.push(bytes)
     expect(decoder.finish().position.index).toBe(controller.machine.appliedIndex)
     const alice = records.find(({ key }) => key === 'e/identity/alice-id')
-    // What is zero is not stored.
+    // Zero values are not stored.
     const known = { name: 'Alice', roleAttributes: ['staff'] }
     expect(JSON.parse(alice?.value ?? '')).toMatchObject(known)
     expect(controller.machine.get('identity', 'alice-id')).toMatchObject(known)

@@ -19,11 +19,11 @@ export interface Tally {
   completed: number
   /** Not answered, and found not to have happened. */
   nothing: number
-  /** Brought again, and told that the token or certificate was used. */
+  /** Sent again, and refused because the token or certificate was used. */
   told: number
 }
 
-/** Of each kind, in a round. */
+/** Enrollments of each kind per round. */
 const SUBJECTS = 2
 /** Answers that leave open whether something happened, or say that nothing did. */
 const OPEN_CODES: ReadonlySet<string | undefined> = new Set([
@@ -35,9 +35,10 @@ const OPEN_CODES: ReadonlySet<string | undefined> = new Set([
 ])
 
 /**
- * Rounds in which enrollments of every kind are under way on all controllers when the leader is killed (-9), each at a moment
- * drawn by chance between its request and its answer. Afterwards each has happened or has not; it is brought again until it
- * is answered, and then its credential must open what it is for.
+ * Rounds in which the leader is killed (-9) while enrollments of every kind are in progress on all
+ * controllers, each at a random moment between its request and its answer. Afterwards each has
+ * taken effect completely or not at all. It is repeated until it is answered; then its credential
+ * must work.
  */
 export class InterruptedEnrollments {
   readonly #cluster: TestCluster
@@ -90,7 +91,10 @@ export class InterruptedEnrollments {
     )
   }
 
-  /** @returns what was done, in a line. @throws when an enrollment is neither nothing nor whole, or can not be ended. */
+  /**
+   * @returns a line that says what was done. @throws if an enrollment took effect partly, or cannot
+   * be completed.
+   */
   async round(): Promise<string> {
     const subjects = await this.#newSubjects()
     const leader = await this.#cluster.leader()

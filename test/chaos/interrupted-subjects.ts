@@ -26,9 +26,12 @@ export type SubjectKind = (typeof subjectKinds)[number]
 
 /** How the last answer to the same request leaves its holder. */
 export type Ending =
-  /** Enrolled, and given what it was enrolled with. */
+  /** Enrolled, and received its credential. */
   | 'enrolled'
-  /** Told clearly that the token was used; it holds its credential, or sets it up with a new enrollment. */
+  /**
+   * The answer says that the token was used; the subject has its credential, or gets it with a new
+   * enrollment.
+   */
   | 'told that it was used'
 
 /** One enrollment that is brought, interrupted and brought again, by one who keeps the token and the keys. */
@@ -45,7 +48,7 @@ export interface Subject {
   settle(k: number, earlier: Answer | null, last: Answer): Promise<Ending>
 }
 
-/** A CA that lets in whoever has a certificate of it; made once for all subjects. */
+/** A CA that admits every holder of its certificates; created once for all subjects. */
 export interface Authority {
   readonly id: string
   readonly key: CertifiedKey

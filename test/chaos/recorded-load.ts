@@ -17,7 +17,7 @@ const CLAIMANTS = 3
 const THINK_MS = 20
 const RETRY_MS = 20
 const DEADLINE_MS = 60_000
-/** When so much is recorded, the clients end; what they recorded is judged all the same. */
+/** Number of recorded operations at which the clients stop; the recorded ones are still checked. */
 const OPERATIONS_MAX = 1_000_000
 
 /** The answers that promise that nothing was changed, and nothing will be. */
@@ -91,7 +91,7 @@ export class RecordedLoad {
     return one.size + set.size + claim.size
   }
 
-  /** @throws what any client was answered that no client should be. */
+  /** @throws if a client received an answer that no client should receive. */
   throwFailure(): void {
     if (this.#failure !== null) throw this.#failure
   }
@@ -241,8 +241,9 @@ export class RecordedLoad {
   }
 
   /**
-   * One third sends no request id and does not ask again. The others ask again with their id until they know. A write that
-   * was refused as unchanged by all who were asked is over: it must never be seen.
+   * One third sends no request ID and does not retry. The others retry with their ID until they
+   * know the outcome. A write that every contacted controller refused as unchanged is over: it must
+   * never become visible.
    */
   async #write(
     subject: Subject,

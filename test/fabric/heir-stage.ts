@@ -30,7 +30,7 @@ export class HeirStage {
   isInQuorum = true
   /** Terminators of every service, with their routers. */
   hosted: readonly (readonly [terminatorId: string, routerId: string])[] = []
-  /** Of every client that dials. */
+  /** Result of the checks of every client that dials. */
   judged: JudgedClaim = { ok: false, fault: 'access' }
   nowMs = 1_000_000
 

@@ -42,7 +42,7 @@ let hosts: Host[]
 let links: LinkTable
 let duty: CircuitDuty
 let nowMs: number
-/** What becomes known at the latest commit. */
+/** State that becomes known at the latest commit. */
 let onLatest: () => void
 
 beforeEach(() => {

@@ -34,7 +34,7 @@ let isLeader: boolean
 /** How often circuits were looked at. */
 let looks: number
 let clock: ManualClock
-/** What becomes known at the latest commit. */
+/** State that becomes known at the latest commit. */
 let onLatest: () => void
 let pipe: Pipe
 

@@ -95,7 +95,7 @@ function ask(
   }
 }
 
-/** What each kind does, said once more and in the simplest way: the models are judged by it. */
+/** The effect of each kind, written again in the simplest way to check the models against it. */
 export function answer(
   subject: Subject,
   { kind, argument }: Pick<Operation, 'kind' | 'argument'>,

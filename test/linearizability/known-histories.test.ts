@@ -5,8 +5,8 @@ import type { Operation } from './history.ts'
 import { appendList, type Model, register, uniqueSet } from './models.ts'
 import { print, type Verdict } from './verdict.ts'
 
-// Histories whose verdict is known. A line is an operation: process, what it asks, the answer, and its column where it stands
-// between `[` and `]`; one without `]` never learns its outcome.
+// Histories with a known verdict. Each line is an operation: process, request, answer. Its columns
+// between `[` and `]` are its time; without `]` it never learns its outcome.
 
 type Line = readonly [string, string]
 

@@ -1,7 +1,7 @@
 import type { Operation } from './history.ts'
 import type { Model, Outlook } from './models.ts'
 
-/** Of operation `at`: it is called or, when `isReturn`, has returned. */
+/** Event of operation `at`: its call or, if `isReturn`, its return. */
 export interface HistoryEvent {
   readonly at: number
   readonly isReturn: boolean
@@ -22,7 +22,10 @@ export type Placement =
       readonly kind: 'stuck'
       /** The first to return of those that no order could place in time. */
       readonly culprit: number
-      /** What the object could be where the search got so far and no further: some, the first found first. */
+      /**
+       * Some possible states of the object where the search got furthest, in the order of
+       * discovery.
+       */
       readonly before: readonly unknown[]
     }
 
@@ -48,11 +51,14 @@ export class PlacementSearch {
   readonly #operations: readonly Operation[]
   readonly #after: ReadonlyMap<number, readonly number[]>
   readonly #outlook: Outlook<unknown>
-  /** What is not placed, in a list: the call of operation i is node 2i, its return 2i+1; the last node is head and end. */
+  /**
+   * Unplaced events, in a list: the call of operation i is node 2i, its return 2i+1; the last node
+   * is head and end.
+   */
   readonly #next: Int32Array
   readonly #previous: Int32Array
   readonly #end: number
-  /** Of each node among the events. */
+  /** Position of each node among the events. */
   readonly #position: Int32Array
   readonly #isPlaced: Uint8Array
   /** It returns. */
@@ -119,7 +125,10 @@ export class PlacementSearch {
     return { kind: 'placed', order: this.#frames.map((frame) => frame.at) }
   }
 
-  /** The next one to try after `previous`: of those called before anything that is not placed returns. */
+  /**
+   * The next candidate after `previous`: an operation called before the return of any unplaced
+   * operation.
+   */
   #candidate(previous: number | null): number | null {
     const isRequired = previous === null ? 1 : this.#isRequired[previous]
     const from = previous === null ? this.#end : callOf(previous)
@@ -153,7 +162,7 @@ export class PlacementSearch {
   #tryToPlace(at: number): boolean {
     const operation = this.#operation(at)
     const next = this.#model.step(this.#state, operation)
-    // What changes nothing was placed already, or may as well not be placed.
+    // An operation without effect was already placed, or need not be placed.
     if (next === undefined || next === this.#state) return false
     if (!this.#outlook.mayFollow(this.#state, operation)) return false
     this.#place(at, next, false)
@@ -190,7 +199,9 @@ export class PlacementSearch {
     return null
   }
 
-  /** What is placed is told by the last call that is, and by the calls before it that are not. */
+  /**
+   * The last placed call and the unplaced calls before it identify the set of placed operations.
+   */
   #isNew(): boolean {
     let key = `${this.#frontier}`
     let node = this.#following(this.#end)

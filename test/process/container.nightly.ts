@@ -22,8 +22,9 @@ import { freePort, freePortBlock } from '../support/ports.ts'
 import { flotilla } from '../support/program.ts'
 import { until } from './support/client.ts'
 
-// Goal: the commands of deploy/docker/compose.yml make a cluster of three controllers and a router without a hand, and the same
-// commands go on with it. Method: the entrypoint itself, a folder in place of each volume, loopback in place of the network.
+// Goal: the commands of deploy/docker/compose.yml create a cluster of three controllers and a
+// router without manual steps, and the same commands restart it. Method: the entrypoint itself, a
+// folder in place of each volume, loopback in place of the network.
 
 const entrypoint = resolve(import.meta.dirname, '../../deploy/docker/entrypoint.sh')
 const run = promisify(execFile)
@@ -89,7 +90,7 @@ async function exitOf(child: ChildProcess): Promise<number | null> {
   return await new Promise((done) => child.once('exit', (code) => done(code)))
 }
 
-/** What compose.yml says, but for the addresses: three hosts are one here. */
+/** The environment of compose.yml, except for the addresses: three hosts are one here. */
 function layout(k: number, base = port): string[] {
   const bind = (offset: number): string => `127.0.0.1:${base + k - 1 + offset}`
   const binds = ['--bind-api', bind(0), '--bind-router', bind(100), '--bind-cluster', bind(200)]
@@ -175,7 +176,7 @@ test('containers form a cluster, join it with tickets, enroll a router, and cont
     children.delete(name)
   }
 
-  // A first controller that lost its volume must not form a second cluster beside the one that goes on.
+  // A first controller that lost its volume must not form a second cluster beside the running one.
   await stop('ctrl1')
   rmSync(volume('ctrl1'), { recursive: true })
   const again = ['form', volume('ctrl1'), join(tickets, 'formed'), ...layout(1)]

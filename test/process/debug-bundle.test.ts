@@ -71,7 +71,7 @@ interface Bundle {
   readonly missing: readonly string[]
 }
 
-/** By the tar of this host, as whoever is sent it reads it. */
+/** Unpacked by the tar of this host, as a recipient would do. */
 async function bundle(name: string): Promise<Bundle> {
   const out = join(cluster.dir, `${name}.tar.gz`)
   const config = join(cluster.folder, 'ctrl1', 'config.yml')

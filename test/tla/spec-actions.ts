@@ -294,7 +294,10 @@ function isSameSet(a: readonly string[], b: readonly string[]): boolean {
   return a.every((one) => b.includes(one)) && b.every((one) => a.includes(one))
 }
 
-/** Another disk under a voter's name stands in the old half only, beside the others, who alone are the new one. */
+/**
+ * Another disk under a voter's name is only in the old half; the new half is exactly the other
+ * voters.
+ */
 function isOldHalf(spec: SpecState, target: TraceMembers, voters: readonly Server[]): boolean {
   const { outgoing } = target
   if (isSameSet(outgoing, voters)) return true

@@ -26,8 +26,9 @@ export function stateOf(role: Role): TraceAfter['state'] {
 }
 
 /**
- * The actions that this step is taken for, in order: what came in, what followed from it, and what a leader did last. Only
- * a guess from outside: a wrong one is an event that nothing explains.
+ * The assumed actions of this step, in order: the input, its consequences, and the last actions of
+ * a leader. It is only a guess from outside: a wrong one gives an event that the specification
+ * rejects.
  */
 export function explainStep(step: Step): readonly TraceAction[] {
   const handled = handledOf(step)
@@ -98,7 +99,10 @@ function isNewMatch(before: FullStatus, after: FullStatus, raw: Message): boolea
   return matchIn(after) > matchIn(before)
 }
 
-/** Elected first; then what is committed; then what is appended, for leaving a joint change follows from its commit. */
+/**
+ * First the election, then the commit, then the append, because leaving a joint change follows from
+ * its commit.
+ */
 function leaderActionsOf({ input, before, after, entriesAfter }: Step): readonly TraceAction[] {
   const wasLeader = before.role === 'leader'
   const isElected = after.role === 'leader' && (!wasLeader || before.term !== after.term)

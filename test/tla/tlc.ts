@@ -43,7 +43,7 @@ function judge(trace: Trace, said: string, seconds: number): Verdict {
   const events = trace.events.length
   const broken = /Invariant (\w+) is violated/.exec(said)?.[1] ?? null
   const depth = /depth of the complete state graph search is (\d+)/.exec(said)?.[1]
-  // Where a guarantee breaks, TLC tells the whole way there, state by state.
+  // When a guarantee breaks, TLC prints all states that lead there.
   const told = [...said.matchAll(/^State (\d+):/gm)].at(-1)?.[1]
   const states = Number(broken === null ? depth : told)
   if (!Number.isSafeInteger(states)) throw new Error(`TLC gives no verdict:\n${said.slice(-4_000)}`)
@@ -67,7 +67,7 @@ async function run(jar: string, folder: string): Promise<string> {
     { cwd: folder, stdio: ['ignore', 'pipe', 'inherit'] },
   )
   tlc.stdout.setEncoding('utf8')
-  // Of the way to a broken guarantee only the numbers of the states are wanted, not their content.
+  // Only the numbers of these states are needed, not their content.
   const wanted = /^(State \d+:|The depth|Error:|Finished)/
   let said = ''
   let rest = ''

@@ -50,7 +50,8 @@ test('the same seed is written down the same', async () => {
 test('a run with one event left out is not explained, whichever event that is', async () => {
   const { trace } = await recordSimulation(2, RUN_MS)
   const random = seededRandom(1)
-  // A change of the term, the log or the disk is missed by what follows; what was lost or is the last is missed by nobody.
+  // Later events detect a change of the term, the log or the disk; nothing detects the change of a
+  // lost or last event.
   const needed = ['UpdateTerm', 'BecomeLeader', 'ClientRequest', 'Write', 'AdvanceCommitIndex']
   const places = [...trace.events.keys()].filter((at) =>
     needed.includes(trace.events[at]?.action ?? ''),

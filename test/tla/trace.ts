@@ -116,7 +116,7 @@ export class TraceWriter implements CoreObserver {
     return life
   }
 
-  /** The state stands with the last action of the step: between them the core is not seen. */
+  /** The state belongs to the last action of the step: the core is not observed between them. */
   #report(core: Core, actions: readonly TraceAction[]): void {
     const { server } = this.#lifeOf(core)
     const last = actions.length - 1

@@ -13,7 +13,7 @@ const { values: options } = parseArgs({
     jar: { type: 'string' },
     seeds: { type: 'string', default: '20' },
     first: { type: 'string', default: '1' },
-    /** Of virtual time, a seed. */
+    /** Virtual time of a seed. */
     'run-ms': { type: 'string', default: '3000' },
     /** A longer run is judged up to here: TLC takes longer the longer the logs are. */
     'events-max': { type: 'string', default: '2000' },

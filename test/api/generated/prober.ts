@@ -13,7 +13,7 @@ const wire = new Set(
 /** Asks for what must be refused and looks whether it was, and whether anything changed all the same. */
 export class Prober {
   readonly root: CallerOf
-  /** Whoever runs the host. */
+  /** The user of the host. */
   readonly system: CallerOf
   /** What is asked of that one alone, as `POST /url`. */
   readonly socketOnly = new Set<string>()

@@ -3,9 +3,9 @@ import { allServices, type Client, createService, pause, until } from '../suppor
 import type { TestCluster } from '../support/cluster.ts'
 import { sharedCluster } from '../support/shared-cluster.ts'
 
-// Goal: the leader may die. Nothing acknowledged is lost, nothing with a request id happens twice, and the list of
-// controllers tells the truth meanwhile.
-// Method: three real processes, kill -9 of whoever leads, 6 clients, one third without request ids.
+// Goal: when the leader fails, no acknowledged write is lost, no write with a request ID takes
+// effect twice, and the list of controllers stays correct.
+// Method: three real processes, kill -9 of the leader, 6 clients, one third without request IDs.
 
 let cluster: TestCluster
 beforeAll(() => {

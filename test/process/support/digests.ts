@@ -1,7 +1,7 @@
 import type { MemberStatus } from '../../../src/api/cluster/cluster-status.ts'
 import { pause } from './client.ts'
 
-/** Heard of lately: what is told of the others may be long past. */
+/** Recently reported values only: those about others may be old. */
 const CONTACT_MS_MAX = 3000
 const TRIES_MAX = 40
 const PAUSE_MS = 250

@@ -47,8 +47,8 @@ const CATCH_UP_MS_MAX = 30_000
 const LIST_EVERY_MS = 200
 
 /**
- * Controllers on one machine, each in a folder of its own, formed and changed by the command line alone, as operators
- * do it. Controller K has the id `ctrlK`.
+ * Controllers on one machine, each in a separate folder, formed and changed by the command line
+ * alone, as operators do it. Controller K has the ID `ctrlK`.
  */
 export class Fleet {
   readonly dir: string
@@ -57,9 +57,9 @@ export class Fleet {
   readonly size: number
   /** Host that controller k binds to and advertises. */
   readonly hosts = new Map<number, string>()
-  /** The program of another release that controller k runs, and is asked by. */
+  /** Program of another release, by the controller that it runs. */
   readonly programs = new Map<number, string>()
-  /** Every controller has a host of its own, and all have the same ports. */
+  /** Every controller has a separate host address, and all have the same ports. */
   hasSamePorts = false
   readonly #children = new Map<number, ChildProcess>()
   #clients: Client[] = []
@@ -117,7 +117,7 @@ export class Fleet {
     return this.port + (this.hasSamePorts ? 0 : k - 1)
   }
 
-  /** What controller k is composed of. */
+  /** Options of the commands that create controller k. */
   flags(k: number): string[] {
     const host = this.host(k)
     const port = this.#portOf(k)
@@ -182,7 +182,7 @@ export class Fleet {
     const [verb = '', ...rest] = args
     const all = ['cluster', verb, '--config', this.config(k), ...rest]
     let first = await this.cliOf(k, all)
-    // A new leader has to reach a learner first; an operator who is told to wait asks again.
+    // A new leader has to reach a learner first; if the answer says to wait, an operator retries.
     const deadline = performance.now() + CATCH_UP_MS_MAX
     while (/wait until it has caught up/.test(first.stderr) && performance.now() < deadline) {
       first = await this.cliOf(k, all)
@@ -195,14 +195,14 @@ export class Fleet {
     return await this.cluster(k, ...args, '--confirm', asked)
   }
 
-  /** Makes controller k the first one of a cluster that goes on where a backup ends. */
+  /** Makes controller k the first one of a cluster restored from a backup. */
   async restore(k: number, file: string, ...options: readonly string[]): Promise<CliResult> {
     mkdirSync(this.folder(k), { recursive: true })
     const words = ['cluster', 'snapshot', 'restore', file, this.config(k)]
     return await this.cli([...words, ...this.flags(k), ...options])
   }
 
-  /** Begins `cluster join` of controller k, which goes on as its process. */
+  /** Starts `cluster join` of controller k, which continues as its process. */
   beginJoin(k: number, ticket: string): ChildProcess {
     mkdirSync(this.folder(k), { recursive: true })
     const args = ['cluster', 'join', this.config(k), '--ticket-file', '-', ...this.flags(k)]
@@ -266,14 +266,14 @@ export class Fleet {
     return child !== undefined && child.exitCode === null && child.signalCode === null
   }
 
-  /** Of the process of controller k; it must run. */
+  /** Process ID of controller k; it must run. */
   pid(k: number): number {
     const pid = this.#children.get(k)?.pid
     if (pid === undefined) throw new Error(`ctrl${k} does not run`)
     return pid
   }
 
-  /** Freezes a process with SIGSTOP, lets it go on with SIGCONT; of one that has ended nothing. */
+  /** Freezes a process with SIGSTOP, resumes it with SIGCONT; does nothing if it has ended. */
   signal(k: number, signal: NodeJS.Signals): void {
     if (this.isRunning(k)) this.#children.get(k)?.kill(signal)
   }

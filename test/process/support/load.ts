@@ -1,14 +1,18 @@
 import { allServices, type Client, createService, pause, until, type WriteFate } from './client.ts'
 
-/** Between two writes of a client: whoever joins must be able to catch up on a machine with one core, too. */
+/**
+ * Pause between two writes of a client: a joining member must be able to catch up on a machine with
+ * one core.
+ */
 const THINK_MS = 40
 
 /**
- * Clients that write all the while, each trying again as a careful client does: what is answered with a documented 503
- * or a broken connection is sent again with its request id. Any other answer is a failed request, and ends the load.
+ * Clients that write without a pause and retry as a careful client does: they repeat a request with
+ * its request ID after a documented 503 or a broken connection. Any other answer is a failed
+ * request, and ends the load.
  */
 export class Load {
-  /** Who is written to; may be changed at any time. */
+  /** Target of the writes; may be changed at any time. */
   readonly clients: Client[]
   readonly fates: Map<string, WriteFate>
   readonly #prefix: string
@@ -16,7 +20,7 @@ export class Load {
   #failure: Error | null = null
   #isOver = false
 
-  /** @param before a load that has ended: what it wrote is expected as well, and not written again. */
+  /** @param before a finished load: its writes are expected as well, and not repeated. */
   constructor(clients: readonly Client[], writers = 4, before: Load | null = null) {
     this.clients = [...clients]
     this.fates = new Map(before?.fates)

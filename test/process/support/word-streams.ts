@@ -7,7 +7,7 @@ const WORD_EVERY_MS = 100
 const AT_ONCE = 10
 const WORD = /(\d+)\n/g
 
-/** Reads numbers that grow by one, each on a line of its own. */
+/** Reads numbers that grow by one, each on a separate line. */
 class WordReader {
   next = 0
   /** Words that came again, or in place of others. */
@@ -96,7 +96,7 @@ export class WordStream {
 /** A server that sends each word back, and sees which have come. */
 export class WordServer {
   readonly ends: StreamEnd[] = []
-  /** It goes on with clients that have finished: it sends them lines without a word. */
+  /** Keeps finished clients running: it sends them lines without a word. */
   isHolding = false
   readonly #held = new Set<Socket>()
   readonly #timer = setInterval(() => {
@@ -164,7 +164,7 @@ export class WordStreams {
     return Math.round(Math.max(0, ...this.speaking.map((stream) => stream.silenceMs)))
   }
 
-  /** Words of streams that go on, at the clients. */
+  /** Words of running streams, at the clients. */
   get faults(): { readonly lost: number; readonly doubled: number } {
     const sum = (of: 'lost' | 'doubled'): number =>
       this.living.reduce((total, { back }) => total + back[of], 0)
