@@ -37,11 +37,11 @@ function makeKeys(): void {
 
 interface Timed {
   readonly wallMs: number
-  /** Of the command and all of its threads. */
+  /** Processor time of the command and all of its threads. */
   readonly processorMs: number
 }
 
-/** Runs a verb of snapshots under a shell that tells what it took. @throws when it fails. */
+/** Runs a snapshot verb under a shell that prints its resource use. @throws if it fails. */
 function snapshot(...words: readonly string[]): Promise<Timed> {
   const begin = performance.now()
   const script = ['-c', '"$@" > /dev/null && times', 'sh', flotilla, 'cluster', 'snapshot']

@@ -65,7 +65,7 @@ class Writer {
 
 let round = 0
 
-/** What writers saw while something was done. */
+/** Latencies of writers during an action. */
 async function during<T>(k: number, act: () => Promise<T>): Promise<readonly [T, string]> {
   round += 1
   const clients = await Promise.all(

@@ -126,7 +126,10 @@ export class CounterMachine implements Machine {
     return { index, origin: from, outcome: { ok: true, id }, audit: { ...counted, index } }
   }
 
-  /** Takes the copy that stands for the store on disk, and tells of it a little later, as a store would. */
+  /**
+   * Takes the copy that serves as the store on disk, and reports it a little later, as a store
+   * would.
+   */
   persist(): void {
     for (const storeId of this.#windows.takeChanged()) {
       this.#live.origins[storeId] = this.#windows.stored(storeId)

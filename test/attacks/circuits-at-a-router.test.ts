@@ -104,7 +104,7 @@ test('such a link receives no frames of the circuit either', async () => {
 })
 
 test('frames of unknown circuits are remembered up to a limit, and logged once', async () => {
-  // Until a controller is there to be told.
+  // The report waits until a controller is there to receive it.
   controller.disconnect(at(host))
   const { ofFirst } = linked(at(attacker), at(host), 'l2')
   const other = linked(at(client), at(host), 'l3').ofFirst

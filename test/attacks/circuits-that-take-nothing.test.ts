@@ -16,7 +16,7 @@ import { eventually } from '../router/support.ts'
 
 const MIB = 1024 * 1024
 const ROOM = 16 * MIB
-/** Of one who dials. */
+/** Share of one dialing client. */
 const OWN = 0.75 * ROOM
 
 let router: TestRouter

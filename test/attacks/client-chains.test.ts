@@ -79,7 +79,7 @@ async function speaking(name: string): Promise<CertifiedKey> {
   return key
 }
 
-/** What a leaf signed by `issuer` is answered, presented with those between it and the CA. */
+/** Answer to a leaf signed by `issuer`, presented with the certificates between it and the CA. */
 async function logInBelow(issuer: CertifiedKey, name: string, between = issuer.certificatePem) {
   const leaf = await clientKey(issuer, name, attacked.nowMs())
   const [own = ''] = leaf.certificatePem.split(/(?<=-----END CERTIFICATE-----\n)/)

@@ -24,7 +24,7 @@ test('Data that a client does not read waits at the far ends of its circuits', a
   const piece = new Uint8Array(256 * 1024)
   for (let sent = 0; sent < 32; sent += 1) for (const end of bench.circuits.ends) end.arrive(piece)
   const left = bench.circuits.ends.map(({ pendingCount }) => pendingCount)
-  // One piece a circuit is under way; the socket has a buffer of its own.
+  // One piece per circuit is in flight; the socket has a separate buffer.
   expect(left.reduce((sum, count) => sum + count, 0)).toBeGreaterThan(CIRCUITS * 32 - 80)
   expect(bench.edge.channels, 'it is as slow as it likes').toBe(1)
 })

@@ -31,7 +31,7 @@ test('one source cannot hold more than its share of the connections', async () =
   const other = connect(fromAnother)
   await once(other, 'secureConnect')
   other.destroy()
-  // What the source gives back, it can take again.
+  // The source can use again what it releases.
   held[0]?.destroy()
   await until(async () => (await connections()) === 9)
   const again = await connectFromFirst()

@@ -24,7 +24,7 @@ test('All channels of an identity together have a limited number of requests at 
   for (const channel of channels) {
     for (let id = 1; id <= connectsAtOnceMax; id += 1) channel.send(CONNECT, id, serviceToken('s1'))
   }
-  // What a channel is asked after them is answered when they have been read.
+  // The channel answers requests after them once they have been read.
   await Promise.all(channels.map(({ channel }) => channel.request({ contentType: 3 })))
   expect(bench.controller.ofType(CREATE_CIRCUIT)).toHaveLength(connectsAtOnceMax)
   const ann = await bench.admitted('ann')

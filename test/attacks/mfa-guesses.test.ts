@@ -9,7 +9,7 @@ import { giveCode, turnOnMfa } from '../api/support/mfa.ts'
 
 const { controller, sessionOf } = await controllerForFile()
 
-/** Three controllers of one cluster: what each keeps in memory is its own, and the log is shared. */
+/** Three controllers of one cluster with separate memory and a shared log. */
 const apps: FastifyInstance[] = [0, 1, 2].map(() => buildApi({ ...controller.parts }))
 afterAll(() => Promise.all(apps.map((app) => app.close())))
 

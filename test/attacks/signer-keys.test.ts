@@ -85,7 +85,7 @@ test('an address of this host is not requested, under any name', async () => {
     const fetched = closed.fetch(`https://${host}:${server.port}/keys`)
     await expect(fetched).rejects.toThrow('an address that is not allowed')
   }
-  // By its name alone this one would pass: what it leads to is refused.
+  // By its name alone this one would pass; the address behind it is refused.
   const own = endpointBy({ refusedNetworks: ['127.0.0.0/8', '::1/128'] })
   await expect(own.fetch(server.url)).rejects.toThrow('an address that is not allowed')
   expect(server.requests).toBe(before)

@@ -57,7 +57,7 @@ test('a client that does not read occupies little memory, and is disconnected', 
   const answer = await open(sessionOf('admin-id').token ?? '')
   answer.pause()
   emitMuch()
-  // 30 MB have come; what is not in the buffers of the system would wait here.
+  // 30 MB have arrived; everything that is not in the buffers of the system would wait here.
   const unsent = (): number => Math.max(...[...sockets].map((one) => one.writableLength))
   await eventually(() => expect(unsent()).toBeGreaterThan(0))
   expect(unsent()).toBeLessThan(1_000_000)

@@ -17,7 +17,7 @@ const { accepted, connect, controller, root } = await attackedListener({
   answerPieceBytes: 8 * 1024 * 1024,
   unsentBytesMax,
   answerQuietMs: 1000,
-  // What is closed meanwhile is not closed for that.
+  // Connections that close meanwhile close for another reason.
   answerStallMs: 600_000,
 })
 const get = `GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`

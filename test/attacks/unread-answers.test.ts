@@ -6,7 +6,7 @@ import { attackedListener, until } from './support/listener.ts'
 // the controller as encrypted copies.
 
 const answerPieceBytes = 16 * 1024
-/** What Node writes to a socket before it asks to wait for its drain. */
+/** Bytes that Node writes to a socket before it waits for its drain. */
 const SOCKET_BYTES = 64 * 1024
 const { accepted, connect, connections, version, controller } = await attackedListener({
   answerPieceBytes,

@@ -23,7 +23,7 @@ import { temporaryFolder } from '../store/support/folders.ts'
 import { eventually } from '../support/eventually.ts'
 import { BackedUp, newKeyPair } from './backup-fixture.ts'
 
-// Goal: scheduled backups are taken in time, the newest are kept, and a failure is reported and
+// Goal: scheduled backups are created in time, the newest are kept, and a failure is reported and
 // removes no older one.
 
 const HOUR_MS = 3_600_000

@@ -21,7 +21,8 @@ import { answerTo, WebSocketClient } from '../events/web-socket-client.ts'
 import { eventually } from '../support/eventually.ts'
 import { type ServedSocket, serveSocket } from './served-socket.ts'
 
-// Goal: who may open the socket asks there for what the API offers, and who cannot be answered is told why in one sentence.
+// Goal: a user who may open the socket can use the API there, and a user who cannot be answered
+// gets the reason in one sentence.
 
 let folder = ''
 let server: ServedSocket

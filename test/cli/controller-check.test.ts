@@ -90,7 +90,7 @@ async function installLeaf(changes: Partial<LeafOptions>): Promise<void> {
   )
 }
 
-/** The one fault found; it must hold a remedy, told after a semicolon or colon. */
+/** The one reported fault; it must contain a remedy, after a semicolon or colon. */
 async function onlyFault(environment: Readonly<Record<string, string>> = {}): Promise<string> {
   const faults = await faultsOf(environment)
   expect(faults).toHaveLength(1)

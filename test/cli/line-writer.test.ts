@@ -64,7 +64,7 @@ interface Pipe {
   readonly writer: LineWriter
   readonly log: ControllerLog['log']
   readonly audit: AuditTrail
-  /** What has come through since. */
+  /** Lines that have arrived since the last call. */
   read(): string
 }
 
@@ -146,7 +146,7 @@ test('a full disk loses lines and adds no warning', async () => {
     writer.write('x\n')
     expect(writer.isCrowded).toBe(false)
   })
-  // Not told of while nothing can be written: that would go on for ever.
+  // Not reported while nothing can be written: the report would cause another one, endlessly.
   expect(spy).toHaveBeenCalledTimes(5000)
 })
 

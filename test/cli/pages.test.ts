@@ -62,7 +62,7 @@ function alternatives(words: string): string[] {
   return among.split('|').map((one) => `${before}${one}${after}`)
 }
 
-/** @returns what is wrong with a command that may leave out arguments; null: nothing. */
+/** @returns the error in a command that may omit arguments; null: none. */
 function faultOf(named: string): string | null {
   const words = named.split(/\s+/)
   if (groups.has(named) || words[0] === 'help') return null

@@ -41,7 +41,7 @@ beforeEach(() => {
 class Damaged implements AsyncDisposable {
   readonly of: BackedUp
   readonly unexpected: string[] = []
-  /** Of the voters. */
+  /** Voters that are away. */
   away: readonly string[] = []
   level = 2
   #server: ServedSocket | null = null

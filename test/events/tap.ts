@@ -51,7 +51,7 @@ export class EventTap {
   /** All that was sent, for tests that look for what must not be in it. */
   raw = ''
 
-  /** Those without a name: what has happened. */
+  /** Events without a name. */
   get events(): readonly EventJson[] {
     return this.of('message')
   }

@@ -6,7 +6,7 @@ import { textValue } from '../../src/channel/headers.ts'
 import { contentType, headerKey } from '../../src/channel/numbers.ts'
 import { eventually } from '../support/eventually.ts'
 
-/** A client of the API family, as bare as can be. */
+/** A minimal OpenZiti API client. */
 export class WebSocketClient {
   readonly socket: Socket
   readonly messages: ChannelMessage[] = []

@@ -108,7 +108,7 @@ let isLeader: boolean
 let proposals: ProposalInput[]
 /** Service sessions whose circuits are over. */
 let ended: string[]
-/** State that becomes known at the latest commit. */
+/** Effect of the latest commit, which a test sets. */
 let onLatest: () => void
 let propose: () => ReturnType<ConstructorParameters<typeof RouterWrites>[0]['proposer']['propose']>
 

@@ -34,7 +34,7 @@ let isLeader: boolean
 /** How often circuits were looked at. */
 let looks: number
 let clock: ManualClock
-/** State that becomes known at the latest commit. */
+/** Effect of the latest commit, which a test sets. */
 let onLatest: () => void
 let pipe: Pipe
 

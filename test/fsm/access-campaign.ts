@@ -65,7 +65,7 @@ class Run {
       else this.#change(at < earlyEntries)
       this.#holdMarks()
       this.#holdAccess()
-      // All views: kept by changes only once they have been asked for.
+      // All views: changes maintain them only after their first use.
       if (at % 3 === 0) this.#holdLists()
     }
     this.#holdReload()
@@ -92,7 +92,10 @@ class Run {
     return JSON.stringify(rows.sort((a, b) => (a.id < b.id ? -1 : 1)))
   }
 
-  /** What each session lives by, as something that may go and come anew under its id within one entry. */
+  /**
+   * Records that each session depends on, and that may be deleted and created again with the same
+   * ID within one entry.
+   */
   #livedBy(sessions: Iterable<EntityRecord>): ReadonlyMap<string, string> {
     const { state } = this.#network
     const made = (kind: KindName, id: unknown): number | undefined =>
@@ -272,7 +275,7 @@ class Run {
     }
   }
 
-  /** A controller that starts from what was stored says the same. */
+  /** A controller that starts from the stored state gives the same answers. */
   #holdReload(): void {
     const { state } = this.#network
     const loaded = new ClusterState()

@@ -12,10 +12,10 @@ import { applyMutation, attackTestOf, type Mutation, readMutations } from './mut
 const root = resolve(import.meta.dirname, '../..')
 const source = MarkedSource.read(root)
 const runTimeoutMs = 300_000
-/** Of all tests together, with every guard in place. */
+/** Time limit for all tests together, with every guard in place. */
 const wholeRunTimeoutMs = 6 * runTimeoutMs
 
-/** What is run, one after another, until something fails. A deletion is to be noticed by the first of them. */
+/** Tests that run one after another until one fails. The first one should detect a deletion. */
 const quickTests: Readonly<Record<string, readonly string[]>> = {
   raft: ['scripts', 'paper', 'durability', 'quorum', 'owed', 'log-time'].map(
     (name) => `test/raft/${name}.test.ts`,
@@ -54,7 +54,7 @@ class Copy {
     const left = new Set(['node_modules', '.git', '.test', '.flotilla'])
     const filter = (from: string): boolean => !left.has(relative(root, from))
     cpSync(root, this.#dir, { recursive: true, filter })
-    // A guard may be missing here, and then its mutation does not apply: not what is asked about.
+    // A guard may be missing here, and then its mutation does not apply; that is not tested here.
     rmSync(join(this.#dir, 'test/guards'), { recursive: true })
     symlinkSync(join(root, 'node_modules'), join(this.#dir, 'node_modules'))
   }
@@ -98,7 +98,7 @@ class Copy {
       {
         cwd: this.#dir,
         stdio: 'ignore',
-        // A group of its own: its workers go with it.
+        // A separate process group, so that its workers end with it.
         detached: true,
       },
     )
@@ -190,7 +190,7 @@ async function main(words: readonly string[]): Promise<number> {
   const unknown = wanted.filter((name) => all.every((mutation) => mutation.name !== name))
   if (unknown.length > 0) throw new Error(`no such guard: ${unknown.join(', ')}`)
   const copy = new Copy()
-  // The tests run in a group of their own, so an interruption does not reach them by itself.
+  // The tests run in a separate process group, so an interruption does not reach them by itself.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => {
       copy.remove()

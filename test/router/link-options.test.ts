@@ -40,7 +40,7 @@ async function start(more: string): Promise<void> {
 const dialing = (options: string, more = '') =>
   start(`link: {dialers: [{binding: transport, ${options}}]${more}}`)
 
-/** The controller tells of routers and of where they listen. */
+/** The controller sends the other routers and their listeners. */
 function tell(...peers: readonly { readonly id: string; readonly port: number }[]): void {
   const changes = peers.map(({ id, port }) => ({
     id,
@@ -276,7 +276,10 @@ link: {dialers: [{binding: transport}], heartbeats: {sendInterval: 100ms, closeU
     const addresses = { dialAddress: '', localAddress: '', remoteAddress: '' }
     const fields = { id: 'l1', peerId: 'router2', iteration: 1, isDialed: true, ...addresses }
     const made = new Link({ ...fields, channel, queues: linkQueues(link, options) })
-    /** How many are taken one after the other, each in a turn of its own, while nothing is read. */
+    /**
+     * Number of pieces accepted one after the other, each in a separate turn, while nothing is
+     * read.
+     */
     const taken = async (contentType: number): Promise<number> => {
       for (let count = 0; ; count += 1) {
         if (!made.trySend({ contentType }, Infinity)) return count

@@ -15,8 +15,8 @@ import { linkHello } from '../../src/channel/messages/links.ts'
 import { freePort } from '../support/ports.ts'
 import { eventually, type ScriptedController, TestNetwork } from './support.ts'
 
-// Goal: whoever connects is shown the certificate for the name that it asks for, at each listener of a router.
-// Method: a real router with two certificates beside its first one.
+// Goal: each listener of a router shows the certificate for the requested name.
+// Method: a real router with two certificates besides its first one.
 
 let network: TestNetwork
 let controller: ScriptedController

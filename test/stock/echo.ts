@@ -66,7 +66,7 @@ export interface CameBack {
 const STALLED_AFTER_MS = 20_000
 
 /**
- * What a client of the family gets back that sends `bytes` over a connection of its own.
+ * The answer to an OpenZiti client that sends `bytes` over a separate connection.
  * @param onBack called while the connection is open.
  */
 export async function sendAndReceive(

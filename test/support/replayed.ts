@@ -12,7 +12,7 @@ export interface StateDigests {
 /** So that a batch holds several entries, and a record is written in more than one batch. */
 const ENTRIES_A_BATCH = 7
 
-/** A log applied anew beside the state that was made of it first, and what a store is given of that batch by batch. */
+/** A log applied a second time beside the first state, and the writes to a store batch by batch. */
 export class Replay {
   readonly #state = new ClusterState()
   readonly #store = new MemoryStateStore()

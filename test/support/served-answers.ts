@@ -92,7 +92,10 @@ export class ServedAnswers {
     return null
   }
 
-  /** What of the answer the document does not say; empty for an operation that it does not describe. */
+  /**
+   * Parts of the answer that the document does not describe; empty for an operation that it does
+   * not contain.
+   */
   faultsOf(method: string, path: string, answer: HeldAnswer): readonly string[] {
     const template = this.templateOf(path)
     const verb = method.toLowerCase()

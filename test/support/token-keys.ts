@@ -50,7 +50,7 @@ export class TestTokenKeys implements TokenKeys {
     return this.#arriving
   }
 
-  /** What the next refresh brings. */
+  /** Key that the next refresh returns. */
   arrive(keys: readonly TokenKey[]): void {
     this.#arriving = keys
   }

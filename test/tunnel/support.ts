@@ -133,7 +133,7 @@ export class TunnelStage {
   readonly refusedCodes: number[] = []
   readonly #results = new Map<string, (message: ChannelMessage) => void>()
   readonly #tunnels: IdentityTunnel[] = []
-  /** Tells the router of the session of an identity. */
+  /** Sends the router the session of an identity. */
   readonly #sessions = new Map<string, () => void>()
 
   private constructor(network: TestNetwork, controller: ScriptedController, edgePort: number) {

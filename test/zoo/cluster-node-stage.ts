@@ -27,7 +27,7 @@ export const someWrite: ProposalInput = {
   actor: anySystem,
 }
 
-/** The real cluster node over the real state machine; what the host would say is said by the scenario. */
+/** The real cluster node over the real state machine; the scenario plays the host. */
 export class ClusterNodeStage {
   readonly clusterNode: ClusterNode
   readonly machine: StateMachine

@@ -80,7 +80,7 @@ async function writeApiReference(): Promise<void> {
   fill('docs/integrate/api-reference.md', '<!-- pages of the API reference -->', links.join('\n'))
 }
 
-/** Puts what is generated in the place of a comment of the page. */
+/** Replaces a comment of the page with the generated content. */
 function fill(page: string, comment: string, generated: string): void {
   const text = readFileSync(join(laidOut, page), 'utf8')
   if (!text.includes(comment)) throw new Error(`${page} lacks ${comment}`)

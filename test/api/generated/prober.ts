@@ -15,7 +15,7 @@ export class Prober {
   readonly root: CallerOf
   /** The user of the host. */
   readonly system: CallerOf
-  /** What is asked of that one alone, as `POST /url`. */
+  /** Requests of the host user only, as `POST /url`. */
   readonly socketOnly = new Set<string>()
   readonly #controller: TestController
   requests = 0

@@ -17,7 +17,7 @@ function branchesOf(schema: Item): readonly Item[] {
   return (schema['anyOf'] ?? schema['oneOf'] ?? []) as readonly Item[]
 }
 
-/** The branch that says what a value that is there looks like. */
+/** The branch of the schema for a present value. */
 export function present(schema: Item): Item {
   const branches = branchesOf(schema)
   const branch = branches.find((one) => !(typesOf(one).size === 1 && typesOf(one).has('null')))
@@ -55,7 +55,7 @@ export function uniqueText(prefix: string): string {
   return `${prefix}-${process.pid.toString(36)}-${serial}`
 }
 
-/** A value that the schema lets through: with what is required alone, or with all there is. */
+/** A value that the schema accepts: with the required members only, or with all members. */
 export function sample(schema: Item, isFull: boolean, name = 'probe'): Json {
   const shape = present(schema)
   const values = shape['enum']

@@ -97,7 +97,7 @@ export class CallerOf {
     return reply
   }
 
-  /** What the controller says of one of its APIs. */
+  /** The document of one of the controller's APIs. */
   async served(api: ApiName): Promise<ServedAnswers> {
     const known = servedBy.get(this.#controller) ?? new Map<ApiName, ServedAnswers>()
     servedBy.set(this.#controller, known)

@@ -95,7 +95,7 @@ export class LocalBackups implements BackupControl {
   }
 }
 
-/** Notes what it is told to do, and replaces nothing. */
+/** Records its instructions, and replaces nothing. */
 export class LocalRestores implements RestoreControl {
   readonly asked: (readonly [string, string, unknown])[] = []
 

@@ -19,7 +19,7 @@ export interface Device {
   readonly serviceId: string
   readonly checkId: string
   readonly routerId: string
-  /** What a router shows of it. */
+  /** The access token as a router sees it. */
   readonly shown: ShownClient
   call(method: string, path: string, body?: object): Promise<Reply>
 }

@@ -161,7 +161,7 @@ describe('a parameter', () => {
     })
     const other = `${grant.toString()}&code_verifier=${'v'.repeat(43)}`
     expect((await oidc.send('POST', '/oidc/oauth/token', other, form)).status).toBe(400)
-    // One client of the family sends the state once more, behind the code.
+    // One OpenZiti client sends the state again, after the code.
     const more = `${grant.toString()}&state=a&state=b&unknown=c`
     expect((await oidc.send('POST', '/oidc/oauth/token', more, form)).status).toBe(200)
   })

@@ -110,7 +110,7 @@ describe('the tokens of a client that requested a certificate during its log-in'
     expect(claimsOf(access)['z_cfs']).toEqual([printOf(next)])
     const bad = await doorOf(next).refresh(refresh, { csr_pem: 'no request' })
     expect([bad.status, bad.json['error']]).toEqual([400, 'invalid_request'])
-    // Whoever has the old key and all tokens neither renews them nor uses them.
+    // A holder of the old key and all tokens can neither renew nor use them.
     const thief = doorOf(key)
     for (const stolen of [tokens.refresh_token, refresh]) {
       const { csr } = await newRequest()
@@ -227,7 +227,7 @@ describe('the tokens of a client that requested a certificate during its log-in'
       expect(isLate).toBe(false)
     }
     isLate = true
-    // Nothing is asked of the cluster for whoever shows no certificate at all.
+    // A caller without any certificate causes no query to the cluster.
     expect((await listener.call(asked)).status).toBe(401)
     expect(isLate).toBe(true)
     const form = {

@@ -10,8 +10,8 @@ import { OidcClient, type OidcReply, type Tokens } from '../../api/support/oidc.
 import { memberLeaf, signerOf } from '../../support/member-leaf.ts'
 import { ownIdentity, password, twoControllers } from './support.ts'
 
-// The attack: a token that was made for one purpose, by another key or for another cluster, is shown where another one is asked
-// for. Each kind is shown at each door.
+// The attack: a token for one purpose, of another key or of another cluster is presented where
+// another one is required. Each kind is presented everywhere.
 
 const two = await twoControllers()
 const { controller, root, first, second, members, newClient, newPerson } = two

@@ -50,7 +50,7 @@ export class EnrollingController {
     return `https://127.0.0.1:${this.listener.port}`
   }
 
-  /** What the management API answers, as an administrator. */
+  /** Answer of the management API to an administrator. */
   async ask(method: string, path: string, body?: unknown, type?: string): Promise<Detail> {
     const reply = await this.listener.call({
       method,

@@ -19,7 +19,7 @@ export interface PageOptions {
   readonly certificate?: { readonly origin: string; readonly cert: Buffer; readonly key: Buffer }
 }
 
-/** What axe has found, as a person reads it. */
+/** Findings of axe, in readable form. */
 export type AxeFinding = string
 
 /** Scripts of the page are texts: these tests know no DOM. */
@@ -115,7 +115,7 @@ export async function fillLogIn(page: Page, { username, password }: Account): Pr
   await page.getByRole('button', { name: 'Log in', exact: true }).click()
 }
 
-/** What hinders people with disabilities on the page as it is now (WCAG 2.2, A and AA). */
+/** Accessibility problems on the current page (WCAG 2.2, A and AA). */
 export async function axeFindings(page: Page): Promise<readonly AxeFinding[]> {
   // The page's policy lets no script in; the browser itself runs this one.
   await page.evaluate(`${await readFile(axePath, 'utf8')};undefined`)

@@ -284,7 +284,7 @@ export class TestCluster {
   }
 }
 
-/** The log of a controller, without a line for each write. */
+/** Removes the audit lines, which come with each write. */
 export function withoutAudit(log: string): string {
   return log
     .split('\n')

@@ -1,7 +1,7 @@
 import type { MemberStatus } from '../../../src/api/cluster/cluster-status.ts'
 import { pause } from './client.ts'
 
-/** Recently reported values only: those about others may be old. */
+/** Older contact with a member does not count: its reported values may be old. */
 const CONTACT_MS_MAX = 3000
 const TRIES_MAX = 40
 const PAUSE_MS = 250

@@ -6,8 +6,8 @@ import { sessionSpiffeId } from '../../../src/pki/spiffe.ts'
 import { trustDomain } from '../support.ts'
 import { EdgeBench, eventually, serviceToken } from './support.ts'
 
-// Goal: only a client whose session a controller has told of, with a certificate of that session, has a channel, and only while
-// that is so.
+// Goal: a client has a channel only while a controller reports its session, and only with a
+// certificate of that session.
 
 let bench: EdgeBench
 beforeEach(async () => {

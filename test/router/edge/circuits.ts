@@ -17,7 +17,7 @@ export class TestEnd implements CircuitEnd {
   readonly traced: TraceRequest[] = []
   isClosed = false
   closedReason = ''
-  /** Whether more is taken than was sent. */
+  /** Whether more is accepted than was sent. */
   takes = true
   isBlocked = false
   /** Given to the application when it takes more. */

@@ -14,7 +14,7 @@ let controller: TestController
 let routers: TestRouter[]
 
 beforeEach(() => {
-  // The first report comes a whole interval after the start, so that a test knows what is in it.
+  // The first report comes a full interval after the start, so that a test knows its content.
   scheduleByIntervals()
   controller = new TestController()
   routers = []

@@ -81,7 +81,7 @@ async function serve(onSocket: (socket: Socket) => void): Promise<void> {
   terminators.set('web', { binding: 'transport', address: target.address })
 }
 
-/** Sends bytes as fast as they are taken, ends, and digests what comes back. */
+/** Sends bytes as fast as they are accepted, ends, and digests the returned bytes. */
 async function exchange(socket: Socket, total: number): Promise<{ sent: string; got: string }> {
   const [sent, got] = [createHash('sha256'), createHash('sha256')]
   socket.on('data', (chunk: Buffer) => got.update(chunk))

@@ -27,7 +27,7 @@ function judgesAsControllers(model: RouterDataModel, state: ClusterState): numbe
   let permitted = 0
   for (const { record: identity } of state.table('identity').rows.values()) {
     for (const { record: service } of state.table('service').rows.values()) {
-      // What is of the fabric alone is no part of the model.
+      // Records of the fabric alone are not part of the model.
       if (service['isFabricOnly'] === true) continue
       const off = isDisabled(identity as Identity, 0)
       const bits = off ? 0 : bitsBetween(state, identity, service)

@@ -4,7 +4,9 @@ import type { Index } from '../../../src/raft/types.ts'
 import { ScriptCluster } from '../../raft/script-cluster.ts'
 
 const KEPT_ENTRIES = 512
-/** What is written while one snapshot is on its way: more than is kept for nobody in particular. */
+/**
+ * Writes during one snapshot transfer: more than the log keeps without a follower that needs them.
+ */
 const WRITTEN_MEANWHILE = 1500
 const ROUNDS_MAX = 5
 const SETTLING_TICKS = 40
