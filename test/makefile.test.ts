@@ -168,7 +168,7 @@ test('the launcher accepts exactly the versions of Node that package.json allows
   expect(accepted).toHaveLength(6)
 })
 
-test('the launcher says what is missing if no suitable Node is installed', () => {
+test('the launcher names the missing requirement if no suitable Node is installed', () => {
   script(join(project, 'bin/flotilla'), readFileSync(join(root, 'bin/flotilla'), 'utf8'))
   script(join(folder, 'programs/node'), '#!/bin/sh\necho v20.19.2\n')
   const { status, output } = run(join(project, 'bin/flotilla'), ['version'])

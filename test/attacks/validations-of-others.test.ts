@@ -67,7 +67,7 @@ test('filters reveal nothing about records', async () => {
   }
 })
 
-test('a router cannot answer a question that another router was asked', async () => {
+test('a router cannot answer a request to another router', async () => {
   const stage = new RouterStage()
   const validation = new TerminatorValidation({
     terminators: { ofRouter: () => [] },

@@ -71,7 +71,7 @@ function program(name: string, lines: string): string {
   return path
 }
 
-test('the first backup is taken at once, the next when it is due, and each can be restored', async () => {
+test('the first backup is created at once, the next when it is due, and each can be restored', async () => {
   const schedule = scheduleWith()
   await schedule.look()
   expect(names()).toHaveLength(1)
@@ -215,7 +215,7 @@ test('a hook that fails or never ends raises its own alarm, and the backup is ke
   expect(codes()).toEqual([])
 })
 
-test('closing kills the hook, and no further backup is taken', async () => {
+test('closing kills the hook, and no further backup is created', async () => {
   const started = join(dir, 'started')
   const endless = program('endless', `echo $$ > '${started}'\nsleep 600`)
   const schedule = scheduleWith({ hook: { command: [endless], timeoutMs: 600_000 } })

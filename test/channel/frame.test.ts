@@ -166,7 +166,7 @@ const entry = (key: number, text: string): Buffer =>
   }).subarray(20)
 
 describe('received messages', () => {
-  test('are views of their chunk, or of a buffer of their own', () => {
+  test('are views of their chunk, or of a separate buffer', () => {
     const [frame] = golden.map(({ hex }) => bytesOf(hex))
     const chunk = Buffer.concat([frame ?? '', frame ?? ''].map((each) => Buffer.from(each)))
     const decoder = new FrameDecoder(limits)

@@ -420,7 +420,7 @@ describe('a client that hosts', () => {
     })
   })
 
-  test('while there is no leader is asked to retry', async () => {
+  test('receives a request to retry while there is no leader', async () => {
     propose = () => Promise.reject(new Problem('CLUSTER_NO_LEADER'))
     expect(await host()).toMatchObject({ result: CreateTerminatorResult.FAILED_BUSY })
   })

@@ -123,7 +123,7 @@ test('a follower asks no router, and asks all when it becomes leader', async () 
   expect(asked(er1)).toHaveLength(2)
 })
 
-test('a router is asked again if the removal failed', async () => {
+test('the controller queries a router again if the removal failed', async () => {
   const er1 = await stage.dial('er1')
   await pass(5000)
   outcome = 'nobody leads'

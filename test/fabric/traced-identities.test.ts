@@ -40,7 +40,7 @@ function begin(at: number, traceId: string, ms = 60_000, key = 'alice'): boolean
 const seen = (key = 'alice'): (string | undefined)[] => traces.map((each) => each.of(key)?.traceId)
 
 describe('a trace', () => {
-  test('is known to all controllers, and ends for all when it expires at the one that was asked', () => {
+  test('is known to all controllers, and ends for all when it expires at the one that started it', () => {
     begin(0, 'mine')
     carry()
     expect(seen()).toEqual(['mine', 'mine', 'mine'])
@@ -71,7 +71,7 @@ describe('a trace', () => {
     expect(seen()).toEqual([undefined, undefined, undefined])
   })
 
-  test('ends when the controller that was asked for it is gone', () => {
+  test('ends when the controller that started it is gone', () => {
     begin(0, 'mine')
     carry()
     topics[1]?.lose('ctrl1')

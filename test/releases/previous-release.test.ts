@@ -110,7 +110,7 @@ async function received(file: string): Promise<ClusterState> {
   return state
 }
 
-test('its snapshot file is loaded, and holds what was there when it was taken', async () => {
+test('its snapshot file is loaded, and has the records of that time', async () => {
   const folder = join(dir, 'ctrl1', 'snapshots')
   const [name] = readdirSync(folder)
   const state = await received(join(folder, present(name, 'the snapshot file')))

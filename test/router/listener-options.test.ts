@@ -153,7 +153,7 @@ describe('A server of web', () => {
     expect(socket.getProtocol()).toBe('TLSv1.2')
   })
 
-  test('presents the certificate of its own identity', async () => {
+  test('presents the certificate of its identity', async () => {
     const { certificatePem, privateKeyPem } = await network.leaf('web of r', [], ['127.0.0.1'])
     writeFileSync(network.path('web.cert'), certificatePem, { mode: 0o600 })
     writeFileSync(network.path('web.key'), privateKeyPem, { mode: 0o600 })

@@ -15,7 +15,7 @@ function withEvent(trace: Trace, at: number, event: TraceEvent): Trace {
   return { ...trace, events: trace.events.with(at, event) }
 }
 
-test('what simulated cores do under faults is explained to the last step', async () => {
+test('the specification accepts every step of simulated cores under faults', async () => {
   const seen = new Set<string>()
   for (const seed of SEEDS) {
     const { trace, failure } = await recordSimulation(seed, RUN_MS)
@@ -35,7 +35,7 @@ test('what simulated cores do under faults is explained to the last step', async
   )
 })
 
-test('what three hosts do over gRPC, and when their leader dies and comes back, is explained', async () => {
+test('the specification accepts three hosts over gRPC whose leader fails and returns', async () => {
   const { trace, failure } = await recordHosts(20)
   expect(failure).toBeNull()
   expect(checkTrace(trace)).toBeNull()

@@ -251,11 +251,9 @@ const table: readonly (readonly [string, Proof])[] = [
       ),
     ],
     idleCircuitTimeout: [
-      faults('An idle circuit > is asked about repeatedly, unlike one with traffic'),
+      faults('An idle circuit > is confirmed repeatedly, unlike one with traffic'),
     ],
-    idleTxInterval: [
-      faults('An idle circuit > is asked about repeatedly, unlike one with traffic'),
-    ],
+    idleTxInterval: [faults('An idle circuit > is confirmed repeatedly, unlike one with traffic')],
     linkDialQueueLength: [
       linkOption(
         'A dialer of links > dials linkDialWorkerCount routers at a time, queues linkDialQueueLength, and tries the others later',
@@ -540,10 +538,8 @@ const table: readonly (readonly [string, Proof])[] = [
       rules('The file > takes the health-checks API of web alone, which has no options'),
     ],
     'identity.cert': 'a server shows its server certificate; `cert` is read by what dials',
-    'identity.key': [opened('A server of web > presents the certificate of its own identity')],
-    'identity.server_cert': [
-      opened('A server of web > presents the certificate of its own identity'),
-    ],
+    'identity.key': [opened('A server of web > presents the certificate of its identity')],
+    'identity.server_cert': [opened('A server of web > presents the certificate of its identity')],
     'identity.ca': 'a client may show a certificate, and none is required',
     'options.readTimeout': [
       opened('A server of web > waits for a request only as long as readTimeout'),

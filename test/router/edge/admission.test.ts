@@ -139,7 +139,7 @@ describe('A channel ends', () => {
 })
 
 describe('A controller that has sent all sessions', () => {
-  test('is asked which service sessions have ended', async () => {
+  test('receives a query for ended service sessions', async () => {
     const ann = await bench.person('ann')
     bench.controller.tellSessions([ann])
     const client = await bench.connect(ann)

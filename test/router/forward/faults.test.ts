@@ -175,7 +175,7 @@ describe('A circuit whose end is gone', () => {
 describe('An idle circuit', () => {
   const often = 'idleTxInterval: 30, idleCircuitTimeout: 1000'
 
-  test('is asked about repeatedly, unlike one with traffic', async () => {
+  test('is confirmed repeatedly, unlike one with traffic', async () => {
     nowMs = 0
     const one = router('r1', often, true)
     const dialer = new TestDialer(one, controller)
@@ -193,7 +193,7 @@ describe('An idle circuit', () => {
     expect(dialer.placeOf(busy).bodies).toEqual(['here'])
   })
 
-  test('of an owner that was away is asked about when the owner reconnects', async () => {
+  test('of an owner that was away is confirmed when the owner reconnects', async () => {
     nowMs = 0
     const one = router('r1', 'idleTxInterval: 86400000, idleCircuitTimeout: 1000', true)
     new TestDialer(one, controller)
@@ -204,7 +204,7 @@ describe('An idle circuit', () => {
     await eventually(() => controller.confirmations(one)).toEqual([{ [circuit.id]: 2000 }])
   })
 
-  test('is asked about at the controller that routed it last', async () => {
+  test('is confirmed with the controller that routed it last', async () => {
     nowMs = 0
     const one = router('r1', often, true)
     const dialer = new TestDialer(one, controller)
