@@ -10,8 +10,9 @@ import { expectMembers, Fleet } from '../test/process/support/fleet.ts'
 import { makeLarge } from './support/large-backup.ts'
 import { heading, percentile, spread } from './support/report.ts'
 
-// Goal: how long does a backup take, what do writers see of it, and how long is a network gone that is restored from one?
-// Three real controllers with all those identities, each with a certificate; gRPC over TLS, writes through HTTPS.
+// Goal: how long does a backup take, how does it affect writes, and how long is a network down that
+// is restored from one? Three real controllers with all those identities, each with a certificate;
+// gRPC over TLS, writes through HTTPS.
 
 const { values: options } = parseArgs({
   options: {

@@ -133,7 +133,7 @@ function print(title: string, found: ReadonlyMap<Kind, readonly Figures[]>): voi
   for (const { name, of, unit, digits, goal } of report) {
     const [ours, theirs] = (['ours', 'stock'] as const).map((kind) => {
       const rounds = (found.get(kind) ?? []).map((figures) => figures[of])
-      // Later rounds take what a process has kept from the first one.
+      // Later rounds profit from state that a process has kept from the first one.
       return (of === 'circuitKb' ? rounds[0] : percentile(rounds, 0.5)) ?? NaN
     })
     const shown = (value = NaN): string => `${value.toFixed(digits)} ${unit}`.padStart(12)

@@ -92,7 +92,7 @@ async function newDevices(count: number): Promise<Device[]> {
   })
 }
 
-/** A header by which a list reflects all that has been written. */
+/** A header that makes a list reflect all earlier writes. */
 async function latestIndex(): Promise<Record<string, string>> {
   const path = `${MANAGEMENT}/services?limit=1&consistency=linearizable`
   const { headers } = await session.request('GET', path)

@@ -10,8 +10,9 @@ import { fleetAdmin, Fleet } from '../test/process/support/fleet.ts'
 import { makeLarge } from './support/large-backup.ts'
 import { heading, percentile } from './support/report.ts'
 
-// Goal: how long does a controller take to join a cluster of large state, how long does a restore into it take, and what do
-// writers see of either? Real controllers, gRPC over TLS, writes through HTTPS on the leader.
+// Goal: how long does a controller take to join a cluster with a large state, how long does a
+// restore into it take, and how does either affect writes? Real controllers, gRPC over TLS, writes
+// through HTTPS on the leader.
 
 const { values: options } = parseArgs({
   options: {

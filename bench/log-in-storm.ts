@@ -240,7 +240,7 @@ interface Credential {
   readonly password: string
 }
 
-/** Nobody may have more than so many sessions, or guess at one name without a pause. */
+/** The number of sessions per identity, and the rate of guesses per name, are limited. */
 async function peopleOf(
   count: number,
   make: (path: string, body: object) => Promise<string>,

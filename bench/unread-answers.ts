@@ -28,7 +28,7 @@ const [first = '', given = ''] = process.argv.slice(2)
 if (first === 'flood') await flood(JSON.parse(given) as Flood)
 else await main()
 
-/** Each connection asks, reads nothing, and comes again when it is closed. */
+/** Each connection sends requests, reads nothing, and reconnects when it is closed. */
 async function flood({ kind, url, token }: Flood): Promise<void> {
   const { connections, requests } = floods[kind]
   const { hostname, port } = new URL(url)

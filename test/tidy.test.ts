@@ -48,8 +48,8 @@ const packageOwners: Readonly<Record<string, string>> = {
 }
 
 /**
- * Files that must give the same result on every controller and in every replay: all of these rooms but the drivers, which wait,
- * write and keep time for them.
+ * Files that must give the same result on every controller and in every replay: all of these rooms
+ * except the drivers, which wait, write and keep time for them.
  */
 const pureRooms = /^src\/(raft|entities|fsm)\//
 const drivers = new Set([

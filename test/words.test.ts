@@ -77,7 +77,10 @@ const sources = filesBelow('src').map((path) => {
   return { path, text, tree: treeOf(text, path.endsWith('x') ? 'tsx' : 'ts') }
 })
 
-/** Texts of a tree with a space in them, holes as `…`; what `assert` says is for its authors. */
+/**
+ * Texts of a tree that contain a space, with holes as `…`, except the texts of `assert`, which are
+ * for developers.
+ */
 function sentencesIn(tree: Tree): string[] {
   const found: string[] = []
   const visit = (node: Tree): void => {

@@ -46,8 +46,8 @@ const WINDOW_SECONDS = 5
 const WINDOWS_MAX = 12
 
 /**
- * Waits until the processor time of processes falls no more: after a load the compilers work on,
- * and the collector takes up to half a minute to give the heap back.
+ * Waits until the processor time of processes no longer falls: after a load the compilers continue,
+ * and the collector takes up to half a minute to release the heap.
  */
 export async function untilIdle(pids: readonly number[]): Promise<void> {
   const totalMs = (): number => pids.reduce((sum, pid) => sum + processorMs(pid), 0)

@@ -24,7 +24,7 @@ interface Told {
   readonly values: readonly { appId: string; name: string; value: unknown }[]
 }
 
-/** Asks again where the machine is too busy to judge an expression in its time. */
+/** Repeats the request if the machine is too busy to evaluate an expression in time. */
 async function ask(appRegex: unknown, requestedValues: unknown, caller = root) {
   for (;;) {
     const body = { appRegex, requestedValues }

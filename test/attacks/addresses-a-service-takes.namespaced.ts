@@ -164,7 +164,9 @@ test('names below a wildcard take no port from a service', async () => {
 })
 
 describe('Another host', () => {
-  /** Runs a program at a host beside this one, 192.0.2.1, which sends all to this one, 192.0.2.2. */
+  /**
+   * Runs a program on a neighbor host, 192.0.2.1, which sends all traffic to this one, 192.0.2.2.
+   */
   async function otherHost(): Promise<(code: string) => Promise<string>> {
     const held = spawn('unshare', ['--net', 'sleep', '1000'], { stdio: 'ignore' })
     closing.push(() => void held.kill('SIGKILL'))

@@ -18,8 +18,9 @@ import {
   refusal,
 } from './support/certificates.ts'
 
-// The attack: somebody else's CA, or a holder of one of its certificates, speaks for identities that it was never given: by
-// names of ours, by a CA that is not enabled, not verified or gone, and by leaves out of their time.
+// The attack: a third-party CA, or a holder of one of its certificates, speaks for identities that
+// it was never given: with our names, through a CA that is disabled, not verified or deleted, and
+// with expired leaves.
 
 const attacked = await attackedByCertificates()
 const { controller, listener, root } = attacked

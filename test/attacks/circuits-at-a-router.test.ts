@@ -12,8 +12,9 @@ import {
 } from '../router/forward/support.ts'
 import { eventually } from '../router/support.ts'
 
-// The attack: a router that knows the id of a circuit sends into it, or has its frames, by a link over which no controller has
-// routed the circuit; or it fills the memory and the log of another router with frames of circuits that are none.
+// The attack: a router that knows the ID of a circuit sends into it, or receives its frames, over a
+// link on which no controller has routed the circuit; or it fills the memory and the log of another
+// router with frames of unknown circuits.
 
 const circuit = endsOf('circuit1')
 let controller: TestController

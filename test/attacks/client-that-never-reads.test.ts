@@ -2,7 +2,8 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { EdgeBench, eventually, madeCircuit, serviceToken } from '../router/edge/support.ts'
 
-// Attack: a client reads nothing, or writes into circuits that take nothing, so that its router keeps all of it.
+// Attack: a client reads nothing, or writes into full circuits, so that its router buffers
+// everything.
 
 let bench: EdgeBench
 beforeEach(async () => {

@@ -4,7 +4,8 @@ import { expect, test } from 'vitest'
 
 import { attackedListener, until } from './support/listener.ts'
 
-// An attacker without credentials opens as many connections as the listener takes, so that nobody else can connect.
+// An attacker without credentials opens as many connections as the listener accepts, so that nobody
+// else can connect.
 
 const {
   port,

@@ -8,8 +8,8 @@ import { made } from '../api/support/network.ts'
 import { parameterOf } from '../api/support/oidc.ts'
 import { raiseLevel } from '../api/support/raise-level.ts'
 
-// The attack: anybody of the network asks for codes of devices, guesses those of others, asks for their tokens, or uses
-// a code that was seen on a screen.
+// The attack: anyone on the network requests device codes, guesses those of others, requests their
+// tokens, or uses a code that was seen on a screen.
 
 const { controller, root } = await controllerForFile()
 await raiseLevel(controller)

@@ -5,8 +5,9 @@ import { EdgeBench, serviceToken } from '../router/edge/support.ts'
 import { endsOf, TestController, TestDialer, TestRouter } from '../router/forward/support.ts'
 import { eventually } from '../router/support.ts'
 
-// The attack: a client with a stolen identity opens channel after channel at a router, and by each dials what answers slowly, until
-// its dials have all places at the controller, or all workers of the router of the host, and nobody else can dial.
+// The attack: a client with a stolen identity opens many channels at a router, and dials slow
+// targets over each, until its dials occupy all slots at the controller, or all workers of the
+// host's router, and nobody else can dial.
 
 const CONNECT = 60_783
 const CREATE_CIRCUIT = 20_218

@@ -22,7 +22,7 @@ test('guesses at a code, spread over controllers, sessions and sources and made 
   const { cluster } = controller
   const propose = cluster.propose.bind(cluster)
   const held: (() => void)[] = []
-  // No controller has heard of a guess on another one before all of them are made.
+  // No controller knows of a guess on another one before all of them are made.
   cluster.propose = (input) => {
     if (input.kind !== CommandKind.MFA_ATTEMPT) return propose(input)
     return new Promise((resolve, reject) => {

@@ -68,7 +68,7 @@ class Reports {
     this.stage.channels.stop()
   }
 
-  /** Texts of all events so far, and what the ring took them for. */
+  /** Texts of all events so far, and the sizes that the ring counted for them. */
   async told(): Promise<{ readonly texts: readonly string[]; readonly weight: number }> {
     await settle()
     const { ring } = this.#bus

@@ -39,7 +39,7 @@ function onDisk(): string {
   return shown.sort().join(' ')
 }
 
-/** The router has taken all that a controller has sent before. */
+/** The router has processed everything that a controller sent before. */
 async function heard(sender: ScriptedController): Promise<void> {
   await sender.channel?.request(serverHello('v2.0.0'))
 }

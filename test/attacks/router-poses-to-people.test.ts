@@ -34,7 +34,7 @@ afterAll(() => {
   for (const release of releases) release()
 })
 
-/** Somebody at a port of this host, and what has been sent there. */
+/** A listener on a port of this host, and the data that was sent to it. */
 async function standingThere(
   uris: readonly string[],
 ): Promise<{ url: string; sent: () => string }> {

@@ -6,9 +6,9 @@ import { defaultLimits } from '../../src/api/limits.ts'
 import { controllerWithProvider } from '../api/support/external-jwt.ts'
 import { ecKey, jwkOf, KeyServer } from '../support/identity-provider.ts'
 
-// The attack: the address where a signer publishes its keys is one of the attacker, or somebody sends tokens with names of keys
-// that nobody knows. It answers slowly, without end, or with the way to another address; its name leads to this host; and
-// each token is to make the controller ask again.
+// The attack: the address where a signer publishes its keys belongs to the attacker, or somebody
+// sends tokens with unknown key names. It answers slowly, endlessly, or with a redirect; its name
+// leads to this host; and each token shall make the controller fetch again.
 
 const hasty = { ...defaultLimits, keyFetchMsMax: 500 }
 const server = await KeyServer.open([jwkOf(ecKey('one'))])

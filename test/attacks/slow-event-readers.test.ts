@@ -7,7 +7,8 @@ import { fabric } from '../api/support/caller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 import { eventually } from '../support/eventually.ts'
 
-// The attack: somebody opens streams of events and reads nothing of them, so that what comes piles up for each.
+// The attack: somebody opens event streams and reads nothing of them, so that events accumulate for
+// each.
 
 const { controller, sessionOf } = await controllerForFile()
 const url = await controller.app.listen({ host: '127.0.0.1', port: 0 })

@@ -27,7 +27,9 @@ await app.listen({ host: '127.0.0.1', port: 0 })
 const socket = await AdminSocket.open(api, folder, 'v1.2.3')
 const { port } = app.server.address() as AddressInfo
 
-/** As somebody would forward requests to the socket who thinks that the controller judges them. */
+/**
+ * Like an operator who forwards requests to the socket and assumes that the controller checks them.
+ */
 const proxy = createServer(({ method, url, headers }, response) => {
   const forwarded = request(
     { socketPath: join(folder, 'admin.sock'), method, path: url, headers },

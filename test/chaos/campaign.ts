@@ -94,7 +94,7 @@ await until('writes flow again', () => {
 await clients.end()
 await recorded.end()
 
-// Those are judged by their history.
+// Their history is checked.
 const isRecorded = (name: string): boolean => /^(register|element|claim)-/.test(name)
 const { fates } = clients
 let faults = 0

@@ -30,7 +30,7 @@ export class ClusterEvents {
     this.members = new Set([1, 2, 3])
   }
 
-  /** Kills or freezes some controllers, any or all of them, and lets them come back a little later. */
+  /** Kills or freezes some or all controllers, and lets them return a little later. */
   async strike(): Promise<string> {
     const random = this.#random
     const struck = [...this.members].filter(() => random.next() < 0.5)

@@ -22,9 +22,10 @@ const DEEDS = {
 } as const
 
 /**
- * Rounds in which one of three controllers is stopped or killed under writing clients, its files are damaged at a place drawn
- * by chance, and it is started again. It must come back a voter that can lead; then every acknowledged write must be on every
- * controller once, and nothing that nobody asked for; all states must be equal.
+ * Rounds in which one of three controllers is stopped or killed under writing clients, its files
+ * are damaged at a random place, and it is started again. It must become a voter that can lead.
+ * Then every controller must have every acknowledged write exactly once and no unrequested one, and
+ * all states must be equal.
  */
 export class DamageCampaign {
   readonly #fleet: Fleet

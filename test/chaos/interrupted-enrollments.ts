@@ -122,13 +122,13 @@ export class InterruptedEnrollments {
     )
   }
 
-  /** @returns the answers; null where none came, or one that leaves it open. */
+  /** @returns the answers; null if none came, or one with an unknown outcome. */
   async #interrupt(subjects: readonly Subject[], leader: number): Promise<(Answer | null)[]> {
     const leadMs = 1.5 * Math.max(...this.#tookMs.values())
     const answers = subjects.map(async (subject) => {
       const tookMs = this.#tookMs.get(subject.kind) ?? 0
       const beforeMs = this.#random.next() * 1.2 * tookMs
-      // Only who asks the leader itself can be left without an answer to what has been committed.
+      // Only a caller of the leader itself can miss the answer to a committed write.
       const k = this.#random.next() < 0.5 ? leader : this.#random.integer(1, 3)
       await pause(leadMs - beforeMs)
       return await definite(() => subject.bring(k))

@@ -34,16 +34,19 @@ export type Ending =
    */
   | 'told that it was used'
 
-/** One enrollment that is brought, interrupted and brought again, by one who keeps the token and the keys. */
+/**
+ * One enrollment that is sent, interrupted and sent again, by a client that keeps the token and the
+ * keys.
+ */
 export interface Subject {
   readonly kind: SubjectKind
   /** The same request each time. */
   bring(k: number): Promise<Answer>
-  /** Whether the cluster holds all of it, as opposed to nothing. @throws for anything between. */
+  /** Whether the cluster contains all of it or nothing. @throws for anything between. */
   isHeld(k: number): Promise<boolean>
   /**
-   * Holds the last answer against what an earlier one said, null when none arrived, and uses the credential on controller `k`.
-   * @throws when it is neither the certificate nor a clear word.
+   * Compares the last answer with an earlier one (null if none arrived), and uses the credential on
+   * controller `k`. @throws if the answer is neither the certificate nor a definite refusal.
    */
   settle(k: number, earlier: Answer | null, last: Answer): Promise<Ending>
 }

@@ -10,7 +10,7 @@ import { type Answer, type Client, pause, UndeclaredAnswer } from '../process/su
 
 const SERVICES = '/edge/management/v1/services'
 const REGISTERS = 4
-/** One page holds a whole set: pages of one list are not read at one moment. */
+/** One page contains a whole set: pages of one list are not read at one moment. */
 const SET_SIZE_MAX = 200
 /** How many race for one name. */
 const CLAIMANTS = 3
@@ -198,7 +198,7 @@ export class RecordedLoad {
     await this.#write('set', request, first, { method: 'POST', path: SERVICES, body })
   }
 
-  /** A set takes part until it has seen so many operations: half of them are additions. */
+  /** A set is used until it has this many operations: half of them are additions. */
   #setKey(): string {
     return `set-${Math.floor(this.#recorders.set.size / SET_SIZE_MAX)}`
   }
@@ -290,7 +290,7 @@ export class RecordedLoad {
   }
 }
 
-/** True or false: it took place, or was judged and could not. */
+/** True: it took effect. False: it was evaluated and its condition failed. */
 function fateOf(answer: Answer): boolean | 'unknown' | 'unchanged' {
   const { status, text } = answer
   const cause = answer.body.error?.cause as { reason?: string } | undefined

@@ -74,7 +74,7 @@ function statusWith(headers: Record<string, string>, path: string): Promise<numb
   })
 }
 
-/** The name by which the audit knows who asked last. */
+/** Name of the last caller, for the audit. */
 async function lastActor(): Promise<string> {
   const filter = encodeURIComponent('sort by index desc')
   const rows = await askController(folder, get(`${fabric}/audit?filter=${filter}`))

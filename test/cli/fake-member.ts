@@ -40,7 +40,7 @@ export class FakeMember {
   readonly received: Received[] = []
   /** Answers before the honest one; each is used once. */
   readonly replies: Reply[] = []
-  /** Hosts of the certificate that it answers with; null: those asked for. */
+  /** Hosts of the certificate in its answer; null: the requested ones. */
   hosts: readonly string[] | null = null
   /** Added to the `date` header. */
   clockOffsetMs = 0

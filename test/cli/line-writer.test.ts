@@ -121,7 +121,7 @@ test('the buffer of a line writer is bounded for all lines', () => {
   const spy = vi.spyOn(writer, 'drop')
   for (let i = 0; i < lineLimits.waitingCharactersMax / 1024 + 200; i += 1) writer.write(line)
   expect(spy.mock.calls.length).toBeGreaterThan(100)
-  // Nobody reads: the end of the process waits no longer than it says.
+  // Nobody reads: the end of the process waits no longer than its limit.
   writer.flushSync()
   expect(writer.isCrowded).toBe(false)
 })

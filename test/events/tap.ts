@@ -48,7 +48,7 @@ export class EventTap {
     })
   }
 
-  /** All that was sent, for tests that look for what must not be in it. */
+  /** Everything that was sent, for tests that search it for forbidden content. */
   raw = ''
 
   /** Events without a name. */

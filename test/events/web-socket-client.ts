@@ -86,7 +86,7 @@ export class WebSocketClient {
   }
 }
 
-/** The one answer to what it has asked. */
+/** The one answer to its request. */
 export async function answerTo(
   one: WebSocketClient,
 ): Promise<{ isSuccess: boolean; text: string }> {

@@ -17,7 +17,10 @@ import { Tunnels } from './tunnels.ts'
 
 const quiet = { info: () => undefined, warn: () => undefined }
 
-/** The controller `ctrl1` with routers at pipes; a test says what the controllers `ctrl0` and `ctrl2` make known. */
+/**
+ * The controller `ctrl1` with routers on pipes; a test plays the publications of `ctrl0` and
+ * `ctrl2`.
+ */
 export class HeirStage {
   readonly routers = new RouterStage()
   readonly topic = new LocalTopic<Uint8Array>('ctrl1')

@@ -14,7 +14,8 @@ import type { RouterTerminator } from '../../src/ports/hosted-terminators.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { RouterStage } from './stage.ts'
 
-// Goal: terminators that their router does not have do not stay; no router has a say in those of others.
+// Goal: terminators that their router does not have are removed; no router can affect those of
+// others.
 
 let stage: RouterStage
 let validation: TerminatorValidation

@@ -18,8 +18,9 @@ import {
 } from './support/access-twin.ts'
 import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
-// Random networks, changed by chance, where after each entry everything that indexes say of access is held against all records
-// recomputed: `node test/fsm/access-campaign.ts --networks 2000 --seed 1`.
+// Random networks with random changes. After each entry the content of the access indexes is
+// compared with all records recomputed: `node test/fsm/access-campaign.ts --networks 2000 --seed
+// 1`.
 
 const clock = { nowMs: () => 0, monotonicMs: () => 0 }
 /** In which the network is built up. */
@@ -112,7 +113,10 @@ class Run {
     )
   }
 
-  /** Those stay that have what they live by and a grant, or an administrator; nothing else ends them. */
+  /**
+   * Sessions stay if their dependencies and a grant exist, or their identity is an administrator;
+   * nothing else ends them.
+   */
   #holdSessions(
     before: ReadonlyMap<string, EntityRecord>,
     after: ReadonlyMap<string, EntityRecord>,

@@ -71,7 +71,7 @@ function slowPairs(state: ClusterState): ReadonlyMap<string, ReadonlySet<string>
   return pairs
 }
 
-/** Posture checks of each service policy, with what each asks for. */
+/** Posture checks of each service policy, with their requirements. */
 function slowChecks(state: ClusterState): ReadonlyMap<string, ReadonlySet<string>> {
   const reader = new Reader(state, clock)
   const everything = { limit: -1 } as const

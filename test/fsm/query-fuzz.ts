@@ -134,7 +134,7 @@ class Fuzzer {
     return ms
   }
 
-  /** Takes away what the filter can do without, in ever smaller pieces. */
+  /** Removes every part without which the filter still fails, in ever smaller pieces. */
   minimised(text: string, fails: (text: string) => boolean): string {
     let left = text
     for (let length = left.length >>> 1; length > 0; length >>>= 1) {

@@ -34,7 +34,7 @@ function write(log: LogWriter): void {
   }
 }
 
-/** The same cluster, in which things have gone wrong since. */
+/** The same cluster, after harmful changes. */
 function since(): { readonly state: ClusterState; readonly log: LogWriter } {
   const made = restorableState()
   write(made.log)

@@ -94,7 +94,7 @@ function malformed(path: string): Error {
   return new Error(`${path}: not the form that test/guards/README.md describes`)
 }
 
-/** A mutation does not apply to the source as it is; the message says why and what to do. */
+/** A mutation does not apply to the current source; the message says why and what to do. */
 export class MutationMisfit extends Error {}
 
 /** A file of the source with a mutation in it. */

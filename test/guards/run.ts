@@ -5,9 +5,10 @@ import { join, relative, resolve } from 'node:path'
 import { MarkedSource } from './markers.ts'
 import { applyMutation, attackTestOf, type Mutation, readMutations } from './mutation.ts'
 
-// Deletes one guard after another from a copy of the project and runs the tests that should notice, narrow ones first.
-// A guard that no test misses is a failure, and so is a mutation that no longer applies. Names as arguments: only those.
-// With --attacks the mutations are those of test/attacks: each must let its attack succeed, that is, fail the attack's test.
+// Deletes one guard at a time from a copy of the project and runs the tests that should detect it,
+// narrow ones first. An undetected deletion is a failure, and so is a mutation that no longer
+// applies. Names as arguments: only those. With --attacks it uses the mutations of test/attacks:
+// each must make its attack succeed, so the attack's test must fail.
 
 const root = resolve(import.meta.dirname, '../..')
 const source = MarkedSource.read(root)

@@ -12,16 +12,22 @@ import { type HistoryEvent, type Placement, PlacementSearch } from './placement.
 import { firstInexplicable, upTo } from './prefix.ts'
 import type { Undecided, Verdict, Violation } from './verdict.ts'
 
-/** Operations that took effect at one index: one change as a rule, or looks at the state that it left. */
+/**
+ * Operations that took effect at one index: usually one change, or the reads of the resulting
+ * state.
+ */
 interface Slot {
   readonly index: number
   readonly isChange: boolean
   readonly members: number[]
 }
 
-/** For each operation by its place in the history; for one without an index, what real time says of it. */
+/**
+ * For each operation by its position in the history: its index, or the bounds of real time if it
+ * has none.
+ */
 interface Bounds {
-  /** The last slot of what had returned before it was invoked, -1 when none. */
+  /** The last slot of the operations that had returned before its call; -1 if none. */
   readonly lowest: readonly number[]
   /** The first slot of operations that were invoked after it had returned. */
   readonly highest: readonly number[]
@@ -211,7 +217,7 @@ class LogOrder {
     return this.#violation(reason, this.#operation(second), [first, second])
   }
 
-  /** @param shown in the order of the log, what leads to it; everything when not said. */
+  /** @param shown operations that lead to the fault, in the order of the log; all if absent. */
   #violation(reason: string, culprit: Operation, shown?: readonly number[]): Violation {
     const places = shown ?? sortedBy(this.#operations, ({ index }) => index ?? Infinity)
     const operations = [
@@ -239,7 +245,7 @@ function seenOrLogged(operations: readonly Operation[], model: Model): Operation
   return operations.filter((operation) => operation.index !== null || relevant.has(operation))
 }
 
-/** By index, a change before the looks at what it left. */
+/** By index, a change before the reads of its result. */
 function slotted(
   operations: readonly Operation[],
   model: Model,

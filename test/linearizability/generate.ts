@@ -74,7 +74,7 @@ function draftsOf(process: number, shape: Shape, random: Random): Draft[] {
   })
 }
 
-/** Drawn when it takes effect, so that about half of the compare-and-sets take place. */
+/** Drawn when it takes effect, so that about half of the compare-and-sets succeed. */
 function ask(
   subject: Subject,
   draft: Draft,

@@ -2,8 +2,8 @@
 export type Scalar = null | boolean | number | string
 
 /**
- * `ok`: answered, with `result`. `failed`: it certainly took no effect, and nobody may ever see that it did. `unknown`: it
- * took effect once, at any time after it was invoked, or never.
+ * `ok`: answered, with `result`. `failed`: it certainly took no effect, and must never become
+ * visible. `unknown`: it took effect once, at any time after its call, or never.
  */
 export type Outcome = 'ok' | 'failed' | 'unknown'
 

@@ -5,8 +5,8 @@ export interface Model<State = unknown> {
   readonly name: string
   readonly initial: State
   /**
-   * The state after it, or undefined when it cannot have been answered as it was. An unknown operation was answered in any way.
-   * One that leaves the object as it is returns the very state that it was given.
+   * The state after the operation, or undefined if its answer is impossible. An unknown operation
+   * may have any answer. An operation without effect returns the same state object.
    */
   step(state: State, operation: Operation): State | undefined
   /** False: it only looks. Two looks may share a log index with each other and with the change that they see. */
@@ -112,7 +112,7 @@ export function uniqueSet(): Model<Chain> {
         if (kind === 'add') sizeMin.set(argument, sizeOfLastWithout(argument as Scalar, reads))
       }
       return {
-        // No element is added twice, so the operations alone decide what the set holds.
+        // No element is added twice, so the operations alone determine the content of the set.
         identity: () => null,
         mayFollow: (set, { argument }) => set.size >= (sizeMin.get(argument) ?? 0),
       }
@@ -165,7 +165,10 @@ function isAnsweredRead({ kind, outcome }: Operation): boolean {
   return kind === 'read' && outcome === 'ok'
 }
 
-/** By halves: in a right history each read holds all that smaller ones do. In a wrong one some read without it will do. */
+/**
+ * By bisection: in a correct history each read contains all smaller ones. In a wrong one any read
+ * without it is sufficient.
+ */
 function sizeOfLastWithout(element: Scalar, bySize: readonly ReadonlySet<Scalar>[]): number {
   let low = 0
   let high = bySize.length

@@ -11,7 +11,9 @@ export interface Puzzle {
   readonly operations: readonly Operation[]
   /** Each operation is called once. One that returns must be placed between the two; another may be, at any time after. */
   readonly events: readonly HistoryEvent[]
-  /** Further operations that must be placed before this one, where the events do not say so. */
+  /**
+   * Further operations that must be placed before this one, although the events do not require it.
+   */
   readonly after?: ReadonlyMap<number, readonly number[]>
 }
 
@@ -40,11 +42,12 @@ interface Frame {
 const STATES_SHOWN_MAX = 4
 
 /**
- * Wing and Gong's search (1993) in the form that Lowe gave it (2017): operations are placed one by one among those that
- * may come next, taken back in the opposite order, and no set of placed operations is tried twice with the same state.
- *
- * An operation that must be placed and leaves the state as it is, is placed as soon as it can be and never reconsidered: any order
- * that has it later stays right when it is moved here. Those that need not be placed are tried last.
+ * Wing and Gong's search (1993) in Lowe's form (2017): it places operations one by one among the
+ * possible next ones, removes them in the opposite order, and tries no set of placed operations
+ * twice with the same state.
+ * An operation that must be placed and does not change the state is placed as soon as possible and
+ * never reconsidered: every order with it later stays correct if it is moved here. Optional
+ * operations are tried last.
  */
 export class PlacementSearch {
   readonly #model: Model
@@ -182,7 +185,7 @@ export class PlacementSearch {
     this.#missing -= 1
   }
 
-  /** @returns the one that was placed last among those to which there was another choice, no longer placed. */
+  /** @returns the last placed operation that had an alternative, after removing it. */
   #takeBack(): number | null {
     for (let frame = this.#frames.pop(); frame !== undefined; frame = this.#frames.pop()) {
       const { at } = frame

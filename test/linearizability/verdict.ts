@@ -11,7 +11,10 @@ export interface Linearizable {
   readonly orders: ReadonlyMap<string, readonly Operation[]>
 }
 
-/** The budget ended before the search did. It says nothing of the history, and is never to be taken for right. */
+/**
+ * The budget ran out before the search ended. This says nothing about the history, and must never
+ * count as correct.
+ */
 export interface Undecided {
   readonly kind: 'undecided'
   readonly key: string

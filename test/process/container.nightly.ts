@@ -28,7 +28,10 @@ import { until } from './support/client.ts'
 
 const entrypoint = resolve(import.meta.dirname, '../../deploy/docker/entrypoint.sh')
 const run = promisify(execFile)
-/** Between two starts of a command that asks how far it is: each takes processor time from what it asks about. */
+/**
+ * Pause between two starts of a command that polls for progress: each start takes processor time
+ * from the polled process.
+ */
 const COMMAND_EVERY_MS = 1000
 
 let dir: string

@@ -314,7 +314,10 @@ test('a certified OIDC client logs in, with a controller killed after each step'
   )
 })
 
-/** Somebody whose log-in takes a password and a code; recovery codes, as a time-based one counts once a step. */
+/**
+ * An identity whose log-in needs a password and a code; recovery codes, because a time-based one is
+ * valid once per step.
+ */
 async function withSecondFactor(username: string, password: string): Promise<string[]> {
   const identityId = await made('identities', { name: username, type: 'User', isAdmin: false })
   await made('authenticators', { method: 'updb', identityId, username, password })
@@ -342,7 +345,7 @@ test('a controller killed during any step of a log-in costs at most one restart 
   const at = (path: string): URL => new URL(path, `https://${front.address}`)
   const json = { accept: 'application/json' }
 
-  /** @returns the access token; null: a step was not answered, or not with what comes next. */
+  /** @returns the access token; null: a step got no answer, or not the next step. */
   async function logIn(fatal: string): Promise<string | null> {
     const verifier = openid.randomPKCECodeVerifier()
     const redirect = 'http://127.0.0.1:9/auth/callback'

@@ -138,7 +138,7 @@ test('a removed controller gets no access with its certificate, key and data', a
   const left = ['data', 'controller.key', 'cert.pem'].map((name) => join(folder, name))
   expect(fleet.log(5)).toContain(`move away: ${left.join(' ')}`)
 
-  // Its tokens are those of the clients, so they count only where those are.
+  // Its tokens are those of the clients, so they are valid only from the same addresses.
   const tokens = await tokensFrom(stolen, 5)
   expect(tokens).toContain(owner.token)
   for (const k of [1, 2]) {

@@ -246,7 +246,7 @@ link: ${linksAt(await freePort())}
     child.kill('SIGTERM')
     await ended
   }
-  // As ctrl2 has seen it: that it came, and that it is gone.
+  // As ctrl2 has seen it: its arrival and its departure.
   const types = (): unknown[] => events.events.map((one) => one['event_type'])
   await until('ctrl2 tells of the link', () => Promise.resolve(types().includes('fault')))
   expect(types()[0]).toMatch(/^routerLink(New|DisconnectedDest)$/)

@@ -17,8 +17,8 @@ import { configured } from './dial/support.ts'
 import { askWithoutReading, PeerRouter } from './peer-router.ts'
 import { eventually, type ScriptedController, TestNetwork } from './support.ts'
 
-// Goal: each option of links, and of those who dial and accept them, does what it names.
-// Method: a real router with the option, whose controller and whose peers are the test's.
+// Goal: each option of links, dialers and listeners has its documented effect. Method: a real
+// router with the option; the test plays its controller and its peers.
 
 let network: TestNetwork
 let controller: ScriptedController

@@ -130,7 +130,7 @@ describe('A server of web', () => {
     await serve('readTimeout: 1h, writeTimeout: 100ms')
     const socket = kept(open())
     await new Promise<void>((done) => socket.once('secureConnect', done))
-    // Answers that nobody reads: more than what the system takes for it.
+    // Unread answers: more than the buffers of the system.
     const timer = setInterval(() => {
       if (socket.writableLength === 0) socket.write(REQUEST.repeat(500))
     }, 5)

@@ -77,7 +77,7 @@ export class PeerRouter {
   }
 }
 
-/** Reads nothing more, and asks for answers without end. @returns what stops it. */
+/** Reads nothing more, and requests endless answers. @returns the reason why it stops. */
 export function askWithoutReading(channel: Channel): () => void {
   channel.pauseReading()
   const headers = new Map([[128, new Uint8Array(60_000)]])

@@ -48,7 +48,10 @@ async function start(sections: string): Promise<void> {
   await router.start({ extends: false })
 }
 
-/** Common name of the certificate that is shown to who asks for a name; null: for none. */
+/**
+ * Common name of the certificate that the listener shows for a requested name; null: without a
+ * name.
+ */
 async function shownTo(
   name: string | null,
   protocol: string | null = null,

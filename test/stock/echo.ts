@@ -46,8 +46,8 @@ export async function offerEcho(
 }
 
 /**
- * A program in the background, which writes what it says to a file by itself: an echo server says
- * two lines a KB.
+ * A program in the background, which writes its output to a file by itself: an echo server writes
+ * two lines per KB.
  */
 export function inBackground(binary: string, args: readonly string[], log: string): ChildProcess {
   const said = openSync(log, 'w')

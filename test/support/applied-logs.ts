@@ -22,7 +22,7 @@ class AppliedLogs {
     if (this.isKept) this.#logs.push({ log, judgedLength: 0 })
   }
 
-  /** Judges each that has grown since it was last judged. */
+  /** Checks each log that has grown since its last check. */
   async judge(): Promise<void> {
     for (const kept of this.#logs) {
       const length = kept.log.length()

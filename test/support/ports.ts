@@ -6,7 +6,9 @@ import { createServer, type ListenOptions, type Server } from 'node:net'
  */
 const FIRST = 10_000
 const LAST = 32_000
-/** Ports of one process: first those of blocks, then single ones, so that neither takes the place of the other. */
+/**
+ * Ports of one process: first those of blocks, then single ones, so that the two do not overlap.
+ */
 const BAND_PORTS = 800
 /**
  * Ports of quickstart are in five rows at this distance; a block uses the next few of each row, and
@@ -63,8 +65,9 @@ function ownBand(): Promise<number> {
 }
 
 /**
- * Takes a band of ports for this process. An abstract socket with the band's number is the claim: the kernel gives it to one
- * process at a time, takes it back however that process ends, and keeps its name in the network namespace of the ports.
+ * Claims a band of ports for this process. An abstract socket with the band's number is the claim:
+ * the kernel gives it to one process at a time, releases it when that process ends in any way, and
+ * keeps its name in the network namespace of the ports.
  * @returns its first port.
  */
 async function takeBand(): Promise<number> {

@@ -19,8 +19,9 @@ export class Replay {
   #loadedAt = 0
 
   /**
-   * Applies what the log has more than at the last call. A log of twice that length is loaded from the store too.
-   * @throws when either state is another one than was made of the log.
+   * Applies the entries of the log since the last call. A log of twice that length is also loaded
+   * from the store.
+   * @throws if either state differs from the first state of the log.
    */
   async judge(entries: readonly Entry[], made: StateDigests, isLast = false): Promise<void> {
     for (const entry of entries.slice(this.#state.position.index)) {

@@ -27,7 +27,10 @@ import type {
 type Of<Action extends TraceAction['action']> = Extract<TraceAction, { action: Action }>
 type MessageOf<Type extends TraceMessage['mtype']> = Extract<TraceMessage, { mtype: Type }>
 
-/** The actions of FlotillaRaft.tla, each with what it asks for and what it does, in the same order and words. */
+/**
+ * The actions of FlotillaRaft.tla with their preconditions and effects, in the same order and
+ * words.
+ */
 export function takeAction(spec: SpecState, i: ServerState, event: TraceAction): void {
   switch (event.action) {
     case 'Join':

@@ -14,7 +14,10 @@ export interface Step {
   readonly input: Input
   readonly before: FullStatus
   readonly after: FullStatus
-  /** The message stepped in; null when there is none, or none that the specification speaks of. */
+  /**
+   * The message that was stepped in; null if there is none, or the specification does not contain
+   * it.
+   */
   readonly message: TraceMessage | null
   readonly entriesAfter: (index: number) => readonly TraceEntry[]
 }
@@ -92,7 +95,7 @@ function take(action: HeardAction['action'], message: TraceMessage): TraceAction
 
 function isNewMatch(before: FullStatus, after: FullStatus, raw: Message): boolean {
   if (before.role !== 'leader' || before.term !== after.term) return false
-  // It gave up office over what this answer committed, and its books with it.
+  // It stepped down because of what this answer committed, and dropped its records of peers.
   if (after.role !== 'leader') return after.commit > before.commit
   const matchIn = ({ peers }: FullStatus): number =>
     peers.find(({ id }) => id === raw.from)?.matchIndex ?? 0

@@ -11,18 +11,21 @@ export interface Verdict {
   /** States that TLC reached: one more than the events it could take. */
   readonly states: number
   readonly seconds: number
-  /** A guarantee that does not hold, by its name in FlotillaTrace.cfg; null when none was found broken. */
+  /** Name in FlotillaTrace.cfg of a guarantee that does not hold; null if none was broken. */
   readonly broken: string | null
-  /** The first event that no action explains, or after which a guarantee does not hold; null when there is none. */
+  /**
+   * The first event that no action explains, or after which a guarantee does not hold; null if
+   * there is none.
+   */
   readonly culprit: { readonly number: number; readonly event: TraceEvent } | null
 }
 
 const MODULES = ['FlotillaRaft.tla', 'FlotillaTrace.tla', 'FlotillaTrace.cfg'] as const
 
 /**
- * Has TLC take the run step by step through FlotillaTrace.tla.
+ * Runs TLC over the events step by step with FlotillaTrace.tla.
  * @param jar tla2tools.jar, version 2.15 or later
- * @throws when TLC gives no verdict, with what it said
+ * @throws with TLC's output if it gives no verdict
  */
 export async function validate(jar: string, trace: Trace): Promise<Verdict> {
   const folder = mkdtempSync(join(tmpdir(), 'flotilla-tlc-'))

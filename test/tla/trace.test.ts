@@ -1,6 +1,8 @@
-// Goal: whatever the cores do, in virtual time under faults and over gRPC in real time, is what FlotillaRaft.tla lets them do.
-// Method: every step of every core is recorded from outside and taken through the specification, event by event, by the
-// twin of the TLA+ module; `make traces` has TLC do the same. Runs with a vote, an entry or a report changed must not pass.
+// Goal: FlotillaRaft.tla permits everything that the cores do, in virtual time under faults and
+// over gRPC in real time.
+// Method: every step of every core is recorded from outside and checked event by event by the
+// TypeScript counterpart of the TLA+ module; `make traces` has TLC do the same. Runs with a changed
+// vote, entry or report must not pass.
 import { expect, test } from 'vitest'
 import { seededRandom } from '../../src/lib/random.ts'
 import { checkTrace } from './check.ts'

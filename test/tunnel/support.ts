@@ -158,7 +158,7 @@ export class TunnelStage {
     return `edge: {}\nlisteners: [{binding: edge, ${address}}]`
   }
 
-  /** The router goes, and comes back at the same port. */
+  /** The router stops, and restarts on the same port. */
   async restartRouter(): Promise<void> {
     const before = this.controller.channel
     await this.network.closeRouters()

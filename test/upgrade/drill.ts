@@ -90,7 +90,10 @@ export class UpgradeDrill {
     if (load !== null) this.#load = new Load(this.clients, WRITERS, load)
   }
 
-  /** Types what the page has below a heading, at the host of controller `k`. @returns what it printed. */
+  /**
+   * Runs the commands below a heading of the page, on the host of controller `k`. @returns their
+   * output.
+   */
   async type(heading: string, k: number, block = 0): Promise<string> {
     const lines = blocksOf(heading)[block] ?? []
     if (lines.length === 0) throw new Error(`${heading} has no block ${block} of sh`)

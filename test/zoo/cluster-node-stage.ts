@@ -91,7 +91,7 @@ export class ClusterNodeStage {
     this.say({ type: 'status', ...status })
   }
 
-  /** Until all that was said has had its effect. */
+  /** Until all sent messages have had their effect. */
   async settle(turns = TURNS): Promise<void> {
     for (let at = 0; at < turns; at += 1) await turn()
   }

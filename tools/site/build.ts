@@ -1,5 +1,5 @@
-// `make docs`: lays the pages of the guide out below tools/site/pages, adds those that are generated,
-// and has VitePress build them: `node tools/site/build.ts FOLDER`. DOCS_BASE is the path of the site.
+// `make docs`: writes the pages of the guide below tools/site/pages, adds the generated ones, and
+// lets VitePress build them: `node tools/site/build.ts FOLDER`. DOCS_BASE is the path of the site.
 import { spawnSync } from 'node:child_process'
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'

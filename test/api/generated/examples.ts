@@ -6,7 +6,10 @@ import { uniqueText } from './schemas.ts'
 /** The id of a record at a collection of the management API, made if need be. */
 export type IdAt = (collection: string) => Promise<string>
 
-/** Members that take the place of the sampled ones; undefined leaves one out. Another value takes the place of it all. */
+/**
+ * Members that replace the sampled ones; undefined omits one. A value that is not an object
+ * replaces all of it.
+ */
 export type Example = (id: IdAt) => Promise<Json | Readonly<Record<string, Json | undefined>>>
 
 export const adminPassword = 'correct horse battery'
@@ -140,7 +143,10 @@ export const knownQueries: Readonly<Record<string, string>> = {
   '/access/explain': '?identity=Default%20Admin',
 }
 
-/** Operations that a probe of a whole cluster calls in a way that must be refused: done, they would take it apart. */
+/**
+ * Operations that a probe of a whole cluster calls in a way that must be refused: a success would
+ * destroy the cluster.
+ */
 export const refusedOnPurpose: readonly string[] = [
   // There are none before routers connect.
   'fabric GET /links/{id}',

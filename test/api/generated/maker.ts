@@ -74,7 +74,7 @@ export class Maker {
     return id
   }
 
-  /** @throws with what the body lacks, as far as the answer says it. */
+  /** @throws with the missing members of the body, as far as the answer names them. */
   async create(
     operation: ServedOperation,
     body: Json,

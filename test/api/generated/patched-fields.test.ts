@@ -453,7 +453,7 @@ describe.each(examples.map((example) => [example.entity, example] as const))(
         for (const changed of changes) expect(at(after, changed)).not.toEqual(at(before, changed))
         const rest = (record: JsonObject): JsonObject => changes.reduce(without, record)
         expect(rest(after), `after a PATCH of ${path}`).toEqual(rest(before))
-        // Back, so that what comes next starts from something else than defaults as well.
+        // Back, so that the next patch also starts from non-default values.
         const back = at(await body(0), path) as Json
         const undone = await root.call('PATCH', url, { ...always, ...onlyAt(path, back) })
         expect(undone.status, `${path}: ${undone.text}`).toBe(200)

@@ -3,7 +3,7 @@ import type { Item } from '../../support/served-answers.ts'
 
 export type JsonType = 'string' | 'integer' | 'number' | 'boolean' | 'object' | 'array' | 'null'
 
-/** The types that a schema lets through; all of them where it says nothing. */
+/** The types that a schema accepts; all if it names none. */
 export function typesOf(schema: Item): ReadonlySet<JsonType> {
   const type = schema['type']
   if (typeof type === 'string') return new Set([type as JsonType])

@@ -93,7 +93,7 @@ export class LocalCluster implements Proposer, ClusterView {
   hasLeader = true
   /** ID of the leader; null: this controller. */
   leader: string | null = null
-  /** The command takes effect, but the one who proposed it never hears of it. */
+  /** The command takes effect, but its proposer never learns of it. */
   losesAnswers = false
   contactMs = 0
   readRounds = 0
@@ -104,7 +104,7 @@ export class LocalCluster implements Proposer, ClusterView {
   proposals: ProposalInput[] = []
   /** Receives all proposals of this controller, and all earlier refusals. */
   audit: AuditTrail | null = null
-  /** Commands that other controllers proposed: applied here when somebody asks for the latest. */
+  /** Commands of other controllers: applied here when somebody requests the latest state. */
   readonly arriving: Uint8Array[] = []
   /** The log so far. */
   readonly entries: Entry[] = []
@@ -336,8 +336,8 @@ const noKeyEndpoints: KeyEndpointRules = {
 }
 
 /**
- * A formed controller with an administrator and a plain identity, both able to log in by password.
- * @param given parts in place of those that it has otherwise.
+ * A formed controller with an administrator and a plain identity, both with passwords.
+ * @param given parts in place of the default ones.
  */
 export async function startController(
   limits: Partial<ApiLimits> = {},

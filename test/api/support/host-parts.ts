@@ -36,7 +36,7 @@ const inForce: CertificatesInForce = {
   ],
 }
 
-/** Notes who asked for what; certificates are tested where they are made. */
+/** Records callers and requests; certificates are tested elsewhere. */
 export class LocalPki implements PkiControl {
   readonly asked: (readonly [string, string])[] = []
 

@@ -27,7 +27,10 @@ function kindOf(collection: string): string {
 
 const publicPaths =
   /^\/(|version|enumerated-(router-)?capabilities|specs.*|network-jwts|openapi\.json|swagger\.json|protocols|\.well-known\/.*|authenticate|enroll(\/.*)?)$/
-/** Operations open to a session that lacks a second factor, of each edge API: they show what it lacks, give it, or end it. */
+/**
+ * Operations of each edge API for a session that lacks a second factor: they show the missing
+ * factor, provide it, or end the session.
+ */
 export const openToPartial: readonly string[] = [
   'DELETE /current-api-session',
   'GET /current-api-session',

@@ -8,8 +8,8 @@ import { OidcClient, redirectUri } from '../../api/support/oidc.ts'
 import { commandData } from '../../support/commands.ts'
 import { password, twoControllers } from './support.ts'
 
-// The attack: somebody without an account, or with one, sends much, odd or wrong: to fill the state, to guess, or to be taken for
-// something else.
+// The attack: somebody with or without an account sends many, unusual or wrong requests: to fill
+// the state, to guess, or to pass for another.
 
 const { controller, root, first, second, newClient, newPerson, newPersonWithCodes } =
   await twoControllers()

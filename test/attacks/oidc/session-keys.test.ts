@@ -14,8 +14,8 @@ import { OidcClient, type OidcReply, type Tokens } from '../../api/support/oidc.
 import { TlsListener } from '../../api/support/tls.ts'
 import { Certificates, ownIdentity, password, twoControllers } from './support.ts'
 
-// The attack: somebody has the tokens of a client that asked for a certificate amid its log-in, or asks for one that names
-// somebody else.
+// The attack: somebody has the tokens of a client that requested a certificate during its log-in,
+// or requests one that names somebody else.
 
 const DAY_MS = 86_400_000
 const two = await twoControllers()

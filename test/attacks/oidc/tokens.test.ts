@@ -237,7 +237,7 @@ test('the tokens of a former administrator manage nothing', async () => {
   const { access_token: token } = await oidc.logIn('deputy', password)
   expect(await oidc.statusAt(`${management}/identities`, token)).toBe(200)
   await root.call('PATCH', `${management}/identities/${id}`, { isAdmin: false })
-  // The claim of the token is a hint, which nobody goes by.
+  // The claim of the token is a hint, on which nothing depends.
   expect(await oidc.statusAt(`${management}/identities`, token)).toBe(401)
   expect(admin.username).toBe('admin')
 })

@@ -83,7 +83,7 @@ export const SETTINGS = 4
 export const PING = 6
 export const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
 
-/** Whether the server still holds the connection, by the end of which the client would know. */
+/** Whether the server still holds the connection; the client would learn of its end. */
 export async function isOver(socket: Socket): Promise<true> {
   socket.resume()
   if (!socket.destroyed) await new Promise((resolve) => socket.once('close', resolve))

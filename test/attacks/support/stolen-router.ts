@@ -36,7 +36,7 @@ export function raiseToSecondLevel({ cluster }: TestController): void {
 /** Routers at a controller, each of which keeps everything that it receives. */
 export class StolenRouters {
   readonly stage = new RouterStage()
-  /** Sessions are kept alive by it as routers say, beside those of the controller. */
+  /** Heartbeats of routers keep sessions alive through it, besides those of the controller. */
   readonly services: ReturnType<typeof createServices>
   readonly clients: ApiRouterClients
   readonly tunnels: ApiRouterTunnels

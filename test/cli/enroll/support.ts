@@ -73,7 +73,7 @@ export class EnrollingController {
     return { id, jwt: String(made?.['jwt']) }
   }
 
-  /** A CA of somebody else as it is registered, not yet verified. */
+  /** A third-party CA as it is registered, not yet verified. */
   async newCa(name: string): Promise<{ readonly id: string; readonly key: CertifiedKey }> {
     const key = await newCa(name, this.controller.clock.nowMs())
     const body = {

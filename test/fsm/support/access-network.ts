@@ -30,7 +30,7 @@ const letters = {
 } as const
 type Kind = keyof typeof letters
 
-/** A small network that changes by chance: every kind of entry that moves what somebody may use. */
+/** A small network with random changes: every kind of entry that changes access. */
 export class RandomNetwork {
   readonly state = new ClusterState()
   readonly log: LogWriter
@@ -237,7 +237,7 @@ export class RandomNetwork {
   steps(max = 5): readonly Step[] {
     if (this.#chance(0.2)) return this.#tunneler()
     const steps = Array.from({ length: this.#random.integer(1, max) }, () => this.#step())
-    // Made and gone again, or changed and put back: nothing, on the whole.
+    // Created and deleted, or changed and changed back: no effect in total.
     if (this.#chance(0.2)) {
       const id = `${letters.service}-brief`
       steps.unshift(this.#createStep('service', id))

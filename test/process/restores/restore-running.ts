@@ -36,7 +36,7 @@ beforeAll(async () => {
   expect(saved.code, saved.stderr).toBe(0)
 })
 
-/** Half of the services are lost, and one comes that nobody wants. */
+/** Half of the services are lost, and an unwanted one is added. */
 async function harm(client: Client): Promise<void> {
   const ids = [...(await allServices(client)).keys()].slice(0, services / 2)
   for (const id of ids) await client.request('DELETE', `${management}/services/${id}`)

@@ -69,8 +69,8 @@ export class Client {
   }
 
   /**
-   * @throws when the connection fails or `timeoutMs` passes: the caller can not know what happened. And when the answer is
-   * not what the document says.
+   * @throws if the connection fails or `timeoutMs` passes, so that the outcome is unknown, and if
+   * the answer contradicts the document.
    */
   async request(method: string, path: string, options: RequestOptions = {}): Promise<Answer> {
     const answer = await this.#ask(method, path, options)

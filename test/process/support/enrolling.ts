@@ -129,7 +129,7 @@ export class Enrolling {
     return dataOf(await this.ask(k, 'GET', path))
   }
 
-  /** As it is after every write that took effect before, acknowledged or not. */
+  /** The record after every write that took effect before, acknowledged or not. */
   async latest(k: number, path: string): Promise<Detail> {
     const [place = '', query = ''] = path.split('?')
     return this.shown(k, `${place}?consistency=linearizable&${query}`)

@@ -43,7 +43,7 @@ export interface ListedController {
 }
 
 const CATCH_UP_MS_MAX = 30_000
-/** Between two looks at the lists of all controllers, which take time from what they wait for. */
+/** Pause between two reads of the lists of all controllers, which slow down the controllers. */
 const LIST_EVERY_MS = 200
 
 /**
@@ -177,7 +177,7 @@ export class Fleet {
     return (await this.cluster(k, 'invite', ...options)).trim()
   }
 
-  /** A change that asks for a confirmation is given it, as by an operator who has read what it says. */
+  /** Gives the confirmation that a change requires, like an operator who has read the plan. */
   async change(k: number, ...args: readonly string[]): Promise<string> {
     const [verb = '', ...rest] = args
     const all = ['cluster', verb, '--config', this.config(k), ...rest]
@@ -209,7 +209,7 @@ export class Fleet {
     return this.#spawn(k, args, ticket)
   }
 
-  /** Joins controller k and waits until it is what its ticket says. */
+  /** Joins controller k and waits until it has the role of its ticket. */
   async join(k: number, from: number, ...options: readonly string[]): Promise<void> {
     const child = this.beginJoin(k, await this.invite(from, ...options))
     const hasJoined = (): boolean => /^joined\b/m.test(this.log(k))
@@ -398,8 +398,8 @@ export class Fleet {
 }
 
 /**
- * Waits until each of them lists exactly these controllers, all online, and says how long that took: a busy machine makes
- * it longer. @throws when it does not come to that.
+ * Waits until each of them lists exactly these controllers, all online, and returns the elapsed
+ * time, which a busy machine extends. @throws if that does not happen.
  */
 export async function expectMembers(fleet: Fleet, expected: readonly number[]): Promise<void> {
   const startedAt = performance.now()

@@ -32,7 +32,10 @@ export class Load {
     })
   }
 
-  /** As a load that has ended and wrote all that a controller holds now, for another one that follows it. */
+  /**
+   * Like a finished load that wrote all current records of a controller, for a load that follows
+   * it.
+   */
   static async written(reader: Client): Promise<Load> {
     const load = new Load([], 0)
     for (const name of (await allServices(reader)).values()) load.fates.set(name, 'acknowledged')
@@ -48,7 +51,7 @@ export class Load {
     }
   }
 
-  /** Resolves once so many more writes are acknowledged. @throws what a writer failed with. */
+  /** Resolves once this many more writes are acknowledged. @throws the error of a writer. */
   async more(count: number): Promise<void> {
     const goal = this.fates.size + count
     await until(`${count} more writes`, () => {
@@ -65,7 +68,10 @@ export class Load {
     this.#throwFailure()
   }
 
-  /** @throws unless this controller holds every acknowledged write, once, and nothing that nobody asked for. */
+  /**
+   * @throws unless this controller has every acknowledged write exactly once, and no unrequested
+   * one.
+   */
   async expectAll(client: Client): Promise<void> {
     const names = [...(await allServices(client)).values()]
     const there = new Set(names)

@@ -15,7 +15,7 @@ class WordReader {
   lost = 0
   #rest = ''
 
-  /** @returns whether a whole word was in it. */
+  /** @returns whether it contained a whole word. */
   read(chunk: Buffer): boolean {
     const text = this.#rest + chunk.toString('latin1')
     const end = text.lastIndexOf('\n') + 1
@@ -45,7 +45,7 @@ export class WordStream {
   lastMs = performance.now()
   longestSilenceMs = 0
   end: StreamEnd | null = null
-  /** It has said all that it had to say. */
+  /** It has sent all its words. */
   isFinished = false
   #isReset = false
 
@@ -71,7 +71,7 @@ export class WordStream {
     return this.end === null
   }
 
-  /** The longest time without a word so far, the one that lasts among them. */
+  /** The longest time without a word so far, including the current one. */
   get silenceMs(): number {
     return Math.max(this.longestSilenceMs, performance.now() - this.lastMs)
   }
@@ -159,7 +159,7 @@ export class WordStreams {
     return this.living.filter(({ isFinished }) => !isFinished)
   }
 
-  /** The longest time in which a stream that speaks has heard nothing, in ms. */
+  /** The longest time in ms in which an active stream has received nothing. */
   get silenceMs(): number {
     return Math.round(Math.max(0, ...this.speaking.map((stream) => stream.silenceMs)))
   }
@@ -171,7 +171,7 @@ export class WordStreams {
     return { lost: sum('lost'), doubled: sum('doubled') }
   }
 
-  /** Opens so many, until a word of each has come back. */
+  /** Opens this many, and waits until a word of each has come back. */
   async open(count: number, port: number): Promise<readonly WordStream[]> {
     const opened: WordStream[] = []
     while (opened.length < count) {

@@ -20,7 +20,7 @@ export class TestEnd implements CircuitEnd {
   /** Whether more is accepted than was sent. */
   takes = true
   isBlocked = false
-  /** Given to the application when it takes more. */
+  /** Passed to the application when it accepts more. */
   readonly #pending: Piece[] = []
 
   constructor(circuit: LocalCircuit, application: Application) {

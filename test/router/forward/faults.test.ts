@@ -6,8 +6,8 @@ import { scheduleByIntervals, scheduleBySharedTimer } from '../../support/fake-s
 import { eventually } from '../support.ts'
 import { endsOf, frame, linked, TestController, TestDialer, TestRouter } from './support.ts'
 
-// Goal: controllers hear of what goes wrong with their circuits, once, and those that are away hear of it when they are back.
-// Method: real forwarders and channels, over memory.
+// Goal: controllers receive each fault of their circuits once, and those that are away receive it
+// when they return. Method: real forwarders and channels, over memory.
 
 const circuit = endsOf('circuit1')
 let controller: TestController

@@ -110,7 +110,7 @@ export class TestPlace implements Destination {
   readonly got: ChannelMessage[] = []
   readonly circuit
   isUnrouted = false
-  /** Takes so many messages, and no more. */
+  /** Accepts this many messages, and no more. */
   room = Infinity
   readonly #router: TestRouter
 

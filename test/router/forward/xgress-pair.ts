@@ -97,7 +97,7 @@ export class ScriptedApplication implements Application {
   isFinished = false
   /** Whether all data has passed, by the last report. */
   isWhole: boolean | null = null
-  /** It has said that it takes no more for now. */
+  /** It has reported that it is full for now. */
   isFull = false
   /** Whether it takes more after the piece. */
   takesMore: (piece: Piece) => boolean = () => true

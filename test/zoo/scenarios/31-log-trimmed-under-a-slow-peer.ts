@@ -51,7 +51,7 @@ export function scenario(): void {
   assert(rounds > 0 && leader === member, `I18: 3 stands at ${member} of ${leader}`)
 }
 
-/** All goes its way for a while, and ends with 3 having caught up, or with the leader asking for a snapshot. */
+/** Everything works for a while; at the end 3 has caught up, or the leader requests a snapshot. */
 function isSnapshotWanted(cluster: ScriptCluster): boolean {
   cluster.events = []
   for (let tick = 0; tick < SETTLING_TICKS; tick += 1) {
