@@ -151,7 +151,7 @@ const oldStyle: Readonly<Record<string, RegExp>> = {
   'let in': /\b(is|are|be|was|were|been) let in\b/gi,
   'is taken': /\b(is|are) taken\b/gi,
   'that there is': /\bthat there (is|are)\b/gi,
-  'of its own': /\bof (its|their) own\b/gi,
+  'of its own': /\bof (its|their) own\b(?! (?:term|log)\b)/gi,
   'at all times': /\bat all times\b/gi,
   'has its say': /\bha(s|ve) (its|their) say\b/gi,
   mend: /\bmend(s|ed)?\b/gi,

@@ -16,7 +16,7 @@ configuration: each value with the line of the file, the environment variable or
   \`dialers\` it terminates no services, without \`edge\` no client connects, without \`link\` there are no links, without
   \`listeners\` nothing enters the network here.
 - **Environment**: \`$NAME\` and \`\${NAME}\` in a text are replaced by the variable. There is no default and no escape. One that is not
-  set is replaced by nothing, with a warning. Numbers and \`true\` or \`false\` stand in the file as they are.
+  set is replaced by nothing, with a warning. Numbers and \`true\` or \`false\` cannot come from a variable.
 - **Durations** are numbers with a unit (\`250ms\`, \`5s\`, \`1m30s\`, \`24h\`); keys in milliseconds are integers without a unit.
 - **Addresses** are \`<protocol>:<host>:<port>\`, IPv6 addresses in brackets: \`tls:[2001:db8::1]:6262\`.
 - **Paths** that are relative start at the folder of the file.
