@@ -69,7 +69,7 @@ export function metaOperations(deps: MetaOperationsDeps): Operation[] {
     {
       ...common,
       operationId: 'listEnumeratedCapabilities',
-      summary: 'List all capabilities of the API family',
+      summary: 'List all capabilities of the OpenZiti API',
       apis: ['client', 'management'],
       path: '/enumerated-capabilities',
       response: { kind: 'list', schema: capability },

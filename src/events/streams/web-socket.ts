@@ -52,7 +52,7 @@ export class EventSocket {
     web.on('message', (data, isBinary) => {
       if (this.#isClosing) return
       if (isBinary) handlers.onMessage(data as Buffer)
-      else this.close(closeCode.protocol, 'only binary messages are taken')
+      else this.close(closeCode.protocol, 'only binary messages are accepted')
     })
     // A client that does not read its answers gets no more.
     web.on('ping', (data) => {
