@@ -54,7 +54,7 @@ describe('a wss: listener', () => {
     await eventually(() => client.textsOf(1).join('')).toBe(piece.toString().repeat(4))
   })
 
-  test('sends each TLS record as a message, and each message of the channel in records of its own', async () => {
+  test('sends each TLS record as a message, and each message of the channel in separate records', async () => {
     const lengths: boolean[] = []
     const person = await bench.person('ann')
     bench.controller.tellSessions([person])
