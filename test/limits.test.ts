@@ -114,7 +114,7 @@ import { healthCheckLimits } from '../src/router/health/limits.ts'
 import { tunnelLimits } from '../src/tunnel/limits.ts'
 import { routerLimits } from '../src/fabric/limits.ts'
 import { DAMAGED_BYTES_MAX } from '../src/store/log/repair-log.ts'
-import { snapshotFileLimits } from '../src/store/state/snapshot-files.ts'
+import { snapshotFileLimits } from '../src/controller/backups/database-snapshots.ts'
 import { pageNames, pageText } from './support/pages.ts'
 
 // The figures in docs/internals/limits.md must equal those of the code.
@@ -244,7 +244,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/pki/verify/client-chain.ts': clientChainLimits,
   'src/raft/entry-codec.ts': { ENTRY_BODY_BYTES_MAX },
   'src/store/log/repair-log.ts': { DAMAGED_BYTES_MAX },
-  'src/store/state/snapshot-files.ts': snapshotFileLimits,
+  'src/controller/backups/database-snapshots.ts': snapshotFileLimits,
   'src/raft/options.ts': defaultCoreOptions,
   'src/raft/node.ts': defaultRaftNodeLimits,
 }

@@ -51,6 +51,7 @@ function filesBelow(folder: string): string[] {
   return readdirSync(join(root, folder), { withFileTypes: true, recursive: true })
     .filter((entry) => entry.isFile() && /\.tsx?$/.test(entry.name))
     .map((entry) => relative(root, join(entry.parentPath, entry.name)))
+    .filter((path) => !path.includes('node_modules/'))
     .sort()
 }
 
@@ -185,6 +186,8 @@ function countOf(pattern: RegExp, texts: readonly string[]): number {
 }
 
 const notOurPages = /^(?:node_modules|\.|dist|CHANGELOG)/
+/** Packages, and the copies that `make docs` writes. */
+const notOurFolders = /(?:^|\/)node_modules$|^tools\/site\/pages$/
 
 /** The guide, the decisions and the README of each folder. */
 function pagesBelow(folder: string): string[] {
@@ -192,7 +195,7 @@ function pagesBelow(folder: string): string[] {
     .filter(({ name }) => folder !== '.' || !notOurPages.test(name))
     .flatMap((entry) => {
       const path = join(folder, entry.name)
-      if (entry.isDirectory()) return entry.name === 'node_modules' ? [] : pagesBelow(path)
+      if (entry.isDirectory()) return notOurFolders.test(path) ? [] : pagesBelow(path)
       return entry.name.endsWith('.md') ? [path] : []
     })
 }

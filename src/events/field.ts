@@ -1,7 +1,7 @@
 import type { EventNamespace } from '../lib/event-namespaces.ts'
 
 /** Controllers that emit an event. */
-export type Emitter =
+type Emitter =
   /** Every controller, with the same id, because the event follows from the log. */
   | 'every'
   /** The controller that observed it. */
@@ -20,7 +20,7 @@ export interface EventField {
   readonly isOptional?: boolean
 }
 
-export interface EventType {
+interface EventType {
   readonly name: string
   readonly emitter: Emitter
   readonly when: string

@@ -32,7 +32,7 @@ export type MessageHandler = (
   message: ChannelMessage,
 ) => void | Promise<void> | Iterator<void>
 
-export interface ConnectionDeps {
+interface ConnectionDeps {
   readonly channel: Channel
   readonly router: AdmittedRouter
   /** Remote address. */

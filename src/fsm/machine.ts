@@ -25,7 +25,7 @@ import { IndexWaiters, type Schedule, systemSchedule } from './records/waiters.t
 import { WriteBehind, writeBehindDefaults, type WriteBehindLimits } from './records/write-behind.ts'
 import { ClusterState } from './access/cluster-state.ts'
 
-export interface MachineDeps {
+interface MachineDeps {
   readonly store: StateStore
   /** Only for reads: decides whether an identity is disabled now. Apply never reads it. */
   readonly clock: Clock

@@ -13,7 +13,7 @@ import type { FollowedServices } from './followed-services.ts'
 import { tunnelLimits } from './limits.ts'
 import type { OpenedService, ServiceSessions } from './service-sessions.ts'
 
-export interface EdgeCircuitSourceDeps {
+interface EdgeCircuitSourceDeps {
   readonly services: Pick<FollowedServices, 'idNamed'>
   readonly sessions: Pick<ServiceSessions, 'of' | 'forget'>
   readonly circuits: Pick<EdgeCircuits, 'abandon'>

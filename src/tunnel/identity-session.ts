@@ -16,7 +16,7 @@ import type { FollowedServices } from './followed-services.ts'
 import { tunnelLimits } from './limits.ts'
 import { controllersIn, type EdgeRouterPlace, edgeRoutersIn } from './router-addresses.ts'
 
-export interface IdentitySessionDeps {
+interface IdentitySessionDeps {
   readonly api: ControllerApi
   readonly services: FollowedServices
   readonly clock: Clock

@@ -10,10 +10,11 @@ import { loadBackup } from '../../src/backup/load-backup.ts'
 import { BackupWriter } from '../../src/backup/write-backup.ts'
 import { restoreControl } from '../../src/controller/backups/restore-control.ts'
 import { backupControl } from '../../src/controller/backups/backup-control.ts'
+import { SnapshotFolder } from '../../src/controller/backups/database-snapshots.ts'
+import type { BackupDeps } from '../../src/controller/backups/take-backup.ts'
 import { markOf } from '../../src/fsm/records/write-behind.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import { openFactor, sealFactor } from '../../src/pki/secrets/sealed-factor.ts'
-import type { ClusterView } from '../../src/ports/cluster-view.ts'
 import { MemoryStateStore } from '../../src/store/state/memory-state-store.ts'
 import { BackedUp, newKeyPair } from '../backup/backup-fixture.ts'
 import { temporaryFolder } from '../store/support/folders.ts'
@@ -79,7 +80,7 @@ class Damaged implements AsyncDisposable {
     })
   }
 
-  #view(): ClusterView {
+  #view(): BackupDeps['cluster'] {
     const { cluster } = this.of.parts
     const progress = () => ({
       role: 'follower' as const,
@@ -149,6 +150,19 @@ test('a restore into a running cluster brings the records back, after a preview 
   const again = await restore('--json')
   expect(again.code, again.stderr).toBe(0)
   expect(JSON.parse(again.stdout)).toMatchObject({ changes: [], isRestored: false })
+})
+
+test('a database snapshot of the controller is restored without a key', async () => {
+  await using damaged = await Damaged.make()
+  const snapshots = new SnapshotFolder({ ...damaged.of.parts, dir, freeBytesMin: 0 })
+  const snapshot = await snapshots.take(null)
+  await damaged.of.remove('service', 's0')
+  const { clusterId } = damaged
+  const words = ['cluster', 'snapshot', 'restore', snapshot, '--data', dir, '--confirm', clusterId]
+  const { code, stdout, stderr } = await runHere(words)
+  expect(code, stderr).toBe(0)
+  expect(stdout).toMatch(/^replaced the records at index \d+; applied by ctrl1, ctrl2$/m)
+  expect([damaged.name('s0'), damaged.name('s1')]).toEqual(['renamed', undefined])
 })
 
 test('a restore into a running cluster prints one document for scripts', async () => {

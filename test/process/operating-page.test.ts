@@ -165,6 +165,8 @@ test('status, health, metrics, a snapshot, the log level and a debug bundle are 
   expect(await type(1, block('flotilla pki issue --name prometheus'))).toMatch(/^flotilla_/m)
   const copied = await type(1, block('curl -s --unix-socket /etc/flotilla/data/admin.sock -H'))
   expect(copied).toContain('/data/snapshots/before-upgrade"')
+  const since = await type(1, block('flotilla cluster snapshot diff /etc/flotilla/data'))
+  expect(since).toMatch(/ index \d+/)
   expect(await type(1, block('flotilla log level debug'))).toContain(
     'debug (after a restart: info)',
   )

@@ -14,7 +14,7 @@ import { StateTransferServer } from './state-transfer-server.ts'
 import { askDigests, fetchState } from './state-transfer-client.ts'
 
 /** Callbacks to the rest of the controller when its state is wrong. */
-export interface StateGuardHooks {
+interface StateGuardHooks {
   /** Nothing may be answered or sent from the state any more; consensus continues. */
   readonly onQuarantine: () => void
   /** Pauses apply until it is resumed or the state is replaced. */
@@ -31,7 +31,7 @@ export interface StateGuardHooks {
   readonly onFatal: (error: Error) => void
 }
 
-export interface StateGuardDeps extends StateGuardHooks {
+interface StateGuardDeps extends StateGuardHooks {
   readonly selfId: NodeId
   readonly machine: Machine
   readonly peers: PeerChannel

@@ -59,7 +59,7 @@ import { API_FAMILY_VERSION, programDate, programRevision } from '../version.ts'
 import type { Terminator } from '../../entities/kinds/terminator.ts'
 import type { Host, HostedService, Hosts } from '../../fabric/circuits/hosts.ts'
 
-export interface RouterDeps {
+interface RouterDeps {
   readonly config: ControllerConfig
   readonly clusterNode: ClusterNode
   readonly machine: StateMachine
@@ -75,7 +75,7 @@ export interface RouterDeps {
 }
 
 /** Services that decide about clients and tunnels of routers. */
-export interface ServedByRouters {
+interface ServedByRouters {
   /** Refusals are re-evaluated at the latest commit with these reads. */
   readonly reads: Pick<LatestReads, 'reachLatest'>
   readonly clients: RouterClients
@@ -330,7 +330,7 @@ function* enabledRouters(machine: Pick<StateMachine, 'get' | 'ids'>): Iterable<s
  * Decides by the router's record alone, because every controller checks routers that are connected
  * to other controllers.
  */
-export function certificateJudge(machine: Pick<StateMachine, 'get'>) {
+function certificateJudge(machine: Pick<StateMachine, 'get'>) {
   return (routerId: string, fingerprints: readonly string[]): boolean => {
     const router = machine.get('router', routerId)
     if (router === undefined || router.disabled || !router.isVerified) return false

@@ -15,7 +15,7 @@ import { checkDataFolder, checkLogFile } from './check-folders.ts'
 import { checkListeners } from './check-listeners.ts'
 import { attempt, Report } from './check-report.ts'
 
-export interface Preflight {
+interface Preflight {
   /** One sentence each, with its remedy; empty when the controller can start. */
   readonly faults: readonly string[]
   /** Warnings that do not prevent the start. */

@@ -8,7 +8,7 @@ const REASON_BYTES_MAX = 123
 
 export const closeCode = { normal: 1000, goingAway: 1001, protocol: 1002 } as const
 
-export interface EventSocketHandlers {
+interface EventSocketHandlers {
   readonly onMessage: (data: Buffer) => void
   readonly onDrain: () => void
   /** Called once, when the connection ends for any reason. */

@@ -36,7 +36,7 @@ export const cluster: EventSubject = {
   ],
 }
 
-export interface ClusterFact {
+interface ClusterFact {
   readonly type: string
   readonly index: number
   readonly members: readonly MemberView[]

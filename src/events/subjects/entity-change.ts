@@ -57,7 +57,7 @@ export const entityChange: EventSubject = {
 }
 
 /** A log entry with changes, from the state machine. */
-export interface ChangedEntry {
+interface ChangedEntry {
   readonly index: number
   readonly timeMs: number
   readonly audit: AuditRecord | null

@@ -40,7 +40,7 @@ export const metrics: EventSubject = {
   ],
 }
 
-export interface MetricSource {
+interface MetricSource {
   readonly id: string
   readonly eventId: string
   readonly atMs: number

@@ -25,7 +25,7 @@ import { routerMetricsIn } from './router-metrics.ts'
 const LATENCY = /^link\.(.{1,128})\.latency$/
 const NAME_CHARACTERS_MAX = 256
 
-export interface LinkDutyDeps {
+interface LinkDutyDeps {
   readonly table: LinkTable
   readonly log: RouterLogger
   /** Called with the metrics of a router, except those that another controller publishes. */

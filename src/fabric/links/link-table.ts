@@ -29,7 +29,7 @@ export interface ReportedLink {
   readonly connections: readonly LinkConnection[]
 }
 
-export interface LinkTableDeps {
+interface LinkTableDeps {
   /** This controller. */
   readonly owner: string
   /** Whether the router has a channel to this controller. */

@@ -25,7 +25,7 @@ const { modelIndexEveryMs, modelSendsMax, modelSendTimeoutMs } = routerLimits
 const SENT_POLL_MS = 20
 const { modelSubscriptionSecondsMin, modelSubscriptionSecondsMax } = routerLimits
 
-export interface ModelDutyDeps {
+interface ModelDutyDeps {
   readonly model: RouterModel
   /**
    * Changes whenever the history of the model changes; routers discard the model of another

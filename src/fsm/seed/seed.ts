@@ -41,7 +41,7 @@ const seededPostureTypes: readonly {
   },
 ]
 
-export interface FormingInput {
+interface FormingInput {
   readonly adminId: string
   readonly adminAuthenticatorId: string
   /**

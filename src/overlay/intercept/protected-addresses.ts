@@ -13,7 +13,7 @@ import {
   networkText,
 } from '../services/networks.ts'
 
-export interface ProtectedAddressesDeps {
+interface ProtectedAddressesDeps {
   /** Hosts that the router depends on: controllers, other routers, name servers. */
   readonly hosts: () => readonly string[]
   /** Hosts that the system depends on: its gateways and name servers. */

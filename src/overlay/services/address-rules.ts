@@ -4,7 +4,7 @@ import { type IpAddress, parseIp } from '../../lib/text/ip-address.ts'
 import { parseCidr } from './networks.ts'
 
 /** Rule that allows a name. Names that an operator listed literally are trusted more. */
-export type NameRule = 'exact' | 'wildcard'
+type NameRule = 'exact' | 'wildcard'
 
 const NAME =
   /^(?=.{1,253}$)(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?)(?:\.[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?)*$/

@@ -34,7 +34,7 @@ import { parseAddress } from '../../config/router/values.ts'
 
 type LinkConfig = NonNullable<RouterConfig['link']>
 
-export interface LinksDeps {
+interface LinksDeps {
   /** Null if links are not configured. */
   readonly config: RouterConfig['link']
   readonly dialing: Pick<RouterConfig['forwarder'], 'linkDialWorkerCount' | 'linkDialQueueLength'>

@@ -23,7 +23,7 @@ export interface ModelLimits {
 }
 
 /** A policy with its members, as resolved by controllers. */
-export interface FollowedPolicy {
+interface FollowedPolicy {
   readonly id: string
   readonly name: string
   readonly type: 'Dial' | 'Bind'

@@ -31,7 +31,7 @@ const {
   modelSubscriptionSeconds,
 } = modelLimits
 
-export interface ModelSubscriptionDeps {
+interface ModelSubscriptionDeps {
   readonly model: RouterDataModel
   readonly connections: () => readonly ControlConnection[]
   /** Silence of a controller, ms, after which another one is preferred. */

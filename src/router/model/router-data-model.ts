@@ -19,7 +19,7 @@ const DIFFERENCES_MAX = 1000
 const CHANGED_IDS_MAX = 10_000
 
 /** The result of a change set. */
-export type ChangeOutcome = 'applied' | 'old' | 'not following' | 'too large'
+type ChangeOutcome = 'applied' | 'old' | 'not following' | 'too large'
 
 /**
  * The router's copy of the data model, in memory: identities, services and policies by which it

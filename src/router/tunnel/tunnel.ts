@@ -17,7 +17,7 @@ import { noCircuitData, tunnelExchange } from '../../overlay/services/tunnel-exc
 import { TunnelServices } from '../../overlay/tunnel-services.ts'
 import type { UsableServices } from '../../overlay/services/usable-services.ts'
 
-export interface TunnelDeps {
+interface TunnelDeps {
   /** Options of the listener with the binding `tunnel`. */
   readonly options: Readonly<Record<string, unknown>>
   readonly identity: () => RouterIdentity

@@ -62,7 +62,7 @@ import { ManualClock, ManualScheduler } from './manual-time.ts'
 import { nodeHealthExample, vitalsExample } from './node-examples.ts'
 import { SchemaWorker } from '../../../src/threads/schema-worker.ts'
 import { MemoryStateStore } from '../../../src/store/state/memory-state-store.ts'
-import { SnapshotFiles } from '../../../src/store/state/snapshot-files.ts'
+import { SnapshotFolder } from '../../../src/controller/backups/database-snapshots.ts'
 import { anySystem, commandData } from '../../support/commands.ts'
 import type { ServiceLogger } from '../../../src/ports/logger.ts'
 import type { ClusterState } from '../../../src/fsm/access/cluster-state.ts'
@@ -464,10 +464,15 @@ export async function startController(
     backups,
     events: events.streams,
     publishFact: events.publishFact,
-    snapshots: new SnapshotFiles({
+    snapshots: new SnapshotFolder({
       dir,
+      cluster,
       machine,
+      secrets: { refresh: () => Promise.resolve(), held: () => [] },
       clock,
+      trustDomain: testTrustDomain,
+      version: 'v1.2.3',
+      caPem: authorities.anchorsPem,
       freeBytesMin: 0,
       refusal: () => controller.refusal,
     }),
