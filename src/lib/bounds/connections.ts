@@ -5,7 +5,7 @@ import { KeyedCounts } from './keyed-counts.ts'
 import type { KeyedRate } from './keyed-rate.ts'
 import { sourceOf } from './source.ts'
 
-interface ConnectionBounds {
+export interface ConnectionBounds {
   /** Maximum open connections of one source; further ones are closed at once. */
   readonly connectionsPerSourceMax: number
   /** Maximum time from the first packet to the end of the TLS handshake; null for plain HTTP. */
