@@ -4,7 +4,7 @@ import { integer, texts } from '../schemas/envelope.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
 /** Members of the cluster and planned changes of them. */
-export const member: NamedSchema = {
+const member: NamedSchema = {
   name: 'clusterMember',
   schema: wholeObject(
     {

@@ -35,7 +35,7 @@ interface DebugOperationsDeps {
 }
 
 /** Facts of a running controller in a debug bundle. */
-export interface DebugFacts {
+interface DebugFacts {
   readonly version: DebugOperationsDeps['version']
   readonly limits: DebugOperationsDeps['limits']
   /** Consensus, members and alarms. */

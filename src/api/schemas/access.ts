@@ -33,7 +33,7 @@ const routerProperties: JsonObject = {
 const routerRequired = Object.keys(routerProperties)
 
 /** Schema of an edge router in answers to clients. */
-export const commonEdgeRouter: JsonObject = {
+const commonEdgeRouter: JsonObject = {
   type: 'object',
   properties: { ...routerProperties, version: text },
   required: routerRequired,
