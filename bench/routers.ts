@@ -8,8 +8,9 @@ import { routerLimits } from '../src/fabric/limits.ts'
 import { formedState, service } from '../test/fsm/support/log.ts'
 import { bench } from './support/routers.ts'
 
-// What routers cost a controller: frames, the data model of 10,000 identities and 1,000 services whole and by changes.
-// `node bench/routers.ts`; bench/scale-routers.ts has how their costs grow.
+// Cost of routers for a controller: frames, the full data model of 10,000 identities and 1,000
+// services, and its changes. `node bench/routers.ts`; bench/scale-routers.ts shows the growth of
+// these costs.
 
 const body = new Uint8Array(200).fill(7)
 const headers = new Map([

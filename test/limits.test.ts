@@ -270,8 +270,8 @@ function softTopicLimits(): object {
 }
 
 /**
- * Limits that a controller takes from its configuration: their figure stands in configuration.md alone, for that of the code is
- * never in force.
+ * Limits that a controller reads from its configuration. Only configuration.md has their values,
+ * because the value in the code never applies.
  */
 const configured: Readonly<Record<string, string>> = {
   'src/api/http/limits.ts bodyBytesMax': 'api.bodyBytesMax',
@@ -346,7 +346,10 @@ test('docs/internals/limits.md has the values of the code', () => {
   expect(readFileSync(page, 'utf8'), 'FLOTILLA_RECORD=1 records it').toBe(text())
 })
 
-/** Limits that a caller can meet: subject, what is limited, where its figure stands, and the answer at the limit. */
+/**
+ * Limits that a caller can meet: subject, what is limited, the file and name of its value, and the
+ * answer at the limit.
+ */
 const callerLimits: readonly (readonly [string, string, string, string])[] = [
   [
     'Requests',
@@ -561,7 +564,7 @@ const callerLimits: readonly (readonly [string, string, string, string])[] = [
   ],
 ]
 
-/** A figure with its unit, as people write it; an option stands in the page of options. */
+/** A value with its unit, as people write it; for an option, a reference to the page of options. */
 function callerFigure(place: string): string {
   const option = configured[place]
   if (option !== undefined) return `option \`${option}\``

@@ -51,7 +51,7 @@ export const frameFields: readonly EventField[] = [
     name: 'event_id',
     type: 'string',
     meaning:
-      '`generation:index:sequence`, the same on every controller for what follows from the log; else followed by `@` and the controller. Two events with the same one are the same event.',
+      '`generation:index:sequence`, the same on every controller for events from the log; otherwise followed by `@` and the controller. Two events with the same one are the same event.',
   },
 ]
 

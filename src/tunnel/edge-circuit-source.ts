@@ -47,7 +47,7 @@ export class EdgeCircuitSource implements CircuitSource {
     const serviceId = services.idNamed(service)
     if (serviceId === undefined) throw new CircuitUnavailable('the identity may not dial it')
     if (this.#dials >= tunnelLimits.dialsMax) {
-      throw new CircuitUnavailable('too many circuits are asked for')
+      throw new CircuitUnavailable('too many circuits are requested')
     }
     this.#dials += 1
     try {

@@ -81,7 +81,7 @@ describe('the data integrity', () => {
 
   test('is checked by one run at a time; the next run ends one that its controller abandoned', async () => {
     const { cluster } = controller
-    // Nobody leads here, so nobody takes it up.
+    // Nobody leads here, so nobody starts it.
     cluster.leader = 'ctrl2'
     expect((await root.call('POST', `${database}/check-data-integrity`)).status).toBe(202)
     for (const what of ['check', 'fix']) {

@@ -9,7 +9,7 @@ import { present } from '../../src/lib/assert.ts'
 import type { ClusterView, MemberView } from '../../src/ports/cluster-view.ts'
 import { type ServedSocket, serveSocket } from './served-socket.ts'
 
-// Method: an admin socket in place of the controllers that run on, which tells who the members are.
+// Method: an admin socket in place of the running controllers, which reports the members.
 
 let folder = ''
 let gone: ControllerPlan

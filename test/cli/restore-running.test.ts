@@ -23,8 +23,8 @@ import { RecordedActions } from '../support/recorded-actions.ts'
 import { runHere } from './run-here.ts'
 import { type ServedSocket, serveSocket } from './served-socket.ts'
 
-// Goal: a restore into the running cluster shows what it will do, asks for a word that cannot be typed by mistake, and either
-// does all of it or says in one sentence why nothing was changed.
+// Goal: a restore into the running cluster shows its effects, requires a confirmation that cannot
+// be typed by mistake, and either does everything or says in one sentence why nothing was changed.
 
 const key = newKeyPair()
 let dir = ''
@@ -42,7 +42,7 @@ beforeEach(() => {
 class Damaged implements AsyncDisposable {
   readonly of: BackedUp
   readonly unexpected: string[] = []
-  /** Of the voters. */
+  /** Voters that are away. */
   away: readonly string[] = []
   level = 2
   #server: ServedSocket | null = null

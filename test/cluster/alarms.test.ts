@@ -184,7 +184,7 @@ test('docs/operate/alarms.md contains the table of alarms from the source', () =
   const page = readFileSync(path, 'utf8')
   const printed = page.replace(/^\| code \|.*\n(?:\|.*\n)+/m, () => printedAlarms())
   if (process.env['FLOTILLA_RECORD'] === '1') writeFileSync(path, printed)
-  expect(readFileSync(path, 'utf8'), 'FLOTILLA_RECORD=1 writes it anew').toBe(printed)
+  expect(readFileSync(path, 'utf8'), 'FLOTILLA_RECORD=1 records it').toBe(printed)
   expect(printed.split(printedAlarms())).toHaveLength(2)
 })
 

@@ -23,8 +23,8 @@ import { until } from './support/client.ts'
 import { Fleet } from './support/fleet.ts'
 import { run } from './support/page.ts'
 
-// Goal: an operator who types docs/operate forms a cluster, looks after it and recovers it.
-// Method: each block of its pages, as it stands there. Hosts are folders; only paths and addresses
+// Goal: an operator who follows docs/operate forms a cluster, maintains it and recovers it.
+// Method: runs each block of its pages unchanged. Hosts are folders; only paths and addresses
 // differ.
 
 /** Pages that another test types as a whole. */

@@ -13,7 +13,8 @@ import { TestCluster } from './support/cluster.ts'
 const writes = Number(process.env['FLOTILLA_TEST_WRITES'] ?? 3000)
 let cluster: TestCluster
 beforeAll(async () => {
-  // Fewer writes than the log keeps by default prove nothing, unless it is told to keep less.
+  // Fewer writes than the log keeps by default prove nothing, unless the configuration makes it
+  // keep less.
   const keepsLittle = { FLOTILLA_LOG_RETAIN_ENTRIES: '500', FLOTILLA_LOG_RETAIN_BYTES: '131072' }
   cluster = await TestCluster.start({ env: writes < 30_000 ? keepsLittle : {} })
 })

@@ -79,7 +79,7 @@ async function lay(linkId: string): Promise<void> {
   }
 }
 
-/** Bytes of the circuit by kind, over all reports: each byte is told once. */
+/** Bytes of the circuit by kind, over all reports: each byte is reported once. */
 function used(controller: ScriptedController): Record<string, number> {
   const sums: Record<string, number> = {}
   for (const { body } of controller.ofType(1007)) {

@@ -28,13 +28,14 @@ const inspectRequest = objectSchema(
     appRegex: {
       type: 'string',
       maxLength: inspectionLimits.regexCharactersMax,
-      description: 'of ECMAScript, found anywhere in the id of a controller',
+      description: 'ECMAScript expression that matches any part of a controller ID',
     },
     requestedValues: {
       type: 'array',
       maxItems: inspectionLimits.requestedValuesMax,
       items: { type: 'string', maxLength: inspectionLimits.nameCharactersMax },
-      description: 'of config, cluster-status, connected-peers, data-model-index, metrics, runtime',
+      description:
+        'one or more of config, cluster-status, connected-peers, data-model-index, metrics, runtime',
     },
   },
   ['appRegex', 'requestedValues'],

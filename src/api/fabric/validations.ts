@@ -428,5 +428,5 @@ function comparedCircuits(
 }
 
 function silenceOf({ errors }: RouterInspection, what: string): string {
-  return errors.length > 0 ? errors.join(', ') : `the router does not tell of its ${what}`
+  return errors.length > 0 ? errors.join(', ') : `the router does not report its ${what}`
 }

@@ -82,7 +82,7 @@ export function serviceAccessOperations(deps: ServiceAccessOperationsDeps): Oper
       headers: [
         {
           name: SESSION_TOKEN,
-          description: 'of a service session of the caller, for this service',
+          description: 'token of a service session of the caller for this service',
         },
       ],
       success: 200,

@@ -206,9 +206,9 @@ export const controllerOptions = {
     }),
     apis: option(choices(WEB_API_NAMES), {
       default: WEB_DEFAULTS,
-      why: 'APIs served. console: the web console at /console/; needs edge-management and fabric beside it. spa: the static files of spa. metrics: only metrics and health checks, without log-in; needs a private address of its own.',
+      why: 'APIs served. console: the web console at /console/; needs edge-management and fabric beside it. spa: the static files of spa. metrics: only metrics and health checks, without log-in; needs a separate private address.',
     }),
-    spa: optionalSection('A folder of static files, as the web console of the API family.', {
+    spa: optionalSection('A folder of static files, such as the web console of OpenZiti.', {
       path: option(mountPath(), {
         default: '/zac',
         why: 'Where the files are served: one name behind a slash.',

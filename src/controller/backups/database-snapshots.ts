@@ -178,7 +178,7 @@ export class SnapshotFolder implements DatabaseSnapshots {
     if (named.length < namedMax) return
     throw fieldProblem(
       'path',
-      `would be one more than the ${namedMax} snapshots that are kept under names of their own: remove some`,
+      `would be one more than the ${namedMax} snapshots that are kept under their own names: remove some`,
     )
   }
 

@@ -39,7 +39,7 @@ export async function preflight(config: ControllerConfig, nowMs: number): Promis
   return { faults: report.faults, warnings: report.warnings, credentials }
 }
 
-const NO_BACKUPS = 'no backups are taken'
+const NO_BACKUPS = 'no backup will be made'
 
 /**
  * Faults of backups never prevent the start. They are reported here, and by an alarm at run time.

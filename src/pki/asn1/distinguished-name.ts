@@ -80,7 +80,7 @@ function wideText(contents: Buffer, bytesEach: number): string {
   if (contents.length % bytesEach !== 0) throw new DerError('a text that is cut off')
   for (let at = 0; at < contents.length; at += bytesEach) {
     const point = contents.readUIntBE(at, bytesEach)
-    if (point > 0x10_ffff) throw new DerError('a text with a character that there is not')
+    if (point > 0x10_ffff) throw new DerError('a text with an invalid character')
     text += String.fromCodePoint(point)
   }
   return text

@@ -207,7 +207,8 @@ export class ModelSubscription {
       return
     }
     const outcome = yield* model.change(message.body, isOfSubscription)
-    if (outcome === 'not following') this.#resubscribe('a change does not follow on what is here')
+    if (outcome === 'not following')
+      this.#resubscribe('a change does not follow the last received index')
     if (outcome === 'too large') this.#onExcess('it has grown too large')
   }
 

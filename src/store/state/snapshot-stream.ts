@@ -169,7 +169,7 @@ export class SnapshotDecoder {
 
   #take(count: number): Buffer {
     const joined = this.#pieces.length === 1 ? this.#pieces[0] : Buffer.concat(this.#pieces)
-    assert(joined !== undefined, 'bytes are taken only where there are some')
+    assert(joined !== undefined, 'bytes are read only if there are some')
     const rest = joined.subarray(count)
     this.#pieces = rest.length === 0 ? [] : [rest]
     this.#available = rest.length

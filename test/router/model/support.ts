@@ -10,7 +10,7 @@ import { RouterDataModel } from '../../../src/router/model/router-data-model.ts'
 
 export const timelineId = 'timeline-1'
 
-/** The message by which our controllers send all of the model. */
+/** The message with which our controllers send the full model. */
 export function wholeBody(
   events: Iterable<ModelEvent>,
   endIndex: number,
@@ -19,7 +19,7 @@ export function wholeBody(
   return encodeWholeModel({ events, keys: [], endIndex, timelineId: timeline, nowMs: 0 })
 }
 
-/** The message by which our controllers send what an entry has changed. */
+/** The message with which our controllers send the changes of an entry. */
 export function changesBody(
   events: readonly ModelEvent[],
   index: number,
