@@ -123,6 +123,13 @@ export interface ApiLimits {
    * changed; beyond: 409 REVISION_MOVED.
    */
   readonly judgementsMax: number
+  /**
+   * Ended service sessions that dials and binds open again, per API session and minute; beyond: the
+   * router answers that the session is invalid, and the client requests one from a controller.
+   */
+  readonly sessionReopensMax: number
+  /** The same for all API sessions together. */
+  readonly sessionReopensInAllMax: number
   /** Pairs in one request for configs of services; beyond: 400 COULD_NOT_VALIDATE. */
   readonly serviceConfigsMax: number
   /**
@@ -296,6 +303,8 @@ export const defaultLimits: ApiLimits = {
   enrolledCertificateMs: 365 * 24 * 60 * MINUTE,
   sessionCertificateMs: 12 * 60 * MINUTE,
   judgementsMax: 4,
+  sessionReopensMax: 120,
+  sessionReopensInAllMax: 12_000,
   serviceConfigsMax: 1000,
   logInsMax: 64,
   logInFailuresMax: 10,
