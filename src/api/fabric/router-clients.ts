@@ -211,6 +211,7 @@ export class ApiRouterClients implements RouterClients {
     const identity = state.get('identity', identityId)
     const between = state.accessBetween(identityId, serviceId)
     if (identity === undefined || between === null) return { ok: false, fault: 'service' }
+    // @guard ended-service-sessions--access
     if (!between.policies.some((policy) => policy.type === type)) {
       return { ok: false, fault: 'access' }
     }
