@@ -144,6 +144,29 @@ describe('the token of an ended service session', () => {
     expect(await judged()).toMatchObject({ ok: true })
   })
 
+  test('grants nothing once another controller has a report that fails', async () => {
+    const body = { name: `in the office ${serial}`, typeId: 'DOMAIN', domains: ['corp.test'] }
+    const checkId = await made(root, `${management}/posture-checks`, body)
+    const report = (domain: string): Promise<void> =>
+      stage.caller
+        .call('POST', `${client}/posture-response`, { id: checkId, typeId: 'DOMAIN', domain })
+        .then(({ status, text }) => expect(status, text).toBe(201))
+    await report('corp.test')
+    await patch(`service-policies/${stage.dialId}`, { postureCheckRoles: [`@${checkId}`] })
+    await endSession()
+    // The report arrives while this controller catches up.
+    const posture = new Proxy(deps.posture, {
+      get: (target, name) => {
+        if (name === 'reachLatest') return () => report('home.test')
+        const value: unknown = Reflect.get(target, name)
+        return typeof value === 'function' ? (value.bind(target) as unknown) : value
+      },
+    })
+    const lagging = new ApiRouterClients({ ...deps, posture }, machine)
+    expect(await lagging.judge(stage.claim)).toEqual(refusedBy('posture'))
+    expect(machine.get('session', stage.sessionId)).toBeUndefined()
+  })
+
   test('grants nothing for another use', async () => {
     await endSession()
     expect(await judged({ type: 'Bind' })).toEqual(refusedBy('sessionType'))

@@ -192,14 +192,18 @@ export class ApiRouterClients implements RouterClients {
 
   async judge(claim: ClientClaim): Promise<JudgedClaim> {
     const first = await this.#judgeNow(claim, false)
-    if (first.ok || first.fault !== 'posture') return first
-    // The client may have reported to another controller just before.
+    if (first !== 'unsettled') return first
+    // The client may have reported its posture to another controller just before.
     await this.#deps.posture.reachLatest()
-    return await this.#judgeNow(claim, true)
+    const last = await this.#judgeNow(claim, true)
+    return last === 'unsettled' ? { ok: false, fault: 'posture' } : last
   }
 
-  /** @param isFinal records a refusal because of posture. */
-  async #judgeNow(claim: ClientClaim, isFinal: boolean): Promise<JudgedClaim> {
+  /**
+   * @param isLatest this controller has the latest posture reports.
+   * @returns 'unsettled' if the result depends on them.
+   */
+  async #judgeNow(claim: ClientClaim, isLatest: boolean): Promise<JudgedClaim | 'unsettled'> {
     const { state } = this.#deps
     const apiSession = await this.#apiSessionOf(claim)
     if (apiSession === null) return { ok: false, fault: 'apiSession' }
@@ -220,9 +224,13 @@ export class ApiRouterClients implements RouterClients {
       return { ok: false, fault: 'router' }
     }
     const failures = this.#postureFailures(claim, apiSession, use)
+    // A session that failing posture has ended stays ended where that report is not known yet.
+    // @guard ended-service-sessions--posture
+    const isReopened = use.session.state === 'ended' && state.count('postureCheck') > 0
+    if (!isLatest && (failures.length > 0 || isReopened)) return 'unsettled'
     if (failures.length > 0) {
       const wanted = { identityId, serviceId, type, apiSessionId: apiSession.id }
-      if (isFinal) this.#deps.posture.refused(wanted, failures, new Problem('INVALID_POSTURE'))
+      this.#deps.posture.refused(wanted, failures, new Problem('INVALID_POSTURE'))
       return { ok: false, fault: 'posture' }
     }
     const opened = await this.#claimed.open(apiSession, use)
