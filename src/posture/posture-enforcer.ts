@@ -49,7 +49,9 @@ export interface EnforcerDeps {
     error(fields: Fields, message: string): void
   }
   readonly reports: PostureReports
-  /** Resolves when this controller has all reports of reachable controllers, or after a short time. */
+  /**
+   * Resolves when this controller has all reports of reachable controllers, or after a short time.
+   */
   readonly reachLatest: () => Promise<void>
   /**
    * Posture of an API session: the reports of its identity and the second factor of the session.

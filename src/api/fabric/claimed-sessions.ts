@@ -42,7 +42,7 @@ export interface ClaimedUse {
     | { readonly state: 'none' }
 }
 
-export type OpenedSession =
+export type UseOpening =
   | { readonly ok: true; readonly id: string }
   | { readonly ok: false; readonly fault: ClaimFault }
 
@@ -54,7 +54,7 @@ export class ClaimedSessions {
   /** Reopened service sessions by API session: each costs an entry of the log. */
   readonly #reopens: Quota
   /** Service sessions that are being opened, by API session and use. */
-  readonly #opening = new Map<string, Promise<OpenedSession>>()
+  readonly #opening = new Map<string, Promise<UseOpening>>()
 
   constructor(deps: ClaimedSessionsDeps) {
     const { sessionReopensMax: ofOneMax, sessionReopensInAllMax: allMax } = deps.limits
@@ -75,7 +75,7 @@ export class ClaimedSessions {
    * hosted services when a right ends go by service sessions. An ended session is opened under its
    * previous ID, by which its client and routers know it.
    */
-  async open(apiSession: ApiSession, use: ClaimedUse): Promise<OpenedSession> {
+  async open(apiSession: ApiSession, use: ClaimedUse): Promise<UseOpening> {
     const { session } = use
     if (session.state === 'open') return { ok: true, id: session.id }
     const key = `${apiSession.id} ${use.serviceId} ${use.type}`
@@ -149,7 +149,7 @@ export class ClaimedSessions {
     apiSession: ApiSession,
     { identityId, serviceId, type }: ClaimedUse,
     id: string,
-  ): Promise<OpenedSession> {
+  ): Promise<UseOpening> {
     // A router has seen its token: it manages nothing, whatever its identity may one day.
     if (isUnsettled(apiSession)) await this.#deps.sessions.settle(apiSession.id, 'client')
     const wanted = { id, identityId, serviceId, type, tags: {} }

@@ -36,8 +36,8 @@ export function* sendGoneSessions(
 }
 
 /**
- * Ends what the clients of a router host in service sessions that continue elsewhere. A router knows
- * of an OIDC client nothing that policies say about the router itself.
+ * Ends the hosting of clients at a router that they may no longer use, although their service
+ * sessions remain. A router does not know which OIDC clients may use it.
  */
 export function sendEndedHosting(
   connection: RouterConnection | undefined,
