@@ -16,7 +16,7 @@ import { newShortId } from '../../lib/random.ts'
 import type { ClaimFault, ClientClaim } from '../../ports/router-clients.ts'
 import type { DialBind } from '../../ports/state-view.ts'
 import type { WriteOrigin } from '../../ports/writer.ts'
-import { unrequestedWrite } from '../writes.ts'
+import { unrequestedWrite } from '../http/writes.ts'
 
 export interface ClaimedSessionsDeps extends Omit<ServiceSessionDeps, 'limits'> {
   readonly jwt: JwtSigner

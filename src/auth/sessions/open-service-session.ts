@@ -9,7 +9,7 @@ import { type JudgedPosture, unknownPosture } from '../../ports/judged-posture.t
 import type { DialBind, StateView } from '../../ports/state-view.ts'
 import type { CommandWriter, WriteOrigin } from '../../ports/writer.ts'
 
-export interface WantedSession {
+interface WantedSession {
   readonly id: string
   readonly identityId: string
   readonly serviceId: string
