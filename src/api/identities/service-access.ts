@@ -115,7 +115,7 @@ function ownEdgeRouters(
   const found = isAdmin
     ? state.list('edgeRouter', query)
     : state.subList('identity', identity.id, 'edge-routers', query)
-  const { records, ...pagination } = found ?? { ...wholeOf([]), records: [] }
+  const records = found?.records ?? []
   return lists.answer(call, {
     records,
     print: printed((record) =>
@@ -127,7 +127,7 @@ function ownEdgeRouters(
         'updatedAt',
       ]),
     ),
-    pagination,
+    pagination: wholeOf(records),
     filterableFields: [],
   })
 }
