@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file soft.proto.
  */
 export const file_soft: GenFile = /*@__PURE__*/
-  fileDesc("Cgpzb2Z0LnByb3RvEhBmbG90aWxsYS5zb2Z0LnYxInkKCVNvZnRCYXRjaBINCgVlcG9jaBgBIAEoBBIOCgZzdHJlYW0YAiABKAQSDgoGbnVtYmVyGAMgASgEEhAKCGNvbXBsZXRlGAQgASgIEisKBnZhbHVlcxgFIAMoCzIbLmZsb3RpbGxhLnNvZnQudjEuU29mdFZhbHVlIl0KCVNvZnRWYWx1ZRINCgV0b3BpYxgBIAEoCRILCgNrZXkYAiABKAkSEAoIc2VxdWVuY2UYAyABKAQSDwoHcGF5bG9hZBgEIAEoDBIRCgl3aXRoZHJhd24YBSABKAgiKwoKU29mdFJlc3luYxINCgVlcG9jaBgBIAEoBBIOCgZzdHJlYW0YAiABKAQi+gIKCFByZXNlbmNlEgwKBHJvbGUYASABKAkSDgoGbGVhZGVyGAIgASgJEgwKBHRlcm0YAyABKAQSDgoGY29tbWl0GAQgASgEEgwKBGxhc3QYBSABKAQSDwoHYXBwbGllZBgGIAEoBBIRCglwZXJzaXN0ZWQYByABKAQSFAoMZGlnZXN0X2luZGV4GAggASgEEg4KBmRpZ2VzdBgJIAEoDBIXCg9lbnRpdGllc19kaWdlc3QYCiABKAwSFAoMZnN5bmNfcDk5X21zGAsgASgBEhkKEWxvb3BfZGVsYXlfcDk5X21zGAwgASgBEhAKCHByaW9yaXR5GA0gASgNEhAKCGNsb2NrX21zGA4gASgEEg8KB3ZlcnNpb24YDyABKAkSFQoNc3RhcnRlZF9hdF9tcxgQIAEoBBIzCg1hcGlfYWRkcmVzc2VzGBEgAygLMhwuZmxvdGlsbGEuc29mdC52MS5BcGlBZGRyZXNzEg8KB2ZhaWxpbmcYEiABKAgiNwoKQXBpQWRkcmVzcxILCgNhcGkYASABKAkSCwoDdXJsGAIgASgJEg8KB3ZlcnNpb24YAyABKAkiNgoOTGVhZGVyc2hpcEhvbGQSDgoGcmVhc29uGAEgASgJEhQKDHJlbWFpbmluZ19tcxgCIAEoDSIbCgpTZXNzaW9uVXNlEg0KBWF0X21zGAEgASgEIjQKClJlZnJlc2hVc2USEgoKZ2VuZXJhdGlvbhgBIAEoDRISCgp1c2VkX2F0X21zGAIgASgEIkwKDVBvc3R1cmVSZWNvcmQSDQoFbW92ZXMYASABKAQSLAoFZmFjdHMYAiADKAsyHS5mbG90aWxsYS5zb2Z0LnYxLlBvc3R1cmVGYWN0It8CCgtQb3N0dXJlRmFjdBIPCgd2ZXJzaW9uGAEgASgEEg0KBWF0X21zGAIgASgEEhAKCGNoZWNrX2lkGAMgASgJEiYKAm9zGAQgASgLMhguZmxvdGlsbGEuc29mdC52MS5Pc0ZhY3RIABIuCgZkb21haW4YBSABKAsyHC5mbG90aWxsYS5zb2Z0LnYxLkRvbWFpbkZhY3RIABIoCgNtYWMYBiABKAsyGS5mbG90aWxsYS5zb2Z0LnYxLk1hY0ZhY3RIABIwCgdwcm9jZXNzGAcgASgLMh0uZmxvdGlsbGEuc29mdC52MS5Qcm9jZXNzRmFjdEgAEjIKCGVuZHBvaW50GAggASgLMh4uZmxvdGlsbGEuc29mdC52MS5FbmRwb2ludEZhY3RIABIuCgZyb3V0ZXIYCSABKAsyHC5mbG90aWxsYS5zb2Z0LnYxLlJvdXRlckZhY3RIAEIGCgR3aGF0IjYKBk9zRmFjdBIMCgR0eXBlGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSDQoFYnVpbGQYAyABKAkiHAoKRG9tYWluRmFjdBIOCgZkb21haW4YASABKAkiHAoHTWFjRmFjdBIRCglhZGRyZXNzZXMYASADKAkiVwoLUHJvY2Vzc0ZhY3QSDAoEcGF0aBgBIAEoCRIPCgdydW5uaW5nGAIgASgIEgwKBGhhc2gYAyABKAkSGwoTc2lnbmVyX2ZpbmdlcnByaW50cxgEIAMoCSJTCgxFbmRwb2ludEZhY3QSFgoOYXBpX3Nlc3Npb25faWQYASABKAkSEwoLd29rZW5fYXRfbXMYAiABKAQSFgoOdW5sb2NrZWRfYXRfbXMYAyABKAQiNwoKUm91dGVyRmFjdBIWCg5hcGlfc2Vzc2lvbl9pZBgBIAEoCRIRCglyb3V0ZXJfaWQYAiABKAkiQwoORmFpbGVkUmVxdWVzdHMSMQoIcmVxdWVzdHMYASADKAsyHy5mbG90aWxsYS5zb2Z0LnYxLkZhaWxlZFJlcXVlc3QilAEKDUZhaWxlZFJlcXVlc3QSDQoFYXRfbXMYASABKAQSFgoOYXBpX3Nlc3Npb25faWQYAiABKAkSEgoKc2VydmljZV9pZBgDIAEoCRIUCgxzZXJ2aWNlX25hbWUYBCABKAkSFAoMc2Vzc2lvbl90eXBlGAUgASgJEhwKFHBvbGljeV9mYWlsdXJlc19qc29uGAYgASgMItwBCgxSb3V0ZXJTdGF0dXMSEAoIaG9zdG5hbWUYASABKAkSQAoJcHJvdG9jb2xzGAIgAygLMi0uZmxvdGlsbGEuc29mdC52MS5Sb3V0ZXJTdGF0dXMuUHJvdG9jb2xzRW50cnkSMAoHdmVyc2lvbhgDIAEoCzIfLmZsb3RpbGxhLnNvZnQudjEuUm91dGVyVmVyc2lvbhIUCgxjYXBhYmlsaXRpZXMYBCADKA0aMAoOUHJvdG9jb2xzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJgCg1Sb3V0ZXJWZXJzaW9uEg8KB3ZlcnNpb24YASABKAkSEAoIcmV2aXNpb24YAiABKAkSEgoKYnVpbGRfZGF0ZRgDIAEoCRIKCgJvcxgEIAEoCRIMCgRhcmNoGAUgASgJIsoCCg1DaXJjdWl0UmVjb3JkEhEKCWNsaWVudF9pZBgBIAEoCRISCgpzZXNzaW9uX2lkGAIgASgJEhIKCnNlcnZpY2VfaWQYAyABKAkSFQoNdGVybWluYXRvcl9pZBgEIAEoCRIVCg1jcmVhdGVkX2F0X21zGAUgASgEEg8KB2luZ3Jlc3MYBiABKAkSDgoGZWdyZXNzGAcgASgJEg8KB2hvc3RfaWQYCCABKAkSEwoLaW5zdGFuY2VfaWQYCSABKAkSEQoJb2ZfdHVubmVsGAogASgIEhgKEGhvc3RlZF9ieV90dW5uZWwYCyABKAgSDAoEdHVybhgMIAEoDRISCgpyb3V0ZXJfaWRzGA0gAygJEiwKBWxpbmtzGA4gAygLMh0uZmxvdGlsbGEuc29mdC52MS5DaXJjdWl0TGluaxIMCgRjb3N0GA8gASgNIj8KC0NpcmN1aXRMaW5rEgoKAmlkGAEgASgJEhEKCWl0ZXJhdGlvbhgCIAEoDRIRCgliYWNrd2FyZHMYAyABKAgiRgoNSWRlbnRpdHlUcmFjZRIQCgh0cmFjZV9pZBgBIAEoCRIQCghjaGFubmVscxgCIAEoDRIRCgllbmRlZF9pZHMYAyADKAkiLwoLRGV2aWNlTG9nSW4SDwoHcmVxdWVzdBgBIAEoCRIPCgdhZGRyZXNzGAIgASgJYgZwcm90bzM");
+  fileDesc("Cgpzb2Z0LnByb3RvEhBmbG90aWxsYS5zb2Z0LnYxInkKCVNvZnRCYXRjaBINCgVlcG9jaBgBIAEoBBIOCgZzdHJlYW0YAiABKAQSDgoGbnVtYmVyGAMgASgEEhAKCGNvbXBsZXRlGAQgASgIEisKBnZhbHVlcxgFIAMoCzIbLmZsb3RpbGxhLnNvZnQudjEuU29mdFZhbHVlIl0KCVNvZnRWYWx1ZRINCgV0b3BpYxgBIAEoCRILCgNrZXkYAiABKAkSEAoIc2VxdWVuY2UYAyABKAQSDwoHcGF5bG9hZBgEIAEoDBIRCgl3aXRoZHJhd24YBSABKAgiKwoKU29mdFJlc3luYxINCgVlcG9jaBgBIAEoBBIOCgZzdHJlYW0YAiABKAQi+gIKCFByZXNlbmNlEgwKBHJvbGUYASABKAkSDgoGbGVhZGVyGAIgASgJEgwKBHRlcm0YAyABKAQSDgoGY29tbWl0GAQgASgEEgwKBGxhc3QYBSABKAQSDwoHYXBwbGllZBgGIAEoBBIRCglwZXJzaXN0ZWQYByABKAQSFAoMZGlnZXN0X2luZGV4GAggASgEEg4KBmRpZ2VzdBgJIAEoDBIXCg9lbnRpdGllc19kaWdlc3QYCiABKAwSFAoMZnN5bmNfcDk5X21zGAsgASgBEhkKEWxvb3BfZGVsYXlfcDk5X21zGAwgASgBEhAKCHByaW9yaXR5GA0gASgNEhAKCGNsb2NrX21zGA4gASgEEg8KB3ZlcnNpb24YDyABKAkSFQoNc3RhcnRlZF9hdF9tcxgQIAEoBBIzCg1hcGlfYWRkcmVzc2VzGBEgAygLMhwuZmxvdGlsbGEuc29mdC52MS5BcGlBZGRyZXNzEg8KB2ZhaWxpbmcYEiABKAgiNwoKQXBpQWRkcmVzcxILCgNhcGkYASABKAkSCwoDdXJsGAIgASgJEg8KB3ZlcnNpb24YAyABKAkiNgoOTGVhZGVyc2hpcEhvbGQSDgoGcmVhc29uGAEgASgJEhQKDHJlbWFpbmluZ19tcxgCIAEoDSIbCgpTZXNzaW9uVXNlEg0KBWF0X21zGAEgASgEIjQKClJlZnJlc2hVc2USEgoKZ2VuZXJhdGlvbhgBIAEoDRISCgp1c2VkX2F0X21zGAIgASgEIkwKDVBvc3R1cmVSZWNvcmQSDQoFbW92ZXMYASABKAQSLAoFZmFjdHMYAiADKAsyHS5mbG90aWxsYS5zb2Z0LnYxLlBvc3R1cmVGYWN0It8CCgtQb3N0dXJlRmFjdBIPCgd2ZXJzaW9uGAEgASgEEg0KBWF0X21zGAIgASgEEhAKCGNoZWNrX2lkGAMgASgJEiYKAm9zGAQgASgLMhguZmxvdGlsbGEuc29mdC52MS5Pc0ZhY3RIABIuCgZkb21haW4YBSABKAsyHC5mbG90aWxsYS5zb2Z0LnYxLkRvbWFpbkZhY3RIABIoCgNtYWMYBiABKAsyGS5mbG90aWxsYS5zb2Z0LnYxLk1hY0ZhY3RIABIwCgdwcm9jZXNzGAcgASgLMh0uZmxvdGlsbGEuc29mdC52MS5Qcm9jZXNzRmFjdEgAEjIKCGVuZHBvaW50GAggASgLMh4uZmxvdGlsbGEuc29mdC52MS5FbmRwb2ludEZhY3RIABIuCgZyb3V0ZXIYCSABKAsyHC5mbG90aWxsYS5zb2Z0LnYxLlJvdXRlckZhY3RIAEIGCgR3aGF0IjYKBk9zRmFjdBIMCgR0eXBlGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSDQoFYnVpbGQYAyABKAkiHAoKRG9tYWluRmFjdBIOCgZkb21haW4YASABKAkiHAoHTWFjRmFjdBIRCglhZGRyZXNzZXMYASADKAkiVwoLUHJvY2Vzc0ZhY3QSDAoEcGF0aBgBIAEoCRIPCgdydW5uaW5nGAIgASgIEgwKBGhhc2gYAyABKAkSGwoTc2lnbmVyX2ZpbmdlcnByaW50cxgEIAMoCSJTCgxFbmRwb2ludEZhY3QSFgoOYXBpX3Nlc3Npb25faWQYASABKAkSEwoLd29rZW5fYXRfbXMYAiABKAQSFgoOdW5sb2NrZWRfYXRfbXMYAyABKAQiNwoKUm91dGVyRmFjdBIWCg5hcGlfc2Vzc2lvbl9pZBgBIAEoCRIRCglyb3V0ZXJfaWQYAiABKAkiQwoORmFpbGVkUmVxdWVzdHMSMQoIcmVxdWVzdHMYASADKAsyHy5mbG90aWxsYS5zb2Z0LnYxLkZhaWxlZFJlcXVlc3QilAEKDUZhaWxlZFJlcXVlc3QSDQoFYXRfbXMYASABKAQSFgoOYXBpX3Nlc3Npb25faWQYAiABKAkSEgoKc2VydmljZV9pZBgDIAEoCRIUCgxzZXJ2aWNlX25hbWUYBCABKAkSFAoMc2Vzc2lvbl90eXBlGAUgASgJEhwKFHBvbGljeV9mYWlsdXJlc19qc29uGAYgASgMIs0CCgxSb3V0ZXJTdGF0dXMSEAoIaG9zdG5hbWUYASABKAkSQAoJcHJvdG9jb2xzGAIgAygLMi0uZmxvdGlsbGEuc29mdC52MS5Sb3V0ZXJTdGF0dXMuUHJvdG9jb2xzRW50cnkSMAoHdmVyc2lvbhgDIAEoCzIfLmZsb3RpbGxhLnNvZnQudjEuUm91dGVyVmVyc2lvbhIUCgxjYXBhYmlsaXRpZXMYBCADKA0SOAoObGlua19saXN0ZW5lcnMYBSADKAsyIC5mbG90aWxsYS5zb2Z0LnYxLlJvdXRlckxpc3RlbmVyEjUKCmludGVyZmFjZXMYBiADKAsyIS5mbG90aWxsYS5zb2Z0LnYxLlJvdXRlckludGVyZmFjZRowCg5Qcm90b2NvbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIjMKDlJvdXRlckxpc3RlbmVyEg8KB2FkZHJlc3MYASABKAkSEAoIcHJvdG9jb2wYAiABKAkidwoPUm91dGVySW50ZXJmYWNlEgwKBG5hbWUYASABKAkSGAoQaGFyZHdhcmVfYWRkcmVzcxgCIAEoCRILCgNtdHUYAyABKAQSDQoFaW5kZXgYBCABKAQSDQoFZmxhZ3MYBSABKA0SEQoJYWRkcmVzc2VzGAYgAygJImAKDVJvdXRlclZlcnNpb24SDwoHdmVyc2lvbhgBIAEoCRIQCghyZXZpc2lvbhgCIAEoCRISCgpidWlsZF9kYXRlGAMgASgJEgoKAm9zGAQgASgJEgwKBGFyY2gYBSABKAkiygIKDUNpcmN1aXRSZWNvcmQSEQoJY2xpZW50X2lkGAEgASgJEhIKCnNlc3Npb25faWQYAiABKAkSEgoKc2VydmljZV9pZBgDIAEoCRIVCg10ZXJtaW5hdG9yX2lkGAQgASgJEhUKDWNyZWF0ZWRfYXRfbXMYBSABKAQSDwoHaW5ncmVzcxgGIAEoCRIOCgZlZ3Jlc3MYByABKAkSDwoHaG9zdF9pZBgIIAEoCRITCgtpbnN0YW5jZV9pZBgJIAEoCRIRCglvZl90dW5uZWwYCiABKAgSGAoQaG9zdGVkX2J5X3R1bm5lbBgLIAEoCBIMCgR0dXJuGAwgASgNEhIKCnJvdXRlcl9pZHMYDSADKAkSLAoFbGlua3MYDiADKAsyHS5mbG90aWxsYS5zb2Z0LnYxLkNpcmN1aXRMaW5rEgwKBGNvc3QYDyABKA0iPwoLQ2lyY3VpdExpbmsSCgoCaWQYASABKAkSEQoJaXRlcmF0aW9uGAIgASgNEhEKCWJhY2t3YXJkcxgDIAEoCCJGCg1JZGVudGl0eVRyYWNlEhAKCHRyYWNlX2lkGAEgASgJEhAKCGNoYW5uZWxzGAIgASgNEhEKCWVuZGVkX2lkcxgDIAMoCSIvCgtEZXZpY2VMb2dJbhIPCgdyZXF1ZXN0GAEgASgJEg8KB2FkZHJlc3MYAiABKAliBnByb3RvMw");
 
 /**
  * What a member says of its own values on one stream of batches to one peer.
@@ -686,6 +686,18 @@ export type RouterStatus = Message<"flotilla.soft.v1.RouterStatus"> & {
    * @generated from field: repeated uint32 capabilities = 4;
    */
   capabilities: number[];
+
+  /**
+   * where other routers dial it
+   *
+   * @generated from field: repeated flotilla.soft.v1.RouterListener link_listeners = 5;
+   */
+  linkListeners: RouterListener[];
+
+  /**
+   * @generated from field: repeated flotilla.soft.v1.RouterInterface interfaces = 6;
+   */
+  interfaces: RouterInterface[];
 };
 
 /**
@@ -694,6 +706,74 @@ export type RouterStatus = Message<"flotilla.soft.v1.RouterStatus"> & {
  */
 export const RouterStatusSchema: GenMessage<RouterStatus> = /*@__PURE__*/
   messageDesc(file_soft, 18);
+
+/**
+ * @generated from message flotilla.soft.v1.RouterListener
+ */
+export type RouterListener = Message<"flotilla.soft.v1.RouterListener"> & {
+  /**
+   * @generated from field: string address = 1;
+   */
+  address: string;
+
+  /**
+   * @generated from field: string protocol = 2;
+   */
+  protocol: string;
+};
+
+/**
+ * Describes the message flotilla.soft.v1.RouterListener.
+ * Use `create(RouterListenerSchema)` to create a new message.
+ */
+export const RouterListenerSchema: GenMessage<RouterListener> = /*@__PURE__*/
+  messageDesc(file_soft, 19);
+
+/**
+ * @generated from message flotilla.soft.v1.RouterInterface
+ */
+export type RouterInterface = Message<"flotilla.soft.v1.RouterInterface"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: string hardware_address = 2;
+   */
+  hardwareAddress: string;
+
+  /**
+   * @generated from field: uint64 mtu = 3;
+   */
+  mtu: bigint;
+
+  /**
+   * @generated from field: uint64 index = 4;
+   */
+  index: bigint;
+
+  /**
+   * as Go numbers them: 1 up, 2 broadcast, 4 loopback, 16 multicast, 32 running
+   *
+   * @generated from field: uint32 flags = 5;
+   */
+  flags: number;
+
+  /**
+   * with their prefix length
+   *
+   * @generated from field: repeated string addresses = 6;
+   */
+  addresses: string[];
+};
+
+/**
+ * Describes the message flotilla.soft.v1.RouterInterface.
+ * Use `create(RouterInterfaceSchema)` to create a new message.
+ */
+export const RouterInterfaceSchema: GenMessage<RouterInterface> = /*@__PURE__*/
+  messageDesc(file_soft, 20);
 
 /**
  * @generated from message flotilla.soft.v1.RouterVersion
@@ -730,7 +810,7 @@ export type RouterVersion = Message<"flotilla.soft.v1.RouterVersion"> & {
  * Use `create(RouterVersionSchema)` to create a new message.
  */
 export const RouterVersionSchema: GenMessage<RouterVersion> = /*@__PURE__*/
-  messageDesc(file_soft, 19);
+  messageDesc(file_soft, 21);
 
 /**
  * Topic `circuits`: a circuit that the owner answers for; the key is its id.
@@ -829,7 +909,7 @@ export type CircuitRecord = Message<"flotilla.soft.v1.CircuitRecord"> & {
  * Use `create(CircuitRecordSchema)` to create a new message.
  */
 export const CircuitRecordSchema: GenMessage<CircuitRecord> = /*@__PURE__*/
-  messageDesc(file_soft, 20);
+  messageDesc(file_soft, 22);
 
 /**
  * @generated from message flotilla.soft.v1.CircuitLink
@@ -858,7 +938,7 @@ export type CircuitLink = Message<"flotilla.soft.v1.CircuitLink"> & {
  * Use `create(CircuitLinkSchema)` to create a new message.
  */
 export const CircuitLinkSchema: GenMessage<CircuitLink> = /*@__PURE__*/
-  messageDesc(file_soft, 21);
+  messageDesc(file_soft, 23);
 
 /**
  * Topic `traces`: an identity whose circuits are traced, as the owner was asked; the key is the id of the identity.
@@ -893,7 +973,7 @@ export type IdentityTrace = Message<"flotilla.soft.v1.IdentityTrace"> & {
  * Use `create(IdentityTraceSchema)` to create a new message.
  */
 export const IdentityTraceSchema: GenMessage<IdentityTrace> = /*@__PURE__*/
-  messageDesc(file_soft, 22);
+  messageDesc(file_soft, 24);
 
 /**
  * Topic `device-log-ins`: a log-in by device code that a person is asked for; the key is its user code.
@@ -921,5 +1001,5 @@ export type DeviceLogIn = Message<"flotilla.soft.v1.DeviceLogIn"> & {
  * Use `create(DeviceLogInSchema)` to create a new message.
  */
 export const DeviceLogInSchema: GenMessage<DeviceLogIn> = /*@__PURE__*/
-  messageDesc(file_soft, 23);
+  messageDesc(file_soft, 25);
 

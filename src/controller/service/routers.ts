@@ -165,6 +165,7 @@ export class RouterService {
     )
     const connected = new ConnectionDuty(deps.publishFact)
     channels.add(connected)
+    statuses.dialCost = (terminatorId) => this.#circuitDuty?.dialCost(terminatorId) ?? 0
     statuses.connections = (id) => {
       for (const { router } of connections()) if (router.isEdge) return connected.isConnected(id)
       return null

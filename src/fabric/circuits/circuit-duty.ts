@@ -196,6 +196,11 @@ export class CircuitDuty implements RouterDuty {
     ])
   }
 
+  /** Cost of a terminator in addition to that of its record, as this controller counts it. */
+  dialCost(terminatorId: string): number {
+    return this.#costs.of(terminatorId)
+  }
+
   onSweep(): void {
     this.upkeep.onSweep()
     this.#deps.traces?.sweep()

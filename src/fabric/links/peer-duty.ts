@@ -48,24 +48,29 @@ export class PeerDuty implements RouterDuty {
     this.handlers = new Map([
       [
         controlMessage.updateLinkListeners,
-        ({ router }, { body }) => {
-          this.#listeners.set(router.id, listenersIn(body))
-          this.#changed.add(router.id)
-        },
+        (connection, { body }) => this.#listensAt(connection, listenersIn(body)),
       ],
     ])
   }
 
   onConnected(connection: RouterConnection): void {
     const { id } = connection.router
-    this.#listeners.set(id, listenersOfHello(connection.hello.headers))
-    this.#changed.add(id)
+    this.#listensAt(connection, listenersOfHello(connection.hello.headers))
     const byId = this.#connectedById()
     const others: PeerStateChange[] = []
     for (const other of this.#deps.routerIds()) {
       if (other !== id) others.push(this.#stateOf(other, byId.get(other), true))
     }
     connection.channel.send(changesMessage(others))
+  }
+
+  #listensAt(connection: RouterConnection, listeners: readonly LinkListener[]): void {
+    const { id } = connection.router
+    this.#listeners.set(id, listeners)
+    this.#changed.add(id)
+    connection.report({
+      linkListeners: listeners.map(({ address, protocol }) => ({ address, protocol })),
+    })
   }
 
   onDisconnected({ router }: RouterConnection): void {
