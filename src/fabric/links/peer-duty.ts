@@ -78,6 +78,11 @@ export class PeerDuty implements RouterDuty {
     this.#changed.add(router.id)
   }
 
+  /** Routers that the next sweep reports. */
+  changedIds(): readonly string[] {
+    return [...this.#changed]
+  }
+
   onSweep(): void {
     const byId = this.#connectedById()
     if (byId.size === 0) {
