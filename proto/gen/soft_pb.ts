@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file soft.proto.
  */
 export const file_soft: GenFile = /*@__PURE__*/
-  fileDesc("Cgpzb2Z0LnByb3RvEhBmbG90aWxsYS5zb2Z0LnYxInkKCVNvZnRCYXRjaBINCgVlcG9jaBgBIAEoBBIOCgZzdHJlYW0YAiABKAQSDgoGbnVtYmVyGAMgASgEEhAKCGNvbXBsZXRlGAQgASgIEisKBnZhbHVlcxgFIAMoCzIbLmZsb3RpbGxhLnNvZnQudjEuU29mdFZhbHVlIl0KCVNvZnRWYWx1ZRINCgV0b3BpYxgBIAEoCRILCgNrZXkYAiABKAkSEAoIc2VxdWVuY2UYAyABKAQSDwoHcGF5bG9hZBgEIAEoDBIRCgl3aXRoZHJhd24YBSABKAgiKwoKU29mdFJlc3luYxINCgVlcG9jaBgBIAEoBBIOCgZzdHJlYW0YAiABKAQiGgoJU29mdFJlYWNoEg0KBXJvdW5kGAEgASgEIvoCCghQcmVzZW5jZRIMCgRyb2xlGAEgASgJEg4KBmxlYWRlchgCIAEoCRIMCgR0ZXJtGAMgASgEEg4KBmNvbW1pdBgEIAEoBBIMCgRsYXN0GAUgASgEEg8KB2FwcGxpZWQYBiABKAQSEQoJcGVyc2lzdGVkGAcgASgEEhQKDGRpZ2VzdF9pbmRleBgIIAEoBBIOCgZkaWdlc3QYCSABKAwSFwoPZW50aXRpZXNfZGlnZXN0GAogASgMEhQKDGZzeW5jX3A5OV9tcxgLIAEoARIZChFsb29wX2RlbGF5X3A5OV9tcxgMIAEoARIQCghwcmlvcml0eRgNIAEoDRIQCghjbG9ja19tcxgOIAEoBBIPCgd2ZXJzaW9uGA8gASgJEhUKDXN0YXJ0ZWRfYXRfbXMYECABKAQSMwoNYXBpX2FkZHJlc3NlcxgRIAMoCzIcLmZsb3RpbGxhLnNvZnQudjEuQXBpQWRkcmVzcxIPCgdmYWlsaW5nGBIgASgIIjcKCkFwaUFkZHJlc3MSCwoDYXBpGAEgASgJEgsKA3VybBgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJIjYKDkxlYWRlcnNoaXBIb2xkEg4KBnJlYXNvbhgBIAEoCRIUCgxyZW1haW5pbmdfbXMYAiABKA0iGwoKU2Vzc2lvblVzZRINCgVhdF9tcxgBIAEoBCI0CgpSZWZyZXNoVXNlEhIKCmdlbmVyYXRpb24YASABKA0SEgoKdXNlZF9hdF9tcxgCIAEoBCJMCg1Qb3N0dXJlUmVjb3JkEg0KBW1vdmVzGAEgASgEEiwKBWZhY3RzGAIgAygLMh0uZmxvdGlsbGEuc29mdC52MS5Qb3N0dXJlRmFjdCLfAgoLUG9zdHVyZUZhY3QSDwoHdmVyc2lvbhgBIAEoBBINCgVhdF9tcxgCIAEoBBIQCghjaGVja19pZBgDIAEoCRImCgJvcxgEIAEoCzIYLmZsb3RpbGxhLnNvZnQudjEuT3NGYWN0SAASLgoGZG9tYWluGAUgASgLMhwuZmxvdGlsbGEuc29mdC52MS5Eb21haW5GYWN0SAASKAoDbWFjGAYgASgLMhkuZmxvdGlsbGEuc29mdC52MS5NYWNGYWN0SAASMAoHcHJvY2VzcxgHIAEoCzIdLmZsb3RpbGxhLnNvZnQudjEuUHJvY2Vzc0ZhY3RIABIyCghlbmRwb2ludBgIIAEoCzIeLmZsb3RpbGxhLnNvZnQudjEuRW5kcG9pbnRGYWN0SAASLgoGcm91dGVyGAkgASgLMhwuZmxvdGlsbGEuc29mdC52MS5Sb3V0ZXJGYWN0SABCBgoEd2hhdCI2CgZPc0ZhY3QSDAoEdHlwZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEg0KBWJ1aWxkGAMgASgJIhwKCkRvbWFpbkZhY3QSDgoGZG9tYWluGAEgASgJIhwKB01hY0ZhY3QSEQoJYWRkcmVzc2VzGAEgAygJIlcKC1Byb2Nlc3NGYWN0EgwKBHBhdGgYASABKAkSDwoHcnVubmluZxgCIAEoCBIMCgRoYXNoGAMgASgJEhsKE3NpZ25lcl9maW5nZXJwcmludHMYBCADKAkiUwoMRW5kcG9pbnRGYWN0EhYKDmFwaV9zZXNzaW9uX2lkGAEgASgJEhMKC3dva2VuX2F0X21zGAIgASgEEhYKDnVubG9ja2VkX2F0X21zGAMgASgEIjcKClJvdXRlckZhY3QSFgoOYXBpX3Nlc3Npb25faWQYASABKAkSEQoJcm91dGVyX2lkGAIgASgJIkMKDkZhaWxlZFJlcXVlc3RzEjEKCHJlcXVlc3RzGAEgAygLMh8uZmxvdGlsbGEuc29mdC52MS5GYWlsZWRSZXF1ZXN0IpQBCg1GYWlsZWRSZXF1ZXN0Eg0KBWF0X21zGAEgASgEEhYKDmFwaV9zZXNzaW9uX2lkGAIgASgJEhIKCnNlcnZpY2VfaWQYAyABKAkSFAoMc2VydmljZV9uYW1lGAQgASgJEhQKDHNlc3Npb25fdHlwZRgFIAEoCRIcChRwb2xpY3lfZmFpbHVyZXNfanNvbhgGIAEoDCLcAQoMUm91dGVyU3RhdHVzEhAKCGhvc3RuYW1lGAEgASgJEkAKCXByb3RvY29scxgCIAMoCzItLmZsb3RpbGxhLnNvZnQudjEuUm91dGVyU3RhdHVzLlByb3RvY29sc0VudHJ5EjAKB3ZlcnNpb24YAyABKAsyHy5mbG90aWxsYS5zb2Z0LnYxLlJvdXRlclZlcnNpb24SFAoMY2FwYWJpbGl0aWVzGAQgAygNGjAKDlByb3RvY29sc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiYAoNUm91dGVyVmVyc2lvbhIPCgd2ZXJzaW9uGAEgASgJEhAKCHJldmlzaW9uGAIgASgJEhIKCmJ1aWxkX2RhdGUYAyABKAkSCgoCb3MYBCABKAkSDAoEYXJjaBgFIAEoCSLKAgoNQ2lyY3VpdFJlY29yZBIRCgljbGllbnRfaWQYASABKAkSEgoKc2Vzc2lvbl9pZBgCIAEoCRISCgpzZXJ2aWNlX2lkGAMgASgJEhUKDXRlcm1pbmF0b3JfaWQYBCABKAkSFQoNY3JlYXRlZF9hdF9tcxgFIAEoBBIPCgdpbmdyZXNzGAYgASgJEg4KBmVncmVzcxgHIAEoCRIPCgdob3N0X2lkGAggASgJEhMKC2luc3RhbmNlX2lkGAkgASgJEhEKCW9mX3R1bm5lbBgKIAEoCBIYChBob3N0ZWRfYnlfdHVubmVsGAsgASgIEgwKBHR1cm4YDCABKA0SEgoKcm91dGVyX2lkcxgNIAMoCRIsCgVsaW5rcxgOIAMoCzIdLmZsb3RpbGxhLnNvZnQudjEuQ2lyY3VpdExpbmsSDAoEY29zdBgPIAEoDSI/CgtDaXJjdWl0TGluaxIKCgJpZBgBIAEoCRIRCglpdGVyYXRpb24YAiABKA0SEQoJYmFja3dhcmRzGAMgASgIIkYKDUlkZW50aXR5VHJhY2USEAoIdHJhY2VfaWQYASABKAkSEAoIY2hhbm5lbHMYAiABKA0SEQoJZW5kZWRfaWRzGAMgAygJIi8KC0RldmljZUxvZ0luEg8KB3JlcXVlc3QYASABKAkSDwoHYWRkcmVzcxgCIAEoCWIGcHJvdG8z");
+  fileDesc("Cgpzb2Z0LnByb3RvEhBmbG90aWxsYS5zb2Z0LnYxInkKCVNvZnRCYXRjaBINCgVlcG9jaBgBIAEoBBIOCgZzdHJlYW0YAiABKAQSDgoGbnVtYmVyGAMgASgEEhAKCGNvbXBsZXRlGAQgASgIEisKBnZhbHVlcxgFIAMoCzIbLmZsb3RpbGxhLnNvZnQudjEuU29mdFZhbHVlIl0KCVNvZnRWYWx1ZRINCgV0b3BpYxgBIAEoCRILCgNrZXkYAiABKAkSEAoIc2VxdWVuY2UYAyABKAQSDwoHcGF5bG9hZBgEIAEoDBIRCgl3aXRoZHJhd24YBSABKAgiKwoKU29mdFJlc3luYxINCgVlcG9jaBgBIAEoBBIOCgZzdHJlYW0YAiABKAQiGgoJU29mdFJlYWNoEg0KBXJvdW5kGAEgASgEIvoCCghQcmVzZW5jZRIMCgRyb2xlGAEgASgJEg4KBmxlYWRlchgCIAEoCRIMCgR0ZXJtGAMgASgEEg4KBmNvbW1pdBgEIAEoBBIMCgRsYXN0GAUgASgEEg8KB2FwcGxpZWQYBiABKAQSEQoJcGVyc2lzdGVkGAcgASgEEhQKDGRpZ2VzdF9pbmRleBgIIAEoBBIOCgZkaWdlc3QYCSABKAwSFwoPZW50aXRpZXNfZGlnZXN0GAogASgMEhQKDGZzeW5jX3A5OV9tcxgLIAEoARIZChFsb29wX2RlbGF5X3A5OV9tcxgMIAEoARIQCghwcmlvcml0eRgNIAEoDRIQCghjbG9ja19tcxgOIAEoBBIPCgd2ZXJzaW9uGA8gASgJEhUKDXN0YXJ0ZWRfYXRfbXMYECABKAQSMwoNYXBpX2FkZHJlc3NlcxgRIAMoCzIcLmZsb3RpbGxhLnNvZnQudjEuQXBpQWRkcmVzcxIPCgdmYWlsaW5nGBIgASgIIjcKCkFwaUFkZHJlc3MSCwoDYXBpGAEgASgJEgsKA3VybBgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJIjYKDkxlYWRlcnNoaXBIb2xkEg4KBnJlYXNvbhgBIAEoCRIUCgxyZW1haW5pbmdfbXMYAiABKA0iGwoKU2Vzc2lvblVzZRINCgVhdF9tcxgBIAEoBCI0CgpSZWZyZXNoVXNlEhIKCmdlbmVyYXRpb24YASABKA0SEgoKdXNlZF9hdF9tcxgCIAEoBCJMCg1Qb3N0dXJlUmVjb3JkEg0KBW1vdmVzGAEgASgEEiwKBWZhY3RzGAIgAygLMh0uZmxvdGlsbGEuc29mdC52MS5Qb3N0dXJlRmFjdCLfAgoLUG9zdHVyZUZhY3QSDwoHdmVyc2lvbhgBIAEoBBINCgVhdF9tcxgCIAEoBBIQCghjaGVja19pZBgDIAEoCRImCgJvcxgEIAEoCzIYLmZsb3RpbGxhLnNvZnQudjEuT3NGYWN0SAASLgoGZG9tYWluGAUgASgLMhwuZmxvdGlsbGEuc29mdC52MS5Eb21haW5GYWN0SAASKAoDbWFjGAYgASgLMhkuZmxvdGlsbGEuc29mdC52MS5NYWNGYWN0SAASMAoHcHJvY2VzcxgHIAEoCzIdLmZsb3RpbGxhLnNvZnQudjEuUHJvY2Vzc0ZhY3RIABIyCghlbmRwb2ludBgIIAEoCzIeLmZsb3RpbGxhLnNvZnQudjEuRW5kcG9pbnRGYWN0SAASLgoGcm91dGVyGAkgASgLMhwuZmxvdGlsbGEuc29mdC52MS5Sb3V0ZXJGYWN0SABCBgoEd2hhdCI2CgZPc0ZhY3QSDAoEdHlwZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEg0KBWJ1aWxkGAMgASgJIhwKCkRvbWFpbkZhY3QSDgoGZG9tYWluGAEgASgJIhwKB01hY0ZhY3QSEQoJYWRkcmVzc2VzGAEgAygJIlcKC1Byb2Nlc3NGYWN0EgwKBHBhdGgYASABKAkSDwoHcnVubmluZxgCIAEoCBIMCgRoYXNoGAMgASgJEhsKE3NpZ25lcl9maW5nZXJwcmludHMYBCADKAkiUwoMRW5kcG9pbnRGYWN0EhYKDmFwaV9zZXNzaW9uX2lkGAEgASgJEhMKC3dva2VuX2F0X21zGAIgASgEEhYKDnVubG9ja2VkX2F0X21zGAMgASgEIjcKClJvdXRlckZhY3QSFgoOYXBpX3Nlc3Npb25faWQYASABKAkSEQoJcm91dGVyX2lkGAIgASgJIkMKDkZhaWxlZFJlcXVlc3RzEjEKCHJlcXVlc3RzGAEgAygLMh8uZmxvdGlsbGEuc29mdC52MS5GYWlsZWRSZXF1ZXN0IpQBCg1GYWlsZWRSZXF1ZXN0Eg0KBWF0X21zGAEgASgEEhYKDmFwaV9zZXNzaW9uX2lkGAIgASgJEhIKCnNlcnZpY2VfaWQYAyABKAkSFAoMc2VydmljZV9uYW1lGAQgASgJEhQKDHNlc3Npb25fdHlwZRgFIAEoCRIcChRwb2xpY3lfZmFpbHVyZXNfanNvbhgGIAEoDCLNAgoMUm91dGVyU3RhdHVzEhAKCGhvc3RuYW1lGAEgASgJEkAKCXByb3RvY29scxgCIAMoCzItLmZsb3RpbGxhLnNvZnQudjEuUm91dGVyU3RhdHVzLlByb3RvY29sc0VudHJ5EjAKB3ZlcnNpb24YAyABKAsyHy5mbG90aWxsYS5zb2Z0LnYxLlJvdXRlclZlcnNpb24SFAoMY2FwYWJpbGl0aWVzGAQgAygNEjgKDmxpbmtfbGlzdGVuZXJzGAUgAygLMiAuZmxvdGlsbGEuc29mdC52MS5Sb3V0ZXJMaXN0ZW5lchI1CgppbnRlcmZhY2VzGAYgAygLMiEuZmxvdGlsbGEuc29mdC52MS5Sb3V0ZXJJbnRlcmZhY2UaMAoOUHJvdG9jb2xzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASIzCg5Sb3V0ZXJMaXN0ZW5lchIPCgdhZGRyZXNzGAEgASgJEhAKCHByb3RvY29sGAIgASgJIncKD1JvdXRlckludGVyZmFjZRIMCgRuYW1lGAEgASgJEhgKEGhhcmR3YXJlX2FkZHJlc3MYAiABKAkSCwoDbXR1GAMgASgEEg0KBWluZGV4GAQgASgEEg0KBWZsYWdzGAUgASgNEhEKCWFkZHJlc3NlcxgGIAMoCSJgCg1Sb3V0ZXJWZXJzaW9uEg8KB3ZlcnNpb24YASABKAkSEAoIcmV2aXNpb24YAiABKAkSEgoKYnVpbGRfZGF0ZRgDIAEoCRIKCgJvcxgEIAEoCRIMCgRhcmNoGAUgASgJIsoCCg1DaXJjdWl0UmVjb3JkEhEKCWNsaWVudF9pZBgBIAEoCRISCgpzZXNzaW9uX2lkGAIgASgJEhIKCnNlcnZpY2VfaWQYAyABKAkSFQoNdGVybWluYXRvcl9pZBgEIAEoCRIVCg1jcmVhdGVkX2F0X21zGAUgASgEEg8KB2luZ3Jlc3MYBiABKAkSDgoGZWdyZXNzGAcgASgJEg8KB2hvc3RfaWQYCCABKAkSEwoLaW5zdGFuY2VfaWQYCSABKAkSEQoJb2ZfdHVubmVsGAogASgIEhgKEGhvc3RlZF9ieV90dW5uZWwYCyABKAgSDAoEdHVybhgMIAEoDRISCgpyb3V0ZXJfaWRzGA0gAygJEiwKBWxpbmtzGA4gAygLMh0uZmxvdGlsbGEuc29mdC52MS5DaXJjdWl0TGluaxIMCgRjb3N0GA8gASgNIj8KC0NpcmN1aXRMaW5rEgoKAmlkGAEgASgJEhEKCWl0ZXJhdGlvbhgCIAEoDRIRCgliYWNrd2FyZHMYAyABKAgiRgoNSWRlbnRpdHlUcmFjZRIQCgh0cmFjZV9pZBgBIAEoCRIQCghjaGFubmVscxgCIAEoDRIRCgllbmRlZF9pZHMYAyADKAkiLwoLRGV2aWNlTG9nSW4SDwoHcmVxdWVzdBgBIAEoCRIPCgdhZGRyZXNzGAIgASgJYgZwcm90bzM");
 
 /**
  * What a member says of its own values on one stream of batches to one peer.
@@ -707,6 +707,18 @@ export type RouterStatus = Message<"flotilla.soft.v1.RouterStatus"> & {
    * @generated from field: repeated uint32 capabilities = 4;
    */
   capabilities: number[];
+
+  /**
+   * where other routers dial it
+   *
+   * @generated from field: repeated flotilla.soft.v1.RouterListener link_listeners = 5;
+   */
+  linkListeners: RouterListener[];
+
+  /**
+   * @generated from field: repeated flotilla.soft.v1.RouterInterface interfaces = 6;
+   */
+  interfaces: RouterInterface[];
 };
 
 /**
@@ -715,6 +727,74 @@ export type RouterStatus = Message<"flotilla.soft.v1.RouterStatus"> & {
  */
 export const RouterStatusSchema: GenMessage<RouterStatus> = /*@__PURE__*/
   messageDesc(file_soft, 19);
+
+/**
+ * @generated from message flotilla.soft.v1.RouterListener
+ */
+export type RouterListener = Message<"flotilla.soft.v1.RouterListener"> & {
+  /**
+   * @generated from field: string address = 1;
+   */
+  address: string;
+
+  /**
+   * @generated from field: string protocol = 2;
+   */
+  protocol: string;
+};
+
+/**
+ * Describes the message flotilla.soft.v1.RouterListener.
+ * Use `create(RouterListenerSchema)` to create a new message.
+ */
+export const RouterListenerSchema: GenMessage<RouterListener> = /*@__PURE__*/
+  messageDesc(file_soft, 20);
+
+/**
+ * @generated from message flotilla.soft.v1.RouterInterface
+ */
+export type RouterInterface = Message<"flotilla.soft.v1.RouterInterface"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: string hardware_address = 2;
+   */
+  hardwareAddress: string;
+
+  /**
+   * @generated from field: uint64 mtu = 3;
+   */
+  mtu: bigint;
+
+  /**
+   * @generated from field: uint64 index = 4;
+   */
+  index: bigint;
+
+  /**
+   * as Go numbers them: 1 up, 2 broadcast, 4 loopback, 16 multicast, 32 running
+   *
+   * @generated from field: uint32 flags = 5;
+   */
+  flags: number;
+
+  /**
+   * with their prefix length
+   *
+   * @generated from field: repeated string addresses = 6;
+   */
+  addresses: string[];
+};
+
+/**
+ * Describes the message flotilla.soft.v1.RouterInterface.
+ * Use `create(RouterInterfaceSchema)` to create a new message.
+ */
+export const RouterInterfaceSchema: GenMessage<RouterInterface> = /*@__PURE__*/
+  messageDesc(file_soft, 21);
 
 /**
  * @generated from message flotilla.soft.v1.RouterVersion
@@ -751,7 +831,7 @@ export type RouterVersion = Message<"flotilla.soft.v1.RouterVersion"> & {
  * Use `create(RouterVersionSchema)` to create a new message.
  */
 export const RouterVersionSchema: GenMessage<RouterVersion> = /*@__PURE__*/
-  messageDesc(file_soft, 20);
+  messageDesc(file_soft, 22);
 
 /**
  * Topic `circuits`: a circuit that the owner answers for; the key is its id.
@@ -850,7 +930,7 @@ export type CircuitRecord = Message<"flotilla.soft.v1.CircuitRecord"> & {
  * Use `create(CircuitRecordSchema)` to create a new message.
  */
 export const CircuitRecordSchema: GenMessage<CircuitRecord> = /*@__PURE__*/
-  messageDesc(file_soft, 21);
+  messageDesc(file_soft, 23);
 
 /**
  * @generated from message flotilla.soft.v1.CircuitLink
@@ -879,7 +959,7 @@ export type CircuitLink = Message<"flotilla.soft.v1.CircuitLink"> & {
  * Use `create(CircuitLinkSchema)` to create a new message.
  */
 export const CircuitLinkSchema: GenMessage<CircuitLink> = /*@__PURE__*/
-  messageDesc(file_soft, 22);
+  messageDesc(file_soft, 24);
 
 /**
  * Topic `traces`: an identity whose circuits are traced, as the owner was asked; the key is the id of the identity.
@@ -914,7 +994,7 @@ export type IdentityTrace = Message<"flotilla.soft.v1.IdentityTrace"> & {
  * Use `create(IdentityTraceSchema)` to create a new message.
  */
 export const IdentityTraceSchema: GenMessage<IdentityTrace> = /*@__PURE__*/
-  messageDesc(file_soft, 23);
+  messageDesc(file_soft, 25);
 
 /**
  * Topic `device-log-ins`: a log-in by device code that a person is asked for; the key is its user code.
@@ -942,5 +1022,5 @@ export type DeviceLogIn = Message<"flotilla.soft.v1.DeviceLogIn"> & {
  * Use `create(DeviceLogInSchema)` to create a new message.
  */
 export const DeviceLogInSchema: GenMessage<DeviceLogIn> = /*@__PURE__*/
-  messageDesc(file_soft, 24);
+  messageDesc(file_soft, 26);
 

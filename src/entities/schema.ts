@@ -60,7 +60,7 @@ function shownSchema(field: Field): JsonObject {
   if (field.kind === 'timestamp') return field.shown === 'always' ? orNull(dateTime) : dateTime
   // Limits on writes do not apply to older records.
   const { maxLength, minItems, maxItems, maxProperties, ...schema } = field.schema
-  if (field.shownAs?.from === 'fieldUnlessEmpty') return orNull(schema)
+  if (field.isNullIfEmpty) return orNull(schema)
   if (field.kind === 'choice') return { type: 'string' }
   return field.zero === null && field.kind === 'text' ? orNull(schema) : schema
 }

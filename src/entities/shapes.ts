@@ -83,6 +83,7 @@ const postureQuery: JsonObject = {
     tags: { type: 'object', additionalProperties: true },
     timeout: { type: 'integer' },
     timeoutRemaining: { type: 'integer' },
+    timeoutAt: dateTime,
     updatedAt: dateTime,
     process: queriedProcess,
     processes: { type: 'array', items: queriedProcess },
@@ -103,7 +104,20 @@ export const policyQueryList: JsonObject = {
 }
 
 /** Network interfaces reported by a router or a client. */
-export const interfaceList: JsonObject = { type: 'array', items: { type: 'object' } }
+export const interfaceList: JsonObject = arrayOf(
+  wholeObject({
+    addresses: arrayOf(text),
+    hardwareAddress: text,
+    index: { type: 'integer' },
+    isBroadcast: flag,
+    isLoopback: flag,
+    isMulticast: flag,
+    isRunning: flag,
+    isUp: flag,
+    mtu: { type: 'integer' },
+    name: text,
+  }),
+)
 
 function textsOf(names: readonly string[], maxLength: number): JsonObject {
   return {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { noRouterStatuses } from '../../src/ports/router-status.ts'
 import { CallerOf, management } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 import { made, newIdentity, newService } from './support/network.ts'
@@ -32,6 +33,7 @@ interface Row {
 const path = `${management}/access/explain`
 const online = new Set<string>()
 controller.machine.routers = {
+  ...noRouterStatuses,
   of: (id) =>
     online.has(id)
       ? {
@@ -39,9 +41,10 @@ controller.machine.routers = {
           protocols: {},
           version: { version: 'v1', revision: '', buildDate: '', os: '', arch: '' },
           capabilities: [],
+          linkListeners: [],
+          interfaces: [],
         }
       : null,
-  hasConnection: () => null,
 }
 
 async function rows(query: string, caller = root): Promise<readonly Row[]> {

@@ -196,6 +196,22 @@ export class CircuitDuty implements RouterDuty {
     ])
   }
 
+  /** Costs of the terminators that have any, under OpenZiti's names. */
+  costs(): readonly object[] {
+    const ids = new Set([...this.#costs.failing(), ...this.#circuits.openTerminators()])
+    return Array.from(ids, (terminatorId) => {
+      const circuitCount = this.#circuits.openAt(terminatorId)
+      const currentCost = this.#costs.of(terminatorId)
+      const failureCost = this.#costs.ofFailures(terminatorId)
+      return { terminatorId, circuitCount, failureCost, currentCost }
+    })
+  }
+
+  /** Cost of a terminator in addition to that of its record, as this controller counts it. */
+  dialCost(terminatorId: string): number {
+    return this.#costs.of(terminatorId)
+  }
+
   onSweep(): void {
     this.upkeep.onSweep()
     this.#deps.traces?.sweep()

@@ -422,6 +422,7 @@ export async function startController(
     ...live,
     restores: new LocalRestores(),
     routerInspections: {
+      own: { 'connected-routers': () => [] },
       inspect: () => Promise.resolve({ values: [], errors: [] }),
       terminators: () => Promise.resolve(null),
     },
