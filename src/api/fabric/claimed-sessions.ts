@@ -102,8 +102,9 @@ export class ClaimedSessions {
     if (claimed?.apiSessionId !== apiSession.id) return 'session'
     const session = state.get('session', claimed.sessionId)
     if (session === undefined) return this.#endedUse(apiSession, claimed)
-    const isOwn = session.apiSessionId === apiSession.id && session.serviceId === claimed.serviceId
-    return isOwn ? openUse(session) : 'session'
+    const { apiSessionId, serviceId } = session
+    const isSame = apiSessionId === claimed.apiSessionId && serviceId === claimed.serviceId
+    return isSame ? openUse(session) : 'session'
   }
 
   /**
