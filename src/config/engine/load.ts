@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 
 import type { Environment } from './environment.ts'
 import type { ConfigFault } from './fault.ts'
-import { ConfigReader, type EffectiveValue } from './reader.ts'
+import { ConfigReader, type EffectiveValue, type UnknownKeys } from './reader.ts'
 import type { Fields } from './schema.ts'
 import { parseYamlTree } from './yaml-tree.ts'
 
@@ -22,6 +22,8 @@ export interface ConfigTable<T> {
    * instead.
    */
   readonly overridePrefix: string | null
+  /** How an unknown key is reported; files for other programs may have keys that are unknown here. */
+  readonly unknownKeys: UnknownKeys
   /**
    * Checks the rules between keys. Reports faults to the reader, which may already have some.
    * @returns the configuration with each value in one canonical key.
@@ -74,8 +76,8 @@ export function parseConfig<T>(
     const faults = parsed.faults.map((fault) => ({ source: file, key: '', ...fault }))
     return { ok: false, faults: byLine(faults), warnings: [] }
   }
-  const { fields, overridePrefix, settle } = table
-  const reader = new ConfigReader({ file, environment, overridePrefix })
+  const { fields, overridePrefix, unknownKeys, settle } = table
+  const reader = new ConfigReader({ file, environment, overridePrefix, unknownKeys })
   // The reader returns values of the type that is derived from the table.
   const config = settle(reader.read(fields, parsed.tree) as T, reader)
   const [faults, warnings] = [byLine(reader.faults), byLine(reader.warnings)]

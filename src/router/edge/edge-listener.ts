@@ -36,11 +36,11 @@ import {
   edgeHeader,
   edgeMessage,
 } from '../../channel/messages/edge.ts'
-import { closeServer, portOf } from '../../lib/runtime/listening.ts'
-import { bindServer } from '../../overlay/sockets/bind-server.ts'
+import type { OpenPort, TlsPorts } from '../../overlay/sockets/tls-ports.ts'
 import { circuitDataTypes } from '../../channel/messages/payload.ts'
 
 export interface EdgeListenerDeps {
+  readonly ports: TlsPorts
   readonly identity: () => RouterIdentity
   readonly version: VersionLine
   readonly clock: Clock
@@ -78,6 +78,7 @@ export class EdgeListener {
   readonly #deps: EdgeListenerDeps
   readonly #server: Server
   readonly #open = new Set<Channel>()
+  #port: OpenPort | null = null
   /** Connections without an admitted client. */
   readonly #waiting = new KeyedCounts()
   #waitingCount = 0
@@ -93,8 +94,8 @@ export class EdgeListener {
       minVersion: 'TLSv1.2',
       ALPNProtocols: [EDGE_PROTOCOL],
     })
-    this.#server.maxConnections = edgeLimits.clientConnectionsOpenMax
     limitConnections(this.#server, {
+      connectionsMax: edgeLimits.clientConnectionsOpenMax,
       connectionsPerSourceMax: edgeLimits.clientConnectionsPerSourceMax,
       handshakeTimeoutMs: deps.handshakeTimeoutMs,
       handshakesMax: edgeLimits.clientsWaitingMax,
@@ -106,12 +107,15 @@ export class EdgeListener {
 
   /** The bound port, also if it was configured as 0. */
   get port(): number {
-    return portOf(this.#server)
+    return this.#port?.port ?? 0
   }
 
   /** @throws {ProgramFailure} when it cannot listen. */
   async listen(bind: Address, place: string): Promise<void> {
-    await bindServer(this.#server, bind, `${place}.bind`)
+    this.#port = await this.#deps.ports.open(this.#server, bind, `${place}.bind`, {
+      protocols: [EDGE_PROTOCOL],
+      takesClientsWithout: true,
+    })
     this.#server.on('error', (error) =>
       this.#deps.log.warn({ err: error }, 'listener for clients failed'),
     )
@@ -123,7 +127,7 @@ export class EdgeListener {
   }
 
   async close(): Promise<void> {
-    const closed = closeServer(this.#server)
+    const closed = this.#port?.close()
     for (const channel of Array.from(this.#open)) channel.close('the router stops')
     await closed
   }

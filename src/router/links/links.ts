@@ -14,6 +14,7 @@ import type {
 import type { RouterIdentity } from '../identity/identity.ts'
 import { linkLimits } from './limits.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
+import type { TlsPorts } from '../../overlay/sockets/tls-ports.ts'
 import { LinkAcceptor } from './link-acceptor.ts'
 import { LinkDialer } from './link-dialer.ts'
 import {
@@ -33,6 +34,7 @@ import { controlMessage } from '../../channel/messages/control.ts'
 type LinkConfig = NonNullable<RouterConfig['link']>
 
 export interface LinksDeps {
+  readonly ports: TlsPorts
   /** Null if links are not configured. */
   readonly config: RouterConfig['link']
   readonly dialing: Pick<RouterConfig['forwarder'], 'linkDialWorkerCount' | 'linkDialQueueLength'>
@@ -80,7 +82,10 @@ export class Links {
   get listeners(): readonly PeerListener[] {
     return (this.#deps.config?.listeners ?? [])
       .filter(({ bind }) => bind.protocol === 'tls')
-      .map(({ advertise, groups }) => ({ address: `tls:${formatHostPort(advertise)}`, groups }))
+      .map(({ bind, advertise, groups }) => ({
+        address: `tls:${formatHostPort(advertise ?? bind)}`,
+        groups,
+      }))
   }
 
   /** Addresses of other routers: dialed ones and those of existing links. */

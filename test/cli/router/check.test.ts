@@ -52,7 +52,6 @@ describe('router check', () => {
       'ctrl.options.outQueueSize',
       'ctrl.options.maxQueuedConnects',
       'ctrl.options.maxOutstandingConnects',
-      'forwarder.latencyProbeInterval',
     ])
     expect(keys(/^edge\.csr\./)).not.toEqual([])
     const checked = await runHere(['router', 'check', path], { WHERE: 'ctrl1.test' })
@@ -71,13 +70,14 @@ describe('router check', () => {
   )
 
   test('names every fault with its line, and exits with 2', async () => {
-    writeFileSync(path, 'v: 2\nctrl: {endpont: x}\n')
+    writeFileSync(path, 'v: 2\nctrl: {endpoint: x}\nidentity: {certs: x}\n')
     const done = await runHere(['router', 'check', path])
     expect(done.code).toBe(2)
     expect(done.stdout).toBe('')
     expect(done.stderr).toContain(`flotilla: ${path}:1: v: expected 3`)
-    expect(done.stderr).toContain(`flotilla: ${path}:2: ctrl.endpont: unknown key; did you mean`)
-    expect(done.stderr).toContain('3 faults in the configuration')
+    expect(done.stderr).toContain(`flotilla: ${path}:2: ctrl.endpoint: expected an address`)
+    expect(done.stderr).toContain(`flotilla: ${path}:3: identity.certs: unknown key; did you mean`)
+    expect(done.stderr).toContain('4 faults in the configuration')
   })
 
   test('prints the same as JSON', async () => {

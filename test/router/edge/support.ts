@@ -32,6 +32,7 @@ import { modelLimits } from '../../../src/router/model/limits.ts'
 import { RouterDataModel } from '../../../src/router/model/router-data-model.ts'
 import { IdentityHolder } from '../../../src/router/identity/identity.ts'
 import { eventually, type LoggedLine, TestNetwork, trustDomain, version } from '../support.ts'
+import { TlsPorts } from '../../../src/overlay/sockets/tls-ports.ts'
 import { TestCircuits } from './circuits.ts'
 
 export { eventually }
@@ -367,6 +368,7 @@ ${sections}
     if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults))
     const holder = new IdentityHolder(loaded.config.identity, () => Date.now(), log)
     this.edge = new Edge({
+      ports: new TlsPorts({ addresses: [], handshakeTimeoutMs: 5000, log }),
       config: loaded.config,
       identity: () => holder.current(),
       version,
