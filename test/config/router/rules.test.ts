@@ -279,9 +279,9 @@ describe('edge', () => {
 
   test('accepts keys of other routers, with a warning', () => {
     expect(warnings('edge: {csrs: {}, db: x}\n')).toEqual([
-      '5: edge: is enabled, and no listener has the binding edge: no client can connect',
       '5: edge.csrs: is unknown to this program, and has no effect; did you mean edge.csr?',
       '5: edge.db: has no effect: the data model is kept in memory alone',
+      '5: edge: is enabled, and no listener has the binding edge: no client can connect',
     ])
   })
 })
