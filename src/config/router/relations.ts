@@ -244,6 +244,7 @@ function canShare(some: Place['protocols'], others: Place['protocols']): boolean
 }
 
 function edgeProtocolsOf({ protocol }: Address): readonly string[] | null {
+  if (protocol === 'wss') return ['h2', 'http/1.1']
   return protocol === 'tls' ? ['ziti-edge'] : null
 }
 

@@ -59,6 +59,7 @@ export function limitConnections(server: Server, bounds: ConnectionBounds): void
     // @guard connections-of-one-source, no-descriptors-left--room
     const hasRoom =
       sources.of(source) < bounds.connectionsPerSourceMax && room?.hasRoomFor(source) !== false
+    // @guard one-port-kept-busy--open
     const isFull = open >= connectionsMax
     // @guard connections-opened-and-dropped
     if (isFull || !hasRoom || rate?.take(source) === false) {

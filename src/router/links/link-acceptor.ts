@@ -70,6 +70,7 @@ export class LinkAcceptor {
       ...this.#credentials(),
       SNICallback: certificateByName(deps.identity),
       requestCert: true,
+      // @guard protocols-of-one-port--authority
       rejectUnauthorized: true,
       minVersion: 'TLSv1.2',
       ALPNProtocols: [LINK_PROTOCOL],

@@ -250,13 +250,18 @@ export class TestClient {
   static async open(
     port: number,
     person: Person,
-    options: { readonly token?: string; readonly key?: CertifiedKey | null } = {},
+    options: {
+      readonly token?: string
+      readonly key?: CertifiedKey | null
+      /** Application protocols; null: none are offered. */
+      readonly protocols?: string[] | null
+    } = {},
   ): Promise<TestClient> {
-    const { token = person.token, key = person.key } = options
+    const { token = person.token, key = person.key, protocols = ['ziti-edge'] } = options
     const socket = connect({
       host: '127.0.0.1',
       port,
-      ALPNProtocols: ['ziti-edge'],
+      ...(protocols === null ? {} : { ALPNProtocols: protocols }),
       rejectUnauthorized: false,
       ...(key === null ? {} : { cert: key.certificatePem, key: key.privateKeyPem }),
     })
