@@ -302,7 +302,9 @@ function checkTunnel(
   for (const [name, needed] of Object.entries(of)) {
     const option = `${key}.options.${name}`
     if (reader.isGiven(option) && mode.split(':')[0] !== needed) {
-      reader.warn(option, `has no effect in mode ${mode}: it is for ${needed}`)
+      const isDefault = needed === 'tproxy' && reader.isMissing(`${key}.options.mode`)
+      const hint = isDefault ? ', which is the default here' : ''
+      reader.warn(option, `has no effect in mode ${mode}${hint}: it is for ${needed}`)
     }
   }
 }

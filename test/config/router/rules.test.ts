@@ -616,7 +616,7 @@ describe('listeners', () => {
       'listeners[0].options.dnsSvcIpRange',
     )
     expect(warnings(tunnel('resolver: "udp://127.0.0.1:53"'))).toEqual([
-      '5: listeners[0].options.resolver: has no effect in mode host: it is for tproxy',
+      '5: listeners[0].options.resolver: has no effect in mode host, which is the default here: it is for tproxy',
     ])
   })
 })
@@ -733,6 +733,14 @@ describe('A file that was written for another router', () => {
       'listeners[0].binding: unknown binding edgy; did you mean edge?',
     ],
   ])('is refused for a misspelled binding: %s', expectFault)
+
+  test('may give a key twice, and the last value counts', () => {
+    const text = 'metrics:\n  messageQueueSize: 3\n  messageQueueSize: 5\n'
+    expect(config(text).metrics.messageQueueSize).toBe(5)
+    expect(warnings(text)).toEqual([
+      '7: messageQueueSize is given twice in its section, and the last one counts',
+    ])
+  })
 
   test('may have anything as getSessionTimeout, without a warning', () => {
     for (const value of ['60', '60s', 'x']) {
