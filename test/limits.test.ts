@@ -3,7 +3,11 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 
 import { tokenLimits } from '../src/auth/tokens/token-text.ts'
-import { defaultLimits } from '../src/api/limits.ts'
+import { enrollmentLimits } from '../src/api/enrollment/limits.ts'
+import { httpLimits } from '../src/api/http/limits.ts'
+import { recordLimits } from '../src/api/records/limits.ts'
+import { apiSessionLimits } from '../src/api/sessions/limits.ts'
+import { externalTokenLimits } from '../src/auth/tokens/limits.ts'
 import { answerTimes } from '../src/api/cluster/answer-times.ts'
 import { traceMsMax } from '../src/ports/identity-traces.ts'
 import { explainLimits } from '../src/api/access/explain.ts'
@@ -12,12 +16,12 @@ import { previewAnswerLimits } from '../src/api/access/preview.ts'
 import { previewBodyLimits } from '../src/api/access/preview-schema.ts'
 import { roleLimits } from '../src/api/access/roles.ts'
 import { historyLimits } from '../src/api/metrics/figure-history.ts'
-import { refusalLimits } from '../src/api/refusal-quota.ts'
+import { refusalLimits } from '../src/api/http/refusal-quota.ts'
 import { detachmentLimits } from '../src/api/records/detachments.ts'
 import { inspectionLimits } from '../src/api/fabric/inspections.ts'
 import { validationLimits } from '../src/api/fabric/validations.ts'
 import { traceLimits } from '../src/fabric/circuits/traced-identities.ts'
-import { writeLimits } from '../src/api/write-allowance.ts'
+import { writeLimits } from '../src/api/http/write-allowance.ts'
 import { channelLimits } from '../src/channel/limits.ts'
 import { messageBounds, OTHER_BODY_BYTES_MAX } from '../src/channel/message-bounds.ts'
 import { messageContentLimits } from '../src/channel/messages/limits.ts'
@@ -110,10 +114,10 @@ import { healthCheckLimits } from '../src/router/health/limits.ts'
 import { tunnelLimits } from '../src/tunnel/limits.ts'
 import { routerLimits } from '../src/fabric/limits.ts'
 import { DAMAGED_BYTES_MAX } from '../src/store/log/repair-log.ts'
-import { snapshotFileLimits } from '../src/store/state/snapshot-files.ts'
+import { snapshotFileLimits } from '../src/controller/backups/database-snapshots.ts'
 import { pageNames, pageText } from './support/pages.ts'
 
-// docs/internals/limits.md says what each limit is for; this holds its figures to those of the code.
+// The figures in docs/internals/limits.md must equal those of the code.
 
 const docs = join(import.meta.dirname, '../docs')
 const page = join(docs, 'internals/limits.md')
@@ -121,11 +125,15 @@ const callersPage = join(docs, 'reference/limits.md')
 
 const { retention, ...clusterNode } = defaultClusterNodeOptions
 const tables: Readonly<Record<string, object>> = {
-  'src/api/limits.ts': defaultLimits,
+  'src/api/http/limits.ts': httpLimits,
+  'src/api/records/limits.ts': recordLimits,
+  'src/api/enrollment/limits.ts': enrollmentLimits,
+  'src/api/sessions/limits.ts': apiSessionLimits,
+  'src/auth/tokens/limits.ts': externalTokenLimits,
   'src/auth/tokens/token-text.ts': tokenLimits,
-  'src/api/refusal-quota.ts': refusalLimits,
+  'src/api/http/refusal-quota.ts': refusalLimits,
   'src/api/records/detachments.ts': detachmentLimits,
-  'src/api/write-allowance.ts': writeLimits,
+  'src/api/http/write-allowance.ts': writeLimits,
   'src/api/fabric/inspections.ts': inspectionLimits,
   'src/api/fabric/validations.ts': validationLimits,
   'src/api/access/explain.ts': explainLimits,
@@ -236,7 +244,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/pki/verify/client-chain.ts': clientChainLimits,
   'src/raft/entry-codec.ts': { ENTRY_BODY_BYTES_MAX },
   'src/store/log/repair-log.ts': { DAMAGED_BYTES_MAX },
-  'src/store/state/snapshot-files.ts': snapshotFileLimits,
+  'src/controller/backups/database-snapshots.ts': snapshotFileLimits,
   'src/raft/options.ts': defaultCoreOptions,
   'src/raft/node.ts': defaultRaftNodeLimits,
 }
@@ -262,26 +270,26 @@ function softTopicLimits(): object {
 }
 
 /**
- * Limits that a controller takes from its configuration: their figure stands in configuration.md alone, for that of the code is
- * never in force.
+ * Limits that a controller reads from its configuration. Only configuration.md has their values,
+ * because the value in the code never applies.
  */
 const configured: Readonly<Record<string, string>> = {
-  'src/api/limits.ts bodyBytesMax': 'api.bodyBytesMax',
-  'src/api/limits.ts handlerTimeoutMs': 'api.requestTimeoutMs',
-  'src/api/limits.ts sessionTimeoutMs': 'api.sessionTimeoutMs',
-  'src/api/limits.ts accessTokenMs': 'oidc.accessTokenMs',
-  'src/api/limits.ts refreshTokenMs': 'oidc.refreshTokenMs',
-  'src/api/limits.ts oidcSessionMsMax': 'oidc.sessionMaxMs',
-  'src/api/limits.ts staleSessionMsMax': 'api.staleSessionMaxMs',
-  'src/api/limits.ts connectionsMax': 'limits.connectionsMax',
-  'src/api/limits.ts connectionsPerSourceMax': 'limits.connectionsPerSourceMax',
-  'src/api/limits.ts waitingRequestsMax': 'limits.waitingRequestsMax',
-  'src/api/limits.ts logInsMax': 'limits.logInsMax',
-  'src/api/limits.ts passwordHashesWaitingMax': 'limits.logInsMax',
-  'src/api/limits.ts identityEnrollmentMs': 'enrollment.identityMinutes',
-  'src/api/limits.ts routerEnrollmentMs': 'enrollment.routerMinutes',
-  'src/api/limits.ts enrolledCertificateMs': 'enrollment.certificateDays',
-  'src/api/limits.ts sessionCertificateMs': 'enrollment.sessionCertificateMinutes',
+  'src/api/http/limits.ts bodyBytesMax': 'api.bodyBytesMax',
+  'src/api/http/limits.ts handlerTimeoutMs': 'api.requestTimeoutMs',
+  'src/api/sessions/limits.ts sessionTimeoutMs': 'api.sessionTimeoutMs',
+  'src/api/sessions/limits.ts accessTokenMs': 'oidc.accessTokenMs',
+  'src/api/sessions/limits.ts refreshTokenMs': 'oidc.refreshTokenMs',
+  'src/api/sessions/limits.ts oidcSessionMsMax': 'oidc.sessionMaxMs',
+  'src/api/sessions/limits.ts staleSessionMsMax': 'api.staleSessionMaxMs',
+  'src/api/http/limits.ts connectionsMax': 'limits.connectionsMax',
+  'src/api/http/limits.ts connectionsPerSourceMax': 'limits.connectionsPerSourceMax',
+  'src/api/http/limits.ts waitingRequestsMax': 'limits.waitingRequestsMax',
+  'src/api/sessions/limits.ts logInsMax': 'limits.logInsMax',
+  'src/api/sessions/limits.ts passwordHashesWaitingMax': 'limits.logInsMax',
+  'src/api/enrollment/limits.ts identityEnrollmentMs': 'enrollment.identityMinutes',
+  'src/api/enrollment/limits.ts routerEnrollmentMs': 'enrollment.routerMinutes',
+  'src/api/enrollment/limits.ts enrolledCertificateMs': 'enrollment.certificateDays',
+  'src/api/enrollment/limits.ts sessionCertificateMs': 'enrollment.sessionCertificateMinutes',
   'src/cluster/cluster-node-parts.ts proposeTimeoutMs': 'limits.writeTimeoutMs',
   'src/cluster/cluster-node-parts.ts outstandingMax': 'limits.outstandingWritesMax',
   'src/cluster/cluster-node-parts.ts retainEntries': 'log.retainEntries',
@@ -296,7 +304,7 @@ const configured: Readonly<Record<string, string>> = {
 
 /** The name of an option, and another thing: the time for a whole request to arrive, and the ticks of soft state. */
 const namesakes: ReadonlySet<string> = new Set([
-  'src/api/limits.ts requestTimeoutMs',
+  'src/api/http/limits.ts requestTimeoutMs',
   'src/cluster/soft-state/soft-state.ts tickMs',
 ])
 
@@ -316,73 +324,76 @@ function text(): string {
   )
   return `# Limits in the code
 
-Everything that can grow has an end. Names carry their unit last; what happens at the limit stands beside each in the file
-that the heading names. Those that an operator may move are options of [configuration.md](../reference/configuration.md); the rest are
-part of the program. [Limits that a caller can meet](../reference/limits.md) has the ones that users ask about.
+Everything that can grow has a limit. Names have their unit at the end; the file in the heading says what happens at each limit. Limits that
+an operator can change are options of [configuration.md](../reference/configuration.md); the others are
+part of the program. [Limits that a caller can meet](../reference/limits.md) lists those that users need to know.
 
-What a caller meets: 413 for a body, 431 for headers, 400 for a filter, 429 \`SERVER_TOO_MANY_REQUESTS\` with
-\`Retry-After\` for too much at once, 503 \`TIMEOUT\` for too long. Page sizes are clamped silently, as the API family does;
-a list that is asked for whole (\`limit=-1\`, \`limit none\`) is never cut off: it is made in turns that other requests have theirs
-between, and refused with 400 on \`limit\` beyond its bound of rows or bytes, which is lower for whoever is no administrator. Its
-rows are each as of their turn, so a change that comes meanwhile may show in some of them, as it may between two pages.
+A client can get 413 for a body, 431 for headers, 400 for a filter, 429 \`SERVER_TOO_MANY_REQUESTS\` with
+\`Retry-After\` for too much at once, 503 \`TIMEOUT\` for too long. A larger page size silently counts as the maximum, as in OpenZiti. The
+controller never truncates a complete list (\`limit=-1\`, \`limit none\`). It builds the list in turns, and other requests run between them. It refuses
+a list with more rows or bytes than allowed with 400 on \`limit\`; callers who are not administrators have a lower bound. Each row
+shows the state at its turn, so a concurrent change may appear in some rows only, as it may between two pages.
 
-What a router meets: a message beyond its bytes or elements is refused before it is decoded, which costs the main thread at most a few
-milliseconds; the heaviest within its bounds (34,000 clients in one message) takes some 185 ms of it in all on a 2-core virtual machine,
-at most 15 at a stretch, in turns with the work for everybody else (\`node bench/router-frames.ts\`).
+A controller refuses a message of a router that exceeds its bytes or elements before it decodes it, which costs the main thread at most a few
+milliseconds. The largest message within these bounds (34,000 clients) takes some 185 ms in total on a 2-core virtual machine,
+at most 15 ms per turn, and other work runs between the turns (\`node bench/router-frames.ts\`).
 
 ${parts.join('\n')}`
 }
 
 test('docs/internals/limits.md has the values of the code', () => {
   if (process.env['FLOTILLA_RECORD'] === '1') writeFileSync(page, text())
-  expect(readFileSync(page, 'utf8'), 'FLOTILLA_RECORD=1 writes it anew').toBe(text())
+  expect(readFileSync(page, 'utf8'), 'FLOTILLA_RECORD=1 records it').toBe(text())
 })
 
-/** Limits that a caller can meet: subject, what is limited, where its figure stands, and the answer at the limit. */
+/**
+ * Limits that a caller can meet: subject, what is limited, the file and name of its value, and the
+ * answer at the limit.
+ */
 const callerLimits: readonly (readonly [string, string, string, string])[] = [
   [
     'Requests',
     'Body of a request',
-    'src/api/limits.ts bodyBytesMax',
+    'src/api/http/limits.ts bodyBytesMax',
     '413 `REQUEST_ENTITY_TOO_LARGE`',
   ],
-  ['Requests', 'Depth of a JSON body', 'src/api/limits.ts bodyDepthMax', '400'],
-  ['Requests', 'Headers of a request', 'src/api/limits.ts headerBytesMax', '431'],
+  ['Requests', 'Depth of a JSON body', 'src/api/http/limits.ts bodyDepthMax', '400'],
+  ['Requests', 'Headers of a request', 'src/api/http/limits.ts headerBytesMax', '431'],
   [
     'Requests',
     'Time for the headers to arrive',
-    'src/api/limits.ts headersTimeoutMs',
+    'src/api/http/limits.ts headersTimeoutMs',
     '408, the connection closes',
   ],
   [
     'Requests',
     'Time for the whole request to arrive',
-    'src/api/limits.ts requestTimeoutMs',
+    'src/api/http/limits.ts requestTimeoutMs',
     '408, the connection closes',
   ],
-  ['Requests', 'Time of an answer', 'src/api/limits.ts handlerTimeoutMs', '503 `TIMEOUT`'],
+  ['Requests', 'Time of an answer', 'src/api/http/limits.ts handlerTimeoutMs', '503 `TIMEOUT`'],
   [
     'Requests',
     'Requests of one connection before the first answer is read',
-    'src/api/limits.ts pipelinedRequestsMax',
+    'src/api/http/limits.ts pipelinedRequestsMax',
     'the connection closes',
   ],
   [
     'Requests',
     'Time of an idle connection',
-    'src/api/limits.ts keepAliveTimeoutMs',
+    'src/api/http/limits.ts keepAliveTimeoutMs',
     'the connection closes',
   ],
   [
     'Connections',
     'Open connections of a listener',
-    'src/api/limits.ts connectionsMax',
+    'src/api/http/limits.ts connectionsMax',
     'the connection closes',
   ],
   [
     'Connections',
     'Open connections of one source',
-    'src/api/limits.ts connectionsPerSourceMax',
+    'src/api/http/limits.ts connectionsPerSourceMax',
     'the connection closes',
   ],
   ['Lists', 'Records of a page, if `limit` is absent', 'src/fsm/query/list.ts limitDefault', '–'],
@@ -397,16 +408,16 @@ const callerLimits: readonly (readonly [string, string, string, string])[] = [
   [
     'Lists',
     'Bytes of a whole list, for an administrator',
-    'src/api/limits.ts longListBytesMax',
+    'src/api/http/limits.ts longListBytesMax',
     '400 on `limit`',
   ],
   [
     'Lists',
     'Bytes of a whole list, for others',
-    'src/api/limits.ts longListBytesOfOthersMax',
+    'src/api/http/limits.ts longListBytesOfOthersMax',
     '400 on `limit`',
   ],
-  ['Lists', 'Whole lists at a time', 'src/api/limits.ts longListsMax', '429'],
+  ['Lists', 'Whole lists at a time', 'src/api/http/limits.ts longListsMax', '429'],
   [
     'Filters',
     'Characters of a filter, for an administrator',
@@ -423,10 +434,15 @@ const callerLimits: readonly (readonly [string, string, string, string])[] = [
   [
     'Writes',
     'Writes of one identity to its own records, per minute and controller',
-    'src/api/write-allowance.ts identityWritesMax',
+    'src/api/http/write-allowance.ts identityWritesMax',
     '429',
   ],
-  ['Writes', 'The same of one kind', 'src/api/write-allowance.ts identityWritesOfKindMax', '429'],
+  [
+    'Writes',
+    'The same of one kind',
+    'src/api/http/write-allowance.ts identityWritesOfKindMax',
+    '429',
+  ],
   [
     'Writes',
     'Writes under way through one controller',
@@ -464,14 +480,19 @@ const callerLimits: readonly (readonly [string, string, string, string])[] = [
     'src/entities/fields.ts tagsBytesMax',
     '400 on `tags`',
   ],
-  ['Log-in', 'Log-ins under way at one controller', 'src/api/limits.ts logInsMax', '429'],
+  ['Log-in', 'Log-ins under way at one controller', 'src/api/sessions/limits.ts logInsMax', '429'],
   [
     'Log-in',
     'Failed log-ins of a name and source before pauses begin',
-    'src/api/limits.ts logInFailuresMax',
+    'src/api/sessions/limits.ts logInFailuresMax',
     '429',
   ],
-  ['Log-in', 'Longest pause after failed log-ins', 'src/api/limits.ts logInPauseMsMax', '429'],
+  [
+    'Log-in',
+    'Longest pause after failed log-ins',
+    'src/api/sessions/limits.ts logInPauseMsMax',
+    '429',
+  ],
   [
     'Log-in',
     'Wrong second-factor codes of an identity before pauses begin',
@@ -504,7 +525,12 @@ const callerLimits: readonly (readonly [string, string, string, string])[] = [
     'src/fsm/sessions/service-session.ts serviceSessionsPerIdentityMax',
     '429',
   ],
-  ['Sessions', 'Time until an unused session ends', 'src/api/limits.ts sessionTimeoutMs', '401'],
+  [
+    'Sessions',
+    'Time until an unused session ends',
+    'src/api/sessions/limits.ts sessionTimeoutMs',
+    '401',
+  ],
   [
     'Hosting',
     'Terminators of an identity',
@@ -538,7 +564,7 @@ const callerLimits: readonly (readonly [string, string, string, string])[] = [
   ],
 ]
 
-/** A figure with its unit, as people write it; an option stands in the page of options. */
+/** A value with its unit, as people write it; for an option, a reference to the page of options. */
 function callerFigure(place: string): string {
   const option = configured[place]
   if (option !== undefined) return `option \`${option}\``

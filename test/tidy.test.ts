@@ -2,12 +2,13 @@ import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { expect, test } from 'vitest'
+import { innerArrows } from './support/inner-arrows.ts'
 
 // Rules about the code itself. Each prints what to do instead.
 
 const root = resolve(import.meta.dirname, '..')
 
-/** What a room may import, beside itself and `proto/gen`. */
+/** Folders that each room may import, besides itself and `proto/gen`. */
 const arrows: Readonly<Record<string, readonly string[]>> = {
   lib: [],
   // Ports speak of terms, indexes and entries, and of records: they may import these types, never code.
@@ -33,214 +34,6 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
 }
 const compositionRoots = new Set(['threads', 'controller', 'cli', 'main.ts'])
 
-/**
- * What a subject of these rooms may import of its own room, beside itself. A subject that is the room's name alone stands for
- * the files that put its parts together, or that all of them meet at.
- */
-const innerArrows: Readonly<Record<string, readonly string[]>> = {
-  api: [
-    'api/access',
-    'api/answers',
-    'api/backups',
-    'api/cluster',
-    'api/enrollment',
-    'api/events',
-    'api/fabric',
-    'api/files',
-    'api/host',
-    'api/identities',
-    'api/metrics',
-    'api/mfa',
-    'api/oidc',
-    'api/preparers',
-    'api/records',
-    'api/schemas',
-    'api/sessions',
-    'api/transport',
-  ],
-  'api/access': ['api', 'api/answers', 'api/preparers', 'api/schemas', 'api/sessions'],
-  'api/answers': ['api', 'api/metrics', 'api/transport'],
-  'api/backups': ['api', 'api/answers', 'api/cluster', 'api/schemas'],
-  'api/cluster': ['api', 'api/answers', 'api/metrics', 'api/schemas'],
-  'api/enrollment': [
-    'api',
-    'api/answers',
-    'api/cluster',
-    'api/identities',
-    'api/preparers',
-    'api/schemas',
-    'api/sessions',
-  ],
-  'api/events': ['api', 'api/answers', 'api/fabric', 'api/sessions', 'api/transport'],
-  'api/fabric': ['api', 'api/answers', 'api/cluster', 'api/metrics', 'api/schemas'],
-  'api/files': ['api', 'api/answers'],
-  'api/host': ['api', 'api/answers', 'api/metrics', 'api/schemas', 'api/sessions'],
-  'api/identities': ['api', 'api/answers', 'api/fabric', 'api/schemas', 'api/sessions'],
-  'api/metrics': ['api'],
-  'api/mfa': ['api', 'api/answers', 'api/schemas', 'api/sessions'],
-  'api/oidc': ['api', 'api/answers', 'api/cluster', 'api/schemas', 'api/sessions'],
-  'api/preparers': ['api', 'api/schemas'],
-  'api/records': ['api', 'api/answers', 'api/preparers'],
-  'api/schemas': ['api'],
-  'api/sessions': ['api', 'api/answers', 'api/fabric', 'api/schemas'],
-  'api/transport': ['api'],
-  auth: [],
-  'auth/certificates': [],
-  'auth/enrollment': ['auth/certificates', 'auth/factors', 'auth/principal', 'auth/tokens'],
-  'auth/factors': ['auth/principal'],
-  'auth/log-in': [
-    'auth/certificates',
-    'auth/factors',
-    'auth/principal',
-    'auth/sessions',
-    'auth/tokens',
-  ],
-  'auth/oidc': ['auth/factors', 'auth/log-in', 'auth/principal', 'auth/sessions', 'auth/tokens'],
-  'auth/principal': ['auth/certificates', 'auth/tokens'],
-  'auth/sessions': ['auth/certificates', 'auth/principal', 'auth/tokens'],
-  'auth/tokens': [],
-  cluster: [
-    'cluster/health',
-    'cluster/mesh',
-    'cluster/peer',
-    'cluster/replication',
-    'cluster/secrets',
-    'cluster/soft-state',
-    'cluster/state-transfer',
-  ],
-  'cluster/health': ['cluster'],
-  'cluster/membership': ['cluster', 'cluster/mesh', 'cluster/peer', 'cluster/secrets'],
-  'cluster/mesh': ['cluster', 'cluster/peer'],
-  'cluster/peer': ['cluster'],
-  'cluster/replication': ['cluster', 'cluster/mesh', 'cluster/peer', 'cluster/state-transfer'],
-  'cluster/secrets': ['cluster', 'cluster/mesh'],
-  'cluster/soft-state': ['cluster'],
-  'cluster/state-transfer': ['cluster', 'cluster/peer', 'cluster/soft-state'],
-  fsm: [
-    'fsm/access',
-    'fsm/apply',
-    'fsm/cluster',
-    'fsm/enrollment',
-    'fsm/identities',
-    'fsm/query',
-    'fsm/records',
-    'fsm/router-model',
-    'fsm/seed',
-    'fsm/services',
-    'fsm/sessions',
-  ],
-  'fsm/access': ['fsm/apply', 'fsm/query', 'fsm/records'],
-  'fsm/apply': ['fsm/records'],
-  'fsm/cluster': ['fsm/apply', 'fsm/records', 'fsm/seed'],
-  'fsm/enrollment': ['fsm/apply', 'fsm/records'],
-  'fsm/identities': ['fsm/apply', 'fsm/records'],
-  'fsm/query': ['fsm/records'],
-  'fsm/records': [],
-  'fsm/router-model': ['fsm/access', 'fsm/records'],
-  'fsm/seed': ['fsm/apply', 'fsm/records'],
-  'fsm/services': ['fsm/access', 'fsm/apply', 'fsm/records'],
-  'fsm/sessions': ['fsm/access', 'fsm/apply', 'fsm/identities', 'fsm/records'],
-  pki: ['pki/asn1'],
-  'pki/asn1': [],
-  'pki/authority': ['pki', 'pki/asn1', 'pki/verify'],
-  'pki/secrets': ['pki'],
-  'pki/verify': ['pki', 'pki/asn1'],
-  store: [],
-  'store/folder': ['store', 'store/log', 'store/state'],
-  'store/log': ['store'],
-  'store/state': ['store'],
-  'config/engine': [],
-  'config/controller': ['config/engine'],
-  'config/router': ['config/engine'],
-  controller: [
-    'controller/admin',
-    'controller/backups',
-    'controller/membership',
-    'controller/service',
-    'controller/start',
-  ],
-  'controller/recover': ['controller/start'],
-  'controller/admin': [],
-  'controller/backups': ['controller', 'controller/admin'],
-  'controller/membership': ['controller', 'controller/start'],
-  'controller/service': ['controller', 'controller/admin', 'controller/start'],
-  'controller/start': ['controller'],
-  fabric: [],
-  'fabric/circuits': ['fabric', 'fabric/clients'],
-  'fabric/clients': ['fabric'],
-  'fabric/links': ['fabric'],
-  'fabric/model': ['fabric'],
-  overlay: ['overlay/circuits', 'overlay/intercept', 'overlay/services', 'overlay/sockets'],
-  'overlay/circuits': [],
-  'overlay/intercept': ['overlay', 'overlay/circuits', 'overlay/services', 'overlay/sockets'],
-  'overlay/services': ['overlay', 'overlay/circuits', 'overlay/sockets'],
-  'overlay/sockets': ['overlay', 'overlay/circuits'],
-  router: [
-    'router/controllers',
-    'router/dial',
-    'router/edge',
-    'router/forward',
-    'router/health',
-    'router/identity',
-    'router/links',
-    'router/listen',
-    'router/model',
-    'router/reports',
-    'router/tunnel',
-  ],
-  'router/controllers': ['router/identity'],
-  'router/dial': [],
-  'router/edge': ['router/controllers', 'router/identity', 'router/model'],
-  'router/forward': ['router/controllers', 'router/links'],
-  'router/health': ['router/controllers', 'router/identity', 'router/links'],
-  'router/identity': [],
-  'router/links': ['router/controllers', 'router/identity'],
-  'router/listen': ['router/controllers', 'router/forward', 'router/identity'],
-  'router/model': ['router/controllers'],
-  'router/reports': ['router/controllers', 'router/forward'],
-  'router/tunnel': ['router/controllers', 'router/identity', 'router/listen', 'router/model'],
-  cli: [
-    'cli/access',
-    'cli/client',
-    'cli/cluster',
-    'cli/controller',
-    'cli/debug',
-    'cli/enroll',
-    'cli/events',
-    'cli/log-in',
-    'cli/network',
-    'cli/pki',
-    'cli/quickstart',
-    'cli/records',
-    'cli/router',
-    'cli/terminal',
-    'cli/tunnel',
-  ],
-  'cli/access': ['cli/client', 'cli/records', 'cli/terminal'],
-  'cli/bootstrap': ['cli/client', 'cli/controller', 'cli/terminal'],
-  'cli/client': ['cli/terminal'],
-  'cli/cluster': ['cli/bootstrap', 'cli/client', 'cli/snapshot', 'cli/terminal'],
-  'cli/controller': ['cli/client', 'cli/terminal'],
-  'cli/debug': ['cli/client', 'cli/terminal'],
-  'cli/enroll': ['cli/client', 'cli/terminal'],
-  'cli/events': ['cli/client', 'cli/terminal'],
-  'cli/log-in': ['cli/client', 'cli/terminal'],
-  'cli/network': ['cli/access', 'cli/client', 'cli/records', 'cli/terminal'],
-  'cli/pki': ['cli/bootstrap', 'cli/client', 'cli/terminal'],
-  'cli/quickstart': [
-    'cli/bootstrap',
-    'cli/client',
-    'cli/cluster',
-    'cli/controller',
-    'cli/terminal',
-  ],
-  'cli/records': ['cli/client', 'cli/terminal'],
-  'cli/router': ['cli/client', 'cli/enroll', 'cli/terminal'],
-  'cli/snapshot': ['cli/bootstrap', 'cli/client', 'cli/terminal'],
-  'cli/terminal': [],
-  'cli/tunnel': ['cli/client', 'cli/enroll', 'cli/terminal'],
-}
-
 const roomsWithInnerArrows = new Set(Object.keys(innerArrows).map((name) => name.split('/')[0]))
 
 /** Only these may import a package that the rest of the program must not know. */
@@ -255,8 +48,8 @@ const packageOwners: Readonly<Record<string, string>> = {
 }
 
 /**
- * Files that must give the same result on every controller and in every replay: all of these rooms but the drivers, which wait,
- * write and keep time for them.
+ * Files that must give the same result on every controller and in every replay: all of these rooms
+ * except the drivers, which wait, write and keep time for them.
  */
 const pureRooms = /^src\/(raft|entities|fsm)\//
 const drivers = new Set([
@@ -269,7 +62,7 @@ const drivers = new Set([
   'src/fsm/audit-query.ts',
 ])
 
-/** What pure code may take from Node: functions of their arguments alone. */
+/** Members of Node's modules that pure code may import: only functions of their arguments. */
 const pureNodeImports = new Set([
   'hash',
   'createHash',
@@ -296,7 +89,7 @@ const impurities: readonly (readonly [RegExp, string])[] = [
 
 function sources(folder: string): string[] {
   return readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
+    .filter((entry) => entry.isFile() && /\.tsx?$/.test(entry.name))
     .map((entry) => relative(root, join(entry.parentPath, entry.name)))
     .sort()
 }
@@ -322,14 +115,12 @@ function importsOf(file: string): string[] {
 const roomOf = (file: string): string => file.split('/')[1] ?? ''
 /** The console runs in a browser: its packages are built into its files, and it imports src/client only. */
 const ofConsole = (file: string): boolean => file.startsWith('src/console/')
-const src = sources('src').filter((file) => !ofConsole(file))
+const program = sources('src')
+const src = program.filter((file) => !ofConsole(file))
 
 test('no files of the program import each other in a cycle, not even for types', () => {
-  const all = readdirSync(join(root, 'src'), { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && /\.tsx?$/.test(entry.name))
-    .map((entry) => relative(root, join(entry.parentPath, entry.name)))
   const targets = new Map(
-    all.map((file) => [
+    program.map((file) => [
       file,
       importsOf(file)
         .filter((target) => target.startsWith('.'))
@@ -435,7 +226,7 @@ test('the API client runs in a browser: it imports no module of Node and no pack
 
 test('each subject of a room imports only the subjects that its arrows allow', () => {
   const broken: string[] = []
-  for (const file of src) {
+  for (const file of program) {
     const subject = dirname(file).replace(/^src\/?/, '')
     const room = roomOf(file)
     if (!roomsWithInnerArrows.has(room)) continue
@@ -462,7 +253,10 @@ test('each subject of a room imports only the subjects that its arrows allow', (
   expect(broken).toEqual([])
 })
 
-/** What a controller gives the API, and what the API makes of it: known where both are put together. */
+/**
+ * Values that a controller passes to the API, and that the API derives from them; only the
+ * composing code knows both.
+ */
 const bags = /\b(ApiDeps|ApiServices)\b/
 const apiCompositions = new Set([
   'src/api/operations.ts',
@@ -483,7 +277,9 @@ test('an operation takes the type of its request body from its schema', () => {
   const cast = /\bcall\.body\b|\bbody\b\)? as\b(?! const)/
   const broken = src
     .filter((file) => /^src\/(api|auth)\//.test(file) && cast.test(code(file)))
-    .map((file) => `${file} casts a body: make the operation by withBody of src/api/operation.ts`)
+    .map(
+      (file) => `${file} casts a body: make the operation by withBody of src/api/http/operation.ts`,
+    )
   expect(broken).toEqual([])
 })
 

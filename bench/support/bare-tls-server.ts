@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import https from 'node:https'
 import type { AddressInfo } from 'node:net'
-import { listenerTls } from '../../src/api/transport/tls.ts'
+import { listenerTls } from '../../src/api/http/transport/tls.ts'
 
 // The least that a log-in by certificate can be: the handshake of a controller's listener, and an answer of its size.
 

@@ -1,4 +1,4 @@
-import type { Operation } from './operation.ts'
+import type { Operation } from './http/operation.ts'
 import type { ApiDeps } from './parts.ts'
 import { resourceOperations } from './records/resource-routes.ts'
 import type { ApiServices } from './services.ts'

@@ -1,6 +1,6 @@
 /**
- * Makes this controller reflect acknowledged writes of all controllers; `src/api/consistency.ts`
- * uses it.
+ * Makes this controller reflect acknowledged writes of all controllers. Used by
+ * `src/api/http/consistency.ts`.
  */
 export interface LatestReads {
   /**

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { CallerCredentials } from '../../src/auth/principal/credentials.ts'
-import { RequestContext } from '../../src/api/call.ts'
-import type { Operation } from '../../src/api/operation.ts'
+import { RequestContext } from '../../src/api/http/call.ts'
+import type { Operation } from '../../src/api/http/operation.ts'
 import { resourceOperations } from '../../src/api/records/resource-routes.ts'
 import { createServices } from '../../src/api/services.ts'
 import { authenticator } from '../../src/entities/kinds/authenticator.ts'
@@ -39,7 +39,7 @@ const credentials: CallerCredentials = {
   hostUser: null,
 }
 
-/** What a caller is shown by an operation of the client API. */
+/** Answer of an operation of the client API to a caller. */
 async function shownBy(operation: Operation, identityId: string, id = ''): Promise<unknown> {
   const { path } = operation
   const about = { operation, api: 'client', method: 'GET', path, accept: '' } as const

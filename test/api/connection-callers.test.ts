@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { expect, test } from 'vitest'
 
-import { ConnectionCallers } from '../../src/api/transport/connection-callers.ts'
+import { ConnectionCallers } from '../../src/api/http/transport/connection-callers.ts'
 import { ProcessorShare } from '../../src/lib/bounds/processor-share.ts'
 
 // Goal: a request waits for the share of the caller that the last request of its connection had, and of no other caller.

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { LargeBodies } from '../../src/api/answers/large-bodies.ts'
+import { LargeBodies } from '../../src/api/http/answers/large-bodies.ts'
 
 const limits = {
   largeBodyBytes: 10,

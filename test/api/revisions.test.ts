@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import type { RequestContext } from '../../src/api/call.ts'
-import { printedAnswer } from '../../src/api/answers/envelope.ts'
+import type { RequestContext } from '../../src/api/http/call.ts'
+import { printedAnswer } from '../../src/api/http/answers/envelope.ts'
 import { parseIfMatch, taggedAnswer } from '../../src/api/records/revisions.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import { management, type Reply } from './support/caller.ts'

@@ -1,11 +1,11 @@
 import { expect, expectTypeOf, test } from 'vitest'
-import { type BodyOf, withBody } from '../../src/api/operation.ts'
-import { emptyAnswer } from '../../src/api/answers/envelope.ts'
+import { type BodyOf, withBody } from '../../src/api/http/operation.ts'
+import { emptyAnswer } from '../../src/api/http/answers/envelope.ts'
 import { nothing } from '../../src/api/schemas/envelope.ts'
 import { objectSchema, type ValueOf } from '../../src/api/schemas/typed-schema.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 
-// `tsc` judges the types; what it would let pass wrongly is marked as an error that it must find.
+// `tsc` checks the types; each line that must not compile is marked as an expected error.
 
 const order = objectSchema(
   'order',

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { connect, createServer, type TLSSocket } from 'node:tls'
 import { expect, test } from 'vitest'
 
-import { peerChainOf } from '../../src/api/transport/peer.ts'
+import { peerChainOf } from '../../src/api/http/transport/peer.ts'
 import { issueLeaf, LEAF_LIFETIME_MS, validityFrom } from '../../src/pki/authority/authority.ts'
 import { newCa } from '../support/authorities.ts'
 

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect } from 'node:tls'
 import { afterAll, expect, test } from 'vitest'
 
-import { listenerTls } from '../../src/api/transport/tls.ts'
+import { listenerTls } from '../../src/api/http/transport/tls.ts'
 import { textValue } from '../../src/channel/headers.ts'
 import { FairShare } from '../../src/lib/bounds/fair-share.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'

@@ -1,7 +1,7 @@
 import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { listenerTls } from '../../src/api/transport/tls.ts'
+import { listenerTls } from '../../src/api/http/transport/tls.ts'
 import { type ChannelMessage, FrameDecoder } from '../../src/channel/frame.ts'
 import { maskValue, textValue } from '../../src/channel/headers.ts'
 import { gateOf } from '../../src/controller/service/routers.ts'
@@ -25,7 +25,8 @@ import { LocalTopic } from '../api/support/local-topic.ts'
 import { listed, made, shown } from '../api/support/network.ts'
 import { clientKey, serverKey, TlsListener } from '../api/support/tls.ts'
 
-// Goal: who is connected, by TLS and the records of a real state, is what the APIs show; nobody else gets in.
+// Goal: the APIs show exactly the connected routers, by TLS and the records of a real state; all
+// others are refused.
 
 const edgeRouters = `${management}/edge-routers`
 

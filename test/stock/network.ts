@@ -13,7 +13,7 @@ export interface StockClient {
   readonly file: string
 }
 
-/** A cluster of three with routers of the public family, each of them online in no controller yet. */
+/** A cluster of three with OpenZiti routers, none of which is online yet. */
 export class StockNetwork implements AsyncDisposable {
   readonly binary: string
   readonly cluster: TestCluster
@@ -84,8 +84,8 @@ export class StockNetwork implements AsyncDisposable {
   }
 
   /**
-   * An identity with `role` that the program of the family has enrolled.
-   * @returns its id and its file.
+   * An identity with `role` that the OpenZiti program has enrolled.
+   * @returns its ID and its file.
    */
   async addClient(name: string, role: string): Promise<StockClient> {
     const id = await this.post('identities', {

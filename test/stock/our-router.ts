@@ -12,7 +12,7 @@ export interface OurRouterOptions {
   /** `tls:host:port` of a controller. */
   readonly endpoint: string
   readonly linkPort: number
-  /** The port that other routers are told; absent: that at which it listens. */
+  /** The port that other routers get; absent: the port on which it listens. */
   readonly linkAdvertised?: number
   readonly linkGroups?: readonly string[]
   /** Absent: it dials others. */
@@ -25,7 +25,7 @@ export interface OurRouterOptions {
   readonly sections?: readonly string[]
 }
 
-/** A router of ours in a process of its own. */
+/** Our router in a separate process. */
 export class OurRouter {
   readonly options: OurRouterOptions
   #child: ChildProcess | null = null

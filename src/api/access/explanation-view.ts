@@ -18,7 +18,7 @@ import type {
 } from '../../fsm/access/explanation.ts'
 import type { Reader } from '../../fsm/reader.ts'
 import type { DialBind, StateView } from '../../ports/state-view.ts'
-import { timeText } from '../answers/envelope.ts'
+import { timeText } from '../http/answers/envelope.ts'
 import { missingPieces, type MissingPiece, type PieceFacts } from './missing-pieces.ts'
 import type { Readable } from './readable.ts'
 

@@ -8,7 +8,7 @@ import { isSessionPermission, type SessionPermission } from '../../lib/permissio
 import { fieldProblem, Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
 import type { PreviewedWrite } from '../../fsm/access/access-difference.ts'
-import type { RequestContext } from '../call.ts'
+import type { RequestContext } from '../http/call.ts'
 import type { Preparers } from '../preparers/preparers.ts'
 import type { Validator } from '../schemas/validation.ts'
 import type { AskedChange } from './preview-schema.ts'

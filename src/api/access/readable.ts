@@ -1,6 +1,6 @@
 import { mayCall, type Permission } from '../../auth/principal/permissions.ts'
 import { Problem } from '../../lib/problems.ts'
-import type { RequestContext } from '../call.ts'
+import type { RequestContext } from '../http/call.ts'
 import { callerOf } from '../sessions/current.ts'
 
 /**

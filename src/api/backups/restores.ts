@@ -1,6 +1,6 @@
 import type { OpenFactor, RestoreControl } from './restore-control.ts'
-import { detailAnswer, emptyAnswer } from '../answers/envelope.ts'
-import { type Operation, withBody } from '../operation.ts'
+import { detailAnswer, emptyAnswer } from '../http/answers/envelope.ts'
+import { type Operation, withBody } from '../http/operation.ts'
 import { nothing } from '../schemas/envelope.ts'
 import {
   type FactorBody,
@@ -12,7 +12,7 @@ import {
   sealedFactors,
 } from './restores-schema.ts'
 import { answerTimes } from '../cluster/answer-times.ts'
-import { actorOfCall } from '../call.ts'
+import { actorOfCall } from '../http/call.ts'
 
 interface RestoreOperationsDeps {
   readonly restores: RestoreControl

@@ -1,9 +1,9 @@
 import { fieldProblem } from '../../lib/problems.ts'
 import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
 import type { ChangePlan, MembershipChange, MembershipControl } from '../../ports/membership.ts'
-import { actorOfCall, type RequestContext } from '../call.ts'
-import { answer, emptyAnswer, type Reply } from '../answers/envelope.ts'
-import { type Operation, withBody } from '../operation.ts'
+import { actorOfCall, type RequestContext } from '../http/call.ts'
+import { answer, emptyAnswer, type Reply } from '../http/answers/envelope.ts'
+import { type Operation, withBody } from '../http/operation.ts'
 import {
   changePlan,
   memberAddition,

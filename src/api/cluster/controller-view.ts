@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto'
 import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
-import { timeText } from '../answers/envelope.ts'
+import { timeText } from '../http/answers/envelope.ts'
 import type { ApiName } from '../../auth/principal/permissions.ts'
 
 /** Controllers for an identity that has just enrolled, so that it knows where to log in. */

@@ -1,6 +1,6 @@
-import { detailAnswer, timeText } from '../answers/envelope.ts'
+import { detailAnswer, timeText } from '../http/answers/envelope.ts'
 import type { FigureHistory } from '../metrics/figure-history.ts'
-import type { Operation } from '../operation.ts'
+import type { Operation } from '../http/operation.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import { clusterHistory } from './status-schema.ts'
 

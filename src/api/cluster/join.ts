@@ -1,9 +1,9 @@
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import type { Admission, JoinAnswer, JoinRequest } from '../../ports/membership.ts'
 import { LogInThrottle } from '../../auth/log-in/log-in-throttle.ts'
-import { actorOfCall, type RequestContext } from '../call.ts'
-import { detailAnswer, emptyAnswer, listAnswer, type Reply } from '../answers/envelope.ts'
-import { type Operation, withBody } from '../operation.ts'
+import { actorOfCall, type RequestContext } from '../http/call.ts'
+import { detailAnswer, emptyAnswer, listAnswer, type Reply } from '../http/answers/envelope.ts'
+import { type Operation, withBody } from '../http/operation.ts'
 import { ignoredFieldsOf } from '../schemas/validation.ts'
 import {
   invitation,

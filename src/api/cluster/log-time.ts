@@ -4,14 +4,14 @@ import { CommandKind, LogTimeResetSchema } from '../../../proto/gen/command_pb.t
 import { shownTime } from '../../lib/text/shown-time.ts'
 import { Problem } from '../../lib/problems.ts'
 import { levelOfKind } from '../../ports/feature-level.ts'
-import { detailAnswer, type Reply } from '../answers/envelope.ts'
-import { actorOfCall, type RequestContext } from '../call.ts'
-import type { Operation } from '../operation.ts'
+import { detailAnswer, type Reply } from '../http/answers/envelope.ts'
+import { actorOfCall, type RequestContext } from '../http/call.ts'
+import type { Operation } from '../http/operation.ts'
 import { logTimeResult } from './status-schema.ts'
 import type { Proposer } from '../../ports/proposer.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { ConfirmedReads } from '../consistency.ts'
+import type { ConfirmedReads } from '../http/consistency.ts'
 
 interface LogTimeOperationsDeps {
   readonly proposer: Proposer

@@ -1,7 +1,7 @@
 import type { PkiControl } from './pki-control.ts'
-import { detailAnswer, type Reply } from '../answers/envelope.ts'
-import { actorOfCall } from '../call.ts'
-import { type Operation, withBody } from '../operation.ts'
+import { detailAnswer, type Reply } from '../http/answers/envelope.ts'
+import { actorOfCall } from '../http/call.ts'
+import { type Operation, withBody } from '../http/operation.ts'
 import {
   certificateRequest,
   certificatesInForce,

@@ -1,6 +1,6 @@
 import { upgradeStatus, upgradeStatusOf } from './upgrade-status.ts'
-import { detailAnswer } from '../answers/envelope.ts'
-import type { Operation } from '../operation.ts'
+import { detailAnswer } from '../http/answers/envelope.ts'
+import type { Operation } from '../http/operation.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 
 interface UpgradeOperationsDeps {

@@ -1,11 +1,11 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { AuthenticatorRequestExtendSchema, CommandKind } from '../../../proto/gen/command_pb.ts'
-import { emptyAnswer } from '../answers/envelope.ts'
-import { type Operation, withBody } from '../operation.ts'
+import { emptyAnswer } from '../http/answers/envelope.ts'
+import { type Operation, withBody } from '../http/operation.ts'
 import { nothing } from '../schemas/envelope.ts'
 import { requestExtendSchema } from '../sessions/sessions-schema.ts'
-import { originOf } from '../call.ts'
-import type { Writer } from '../writes.ts'
+import { originOf } from '../http/call.ts'
+import type { Writer } from '../http/writes.ts'
 
 interface AuthenticatorOperationsDeps {
   readonly writer: Writer

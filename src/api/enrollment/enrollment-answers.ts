@@ -1,6 +1,6 @@
 import { networkAuthorities } from '../../auth/certificates/trusted-authorities.ts'
-import type { RequestContext } from '../call.ts'
-import { detailAnswer, type Reply } from '../answers/envelope.ts'
+import type { RequestContext } from '../http/call.ts'
+import { detailAnswer, type Reply } from '../http/answers/envelope.ts'
 import { controllersForClients } from '../cluster/controller-view.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { NetworkAuthorities } from '../../auth/certificates/network-authorities.ts'

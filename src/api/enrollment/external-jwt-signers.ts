@@ -1,9 +1,9 @@
 import { entityNamed } from '../../entities/registry.ts'
 import { detailSchema } from '../../entities/schema.ts'
-import type { Operation } from '../operation.ts'
-import { listParameters, listQueryOf } from '../answers/query-parameters.ts'
+import type { Operation } from '../http/operation.ts'
+import { listParameters, listQueryOf } from '../http/answers/query-parameters.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import { type ListAnswers, printed } from '../answers/list-answers.ts'
+import { type ListAnswers, printed } from '../http/answers/list-answers.ts'
 
 interface ClientJwtSignerOperationsDeps {
   readonly state: StateView

@@ -1,7 +1,7 @@
 import { certsOnly } from '../../pki/certs-only.ts'
 import { networkAuthorities } from '../../auth/certificates/trusted-authorities.ts'
-import { bareAnswer, type Reply } from '../answers/envelope.ts'
-import type { Operation } from '../operation.ts'
+import { bareAnswer, type Reply } from '../http/answers/envelope.ts'
+import type { Operation } from '../http/operation.ts'
 import { estCertificates } from '../identities/identities-schema.ts'
 import type { NetworkAuthorities } from '../../auth/certificates/network-authorities.ts'
 

@@ -14,14 +14,14 @@ import {
   parsePosition,
   RECORD_NAMESPACES,
 } from '../../ports/events.ts'
-import type { RequestContext } from '../call.ts'
-import { type Reply, streamedAnswer } from '../answers/envelope.ts'
+import type { RequestContext } from '../http/call.ts'
+import { type Reply, streamedAnswer } from '../http/answers/envelope.ts'
 import { callerOf } from '../sessions/current.ts'
 import { EVENTS_PERMISSION, maySee, readerOf } from './event-access.ts'
-import type { Operation } from '../operation.ts'
+import type { Operation } from '../http/operation.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { ConfirmedReads } from '../consistency.ts'
+import type { ConfirmedReads } from '../http/consistency.ts'
 import type { SessionGuard } from '../../auth/sessions/session-guard.ts'
 
 interface EventOperationsDeps {

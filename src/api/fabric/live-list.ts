@@ -7,9 +7,9 @@ import { symbolNames } from '../../fsm/query/symbols.ts'
 import { Table } from '../../fsm/records/table.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { RequestContext } from '../call.ts'
-import { listAnswer, type Reply } from '../answers/envelope.ts'
-import { listQueryOf } from '../answers/query-parameters.ts'
+import type { RequestContext } from '../http/call.ts'
+import { listAnswer, type Reply } from '../http/answers/envelope.ts'
+import { listQueryOf } from '../http/answers/query-parameters.ts'
 
 const lister = new Lister(noLinks)
 /** Live rows are not replicated, so their digest is never used. */

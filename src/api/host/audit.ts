@@ -1,8 +1,8 @@
 import { auditEntry } from '../../entities/kinds/audit-entry.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
-import { listAnswer, timeText } from '../answers/envelope.ts'
-import type { Operation } from '../operation.ts'
-import { listParameters, listQueryOf } from '../answers/query-parameters.ts'
+import { listAnswer, timeText } from '../http/answers/envelope.ts'
+import type { Operation } from '../http/operation.ts'
+import { listParameters, listQueryOf } from '../http/answers/query-parameters.ts'
 import { auditDetail } from './database-schema.ts'
 import type { StateView } from '../../ports/state-view.ts'
 

@@ -1,6 +1,6 @@
-import { answer, bareAnswer } from '../answers/envelope.ts'
+import { answer, bareAnswer } from '../http/answers/envelope.ts'
 import { durationText } from '../../lib/text/duration-text.ts'
-import type { Operation } from '../operation.ts'
+import type { Operation } from '../http/operation.ts'
 import { health, metricsText, readiness } from '../schemas/about.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { Clock } from '../../lib/clock.ts'

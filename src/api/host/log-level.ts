@@ -1,10 +1,10 @@
 import type { NamedSchema } from '../../entities/operations.ts'
 import { type LogLevelControl, switchableLogLevels } from './log-level-control.ts'
-import { detailAnswer } from '../answers/envelope.ts'
-import { type Operation, withBody } from '../operation.ts'
+import { detailAnswer } from '../http/answers/envelope.ts'
+import { type Operation, withBody } from '../http/operation.ts'
 import { ignoredFieldsOf } from '../schemas/validation.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
-import { actorOfCall } from '../call.ts'
+import { actorOfCall } from '../http/call.ts'
 
 interface LogLevelOperationsDeps {
   readonly logLevel: LogLevelControl

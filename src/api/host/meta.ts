@@ -1,8 +1,8 @@
 import { capability, protocols, versionSchema } from '../schemas/about.ts'
-import { detailAnswer, listAnswer, type Reply } from '../answers/envelope.ts'
-import type { Operation } from '../operation.ts'
+import { detailAnswer, listAnswer, type Reply } from '../http/answers/envelope.ts'
+import type { Operation } from '../http/operation.ts'
 import type { BindingName, VersionInfo } from '../parts.ts'
-import { basePaths } from '../paths.ts'
+import { basePaths } from '../http/paths.ts'
 import { OIDC_LEVEL } from '../../ports/feature-level.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import { routerCapabilities } from '../../lib/router-capabilities.ts'
@@ -69,7 +69,7 @@ export function metaOperations(deps: MetaOperationsDeps): Operation[] {
     {
       ...common,
       operationId: 'listEnumeratedCapabilities',
-      summary: 'List all capabilities of the API family',
+      summary: 'List all capabilities of the OpenZiti API',
       apis: ['client', 'management'],
       path: '/enumerated-capabilities',
       response: { kind: 'list', schema: capability },

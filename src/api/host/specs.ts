@@ -1,12 +1,12 @@
 import { gzipSync } from 'node:zlib'
 
-import { acceptedCodings } from '../answers/codings.ts'
-import { bareAnswer, detailAnswer, listAnswer, type Reply } from '../answers/envelope.ts'
+import { acceptedCodings } from '../http/answers/codings.ts'
+import { bareAnswer, detailAnswer, listAnswer, type Reply } from '../http/answers/envelope.ts'
 import { Problem } from '../../lib/problems.ts'
 import { openapiDocument as documentOf } from '../schemas/openapi.ts'
-import type { Operation } from '../operation.ts'
+import type { Operation } from '../http/operation.ts'
 import type { ApiName } from '../../auth/principal/permissions.ts'
-import type { RequestContext } from '../call.ts'
+import type { RequestContext } from '../http/call.ts'
 import { openapiSchema, spec, specBody } from '../schemas/about.ts'
 import type { BindingName, VersionInfo } from '../parts.ts'
 

@@ -6,17 +6,17 @@ import {
   ServiceConfigsSchema,
 } from '../../../proto/gen/command_pb.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
-import { originOf, type RequestContext } from '../call.ts'
-import { emptyAnswer, type Reply, wholeOf } from '../answers/envelope.ts'
-import { type Operation, withBody } from '../operation.ts'
+import { originOf, type RequestContext } from '../http/call.ts'
+import { emptyAnswer, type Reply, wholeOf } from '../http/answers/envelope.ts'
+import { type Operation, withBody } from '../http/operation.ts'
 import { disableParams, serviceConfigSchema, serviceConfigsAssign } from './identities-schema.ts'
 import { nothing } from '../schemas/envelope.ts'
 import type { ValueOf } from '../schemas/typed-schema.ts'
 import { callerOf } from '../sessions/current.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { ConfirmedReads } from '../consistency.ts'
-import type { Writer } from '../writes.ts'
-import { type ListAnswers, printed } from '../answers/list-answers.ts'
+import type { ConfirmedReads } from '../http/consistency.ts'
+import type { Writer } from '../http/writes.ts'
+import { type ListAnswers, printed } from '../http/answers/list-answers.ts'
 
 interface IdentityOperationsDeps {
   readonly state: StateView

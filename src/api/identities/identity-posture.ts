@@ -3,14 +3,20 @@ import { CommandKind, MfaRemoveSchema } from '../../../proto/gen/command_pb.ts'
 import { never, shownTime } from '../../lib/text/shown-time.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { EndpointState, PostureService, ShownFactor } from '../../ports/posture.ts'
-import { originOf, type RequestContext } from '../call.ts'
-import { detailAnswer, emptyAnswer, listAnswer, type Reply, timeText } from '../answers/envelope.ts'
-import type { Operation } from '../operation.ts'
+import { originOf, type RequestContext } from '../http/call.ts'
+import {
+  detailAnswer,
+  emptyAnswer,
+  listAnswer,
+  type Reply,
+  timeText,
+} from '../http/answers/envelope.ts'
+import type { Operation } from '../http/operation.ts'
 import { failedServiceRequest, postureData } from './posture-schema.ts'
 import { nothing } from '../schemas/envelope.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { ConfirmedReads } from '../consistency.ts'
-import type { Writer } from '../writes.ts'
+import type { ConfirmedReads } from '../http/consistency.ts'
+import type { Writer } from '../http/writes.ts'
 
 interface IdentityPostureOperationsDeps {
   readonly state: StateView

@@ -1,13 +1,13 @@
 import type { KindName } from '../../entities/kind-records.ts'
 import { roleAttributeFields } from '../../fsm/access/role-attributes.ts'
-import type { RequestContext } from '../call.ts'
-import type { Operation } from '../operation.ts'
+import type { RequestContext } from '../http/call.ts'
+import type { Operation } from '../http/operation.ts'
 import type { Permission } from '../../auth/principal/permissions.ts'
-import { listParameters, listQueryOf } from '../answers/query-parameters.ts'
+import { listParameters, listQueryOf } from '../http/answers/query-parameters.ts'
 import { roleAttribute, roleAttributeUsage } from '../schemas/access.ts'
 import type { Reader } from '../../fsm/reader.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import { type ListAnswers, printed } from '../answers/list-answers.ts'
+import { type ListAnswers, printed } from '../http/answers/list-answers.ts'
 
 interface RoleAttributeOperationsDeps {
   readonly state: StateView & Pick<Reader, 'roleAttributes' | 'roleAttributeUsage'>

@@ -2,10 +2,10 @@ import type { RecordOf } from '../../entities/kind-records.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { mayCall, type Permission } from '../../auth/principal/permissions.ts'
-import type { RequestContext } from '../call.ts'
-import { detailAnswer, type Reply, timeText, wholeOf } from '../answers/envelope.ts'
-import type { Operation } from '../operation.ts'
-import { listParameters, listQueryOf } from '../answers/query-parameters.ts'
+import type { RequestContext } from '../http/call.ts'
+import { detailAnswer, type Reply, timeText, wholeOf } from '../http/answers/envelope.ts'
+import type { Operation } from '../http/operation.ts'
+import { listParameters, listQueryOf } from '../http/answers/query-parameters.ts'
 import { routerView, routersFirst } from '../fabric/router-view.ts'
 import {
   currentIdentityEdgeRouter,
@@ -16,9 +16,9 @@ import {
 import { verifiedSessionId } from '../../auth/sessions/service-session-token.ts'
 import { callerOf } from '../sessions/current.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { ConfirmedReads } from '../consistency.ts'
+import type { ConfirmedReads } from '../http/consistency.ts'
 import type { PostureService } from '../../ports/posture.ts'
-import { type ListAnswers, printed } from '../answers/list-answers.ts'
+import { type ListAnswers, printed } from '../http/answers/list-answers.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
 
 interface ServiceAccessOperationsDeps {
@@ -82,7 +82,7 @@ export function serviceAccessOperations(deps: ServiceAccessOperationsDeps): Oper
       headers: [
         {
           name: SESSION_TOKEN,
-          description: 'of a service session of the caller, for this service',
+          description: 'token of a service session of the caller for this service',
         },
       ],
       success: 200,

@@ -1,6 +1,6 @@
 import { entities } from '../../entities/registry.ts'
-import { detailAnswer } from '../answers/envelope.ts'
-import type { Operation } from '../operation.ts'
+import { detailAnswer } from '../http/answers/envelope.ts'
+import type { Operation } from '../http/operation.ts'
 import { summary } from '../schemas/about.ts'
 import { notBuiltYet } from '../../lib/not-built-yet.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'

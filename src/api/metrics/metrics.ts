@@ -1,6 +1,6 @@
 import { Counter, Registry, collectDefaultMetrics } from 'prom-client'
 import type { ClusterView } from '../../ports/cluster-view.ts'
-import type { AppliedLog } from '../consistency.ts'
+import type { AppliedLog } from '../http/consistency.ts'
 import { addHistogram } from './counted-histogram.ts'
 import { addNetworkMetrics, type NetworkMetricsSources } from './network-metrics.ts'
 import { addNodeMetrics, type NodeMetricsSources } from './node-metrics.ts'

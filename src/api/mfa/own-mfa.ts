@@ -10,7 +10,7 @@ import {
   factorNotFound,
   requiredFor,
 } from '../../auth/factors/second-factors.ts'
-import { originOf, type RequestContext } from '../call.ts'
+import { originOf, type RequestContext } from '../http/call.ts'
 import {
   answer,
   bareAnswer,
@@ -18,13 +18,13 @@ import {
   emptyAnswer,
   type Reply,
   timeText,
-} from '../answers/envelope.ts'
-import { type Operation, withBody } from '../operation.ts'
+} from '../http/answers/envelope.ts'
+import { type Operation, withBody } from '../http/operation.ts'
 import { detailMfa, detailMfaRecoveryCodes, mfaCode, mfaQrCode, totpToken } from './mfa-schema.ts'
 import { nothing } from '../schemas/envelope.ts'
 import { callerOf } from '../sessions/current.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { ConfirmedReads } from '../consistency.ts'
+import type { ConfirmedReads } from '../http/consistency.ts'
 import type { OidcTokens } from '../../auth/sessions/oidc-tokens.ts'
 import type { PostureService } from '../../ports/posture.ts'
 

@@ -1,6 +1,6 @@
 import { OAuthError } from '../../auth/oidc/oauth-error.ts'
 import { clientIds } from '../../pki/oidc-token.ts'
-import type { RequestContext } from '../call.ts'
+import type { RequestContext } from '../http/call.ts'
 
 /**
  * The client, by the form or by HTTP Basic with an empty secret; both must agree.

@@ -7,10 +7,10 @@ import { DEVICE_DONE } from '../../auth/oidc/log-in-flow.ts'
 import { OAuthError } from '../../auth/oidc/oauth-error.ts'
 import { scopesSupported } from '../../auth/oidc/public-clients.ts'
 import { Problem } from '../../lib/problems.ts'
-import type { Reply } from '../answers/envelope.ts'
-import type { RequestContext } from '../call.ts'
-import { type Operation, withBody } from '../operation.ts'
-import { basePaths } from '../paths.ts'
+import type { Reply } from '../http/answers/envelope.ts'
+import type { RequestContext } from '../http/call.ts'
+import { type Operation, withBody } from '../http/operation.ts'
+import { basePaths } from '../http/paths.ts'
 import { clientOf } from './client-of.ts'
 import { unknownHost } from './discovery.ts'
 import type { Issuers } from './issuers.ts'
@@ -84,7 +84,7 @@ export function deviceOperations(deps: DeviceOperationsDeps): Operation[] {
   ]
 }
 
-const doneText = '<p>It goes on by itself in a few seconds. You may close this page.</p>'
+const doneText = '<p>It continues automatically in a few seconds. You may close this page.</p>'
 
 async function begin(
   deps: DeviceOperationsDeps,
@@ -163,7 +163,7 @@ function codePage(userCode: string, fault = '', status = 200): Reply {
 function devicePage({ userCode, id, address }: WaitingDevice): Reply {
   const byPassword = withParameters(`${basePaths.oidc}/login/password`, { authRequestID: id })
   const content =
-    `<p>A device at <code>${htmlText(address)}</code> asks to act as you. Go on only if you began ` +
+    `<p>A device at <code>${htmlText(address)}</code> asks to act as you. Continue only if you began ` +
     'this yourself, and the device shows this very code:</p>' +
     `<p class="code">${htmlText(userCode)}</p>` +
     `<a class="button" href="${htmlText(byPassword)}">Log in to allow it</a>` +

@@ -1,7 +1,7 @@
 import { Problem } from '../../lib/problems.ts'
 import { scopesSupported } from '../../auth/oidc/public-clients.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
-import type { Operation } from '../operation.ts'
+import type { Operation } from '../http/operation.ts'
 import type { Issuers } from './issuers.ts'
 import { jsonAnswer } from './oauth-answers.ts'
 import { hostHeader, oidcOperation } from './oidc-schemas.ts'

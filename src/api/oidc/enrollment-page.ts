@@ -1,6 +1,6 @@
 import { provisioningUrl, qrCodePng, typedSecret } from '../../auth/factors/provisioning.ts'
 import type { Factor } from '../../pki/secrets/sealed-factor.ts'
-import type { Reply } from '../answers/envelope.ts'
+import type { Reply } from '../http/answers/envelope.ts'
 import { formPage, type PageOfFlow } from './page.ts'
 import { htmlText } from '../../lib/text/html-text.ts'
 

@@ -5,9 +5,9 @@ import { actorOf, originBy, type SessionPrincipal } from '../../auth/principal/p
 import { Problem, type ProblemCode, problems } from '../../lib/problems.ts'
 import type { PostureService } from '../../ports/posture.ts'
 import type { WriteOrigin } from '../../ports/writer.ts'
-import { type RequestContext, writeRequestOf } from '../call.ts'
-import { type Reply, timeText } from '../answers/envelope.ts'
-import { type Operation, withBody } from '../operation.ts'
+import { type RequestContext, writeRequestOf } from '../http/call.ts'
+import { type Reply, timeText } from '../http/answers/envelope.ts'
+import { type Operation, withBody } from '../http/operation.ts'
 import { formParametersOf, jsonAnswer, neverReferred } from './oauth-answers.ts'
 import {
   idIn,

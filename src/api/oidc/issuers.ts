@@ -1,6 +1,6 @@
-import type { RequestContext } from '../call.ts'
+import type { RequestContext } from '../http/call.ts'
 import type { BindingName } from '../parts.ts'
-import { basePaths } from '../paths.ts'
+import { basePaths } from '../http/paths.ts'
 import type { PkiControl } from '../cluster/pki-control.ts'
 
 interface IssuersDeps {

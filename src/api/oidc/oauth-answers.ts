@@ -1,7 +1,7 @@
 import { OAuthError } from '../../auth/oidc/oauth-error.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
-import type { RequestContext } from '../call.ts'
-import { bareAnswer, type Reply } from '../answers/envelope.ts'
+import type { RequestContext } from '../http/call.ts'
+import { bareAnswer, type Reply } from '../http/answers/envelope.ts'
 
 /** Answers of OAuth have no envelope. */
 export function jsonAnswer(value: Json, status = 200): Reply {

@@ -1,6 +1,6 @@
 import { OIDC_LEVEL } from '../../ports/feature-level.ts'
 import { Problem } from '../../lib/problems.ts'
-import type { Operation } from '../operation.ts'
+import type { Operation } from '../http/operation.ts'
 import type { BindingName } from '../parts.ts'
 import type { PkiControl } from '../cluster/pki-control.ts'
 import type { PostureService } from '../../ports/posture.ts'

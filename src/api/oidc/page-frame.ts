@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-import { bareAnswer, type Reply } from '../answers/envelope.ts'
+import { bareAnswer, type Reply } from '../http/answers/envelope.ts'
 import { neverReferred } from './oauth-answers.ts'
 import { htmlText } from '../../lib/text/html-text.ts'
 

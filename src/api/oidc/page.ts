@@ -1,6 +1,6 @@
 import { DEVICE_DONE } from '../../auth/oidc/log-in-flow.ts'
-import type { Reply } from '../answers/envelope.ts'
-import { basePaths } from '../paths.ts'
+import type { Reply } from '../http/answers/envelope.ts'
+import { basePaths } from '../http/paths.ts'
 import { framed } from './page-frame.ts'
 import { htmlText } from '../../lib/text/html-text.ts'
 

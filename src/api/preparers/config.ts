@@ -3,10 +3,10 @@ import { config } from '../../entities/kinds/config.ts'
 import { normalise } from '../../entities/normalise.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { type FieldFault, fieldProblem, Problem } from '../../lib/problems.ts'
-import type { RequestContext } from '../call.ts'
+import type { RequestContext } from '../http/call.ts'
 import type { Preparer } from './preparer.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { ConfirmedReads } from '../consistency.ts'
+import type { ConfirmedReads } from '../http/consistency.ts'
 import type { SchemaJudge } from '../schemas/schema-judge.ts'
 
 interface ConfigTypePreparerDeps {

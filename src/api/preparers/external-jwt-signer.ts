@@ -4,13 +4,13 @@ import type { RequestMode } from '../../entities/define.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { type FieldFault, Problem } from '../../lib/problems.ts'
 import { isReservedHost } from '../../lib/reserved-hosts.ts'
-import type { RequestContext } from '../call.ts'
+import type { RequestContext } from '../http/call.ts'
 import { checkKeyStrength, onlyCertificate } from './certificates.ts'
 import type { WritePlan, Preparer } from './preparer.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
-import type { ConfirmedReads } from '../consistency.ts'
+import type { ConfirmedReads } from '../http/consistency.ts'
 
 interface ExternalJwtSignerPreparerDeps {
   readonly cluster: ClusterView

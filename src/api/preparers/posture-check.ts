@@ -12,7 +12,7 @@ import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { isVersionRange } from '../../lib/text/version-range.ts'
 import type { Preparer } from './preparer.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { ConfirmedReads } from '../consistency.ts'
+import type { ConfirmedReads } from '../http/consistency.ts'
 
 interface PostureCheckPreparerDeps {
   readonly state: StateView

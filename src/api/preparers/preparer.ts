@@ -2,8 +2,8 @@ import type { Normalised } from '../../entities/normalise.ts'
 import type { RequestMode } from '../../entities/define.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { ProposalInput } from '../../ports/proposer.ts'
-import type { RequestContext } from '../call.ts'
-import type { WriteStep } from '../writes.ts'
+import type { RequestContext } from '../http/call.ts'
+import type { WriteStep } from '../http/writes.ts'
 
 /** A body as the fields of a command, with the records that it was judged on. */
 export interface WritePlan extends Normalised {

@@ -5,7 +5,7 @@ import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { parseUuid } from '../../lib/text/uuid.ts'
 import type { WritePlan, Preparer } from './preparer.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { ConfirmedReads } from '../consistency.ts'
+import type { ConfirmedReads } from '../http/consistency.ts'
 
 interface RevocationPreparerDeps {
   readonly state: StateView

@@ -3,7 +3,7 @@ import { normalise } from '../../entities/normalise.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import type { Preparer } from './preparer.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { ConfirmedReads } from '../consistency.ts'
+import type { ConfirmedReads } from '../http/consistency.ts'
 
 interface TerminatorPreparerDeps {
   readonly state: StateView

@@ -15,7 +15,7 @@ import {
   type ShownFor,
   type StateView,
 } from '../../ports/state-view.ts'
-import { originOf, type RequestContext, writeRequestOf } from '../call.ts'
+import { originOf, type RequestContext, writeRequestOf } from '../http/call.ts'
 import type { Caller } from '../../auth/principal/principal.ts'
 import { configTypesOfList, configTypesOfSession } from './config-types.ts'
 import {
@@ -24,16 +24,16 @@ import {
   emptyAnswer,
   printedAnswer,
   type Reply,
-} from '../answers/envelope.ts'
-import type { ListAnswers } from '../answers/list-answers.ts'
-import { listQueryOf } from '../answers/query-parameters.ts'
+} from '../http/answers/envelope.ts'
+import type { ListAnswers } from '../http/answers/list-answers.ts'
+import { listQueryOf } from '../http/answers/query-parameters.ts'
 import { type Detachment, namingBefore, stayedAfter } from './detachments.ts'
-import type { Handler } from '../operation.ts'
+import type { Handler } from '../http/operation.ts'
 import type { Preparers } from '../preparers/preparers.ts'
 import { taggedAnswer, writeIfMatches } from './revisions.ts'
-import type { Writer } from '../writes.ts'
+import type { Writer } from '../http/writes.ts'
 import { visibleRecords, type VisibleRecords } from './visible-records.ts'
-import type { ConfirmedReads } from '../consistency.ts'
+import type { ConfirmedReads } from '../http/consistency.ts'
 import type { PostureService } from '../../ports/posture.ts'
 import type { ApiLimits } from '../limits.ts'
 

@@ -5,9 +5,9 @@ import { RecentValues } from '../../lib/recent-values.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import type { ProposalInput } from '../../ports/proposer.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { RequestContext } from '../call.ts'
-import type { Reply, TextAnswer } from '../answers/envelope.ts'
-import { TAGS_MAX, isKnownTag, type Precondition } from '../answers/etag.ts'
+import type { RequestContext } from '../http/call.ts'
+import type { Reply, TextAnswer } from '../http/answers/envelope.ts'
+import { TAGS_MAX, isKnownTag, type Precondition } from '../http/answers/etag.ts'
 
 type JudgedOn = NonNullable<ProposalInput['judgedOn']>
 

@@ -1,6 +1,6 @@
 import { assert } from '../../lib/assert.ts'
 import { fieldProblem } from '../../lib/problems.ts'
-import type { JsonSchema } from '../operation.ts'
+import type { JsonSchema } from '../http/operation.ts'
 
 /** Gives the members of a parsed body the names that its schema has for them, in place. */
 export type FieldNames = (value: unknown, path?: string) => void

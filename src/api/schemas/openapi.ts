@@ -1,9 +1,9 @@
 import type { NamedSchema } from '../../entities/operations.ts'
 import { type ApiName, neededOn } from '../../auth/principal/permissions.ts'
 import { isSocketOnly } from '../../auth/principal/host-user.ts'
-import type { JsonSchema, Operation, ResponseShape } from '../operation.ts'
+import type { JsonSchema, Operation, ResponseShape } from '../http/operation.ts'
 import type { BindingName, VersionInfo } from '../parts.ts'
-import { basePaths } from '../paths.ts'
+import { basePaths } from '../http/paths.ts'
 import { errorEnvelope, meta } from './envelope.ts'
 
 interface OpenapiDocumentDeps {
@@ -225,7 +225,7 @@ const components: Readonly<Record<string, Json>> = {
     minimum: 0,
   }),
   'ziti-instance-id': headerOf('Changes with each start of the process'),
-  server: headerOf('Program and API family level'),
+  server: headerOf('Program version and OpenZiti API level'),
   'expiration-seconds': headerOf('Idle timeout of the session', {
     type: 'integer',
   }),

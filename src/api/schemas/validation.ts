@@ -2,7 +2,7 @@ import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import addFormats from 'ajv-formats'
 import { fieldProblem, type Problem } from '../../lib/problems.ts'
 import { fieldNamesOf } from './field-names.ts'
-import type { JsonSchema } from '../operation.ts'
+import type { JsonSchema } from '../http/operation.ts'
 
 /**
  * Compiles the schema of an operation's body when its first body comes: most of a start would go

@@ -40,7 +40,7 @@ export interface EffectiveValue {
 
 export type UnknownKeys = 'faults' | 'warnings'
 
-export interface ReaderDeps {
+interface ReaderDeps {
   /** Absolute path of the file; relative paths start at its folder. */
   readonly file: string
   readonly environment: Environment

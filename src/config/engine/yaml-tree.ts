@@ -20,7 +20,7 @@ import { escapeUnprintable, firstUnprintable } from '../../lib/text/terminal-tex
  */
 export const yamlTreeLimits = { yamlNodesMax: 100_000, yamlDepthMax: 32 } as const
 
-export interface YamlTreeLimits {
+interface YamlTreeLimits {
   readonly yamlNodesMax: number
   readonly yamlDepthMax: number
 }
@@ -39,18 +39,18 @@ export interface YamlEntry {
   readonly value: YamlTree
 }
 
-export interface YamlFault {
+interface YamlFault {
   readonly line: number | null
   readonly problem: string
 }
 
 /** A key that its section has given before. */
-export interface YamlDuplicate {
+interface YamlDuplicate {
   readonly line: number
   readonly key: string
 }
 
-export type YamlParsed =
+type YamlParsed =
   | {
       readonly ok: true
       readonly tree: YamlTree

@@ -16,7 +16,7 @@ could not start on this host. \`--print\` shows the effective configuration: eac
   \`dialers\` it terminates no services, without \`edge\` no client connects, without \`link\` there are no links, without
   \`listeners\` nothing enters the network here.
 - **Environment**: \`$NAME\` and \`\${NAME}\` in a text are replaced by the variable. There is no default and no escape. One that is not
-  set is replaced by nothing, with a warning. Numbers and \`true\` or \`false\` stand in the file as they are.
+  set is replaced by nothing, with a warning. Numbers and \`true\` or \`false\` cannot come from a variable.
 - **Durations** are numbers with a unit (\`250ms\`, \`5s\`, \`1m30s\`, \`24h\`); keys in milliseconds are integers without a unit.
 - **Addresses** are \`<protocol>:<host>:<port>\`, IPv6 addresses in brackets: \`tls:[2001:db8::1]:6262\`.
 - **Paths** that are relative start at the folder of the file.
@@ -33,7 +33,7 @@ ${configTables(routerTable)}
 
 - With both \`ctrl.endpoint\` and \`ctrl.endpoints\`, \`endpoints\` is ignored. With neither, \`router enroll\` writes the addresses of the enrollment
   token into \`ctrl.endpointsFile\`; a router without any address does not start. The controllers in that file win over both.
-- \`ctrl.options\` takes the addressing of \`ctrl\` as well; what stands in \`ctrl\` itself wins.
+- \`ctrl.options\` takes the addressing of \`ctrl\` as well; \`ctrl\` itself wins.
 - \`csr\` wins over \`edge.csr\`. One valid SAN at least is needed to accept clients or routers.
 - A listener has \`bind\` (or \`address\`), except \`tunnel\`. \`edge\` has \`advertise\` (there or in its \`options\`). \`proxy\` and \`proxy_udp\` have \`service\`.
 - A link listener may have the address of an \`edge\` listener: both use one port, and the TLS application protocol (ALPN) tells routers

@@ -340,7 +340,7 @@ function withAdvertise(): Fields {
   return plain({
     advertise: option(optional(advertised(addressProtocols.stream)), {
       default: null,
-      why: 'Other place of `advertise`; no client is told.',
+      why: 'Alternative place for `advertise`; the router does not publish it.',
       hasEffect: false,
     }),
     ...listenerFlow,

@@ -92,7 +92,7 @@ export const routerFields = {
       }),
       key: option(pemSource(), {
         default: required,
-        why: 'Private key of `cert`, and of server certificates without one of their own; mode 0600.',
+        why: 'Private key of `cert`, and of server certificates without a separate key; mode 0600.',
         isSecret: true,
       }),
       server_cert: option(optional(pemSource()), {
@@ -158,7 +158,7 @@ export const routerFields = {
     },
   ),
   csr: optionalSection(
-    'Fields of the certificates that are asked for at enrollment and renewal.',
+    'Fields of the certificates that the router requests at enrollment and renewal.',
     csrFields,
   ),
   dialers: list(
@@ -173,7 +173,7 @@ export const routerFields = {
     },
   ),
   edge: optionalSection(
-    'Present, even if empty: clients of the API family may connect.',
+    'Present, even if empty: OpenZiti clients may connect.',
     {
       csr: optionalSection('Earlier place of `csr`.', csrFields, {
         deprecated: 'move it to csr, at the top of the file',
@@ -185,13 +185,13 @@ export const routerFields = {
       db: ignored('the data model is kept in memory alone'),
       dbSaveIntervalSeconds: ignored('the data model is kept in memory alone'),
       sessionValidateChunkSize: ignored(
-        'sessions are checked when a controller has told of all of them',
+        'sessions are checked when a controller has sent all of them',
       ),
       sessionValidateMinInterval: ignored(
-        'sessions are checked when a controller has told of all of them',
+        'sessions are checked when a controller has sent all of them',
       ),
       sessionValidateMaxInterval: ignored(
-        'sessions are checked when a controller has told of all of them',
+        'sessions are checked when a controller has sent all of them',
       ),
       apiProxy: ignored('the API of controllers is not forwarded by this router'),
     },
@@ -204,7 +204,7 @@ export const routerFields = {
     }),
     idleCircuitTimeout: option(milliseconds(0, DAY_MS), {
       default: 60_000,
-      why: 'Silence after which a circuit counts as idle and is asked about.',
+      why: 'Silence after which a circuit counts as idle and the router confirms it with the controller.',
     }),
     idleTxInterval: option(milliseconds(0, DAY_MS), {
       default: 60_000,
@@ -387,7 +387,7 @@ export const routerFields = {
     { refusesMisspellings: true },
   ),
   connectEvents: ignored(
-    'controllers are told of clients each second, and of all when they connect',
+    'the router reports clients to controllers each second, and all of them when a controller connects',
   ),
   enableDebugOps: ignored('there are no debugging operations'),
   plugins: ignored('plugins of other routers cannot be loaded'),

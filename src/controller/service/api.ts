@@ -1,4 +1,4 @@
-import { ConfirmedReads } from '../../api/consistency.ts'
+import { ConfirmedReads } from '../../api/http/consistency.ts'
 import type { ApiDeps, HealthReport } from '../../api/parts.ts'
 import { type Api, createApi } from '../../api/server.ts'
 import type { ClusterNode } from '../../cluster/cluster-node.ts'
@@ -19,7 +19,7 @@ import { logLevelOf } from '../log-level.ts'
 import { API_FAMILY_VERSION, programDate, programRevision, programVersion } from '../version.ts'
 import type { NodeHealth } from '../../ports/node-health.ts'
 
-export interface ApiSources {
+interface ApiSources {
   readonly controller: ControllerDeps
   readonly clusterNode: ClusterNode
   readonly machine: StateMachine

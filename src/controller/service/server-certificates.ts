@@ -2,7 +2,7 @@ import { createSecureContext, type SecureContext } from 'node:tls'
 import type { Logger } from 'pino'
 
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
-import { listenerTls } from '../../api/transport/tls.ts'
+import { listenerTls } from '../../api/http/transport/tls.ts'
 import { WatchedFiles } from '../../cluster/secrets/watched-files.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Certificate } from '../../pki/certificate.ts'
@@ -39,7 +39,7 @@ interface InForce {
  * One server certificate of another authority. While certificate and key do not match, the previous
  * pair stays in force.
  */
-export class ServerCertificate {
+class ServerCertificate {
   readonly paths: ServerCertificatePaths
   readonly #deps: ServerCertificateDeps
   #inForce: InForce | null = null

@@ -8,7 +8,7 @@ const REASON_BYTES_MAX = 123
 
 export const closeCode = { normal: 1000, goingAway: 1001, protocol: 1002 } as const
 
-export interface EventSocketHandlers {
+interface EventSocketHandlers {
   readonly onMessage: (data: Buffer) => void
   readonly onDrain: () => void
   /** Called once, when the connection ends for any reason. */
@@ -52,7 +52,7 @@ export class EventSocket {
     web.on('message', (data, isBinary) => {
       if (this.#isClosing) return
       if (isBinary) handlers.onMessage(data as Buffer)
-      else this.close(closeCode.protocol, 'only binary messages are taken')
+      else this.close(closeCode.protocol, 'only binary messages are accepted')
     })
     // A client that does not read its answers gets no more.
     web.on('ping', (data) => {

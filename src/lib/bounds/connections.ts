@@ -5,7 +5,7 @@ import { KeyedCounts } from './keyed-counts.ts'
 import type { KeyedRate } from './keyed-rate.ts'
 import { sourceOf } from './source.ts'
 
-export interface ConnectionBounds {
+interface ConnectionBounds {
   /** Maximum open connections of one source; further ones are closed at once. */
   readonly connectionsPerSourceMax: number
   /**
@@ -29,7 +29,7 @@ export interface ConnectionBounds {
 }
 
 /** Limits for connections that are not authenticated yet. */
-export type PendingBounds = Pick<
+type PendingBounds = Pick<
   ConnectionBounds,
   'handshakeTimeoutMs' | 'handshakesMax' | 'handshakesPerSourceMax'
 >

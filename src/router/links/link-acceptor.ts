@@ -28,7 +28,7 @@ import { Link, type LinkQueues } from './link.ts'
 import { peerLeafDer, peerLeafSha256 } from '../../lib/runtime/peer-certificates.ts'
 import type { OpenPort, TlsPorts } from '../../overlay/sockets/tls-ports.ts'
 
-export interface LinkAcceptorDeps {
+interface LinkAcceptorDeps {
   readonly ports: TlsPorts
   readonly identity: () => RouterIdentity
   readonly registry: LinkRegistry

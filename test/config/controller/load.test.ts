@@ -141,7 +141,7 @@ describe('Rules between options', () => {
     ])
     const twice = 'serverCertificates: [{cert: pki/cert.pem, key: k.pem}]\n'
     expect(faultsOf(GOOD + twice)).toEqual([
-      `${FILE}:14: serverCertificates[0].cert: is named more than once (/etc/flotilla/pki/cert.pem); give each certificate a file of its own`,
+      `${FILE}:14: serverCertificates[0].cert: is named more than once (/etc/flotilla/pki/cert.pem); give each certificate a separate file`,
     ])
   })
 

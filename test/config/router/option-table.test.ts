@@ -239,9 +239,9 @@ const table: readonly (readonly [string, Proof])[] = [
     heartbeatIntervalSeconds: [edge('sessions in use are reported every heartbeatIntervalSeconds')],
     db: 'the data model is kept in memory alone',
     dbSaveIntervalSeconds: 'the data model is kept in memory alone',
-    sessionValidateChunkSize: 'sessions are checked when a controller has told of all of them',
-    sessionValidateMinInterval: 'sessions are checked when a controller has told of all of them',
-    sessionValidateMaxInterval: 'sessions are checked when a controller has told of all of them',
+    sessionValidateChunkSize: 'sessions are checked when a controller has sent all of them',
+    sessionValidateMinInterval: 'sessions are checked when a controller has sent all of them',
+    sessionValidateMaxInterval: 'sessions are checked when a controller has sent all of them',
     apiProxy: 'the API of controllers is not forwarded by this router',
   }),
   ...below('forwarder', {
@@ -251,11 +251,9 @@ const table: readonly (readonly [string, Proof])[] = [
       ),
     ],
     idleCircuitTimeout: [
-      faults('An idle circuit > is asked about repeatedly, unlike one with traffic'),
+      faults('An idle circuit > is confirmed repeatedly, unlike one with traffic'),
     ],
-    idleTxInterval: [
-      faults('An idle circuit > is asked about repeatedly, unlike one with traffic'),
-    ],
+    idleTxInterval: [faults('An idle circuit > is confirmed repeatedly, unlike one with traffic')],
     linkDialQueueLength: [
       linkOption(
         'A dialer of links > dials linkDialWorkerCount routers at a time, queues linkDialQueueLength, and tries the others later',
@@ -540,10 +538,8 @@ const table: readonly (readonly [string, Proof])[] = [
       rules('The file > takes the health-checks API of web alone, which has no options'),
     ],
     'identity.cert': 'a server shows its server certificate; `cert` is read by what dials',
-    'identity.key': [opened('A server of web > presents the certificate of its own identity')],
-    'identity.server_cert': [
-      opened('A server of web > presents the certificate of its own identity'),
-    ],
+    'identity.key': [opened('A server of web > presents the certificate of its identity')],
+    'identity.server_cert': [opened('A server of web > presents the certificate of its identity')],
     'identity.ca': 'a client may show a certificate, and none is required',
     'options.readTimeout': [
       opened('A server of web > waits for a request only as long as readTimeout'),
@@ -577,7 +573,10 @@ const table: readonly (readonly [string, Proof])[] = [
       ctrl('interfaces are reported again by checkInterval and minReportInterval'),
     ],
   }),
-  ['connectEvents', 'controllers are told of clients each second, and of all when they connect'],
+  [
+    'connectEvents',
+    'the router reports clients to controllers each second, and all of them when a controller connects',
+  ],
   ['enableDebugOps', 'there are no debugging operations'],
   ['plugins', 'plugins of other routers cannot be loaded'],
   ['managedConfig', 'controllers push no configuration to this router'],

@@ -6,8 +6,8 @@ import { sessionSpiffeId } from '../../../src/pki/spiffe.ts'
 import { trustDomain } from '../support.ts'
 import { EdgeBench, eventually, serviceToken } from './support.ts'
 
-// Goal: only a client whose session a controller has told of, with a certificate of that session, has a channel, and only while
-// that is so.
+// Goal: a client has a channel only while a controller reports its session, and only with a
+// certificate of that session.
 
 let bench: EdgeBench
 beforeEach(async () => {
@@ -139,7 +139,7 @@ describe('A channel ends', () => {
 })
 
 describe('A controller that has sent all sessions', () => {
-  test('is asked which service sessions have ended', async () => {
+  test('receives a query for ended service sessions', async () => {
     const ann = await bench.person('ann')
     bench.controller.tellSessions([ann])
     const client = await bench.connect(ann)

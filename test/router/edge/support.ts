@@ -55,7 +55,7 @@ export class FakeController {
   readonly #waiters = new Map<number, PromiseWithResolvers<ChannelMessage>>()
   readonly connection: ControlConnection
   #edge: Edge | null = null
-  /** Answers what it is asked; null: it does not. */
+  /** Answers its requests; null: it does not. */
   circuits: ((request: Outgoing) => Outgoing | null) | null = null
   postures: (() => Outgoing | null) | null = null
   terminators: ((asked: CreateTerminatorV2) => Partial<Answer> | null) | null = () => ({})
@@ -168,7 +168,7 @@ export class FakeController {
     return { contentType: 2, headers: new Map([[2, flagValue(true)]]) }
   }
 
-  /** Of the request that was sent last, or as the so-manieth message. */
+  /** Answers the last sent request, or the message with the given number. */
   answer({ contentType, headers, body }: Outgoing, sequence = this.sent.length): void {
     this.#waiters.get(sequence)?.resolve({
       contentType,
@@ -339,7 +339,7 @@ export class EdgeBench {
   readonly network: TestNetwork
   readonly edge: Edge
   readonly circuits = new TestCircuits()
-  /** Of the router, as controllers have sent it. */
+  /** Data model of the router, as controllers have sent it. */
   readonly model = new RouterDataModel(modelLimits)
   /** Ms by which the clock of the router is ahead. */
   aheadMs = 0
@@ -411,7 +411,7 @@ ${sections}
     return controller
   }
 
-  /** With an API session that no controller has told of yet. */
+  /** With an API session that no controller has reported yet. */
   async person(name: string, uris: readonly string[] = []): Promise<Person> {
     const key = await this.network.leaf(name, uris, [])
     return { identityId: name, sessionId: `${name}-session`, token: `1.${name}.mac`, key }

@@ -1,0 +1,27 @@
+const SECOND_MS = 1000
+const MINUTE_MS = 60_000
+
+/** Limits of enrollments and of issuing certificates. */
+export const enrollmentLimits = {
+  /** Issuing one certificate; beyond: 503 TIMEOUT. */
+  certificateMsMax: 2 * SECOND_MS,
+  /**
+   * Maximum wait until the issue of a certificate starts; beyond: 429 SERVER_TOO_MANY_REQUESTS.
+   */
+  certificateWaitMsMax: 5 * SECOND_MS,
+  /**
+   * Certificates that wait for their issue, shared by callers; beyond the total or its share: 429
+   * SERVER_TOO_MANY_REQUESTS.
+   */
+  certificatesWaitingMax: 1024,
+  /** Lifetime of certificates of identities and routers, unless their issuer expires earlier. */
+  enrolledCertificateMs: 365 * 24 * 60 * MINUTE_MS,
+  /** Lifetime of the certificate that an identity gets for one API session. */
+  sessionCertificateMs: 12 * 60 * MINUTE_MS,
+  /** Lifetime of the enrollment token of a new identity. */
+  identityEnrollmentMs: 180 * MINUTE_MS,
+  /** Lifetime of the enrollment token of a new router or of one that enrolls again. */
+  routerEnrollmentMs: 180 * MINUTE_MS,
+}
+
+export type EnrollmentLimits = Readonly<typeof enrollmentLimits>

@@ -1,0 +1,120 @@
+import type { ByteStream } from '../../../ports/byte-stream.ts'
+import type { Body } from '../transport/unsent-answers.ts'
+
+/** Every success has the form `{data, meta}`; every meta has both version strings. */
+export const API_VERSION = '0.0.1'
+const versions = { apiEnrollmentVersion: API_VERSION, apiVersion: API_VERSION } as const
+export const versionMetaText = JSON.stringify(versions)
+
+export interface Pagination {
+  readonly limit: number
+  readonly offset: number
+  readonly totalCount: number
+}
+
+/** Pagination of a list that is always shown in one page. */
+export function wholeOf({ length }: readonly unknown[]): Pagination {
+  return { limit: length, offset: 0, totalCount: length }
+}
+
+export interface Reply {
+  readonly status: number
+  readonly body: Body
+  readonly contentType: string
+  readonly headers?: Readonly<Record<string, string>>
+  /** Sent in place of the body; `body` is empty then. */
+  readonly stream?: ByteStream
+}
+
+export interface TextAnswer extends Reply {
+  readonly body: string
+}
+
+const JSON_TYPE = 'application/json'
+
+export function answer(
+  status: number,
+  data: unknown,
+  meta: Readonly<Record<string, unknown>> | null = null,
+): TextAnswer {
+  const metaText = meta === null ? versionMetaText : JSON.stringify({ ...versions, ...meta })
+  return printedAnswer(JSON.stringify(data), status, metaText)
+}
+
+/** @param text the data as JSON. */
+export function printedAnswer(text: string, status = 200, metaText = versionMetaText): TextAnswer {
+  return { status, body: `{"data":${text},"meta":${metaText}}`, contentType: JSON_TYPE }
+}
+
+export function detailAnswer(data: unknown, ignoredFields: readonly string[] = []): TextAnswer {
+  return answer(200, data, ignoredMeta(ignoredFields))
+}
+
+export function listAnswer(
+  data: readonly unknown[],
+  pagination: Pagination,
+  filterableFields: readonly string[],
+): Reply {
+  const metaText = listMetaText(pagination, filterableFields)
+  const body = `{"data":${JSON.stringify(data)},"meta":${metaText}}`
+  return { status: 200, body, contentType: JSON_TYPE }
+}
+
+export function listMetaText(pagination: Pagination, filterableFields: readonly string[]): string {
+  return JSON.stringify({ ...versions, filterableFields, pagination })
+}
+
+export function createdAnswer(
+  collection: string,
+  id: string,
+  ignoredFields: readonly string[],
+): Reply {
+  return answer(
+    201,
+    { _links: { self: { href: `./${collection}/${id}` } }, id },
+    ignoredMeta(ignoredFields),
+  )
+}
+
+/** For update, delete and acknowledgements. */
+export function emptyAnswer(ignoredFields: readonly string[] = []): Reply {
+  return answer(200, {}, ignoredMeta(ignoredFields))
+}
+
+/**
+ * Answer to a deletion. `detachedFrom`: the records that referenced the deleted one and were kept.
+ */
+export function deletedAnswer(detachedFrom: readonly Readonly<Record<string, unknown>>[]): Reply {
+  return answer(200, {}, detachedFrom.length === 0 ? null : { detachedFrom })
+}
+
+/** Answer for work that has begun. */
+export function begunAnswer(): Reply {
+  return answer(202, {})
+}
+
+/**
+ * For what is too large or too long to be held: the client knows that it is whole by the end of its
+ * chunked coding.
+ */
+export function streamedAnswer(
+  stream: ByteStream,
+  contentType = 'application/octet-stream',
+  headers: Readonly<Record<string, string>> = {},
+): Reply {
+  return { status: 200, body: '', contentType, headers, stream }
+}
+
+/** For the few operations of the API family whose answer has no envelope. */
+export function bareAnswer(body: Body, contentType: string = JSON_TYPE): Reply {
+  return { status: 200, body, contentType }
+}
+
+function ignoredMeta(ignoredFields: readonly string[]): Record<string, unknown> | null {
+  return ignoredFields.length === 0 ? null : { ignoredFields }
+}
+
+/** RFC 3339, UTC, milliseconds. */
+export function timeText(ms: number): string {
+  return new Date(ms).toISOString()
+}

@@ -1,0 +1,346 @@
+import type { Socket } from 'node:net'
+import { STATUS_CODES } from '../../../lib/runtime/node-http.ts'
+import type { ServerResponse } from 'node:http'
+import type { FastifyReply } from 'fastify'
+import { Problem, fieldProblem } from '../../../lib/problems.ts'
+import { OIDC_LEVEL } from '../../../ports/feature-level.ts'
+import { challengeText } from './challenge.ts'
+import { sourceOf } from '../../../lib/bounds/source.ts'
+import { endOf, type SessionTracker } from '../../../auth/sessions/session-tracker.ts'
+import type { OperationCall } from '../operation.ts'
+import { corsHeaders } from './cors.ts'
+import type { Reply } from './envelope.ts'
+import { sendStream } from '../transport/send-stream.ts'
+import { endAfterRequest, hasUnreadBody } from '../transport/early-answer.ts'
+import {
+  type Body,
+  byteLengthOf,
+  tooMuchUnread,
+  type UnsentAnswers,
+} from '../transport/unsent-answers.ts'
+import type { ApiMetrics, OperationMetrics } from '../../metrics/metrics.ts'
+import type { ByteStream } from '../../../ports/byte-stream.ts'
+import { answerOf } from './problem.ts'
+import type { ClusterView } from '../../../ports/cluster-view.ts'
+import type { StateView } from '../../../ports/state-view.ts'
+import type { Clock } from '../../../lib/clock.ts'
+import type { ApiLimits } from '../../limits.ts'
+import type { BindingName, VersionInfo } from '../../parts.ts'
+import type { ServiceLogger } from '../../../ports/logger.ts'
+import type { AuditTrail } from '../../../ports/audit.ts'
+import type { PublishFact } from '../../../ports/live-facts.ts'
+import type { Quota } from '../../../lib/bounds/quota.ts'
+
+interface ReplyWriterDeps {
+  readonly cluster: ClusterView
+  readonly state: StateView
+  readonly clock: Clock
+  readonly limits: ApiLimits
+  readonly version: VersionInfo
+  readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
+  readonly instanceId: string
+  readonly logger: ServiceLogger
+  readonly audit?: Pick<AuditTrail, 'refused' | 'answered'>
+  readonly publishFact: PublishFact
+  readonly sessions: SessionTracker
+  readonly metrics: ApiMetrics
+  readonly refusals: Quota
+  readonly unsent: UnsentAnswers
+}
+
+type Headers = Record<string, string | number>
+
+/** The only place that writes an answer: one head, one body, the headers that every answer has. */
+export class ReplyWriter {
+  readonly #deps: ReplyWriterDeps
+  readonly #metrics: ApiMetrics
+  readonly #refusals: ReplyWriterDeps['refusals']
+  readonly #unmatched: OperationMetrics
+  readonly #server: string
+  readonly #unsent: UnsentAnswers
+
+  constructor(deps: ReplyWriterDeps) {
+    const { metrics, refusals, unsent } = deps
+    this.#refusals = refusals
+    this.#deps = deps
+    this.#metrics = metrics
+    this.#unmatched = metrics.of('unmatched')
+    this.#server = `ziti-controller/${deps.version.version}`
+    this.#unsent = unsent
+  }
+
+  succeed(reply: FastifyReply, call: OperationCall, answer: Reply): void {
+    const headers = this.#headers(reply, call, answer.contentType)
+    if (answer.headers !== undefined) Object.assign(headers, answer.headers)
+    if (answer.stream === undefined) {
+      this.#send(reply, call, answer.status, headers, answer.body)
+    } else this.#stream(reply, call, headers, answer.stream)
+  }
+
+  /** Ends the stream of an answer that is not sent. */
+  drop({ stream }: Reply): void {
+    stream?.chunks[Symbol.asyncIterator]()
+      .return?.()
+      .catch(() => undefined)
+  }
+
+  /**
+   * Anything that was thrown on the way; what is neither a problem nor a known mistake of the
+   * caller is ours.
+   */
+  fail(reply: FastifyReply, call: OperationCall, error: unknown): void {
+    if (reply.raw.headersSent) return
+    const problem = this.#problemOf(call, error)
+    if (isRefusedWrite(call, problem)) this.#reportRefused(call, problem)
+    if (call.refusalPage !== null) {
+      const { status, contentType, headers, body } = call.refusalPage
+      const all = { ...this.#headers(reply, call, contentType), ...headers }
+      this.#send(reply, call, status, all, body)
+      return
+    }
+    const shape = call.operation?.refusalShape ?? 'envelope'
+    const { status, body, retryAfterSeconds } = answerOf(problem, shape)
+    const headers = this.#headers(reply, call, 'application/json')
+    if (retryAfterSeconds !== null) headers['retry-after'] = retryAfterSeconds
+    if (status === 401 && call.challenge !== null) {
+      const { state, bindings } = this.#deps
+      const isServed = bindings['edge-oidc'] !== undefined
+      const isOidcOffered = isServed && state.featureLevel >= OIDC_LEVEL
+      headers['www-authenticate'] = challengeText(call.challenge, isOidcOffered)
+    }
+    this.#send(reply, call, status, headers, body)
+  }
+
+  plain(
+    reply: FastifyReply,
+    call: OperationCall,
+    status: number,
+    extra: Readonly<Record<string, string>>,
+  ): void {
+    const headers = { ...this.#headers(reply, call, 'text/plain'), ...extra }
+    this.#send(reply, call, status, headers, '')
+  }
+
+  /**
+   * A connection that spoke no HTTP, or too much of it. It is closed in any case: its client may
+   * never close it.
+   */
+  failConnection(error: Error & { readonly code?: string }, socket: Socket): void {
+    // A client would take these bytes for a part of the answer that it is reading or has read.
+    if (error.code === 'ECONNRESET' || !socket.writable || isAnswering(socket)) {
+      socket.destroy()
+      return
+    }
+    const problem = new Problem('COULD_NOT_PARSE_BODY', { detail: 'malformed HTTP request' })
+    const status = statusOfClientError(error.code)
+    const { body } = answerOf(problem)
+    socket.write(
+      `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\nserver: ${this.#server}\r\n` +
+        `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
+    )
+    socket.destroySoon()
+    // Bytes that stand unread before this answer would keep the connection open for ever.
+    const timer = setTimeout(() => socket.destroy(), this.#deps.limits.lingerMs)
+    socket.once('close', () => {
+      clearTimeout(timer)
+    })
+  }
+
+  #headers(reply: FastifyReply, call: OperationCall, contentType: string): Headers {
+    const { cluster, state, instanceId } = this.#deps
+    const index = call.index === 0 ? state.appliedIndex : call.index
+    const headers: Headers = {
+      'content-type': contentType,
+      server: this.#server,
+      'ziti-instance-id': instanceId,
+      'net-index': `${cluster.generation}:${index}`,
+      'cache-control': 'no-store',
+      'x-content-type-options': 'nosniff',
+      'strict-transport-security': 'max-age=31536000',
+      'net-stale-ms': Math.min(Math.round(cluster.leaderContactMs()), Number.MAX_SAFE_INTEGER),
+    }
+    if (call.caller?.kind === 'session') {
+      const { expiresAtMs, leftSeconds } = endOf(this.#deps, call.caller)
+      headers['expiration-seconds'] = leftSeconds
+      headers['expires-at'] = goTimeText(expiresAtMs)
+    }
+    if (reply.request.headers.origin !== undefined) Object.assign(headers, corsHeaders)
+    return headers
+  }
+
+  #send(
+    reply: FastifyReply,
+    call: OperationCall,
+    status: number,
+    headers: Headers,
+    body: Body,
+  ): void {
+    const { raw } = reply
+    const length = byteLengthOf(body)
+    const { source } = call.credentials
+    if (!this.#unsent.hasRoomFor(source, length)) {
+      this.fail(reply, call, tooMuchUnread())
+      return
+    }
+    this.#record(call, status)
+    if (status === 304) delete headers['content-type']
+    else headers['content-length'] = length
+    // After a refusal, what is left of a body would have to be read to reach the next request.
+    const isEarly = status >= 400 && hasUnreadBody(reply.request.raw)
+    if (isEarly) headers['connection'] = 'close'
+    reply.hijack()
+    if (call.onAnswerGone !== null) raw.once('close', call.onAnswerGone)
+    raw.writeHead(status, headers)
+    if (call.method === 'HEAD') {
+      raw.end()
+      return
+    }
+    if (!isEarly) {
+      this.#unsent.send(raw, source, body, length)
+      return
+    }
+    this.#unsent.send(raw, source, body, length, (piece, encoding) => {
+      raw.write(piece, encoding)
+      endAfterRequest(reply.request.raw, raw, this.#deps.limits)
+    })
+  }
+
+  #record(call: OperationCall, status: number): void {
+    const { method, operation, startedAtMs, caller } = call
+    const metrics = operation === null ? this.#unmatched : this.#metrics.of(operation.operationId)
+    const tookMs = this.#deps.clock.monotonicMs() - startedAtMs
+    metrics.record(status, tookMs)
+    const { address } = call.credentials
+    const { metadata } = call
+    this.#deps.audit?.answered({
+      method,
+      operation: operation?.operationId ?? 'none',
+      status,
+      tookMs,
+      address,
+      trace: () => metadata.trace,
+      // Traced for a caller that is known: no other makes this controller write a line a request.
+      isTraced: metadata.isTraceShown && metadata.trace.isSampled && caller !== null,
+    })
+  }
+
+  /**
+   * Sends a stream. A failure on the way ends the connection, so that the client never takes what
+   * it has for all of it.
+   */
+  #stream(reply: FastifyReply, call: OperationCall, headers: Headers, stream: ByteStream): void {
+    const { raw } = reply
+    this.#record(call, 200)
+    reply.hijack()
+    raw.writeHead(200, headers)
+    sendStream(raw, stream, this.#deps.limits.answerStallMs).catch((error: unknown) => {
+      const operation = call.operation?.operationId ?? 'none'
+      this.#deps.logger.error({ err: error, operation }, 'a response was cut off before its end')
+    })
+  }
+
+  #reportRefused(call: OperationCall, { code }: Problem): void {
+    const { caller, operation } = call
+    const { address } = call.credentials
+    const { trace } = call.metadata
+    // @guard refusals-fill-the-log
+    if (!this.#refusals.take(caller?.identity.id ?? sourceOf(address))) return
+    const method = operation?.logInMethod?.(call)
+    if (method !== undefined) {
+      this.#deps.publishFact({ kind: 'logInFailed', method, address, reason: code })
+    }
+    this.#deps.audit?.refused({
+      actor: caller?.identity.id ?? '',
+      actorName: caller?.identity.name ?? '',
+      session: caller?.session.id ?? '',
+      address,
+      operation: operation?.operationId ?? '',
+      outcome: code,
+      traceId: trace.traceId,
+    })
+  }
+
+  #problemOf(call: OperationCall, error: unknown): Problem {
+    if (error instanceof Problem) return error
+    const known = problemOfFramework(error)
+    if (known !== null) return known
+    const operation = call.operation?.operationId ?? 'none'
+    this.#deps.logger.error(
+      { err: error, operation, path: call.path, traceId: call.metadata.trace.traceId },
+      'unhandled error while serving a request',
+    )
+    return new Problem('UNHANDLED', { cause: error })
+  }
+}
+
+/**
+ * True if the write was refused because of its caller: a known caller without permission, or
+ * invalid credentials. Requests without credentials are not logged, because they could fill the
+ * log; proposed writes are audited where they are applied.
+ */
+function isRefusedWrite(call: OperationCall, { code }: Problem): boolean {
+  if (call.operation === null || call.method === 'GET' || call.proposed !== null) return false
+  if (code === 'INVALID_AUTH') return true
+  return code === 'UNAUTHORIZED' && (call.caller !== null || isRefusedLogIn(call))
+}
+
+/**
+ * Whether a token of an identity provider was refused, which has the same code as a session that is
+ * not good.
+ */
+function isRefusedLogIn({ challenge }: OperationCall): boolean {
+  if (challenge === null || typeof challenge === 'string') return false
+  return challenge.realm === 'openziti-primary-ext-jwt' && challenge.error !== 'missing'
+}
+
+function problemOfFramework(error: unknown): Problem | null {
+  const { code, statusCode } = error as { readonly code?: unknown; readonly statusCode?: unknown }
+  switch (code) {
+    case 'FST_ERR_CTP_BODY_TOO_LARGE':
+      return new Problem('REQUEST_ENTITY_TOO_LARGE')
+    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
+      return new Problem('UNSUPPORTED_CONTENT_TYPE', {
+        fault: { field: 'Content-Type', reason: 'must be application/json' },
+      })
+    case 'FST_ERR_MAX_PARAM_LENGTH':
+      return new Problem('NOT_FOUND', { detail: 'path parameter too long' })
+    case 'FST_ERR_BAD_URL':
+      return fieldProblem('path', 'is not a valid URL path')
+    default:
+      return typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500
+        ? new Problem('COULD_NOT_PARSE_BODY', { cause: error })
+        : null
+  }
+}
+
+/**
+ * Node keeps the response that occupies a connection on its socket, and asks the same before its
+ * own refusals.
+ */
+function isAnswering(socket: Socket & { readonly _httpMessage?: ServerResponse | null }): boolean {
+  return socket._httpMessage?.headersSent === true
+}
+
+function statusOfClientError(code: string | undefined): number {
+  if (code === 'HPE_HEADER_OVERFLOW') return 431
+  return code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : 400
+}
+
+/**
+ * `2024-01-02 03:04:05.678 +0000 UTC`: OpenZiti clients expect Go's time format in this header.
+ */
+function goTimeText(ms: number): string {
+  const whole = Math.floor(ms)
+  const millis = whole % 1000
+  const second = (whole - millis) / 1000
+  // All answers of a moment to the sessions of a moment share the second.
+  if (second !== shownSecond.second) {
+    const text = new Date(whole - millis).toISOString()
+    shownSecond = { second, text: `${text.slice(0, 10)} ${text.slice(11, 19)}` }
+  }
+  // Go leaves trailing zeros of the fraction away.
+  const fraction = millis === 0 ? '' : `.${String(millis).padStart(3, '0').replace(/0+$/, '')}`
+  return `${shownSecond.text}${fraction} +0000 UTC`
+}
+
+let shownSecond = { second: Number.NaN, text: '' }

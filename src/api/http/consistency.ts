@@ -1,0 +1,126 @@
+import { Problem, fieldProblem } from '../../lib/problems.ts'
+import { parseUuid, uuidv7TimeMs } from '../../lib/text/uuid.ts'
+import type { ClusterView } from '../../ports/cluster-view.ts'
+import type { LatestReads } from '../../ports/latest-reads.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { ApiLimits } from '../limits.ts'
+
+/** Parts of the state that are needed to wait for a point of the log. */
+export type AppliedLog = Pick<StateView, 'appliedIndex' | 'waitForApplied'>
+
+const MIN_INDEX = /^([0-9]{1,15}):([0-9]{1,15})$/
+
+/**
+ * `net-min-index: <generation>:<index>`: the least that an answer must reflect. An index of an
+ * older generation means nothing any more (the cluster was restored from a snapshot since); one of
+ * a newer generation is not here yet.
+ * @throws {Problem} COULD_NOT_VALIDATE, or INDEX_NOT_REACHED for a newer generation.
+ */
+export function parseMinIndex(text: string, generation: number): number {
+  const match = MIN_INDEX.exec(text)
+  if (match === null) throw fieldProblem('net-min-index', 'must be <generation>:<index>', text)
+  const asked = Number(match[1])
+  if (asked > generation) {
+    throw new Problem('INDEX_NOT_REACHED', {
+      detail: `generation ${asked} is unknown; this controller is in generation ${generation}`,
+      retryAfterSeconds: 1,
+    })
+  }
+  if (asked < generation) {
+    throw fieldProblem(
+      'net-min-index',
+      `generation ${asked} has ended; the cluster is in generation ${generation}, read again without net-min-index`,
+      text,
+    )
+  }
+  return Number(match[2])
+}
+
+/** `net-request-id`. @throws {Problem} COULD_NOT_VALIDATE when it is no UUIDv7. */
+export function parseNetRequestId(text: string): Uint8Array {
+  const bytes = parseUuid(text)
+  if (bytes === null || uuidv7TimeMs(bytes) === null) {
+    throw fieldProblem('net-request-id', 'must be a UUID of version 7', text)
+  }
+  return bytes
+}
+
+/** Reads of a state that reflects everything acknowledged before, on any controller. */
+export class ConfirmedReads implements LatestReads {
+  readonly #cluster: Pick<ClusterView, 'readIndex'>
+  readonly #log: AppliedLog
+  readonly #indexWaitMs: number
+
+  constructor(
+    cluster: Pick<ClusterView, 'readIndex'>,
+    log: AppliedLog,
+    { indexWaitMs }: Pick<ApiLimits, 'indexWaitMs'>,
+  ) {
+    this.#cluster = cluster
+    this.#log = log
+    this.#indexWaitMs = indexWaitMs
+  }
+
+  /**
+   * Brings this controller to a point at or after everything acknowledged before the call (Raft
+   * dissertation 6.4). Rounds are shared, so a crowd of callers costs one.
+   * @throws {Problem} CLUSTER_NO_LEADER when no leader confirms it; INDEX_NOT_REACHED.
+   */
+  async reachLatest(): Promise<void> {
+    await this.reachIndex(await this.#cluster.readIndex())
+  }
+
+  /**
+   * Waits until this controller reflects `index`.
+   * @throws {Problem} INDEX_NOT_REACHED when the limit passes first.
+   */
+  async reachIndex(index: number): Promise<void> {
+    const log = this.#log
+    if (log.appliedIndex >= index || (await log.waitForApplied(index, this.#indexWaitMs))) return
+    throw new Problem('INDEX_NOT_REACHED', {
+      detail: `asked for ${index}, applied ${log.appliedIndex}`,
+      retryAfterSeconds: 1,
+    })
+  }
+
+  /**
+   * Reads locally; if the record is missing, reads again at the latest commit, because another
+   * controller may have created it a moment ago.
+   * @throws {Problem} CLUSTER_NO_LEADER; INDEX_NOT_REACHED.
+   */
+  async latest<T>(read: () => T | undefined): Promise<T | undefined> {
+    const found = read()
+    if (found !== undefined) return found
+    await this.reachLatest()
+    return read()
+  }
+
+  /**
+   * Answers from the local state at once. Another controller may have created a missing record a
+   * moment ago, so a read-index round with the leader confirms that it does not exist; concurrent
+   * requests share the round.
+   * @param answer its index is set to the index of the second read.
+   * @param what for the error: `service x`.
+   * @param read null: not found here.
+   * @throws {Problem} NOT_FOUND; CLUSTER_NO_LEADER; INDEX_NOT_REACHED.
+   */
+  found<T>(
+    answer: { index: number },
+    what: string,
+    read: () => T | Promise<T> | null,
+  ): T | Promise<T> {
+    return read() ?? this.#confirm(answer, what, read)
+  }
+
+  async #confirm<T>(
+    answer: { index: number },
+    what: string,
+    read: () => T | Promise<T> | null,
+  ): Promise<T> {
+    await this.reachLatest()
+    answer.index = this.#log.appliedIndex
+    const found = read()
+    if (found !== null) return found
+    throw new Problem('NOT_FOUND', { detail: `${what} not found` })
+  }
+}

@@ -1,0 +1,110 @@
+import type { NamedSchema } from '../../entities/operations.ts'
+import type { ApiName, Permission } from '../../auth/principal/permissions.ts'
+import type { SessionPermission } from '../../lib/permissions.ts'
+import type { RequestContext } from './call.ts'
+import type { Reply } from './answers/envelope.ts'
+import type { ValueOf } from '../schemas/typed-schema.ts'
+import type { OperationTraits, RequestBody } from './operation-traits.ts'
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+export type JsonSchema = Readonly<Record<string, unknown>>
+
+export interface QueryParameter {
+  readonly name: string
+  readonly schema: JsonSchema
+  readonly isRequired: boolean
+}
+
+/**
+ * Shape of a success. `detail`: `{data, meta}`; `list`: the same with rows and pagination;
+ * `bare`: no envelope, the schema is that of the whole body.
+ */
+export interface ResponseShape {
+  readonly kind: 'detail' | 'list' | 'bare'
+  readonly schema: NamedSchema
+  /** JSON when not said. The first one is the default. */
+  readonly types?: readonly string[]
+  /** As in OpenZiti, a download with a single form is sent regardless of Accept. */
+  readonly ignoresAccept?: boolean
+}
+
+/** A body that was left out is an object without members. */
+export type BodyOf<B extends RequestBody> =
+  | (B extends { readonly textTypes: readonly string[] } ? string : never)
+  | (B extends RequestBody<infer S> ? IfGiven<ValueOf<S>, B['isRequired']> : never)
+
+type IfGiven<T, IsRequired> = IsRequired extends true
+  ? T
+  : T extends readonly unknown[]
+    ? T | Readonly<Record<string, never>>
+    : Partial<T>
+
+/**
+ * One operation of one or several APIs, whether it was made from a descriptor or written by hand.
+ */
+export interface Operation extends OperationTraits {
+  readonly summary: string
+  readonly tag: string
+  readonly apis: readonly ApiName[]
+  readonly method: Method
+  /** Below the API's base, with `{name}` parameters. */
+  readonly path: string
+  readonly permission: Permission
+  /** Extra permission of a public operation: a caller that has it gets the full answer. */
+  readonly elevatedPermission?: SessionPermission
+  readonly query?: readonly QueryParameter[]
+  /** Lower-case names of request headers that it reads. */
+  readonly headers?: readonly { readonly name: string; readonly description: string }[]
+  /** 202: the work has begun; another operation reports its result. */
+  readonly success: 200 | 201 | 202
+  readonly response: ResponseShape
+  /** Another status that comes with the shape of a success. */
+  readonly alsoAnswers?: number
+  /**
+   * Statuses of refusals beside those that follow from its method, permission, body and ETag (the
+   * rule is in `schemas/openapi.ts`); each comes in the error envelope.
+   */
+  readonly refusals?: readonly number[]
+  /** Set for log-ins, by the method of the credential: a refused one is an event. */
+  readonly logInMethod?: (call: RequestContext) => string
+  /**
+   * True of one record: a read has an ETag, and a write is held to If-Match; elsewhere that header
+   * is refused.
+   */
+  readonly hasEtag?: boolean
+  /** True for the liveness answer, which must come even when nothing else does. */
+  readonly isAlwaysServed?: boolean
+  /**
+   * About this controller and the members rather than about records: at the admin socket it is
+   * answered also while the state is not to be answered from, so that an operator can look and act
+   * just then.
+   */
+  readonly needsNoState?: boolean
+  /** Time of an answer that takes longer than the limit of the listener. */
+  readonly answerMsMax?: number
+  /**
+   * A read that a monitoring system may do by its certificate, without a session; alone on a
+   * listener for metrics.
+   */
+  readonly isForMonitors?: boolean
+  /** A synchronous answer costs no promise and no timer: reads should give one. */
+  readonly handle: Handler
+}
+
+/** A request as the pipeline serves it. */
+export type OperationCall = RequestContext<Operation>
+
+export type Handler<Body = unknown> = (call: RequestContext, body: Body) => Reply | Promise<Reply>
+
+/**
+ * An operation whose handler takes the body by the type of its schema. No body comes to a handler
+ * that the pipeline has not held to that schema, so that this is the only cast of one.
+ */
+export function withBody<const B extends RequestBody>(
+  operation: Omit<Operation, 'body' | 'handle'> & {
+    readonly body: B
+    readonly handle: Handler<BodyOf<B>>
+  },
+): Operation {
+  return operation as Operation
+}

@@ -1,0 +1,92 @@
+import type { ApiName } from '../../auth/principal/permissions.ts'
+
+/** Path of each API. */
+export const basePaths: Readonly<Record<ApiName, string>> = {
+  client: '/edge/client/v1',
+  management: '/edge/management/v1',
+  fabric: '/fabric/v1',
+  host: '',
+  oidc: '/oidc',
+}
+
+const CLIENT_ALIAS = '/edge/v1'
+/** Roots that are served as written; any other path belongs to the client API, the default. */
+const ROOTS = ['/edge', '/fabric', '/health-checks', '/metrics', '/oidc']
+
+/** Plain paths below the version of an API, which mean what they say. */
+const PLAIN = /^\/(?:edge\/(?:management|client)|fabric)\/v1(?:\/[\w-]+)*$/
+
+/** An escape before the version of a path ends. */
+const ESCAPED_BASE = /^\/(?:edge\/(?:[^/]*\/)?|fabric\/)[^/]*%/
+
+/** Rest of a path behind its version. */
+const BEHIND_VERSION = /(?<=^\/(?:edge(?:\/management|\/client)?|fabric)\/v1)\/.*/
+
+/** A path behind an empty first segment, without further empty ones. */
+const EMPTY_FIRST = /(?<=^\/)(?:\/[^/]+)+$/
+
+/**
+ * The path a request means: `/edge/v1` is the client API, and so is a path under no known root. The
+ * base of an API has one spelling, or the rule of a proxy in front would miss the others: a path
+ * with dot segments, or with empty ones or escapes before its version ends, is left as no route has
+ * it. Behind the version, repeated slashes are one, as OpenZiti's console sends them. Two slashes
+ * at the start count as one if the path is under no known root: the JVM SDK requests `//version`.
+ * The query is unchanged.
+ */
+export function canonicalUrl({ url = '/' }: { readonly url?: string | undefined }): string {
+  const at = url.indexOf('?')
+  const path = at === -1 ? url : url.slice(0, at)
+  if (PLAIN.test(path)) return url
+  const query = at === -1 ? '' : url.slice(at)
+  if (/\/\.{1,2}(?:\/|$)/.test(path)) return url
+  const merged = path.replace(BEHIND_VERSION, (behind) => behind.replace(/\/{2,}/g, '/'))
+  const afterEmpty = EMPTY_FIRST.exec(merged)?.[0]
+  // @guard spellings-of-a-path--empty
+  if (afterEmpty !== undefined && isOfClientApi(afterEmpty))
+    return canonicalPath(afterEmpty) + query
+  // @guard spellings-of-a-path--slashes
+  if (merged.includes('//')) return url
+  // @guard spellings-of-a-path--escapes
+  if (ESCAPED_BASE.test(merged)) return merged.replaceAll('%', '%25') + query
+  return canonicalPath(merged) + query
+}
+
+/** Files served beside the APIs, at a path like `/console`. */
+interface Mounted {
+  readonly path: string
+}
+
+/** The same beside mounts, whose paths are left as they are. */
+export function canonicalUrlBeside(mounts: readonly Mounted[]): typeof canonicalUrl {
+  if (mounts.length === 0) return canonicalUrl
+  return (request) => {
+    const { url = '/' } = request
+    return mounts.some((mount) => isBelow(mount, url)) ? url : canonicalUrl(request)
+  }
+}
+
+/** @param url URL of a request, with or without its query. */
+export function isBelow({ path }: Mounted, url: string): boolean {
+  return url.startsWith(path) && /^(?:$|[/?])/.test(url.slice(path.length))
+}
+
+function canonicalPath(path: string): string {
+  const trimmed = path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path
+  if (isUnder(trimmed, CLIENT_ALIAS)) return basePaths.client + trimmed.slice(CLIENT_ALIAS.length)
+  if (!isOfClientApi(trimmed)) return trimmed
+  return trimmed === '/' ? basePaths.client : basePaths.client + trimmed
+}
+
+/** Whether the path, which is not the alias of the client API, is under no known root. */
+function isOfClientApi(path: string): boolean {
+  return !ROOTS.some((root) => isUnder(path, root))
+}
+
+function isUnder(path: string, root: string): boolean {
+  return path.startsWith(root) && (path.length === root.length || path[root.length] === '/')
+}
+
+/** `/services/{id}` as the router wants it: `/services/:id`. */
+export function routerPath(path: string): string {
+  return path.replace(/\{([A-Za-z]+)\}/g, ':$1')
+}

@@ -1,0 +1,433 @@
+import type { FastifyReply, FastifyRequest, HookHandlerDoneFunction } from 'fastify'
+import { FairShare } from '../../lib/bounds/fair-share.ts'
+import { fieldProblem, Problem, type ProblemCode } from '../../lib/problems.ts'
+import { addressShareKey } from '../../lib/bounds/source.ts'
+import type { ReplyWriter } from './answers/reply-writer.ts'
+import type { RequestAdmission, SessionGuard } from '../../auth/sessions/session-guard.ts'
+import { hostUserOf, isSocketOnly, requireNotSocketOnly } from '../../auth/principal/host-user.ts'
+import { RequestContext, type RequestQuery } from './call.ts'
+import { type ConfirmedReads, parseMinIndex, parseNetRequestId } from './consistency.ts'
+import { corsPreflight } from './answers/cors.ts'
+import type { Reply } from './answers/envelope.ts'
+import type { Operation, OperationCall } from './operation.ts'
+import type { SessionPermission } from '../../lib/permissions.ts'
+import { checkQuery } from './answers/query-parameters.ts'
+import { parseIfMatch } from '../records/revisions.ts'
+import type { Validator } from '../schemas/validation.ts'
+import { outcomeUnknown } from './writes.ts'
+import {
+  checkHead,
+  credentialsOf,
+  isAccepted,
+  type SocketCaller,
+} from './transport/request-head.ts'
+import type { ClusterView } from '../../ports/cluster-view.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { ApiLimits } from '../limits.ts'
+import type { ProcessorShare } from '../../lib/bounds/processor-share.ts'
+import type { ConnectionCallers } from './transport/connection-callers.ts'
+
+interface PipelineDeps {
+  readonly cluster: ClusterView
+  readonly state: StateView
+  readonly reads: ConfirmedReads
+  readonly clock: Clock
+  readonly limits: ApiLimits
+  readonly processor: ProcessorShare
+  readonly callers: ConnectionCallers
+  readonly refusal: () => ProblemCode | null
+  readonly gate: SessionGuard
+  readonly validator: Validator
+}
+
+const JSON_ONLY = ['application/json'] as const
+type Check = (value: unknown) => void
+
+/**
+ * Judges every request in this order: size, route, session, permission, accepted types, body and
+ * schema, the point of the log it must reflect; then runs its operation, bounded in time and count.
+ */
+export class Pipeline {
+  readonly #deps: PipelineDeps
+  readonly #answerer: ReplyWriter
+  readonly #waiting: FairShare
+  readonly #socketOnly = new Set<Operation>()
+  /**
+   * User of the listener, never of a request: null on every listener but that of the admin socket.
+   */
+  readonly #socketCaller: SocketCaller | null
+
+  constructor(deps: PipelineDeps, answerer: ReplyWriter, socketCaller: SocketCaller | null = null) {
+    this.#socketCaller = socketCaller
+    this.#deps = deps
+    this.#answerer = answerer
+    this.#waiting = new FairShare(deps.limits.waitingRequestsMax)
+  }
+
+  /** First hook: all checks that do not need the body. The 404 handler answers an unknown path. */
+  readonly judge = (
+    request: FastifyRequest,
+    reply: FastifyReply,
+    done: HookHandlerDoneFunction,
+  ): void => {
+    const call = this.callOf(request)
+    request.call = call
+    try {
+      if (request.raw.method === 'OPTIONS') {
+        this.#answerPreflight(request, reply, call)
+        return
+      }
+      const { operation } = call
+      checkHead(request)
+      this.#checkSize(request, operation)
+      if (operation === null) {
+        done()
+        return
+      }
+      const pending = this.#admit(call, operation)
+      if (pending === null) {
+        this.#readHeaders(request, call, operation)
+        done()
+        return
+      }
+      pending
+        .then(() => {
+          this.#readHeaders(request, call, operation)
+          done()
+        })
+        .catch((error: unknown) => {
+          this.#fail(reply, call, error)
+        })
+    } catch (error) {
+      this.#answerer.fail(reply, call, error)
+    }
+  }
+
+  /** The last step. */
+  handlerOf(operation: Operation): (request: FastifyRequest, reply: FastifyReply) => void {
+    if (isSocketOnly(operation)) this.#socketOnly.add(operation)
+    const { body } = operation
+    const check = body === undefined ? null : this.#deps.validator.checkOf(body.schema.schema)
+    return (request, reply) => {
+      const call = request.call ?? this.callOf(request)
+      call.isAtWork = true
+      call.sharer =
+        call.caller === null ? addressShareKey(call.credentials.address) : call.caller.identity.id
+      this.#deps.callers.know(request.raw, call.sharer)
+      let { hasWaited } = call
+      try {
+        hasWaited = this.#deps.processor.run(call.sharer, () => {
+          if (!hasWaited || this.#mayGoOn(request, reply, call, operation)) {
+            this.#work(request, reply, call, operation, check)
+          }
+        })
+      } catch (error) {
+        this.#answerer.fail(reply, call, error)
+        call.releaseBody?.()
+      }
+    }
+  }
+
+  /**
+   * After a wait: the caller may have gone or lost its session, and the time for an answer may be
+   * over.
+   */
+  #mayGoOn(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    call: OperationCall,
+    operation: Operation,
+  ): boolean {
+    try {
+      if (!request.raw.socket.destroyed) {
+        const waitedMs = this.#deps.clock.monotonicMs() - call.startedAtMs
+        if (waitedMs > this.#answerMsMax(call)) throw new Problem('TIMEOUT')
+        this.#admitAgain(call, operation)
+        return true
+      }
+    } catch (error) {
+      this.#answerer.fail(reply, call, error)
+    }
+    call.releaseBody?.()
+    return false
+  }
+
+  #work(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    call: OperationCall,
+    operation: Operation,
+    check: Check | null,
+  ): void {
+    try {
+      const body = this.#takeInput(request, call, operation, check)
+      // Before a write is handed over: from then on its caller is owed the outcome.
+      if (operation.method !== 'GET') this.#checkCrowd(call)
+      // Hardly any request asks for an index.
+      const { minIndex, isLinearizable } = call.metadata
+      if (isLinearizable || (minIndex > 0 && minIndex > this.#deps.state.appliedIndex)) {
+        this.#wait(reply, call, this.#handleLater(call, operation, body))
+        return
+      }
+      const result = this.#handle(call, operation, body)
+      if (result instanceof Promise) {
+        this.#wait(reply, call, result)
+        return
+      }
+      this.#answerer.succeed(reply, call, result)
+    } catch (error) {
+      this.#answerer.fail(reply, call, error)
+    }
+    call.releaseBody?.()
+  }
+
+  #checkCrowd(call: OperationCall): void {
+    if (!this.#waiting.hasRoomFor(call.sharer)) throw new Problem('SERVER_TOO_MANY_REQUESTS')
+  }
+
+  /** The call of a request: made by the first hook, or here when it failed before. */
+  callOf(request: FastifyRequest): OperationCall {
+    if (request.call !== null && request.call !== undefined) return request.call
+    const { config } = request.routeOptions
+    const { raw } = request
+    const url = raw.url ?? '/'
+    const end = url.indexOf('?')
+    const waitsSinceMs = this.#deps.callers.takeWait(raw)
+    const call = new RequestContext<Operation>({
+      operation: config.operation ?? null,
+      api: config.api ?? 'host',
+      method: raw.method ?? '',
+      path: end === -1 ? url : url.slice(0, end),
+      credentials: credentialsOf(raw, this.#socketCaller),
+      startedAtMs: waitsSinceMs ?? this.#deps.clock.monotonicMs(),
+      accept: request.headers.accept ?? '',
+      traceparent: request.headers['traceparent'],
+    })
+    call.isDisconnected = () => raw.socket.destroyed
+    call.hasWaited = waitsSinceMs !== null
+    return call
+  }
+
+  #answerPreflight(request: FastifyRequest, reply: FastifyReply, call: OperationCall): void {
+    const { headers } = request
+    const extra = corsPreflight({
+      method: headers['access-control-request-method'],
+      headers: headers['access-control-request-headers'],
+    })
+    this.#answerer.plain(reply, call, 200, extra)
+  }
+
+  /** Runs first, so that a body with a too large declared length is never read. */
+  #checkSize(request: FastifyRequest, operation: Operation | null): void {
+    const declared = request.headers['content-length']
+    if (declared === undefined) return
+    const { bodyBytesMax } = this.#deps.limits
+    if (Number(declared) > Math.min(bodyBytesMax, operation?.bodyBytesMax ?? bodyBytesMax)) {
+      throw new Problem('REQUEST_ENTITY_TOO_LARGE')
+    }
+  }
+
+  #admit(call: OperationCall, operation: Operation): Promise<void> | null {
+    const { credentials, api, method } = call
+    const { permission, elevatedPermission, isForMonitors, changesNothing } = operation
+    const isPublic = permission === 'public'
+    const asked = isPublic ? elevatedPermission : permission
+    if (asked !== undefined && credentials.hostUser !== null) {
+      call.caller = hostUserOf(credentials, permission)
+    }
+    this.#checkState(call)
+    if (asked === undefined || call.caller !== null) return null
+    // A wrong state could grant the caller more than it may see.
+    if (this.#deps.refusal() === 'NODE_QUARANTINED') return null
+    if (isPublic) return this.#admitForMore(call, asked)
+    const wanted = { api, method, permission, isForMonitors, changesNothing }
+    const admission = this.#deps.gate.admit(credentials, wanted)
+    if (admission instanceof Promise)
+      return admission.then((found) => this.#take(call, found, operation))
+    this.#take(call, admission, operation)
+    return null
+  }
+
+  /** @throws {Problem} UNAUTHORIZED for a request that is not admitted; ADMIN_SOCKET_ONLY. */
+  #take(call: OperationCall, admission: RequestAdmission, operation: Operation): void {
+    const { principal } = admission
+    // A session that is not good leaves the caller that an earlier judgement found.
+    if (principal?.kind === 'session') call.caller = principal
+    if (!admission.isAdmitted) {
+      call.challenge = admission.challenge
+      throw new Problem('UNAUTHORIZED')
+    }
+    if (this.#socketOnly.has(operation)) requireNotSocketOnly(operation)
+  }
+
+  /** After a wait: the session that the request was admitted by may have ended. */
+  #admitAgain(call: OperationCall, operation: Operation): void {
+    const { caller, credentials } = call
+    if (caller?.kind !== 'session') return
+    const { gate } = this.#deps
+    this.#take(call, gate.admitAgain(credentials, caller, call, operation.permission), operation)
+  }
+
+  /** A request that is not admitted gets what is public. */
+  #admitForMore(call: OperationCall, permission: SessionPermission): Promise<void> | null {
+    const { credentials, api, method } = call
+    if (credentials.sessionToken === undefined) return null
+    const enter = (admission: RequestAdmission): void => {
+      const { principal } = admission
+      if (admission.isAdmitted && principal?.kind === 'session') call.caller = principal
+    }
+    try {
+      const admission = this.#deps.gate.admit(credentials, { api, method, permission })
+      if (admission instanceof Promise) return admission.then(enter).catch(() => undefined)
+      enter(admission)
+    } catch {
+      // The answer without more is for everybody.
+    }
+    return null
+  }
+
+  #readHeaders(request: FastifyRequest, call: OperationCall, operation: Operation): void {
+    const { headers } = request
+    const { types = JSON_ONLY, ignoresAccept = false } = operation.response
+    if (!ignoresAccept && !isAccepted(headers.accept, types)) {
+      throw new Problem('NOT_ACCEPTABLE', {
+        fault: { field: 'Accept', reason: `must allow one of ${types.join(', ')}` },
+      })
+    }
+    const minIndex = headers['net-min-index']
+    if (typeof minIndex === 'string') {
+      call.metadata.minIndex = parseMinIndex(minIndex, this.#deps.cluster.generation)
+    }
+    const requestId = headers['net-request-id']
+    if (typeof requestId === 'string') {
+      call.metadata.requestId = parseNetRequestId(requestId)
+    }
+    const ifMatch = headers['if-match']
+    if (ifMatch !== undefined && operation.method !== 'GET') {
+      // Passed over, it would let a write through that its caller wanted held back.
+      if (operation.hasEtag !== true) {
+        throw fieldProblem('If-Match', 'this operation supports no If-Match')
+      }
+      call.precondition = parseIfMatch(ifMatch)
+    }
+    call.ifNoneMatch = headers['if-none-match'] ?? null
+    if (operation.headers === undefined) return
+    call.headers = Object.fromEntries(
+      operation.headers.map(({ name }) => {
+        const value = headers[name]
+        return [name, typeof value === 'string' ? value : undefined]
+      }),
+    )
+  }
+
+  /** @returns the body, held to its schema; undefined for an operation that takes none. */
+  #takeInput(
+    request: FastifyRequest,
+    call: OperationCall,
+    operation: Operation,
+    check: Check | null,
+  ): unknown {
+    call.params = request.params as Readonly<Record<string, string>>
+    call.query = request.query as RequestQuery
+    checkQuery(call, operation.query ?? [], this.#deps.limits)
+    const consistency = call.first('consistency')
+    if (consistency === 'linearizable') call.metadata.isLinearizable = true
+    else if (consistency !== undefined && consistency !== 'local') {
+      throw fieldProblem('consistency', 'should be one of [local linearizable]', consistency)
+    }
+    if (check === null) return undefined
+    const { body } = request
+    if (call.isTextBody) return body
+    // The JVM SDK sends `null` as the body of a login by certificate.
+    if (body !== undefined && body !== null) check(body)
+    else if (operation.body?.isRequired === true) {
+      throw fieldProblem('body', 'body in body is required')
+    }
+    return body ?? {}
+  }
+
+  /** @throws {Problem} while the state of this controller is not to be answered from. */
+  #checkState({ operation, caller }: OperationCall): void {
+    if (operation?.isAlwaysServed === true) return
+    // The host user was admitted without reading the state.
+    if (operation?.needsNoState === true && caller?.kind === 'hostUser') return
+    const refusal = this.#deps.refusal()
+    if (refusal !== null) throw new Problem(refusal)
+  }
+
+  /**
+   * After a wait, what was judged, read or written may rest on a state that was found wrong since:
+   * then neither an answer nor a refusal of it is sent.
+   */
+  #fail(reply: FastifyReply, call: OperationCall, error: unknown): void {
+    this.#answerer.fail(reply, call, this.#stateFault(call) ?? error)
+  }
+
+  #succeed(reply: FastifyReply, call: OperationCall, answer: Reply): void {
+    const fault = this.#stateFault(call)
+    if (fault === null) {
+      this.#answerer.succeed(reply, call, answer)
+      return
+    }
+    this.#answerer.drop(answer)
+    this.#answerer.fail(reply, call, fault)
+  }
+
+  #stateFault(call: OperationCall): Problem | null {
+    try {
+      this.#checkState(call)
+      return null
+    } catch (error) {
+      return call.proposed === null ? (error as Problem) : outcomeUnknown(call.proposed, error)
+    }
+  }
+
+  #handle(call: OperationCall, operation: Operation, body: unknown): Reply | Promise<Reply> {
+    this.#checkState(call)
+    // Taken before the state is read: an answer never claims to reflect more than it does.
+    call.index = this.#deps.state.appliedIndex
+    return operation.handle(call, body)
+  }
+
+  async #handleLater(call: OperationCall, operation: Operation, body: unknown): Promise<Reply> {
+    const { reads } = this.#deps
+    this.#checkCrowd(call)
+    await reads.reachIndex(call.metadata.minIndex)
+    if (call.metadata.isLinearizable) await reads.reachLatest()
+    this.#admitAgain(call, operation)
+    return this.#handle(call, operation, body)
+  }
+
+  #answerMsMax({ operation }: OperationCall): number {
+    return operation?.answerMsMax ?? this.#deps.limits.handlerTimeoutMs
+  }
+
+  /** Bounds how long and how many; the answer that comes first is the answer. */
+  #wait(reply: FastifyReply, call: OperationCall, result: Promise<Reply>): void {
+    const { sharer } = call
+    const answerMsMax = this.#answerMsMax(call)
+    this.#waiting.take(sharer)
+    const timer = setTimeout(() => {
+      const { proposed } = call
+      call.isAbandoned = proposed === null
+      const fault = proposed === null ? new Problem('TIMEOUT') : outcomeUnknown(proposed)
+      this.#answerer.fail(reply, call, fault)
+    }, answerMsMax)
+    result
+      .then(
+        (answer) => {
+          if (reply.raw.headersSent) this.#answerer.drop(answer)
+          else this.#succeed(reply, call, answer)
+        },
+        (error: unknown) => this.#fail(reply, call, error),
+      )
+      .catch((error: unknown) => this.#answerer.fail(reply, call, error))
+      .finally(() => {
+        clearTimeout(timer)
+        this.#waiting.giveBack(sharer)
+        call.releaseBody?.()
+      })
+      .catch(() => undefined)
+  }
+}

@@ -1,0 +1,88 @@
+import type { IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
+
+import type { ProcessorShare } from '../../../lib/bounds/processor-share.ts'
+import type { Clock } from '../../../lib/clock.ts'
+
+/** The caller of the last request of a connection. */
+interface LastCaller {
+  readonly sharer: string
+  /** All that a request shows of its caller beside its connection, as it came. */
+  readonly session: unknown
+  readonly sessionAlias: unknown
+  readonly authorization: unknown
+  /** Since when its next request waits for its turn, monotonic ms; null: it does not. */
+  waitsSinceMs: number | null
+}
+
+/**
+ * Callers of connections, known before a request is judged. A request that shows what the last one
+ * of its connection showed is by the same caller, so that all of its work, from its route on, is
+ * done in its caller's share of the processor. Without it a caller that has used up its share has
+ * one request of each connection read and judged in one turn of the event loop before the first of
+ * them waits.
+ */
+export class ConnectionCallers {
+  readonly #processor: ProcessorShare
+  readonly #clock: Pick<Clock, 'monotonicMs'>
+  readonly #last = new WeakMap<Socket, LastCaller>()
+
+  constructor(processor: ProcessorShare, clock: Pick<Clock, 'monotonicMs'>) {
+    this.#processor = processor
+    this.#clock = clock
+  }
+
+  /**
+   * Begins the request now, or when it is its caller's turn; not at all once its client is gone.
+   */
+  begin(request: IncomingMessage, task: () => void): void {
+    const { socket } = request
+    const last = this.#last.get(socket)
+    // @guard requests-of-one-caller--judged
+    if (last === undefined || !isShownBy(request, last)) {
+      task()
+      return
+    }
+    const own = (): void => {
+      if (!socket.destroyed) task()
+    }
+    try {
+      const hasToWait = this.#processor.run(last.sharer, own)
+      if (hasToWait) last.waitsSinceMs = this.#clock.monotonicMs()
+    } catch {
+      // Too much of its caller waits. It is refused where all others are, with their envelope.
+      task()
+    }
+  }
+
+  /** Since when the request that begins has waited; null: it has not. */
+  takeWait({ socket }: IncomingMessage): number | null {
+    const last = this.#last.get(socket)
+    if (last === undefined) return null
+    const { waitsSinceMs } = last
+    last.waitsSinceMs = null
+    return waitsSinceMs
+  }
+
+  /** Records the caller of a request once it is known. */
+  know(request: IncomingMessage, sharer: string): void {
+    const last = this.#last.get(request.socket)
+    if (last?.sharer === sharer && isShownBy(request, last)) return
+    const { headers } = request
+    this.#last.set(request.socket, {
+      sharer,
+      session: headers['net-session'],
+      sessionAlias: headers['zt-session'],
+      authorization: headers.authorization,
+      waitsSinceMs: null,
+    })
+  }
+}
+
+function isShownBy({ headers }: IncomingMessage, last: LastCaller): boolean {
+  return (
+    headers['zt-session'] === last.sessionAlias &&
+    headers['net-session'] === last.session &&
+    headers.authorization === last.authorization
+  )
+}

@@ -1,0 +1,44 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ApiLimits } from '../../limits.ts'
+import { awaitsContinue } from './continue.ts'
+
+type LingerLimits = Pick<ApiLimits, 'lingerBytesMax' | 'lingerMs'>
+
+/** Whether the client may still be sending a body that nobody reads. */
+export function hasUnreadBody({ complete, readableEnded, headers }: IncomingMessage): boolean {
+  if (complete || readableEnded) return false
+  const length = headers['content-length']
+  return headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0')
+}
+
+/**
+ * Ends a response whose head and body are written while the client is still sending. Closing at
+ * once would reset the connection, and the reset can overtake the answer (RFC 9112, 9.6), so what
+ * arrives is read and dropped first: until the request ends, or up to a number of bytes and a time.
+ */
+export function endAfterRequest(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { lingerBytesMax, lingerMs }: LingerLimits,
+): void {
+  if (awaitsContinue(request)) {
+    response.end()
+    return
+  }
+  let dropped = 0
+  const timer = setTimeout(end, lingerMs)
+  function end(): void {
+    clearTimeout(timer)
+    request.off('data', onData)
+    response.end()
+  }
+  function onData(chunk: Buffer): void {
+    dropped += chunk.length
+    if (dropped > lingerBytesMax) end()
+  }
+  request.on('data', onData)
+  request.once('end', end)
+  request.once('close', end)
+  // Reading the body may have been given up with the stream paused.
+  request.resume()
+}

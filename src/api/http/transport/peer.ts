@@ -1,0 +1,38 @@
+import type { Socket } from 'node:net'
+import { TLSSocket } from 'node:tls'
+
+import { peerChainDer } from '../../../lib/runtime/peer-certificates.ts'
+import {
+  CertificateError,
+  CHAIN_CERTIFICATES_MAX,
+  parseCertificate,
+} from '../../../pki/certificate.ts'
+import type { PeerChain } from '../../../pki/verify/client-chain.ts'
+
+const chains = new WeakMap<Socket, PeerChain | null>()
+
+/**
+ * The certificates that the client of a connection showed in the handshake, which proves that it
+ * holds the key of the first one, and of no other. Nothing else about them is judged here. Null: it
+ * showed none, or one that can not be read.
+ */
+export function peerChainOf(socket: Socket): PeerChain | null {
+  const known = chains.get(socket)
+  if (known !== undefined) return known
+  const chain = socket instanceof TLSSocket ? read(socket) : null
+  chains.set(socket, chain)
+  return chain
+}
+
+function read(socket: TLSSocket): PeerChain | null {
+  try {
+    const shown = peerChainDer(socket, CHAIN_CERTIFICATES_MAX)
+    // @guard certificate-without-its-key--header
+    if (shown === null) return null
+    const [leaf, ...others] = shown
+    return [parseCertificate(leaf), ...others.map((der) => parseCertificate(der))]
+  } catch (error) {
+    if (error instanceof CertificateError) return null
+    throw error
+  }
+}

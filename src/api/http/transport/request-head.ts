@@ -1,0 +1,90 @@
+import type { IncomingMessage } from 'node:http'
+import type { FastifyRequest } from 'fastify'
+import { Problem, fieldProblem } from '../../../lib/problems.ts'
+import { sourceOf } from '../../../lib/bounds/source.ts'
+import type { Actor } from '../../../ports/actor.ts'
+import { bearersIn } from '../../../auth/tokens/token-text.ts'
+import type { CallerCredentials } from '../../../auth/principal/credentials.ts'
+import { expectsUnknown } from './continue.ts'
+import { peerChainOf } from './peer.ts'
+
+/** @throws {Problem} for a head that no operation accepts. */
+export function checkHead({ raw }: FastifyRequest): void {
+  // RFC 9112, 3.2: a request of HTTP/1.1 without a host is refused.
+  if (raw.headers.host === undefined && raw.httpVersion === '1.1') {
+    throw fieldProblem('Host', 'is required')
+  }
+  // Node keeps the first one alone, and a proxy in front may have judged the other.
+  // @guard header-smuggling--hosts
+  if (headerValuesOf(raw, 'host').length > 1) throw fieldProblem('Host', 'must be given once')
+  if (expectsUnknown(raw)) {
+    throw new Problem('EXPECTATION_FAILED', {
+      fault: { field: 'Expect', reason: 'should be 100-continue' },
+    })
+  }
+}
+
+/** RFC 9110 section 12.5.1, as far as clients use it: names, wildcards, and q=0. */
+export function isAccepted(accept: string | undefined, types: readonly string[]): boolean {
+  if (accept === undefined || accept === '' || accept === '*/*') return true
+  return accept.split(',', ACCEPT_TYPES_MAX).some((item) => {
+    const [range = '', ...parameters] = item.split(';').map((part) => part.trim().toLowerCase())
+    if (parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter))) return false
+    return types.some(
+      (type) => range === type || range === '*/*' || range === `${type.split('/')[0] ?? ''}/*`,
+    )
+  })
+}
+
+const ACCEPT_TYPES_MAX = 32
+
+/** All values of a header: Node keeps only the first one of some repeated headers. */
+export function headerValuesOf({ headers, rawHeaders }: IncomingMessage, name: string): string[] {
+  if (headers[name] === undefined) return []
+  const found: string[] = []
+  for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
+    if (rawHeaders[at]?.toLowerCase() === name) found.push(rawHeaders[at + 1] ?? '')
+  }
+  return found
+}
+
+/** No token at all, so it is refused as a forged one is. */
+const AMBIGUOUS = ''
+
+/**
+ * Session token of a request. Two different tokens count as an invalid one: a proxy may have
+ * checked the other one.
+ */
+function tokenOf({ headers }: IncomingMessage): string | undefined {
+  // @guard header-smuggling--spelling
+  const own = headers['net-session']
+  const alias = headers['zt-session']
+  // @guard header-smuggling--two-names
+  if (own !== undefined && alias !== undefined && own !== alias) return AMBIGUOUS
+  const token = own ?? alias
+  // @guard header-smuggling--repeated
+  return typeof token === 'string' ? token : undefined
+}
+
+/** Finds the user of the host that makes a request at the admin socket, by what it says. */
+export type SocketCaller = (request: IncomingMessage) => Actor
+
+/**
+ * @param socketCaller set by the listener, never by a request; null except at the admin socket.
+ */
+export function credentialsOf(
+  raw: IncomingMessage,
+  socketCaller: SocketCaller | null,
+): CallerCredentials {
+  // @guard header-smuggling--source
+  const address = raw.socket.remoteAddress ?? ''
+  return {
+    address,
+    sessionToken: tokenOf(raw),
+    source: sourceOf(address),
+    peerChain: () => peerChainOf(raw.socket),
+    bearers: () => bearersIn(headerValuesOf(raw, 'authorization')),
+    // @guard system-caller-over-tcp--header, system-caller-over-tcp--peer
+    hostUser: socketCaller === null ? null : () => socketCaller(raw),
+  }
+}

@@ -1,0 +1,91 @@
+import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
+import { setImmediate } from 'node:timers/promises'
+
+import type { ByteStream } from '../../../ports/byte-stream.ts'
+
+/**
+ * Sends a stream no faster than it is read, ends the response, and waits until it is over. The
+ * stream ends with its client; where that reads nothing for too long, or a piece cannot be made,
+ * the connection is destroyed.
+ * @param stallMsMax for a stream whose maker does not judge that by itself.
+ * @throws what the stream throws.
+ */
+export async function sendStream(
+  response: ServerResponse,
+  { chunks, giveUp }: ByteStream,
+  stallMsMax: number,
+): Promise<void> {
+  keepOpen(response)
+  const pieces = chunks[Symbol.asyncIterator]()
+  const destroy = (): void => void response.destroy()
+  giveUp?.addEventListener('abort', destroy)
+  const sent = sendAll(response, pieces, giveUp === undefined ? stallMsMax : null).then(
+    () => endWithin(response, stallMsMax),
+    (error: unknown) => {
+      response.destroy()
+      throw error
+    },
+  )
+  // A stream that is quiet would not see otherwise that its client has gone.
+  const left = closed(response).then(() => pieces.return?.())
+  try {
+    await Promise.all([sent, left])
+  } finally {
+    giveUp?.removeEventListener('abort', destroy)
+  }
+}
+
+async function sendAll(
+  response: ServerResponse,
+  pieces: AsyncIterator<Uint8Array>,
+  stallMsMax: number | null,
+): Promise<void> {
+  for (;;) {
+    const { done, value } = await pieces.next()
+    if (done === true || response.destroyed) return
+    if (!response.write(value)) await drained(response, stallMsMax)
+    // Lets other work of this thread run between two pieces.
+    await setImmediate()
+  }
+}
+
+async function drained(response: ServerResponse, stallMsMax: number | null): Promise<void> {
+  const over = new AbortController()
+  const timer = stallMsMax === null ? undefined : setTimeout(() => response.destroy(), stallMsMax)
+  try {
+    await Promise.race([
+      once(response, 'drain', { signal: over.signal }),
+      once(response, 'close', { signal: over.signal }),
+    ])
+  } finally {
+    clearTimeout(timer)
+    over.abort()
+  }
+}
+
+/**
+ * Each piece goes out at once, the head before the first of them, and the connection stays open
+ * however quiet it is.
+ */
+function keepOpen(response: ServerResponse): void {
+  response.flushHeaders()
+  const { socket } = response
+  if (!(socket instanceof Socket)) return
+  socket.setNoDelay(true)
+  socket.setTimeout(0)
+}
+
+/** Ends the answer, and its connection where what is written last is not read in time. */
+function endWithin(response: ServerResponse, msMax: number): void {
+  if (response.destroyed) return
+  const timer = setTimeout(() => response.destroy(), msMax)
+  for (const end of ['finish', 'close']) response.once(end, () => clearTimeout(timer))
+  response.end()
+}
+
+function closed(response: ServerResponse): Promise<void> {
+  if (response.destroyed) return Promise.resolve()
+  return new Promise((resolve) => void response.once('close', resolve))
+}

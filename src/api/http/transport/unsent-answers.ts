@@ -1,0 +1,253 @@
+import type { ServerResponse } from 'node:http'
+import { systemClock } from '../../../lib/clock.ts'
+import { FairShare } from '../../../lib/bounds/fair-share.ts'
+import { LinkedList, type ListLinks } from '../../../lib/linked-list.ts'
+import { Problem } from '../../../lib/problems.ts'
+import type { ApiLimits } from '../../limits.ts'
+
+type UnsentLimits = Pick<
+  ApiLimits,
+  | 'answerPieceBytes'
+  | 'answerStallMs'
+  | 'answerQuietMs'
+  | 'answerBytesPerSecondMin'
+  | 'unsentBytesMax'
+  | 'timeoutCheckMs'
+>
+
+/** So small an answer is always sent, as a refusal is: a connection has one of them at most. */
+const SMALL_BYTES = 4096
+/** Memory that a request takes that is read and not begun yet, about. */
+const WAITING_REQUEST_BYTES = 8192
+/** Two polls are needed to learn how much a client has read. */
+const LOOKS_MIN = 2
+
+/**
+ * A body: text that was made for one answer, bytes that many answers share, or the parts of a long
+ * one made for one answer.
+ */
+export type Body = string | Buffer | readonly Buffer[]
+
+export function byteLengthOf(body: Body): number {
+  if (typeof body === 'string') return Buffer.byteLength(body)
+  return isShared(body) ? body.length : body.reduce((sum, part) => sum + part.length, 0)
+}
+
+function isShared(body: Body): body is Buffer {
+  return Buffer.isBuffer(body)
+}
+
+/** An answer that its client has not read yet. */
+interface Unread extends ListLinks<Unread> {
+  readonly response: ServerResponse
+  readonly source: string
+  readonly bytes: number
+  /** Monotonic ms by which all of it is to be read. */
+  readonly dueMs: number
+  /** Monotonic ms at which the last of it moved. */
+  movedMs: number
+  /**
+   * Number of polls since the last progress: a controller that is itself delayed does not poll.
+   */
+  looks: number
+}
+
+/**
+ * Sends the bodies of answers no faster than their clients read them, and bounds what they hold of
+ * memory: the bodies, the copies that Node and TLS keep until the system takes them, and requests
+ * that wait behind an answer. A body that is larger than a piece goes out piece by piece, so that
+ * TLS never holds an encrypted copy of all of it; what is not sent yet counts against its source.
+ * A client that stops reading, or reads too slowly, loses its connection, and does so at once where
+ * there is no room for others.
+ */
+export class UnsentAnswers {
+  readonly #limits: UnsentLimits
+  readonly #room: FairShare
+  /** Least recent progress first. */
+  readonly #unread = new LinkedList<Unread>()
+  #looking: NodeJS.Timeout | null = null
+
+  constructor(limits: UnsentLimits) {
+    this.#limits = limits
+    this.#room = new FairShare(limits.unsentBytesMax)
+  }
+
+  /**
+   * Whether the source may be owed an answer of so many bytes; asked before its head is written.
+   * Where it may not, connections that read nothing are closed, until it may.
+   */
+  hasRoomFor(source: string, bytes: number): boolean {
+    // @guard answers-owed-to-one-source
+    if (bytes <= SMALL_BYTES) return true
+    // @guard unread-answers-of-many--room
+    while (!this.#room.hasRoomFor(source)) if (!this.#closeQuietest(source)) return false
+    return true
+  }
+
+  /** Counts an answer that is being made, or a part of it. */
+  take(source: string, bytes: number): void {
+    this.#room.take(source, bytes)
+  }
+
+  giveBack(source: string, bytes: number): void {
+    this.#room.giveBack(source, bytes)
+  }
+
+  /**
+   * Counts a request that waits for the answer before it.
+   * @param isFirst the only waiting request of its connection. It is never refused, because the
+   * client may have read the previous answer before this controller notices.
+   * @returns a function to call when the request begins or ends; null: no room.
+   */
+  holdRequest(source: string, isFirst: boolean): (() => void) | null {
+    // @guard pipelined-requests--source
+    if (!isFirst && !this.hasRoomFor(source, WAITING_REQUEST_BYTES)) return null
+    this.#room.take(source, WAITING_REQUEST_BYTES)
+    return () => this.#room.giveBack(source, WAITING_REQUEST_BYTES)
+  }
+
+  /**
+   * Writes the body. The head of the response has been written.
+   * @param end writes the last piece, or the only one, and ends the response; by default at once.
+   */
+  send(
+    response: ServerResponse,
+    source: string,
+    body: Body,
+    byteLength: number,
+    end: (piece: string | Buffer, encoding: BufferEncoding) => void = (piece, encoding) => {
+      response.end(piece, encoding)
+    },
+  ): void {
+    if (byteLength > this.#limits.answerPieceBytes) {
+      this.#sendInPieces(response, source, body, end)
+      return
+    }
+    if (typeof body === 'string') {
+      // Plain ASCII, as nearly every answer is, goes out as it lies in memory.
+      end(body, byteLength === body.length ? 'latin1' : 'utf8')
+    } else {
+      end(isShared(body) ? body : Buffer.concat(body), 'latin1')
+    }
+    // @guard unread-answers-of-many--piece
+    this.#hold(response, source, 2 * byteLength, byteLength)
+  }
+
+  #sendInPieces(
+    response: ServerResponse,
+    source: string,
+    body: Body,
+    endWith: (piece: Buffer, encoding: BufferEncoding) => void,
+  ): void {
+    const { answerPieceBytes } = this.#limits
+    const parts = isShared(body) ? [body] : typeof body === 'string' ? [Buffer.from(body)] : body
+    const totalBytes = byteLengthOf(body)
+    // A piece waits as it is and encrypted.
+    const heldBytes = 2 * answerPieceBytes + (isShared(body) ? 0 : totalBytes)
+    const unread = this.#hold(response, source, heldBytes, totalBytes)
+    const pieces = piecesOf(parts, answerPieceBytes)
+    let left = totalBytes
+    const sendMore = (): void => {
+      for (let next = pieces.next(); next.done !== true; next = pieces.next()) {
+        const piece = next.value
+        left -= piece.length
+        if (left === 0) {
+          endWith(piece, 'latin1')
+          return
+        }
+        // @guard unread-answers
+        if (response.write(piece)) continue
+        response.once('drain', () => {
+          if (unread !== null) this.#noteMove(unread)
+          sendMore()
+        })
+        return
+      }
+    }
+    sendMore()
+  }
+
+  /** Counts the bytes against the source until the response is sent or its connection is gone. */
+  #hold(
+    response: ServerResponse,
+    source: string,
+    bytes: number,
+    totalBytes: number,
+  ): Unread | null {
+    if (response.writableFinished || response.destroyed) return null
+    const { answerStallMs, answerBytesPerSecondMin, timeoutCheckMs } = this.#limits
+    const movedMs = systemClock.monotonicMs()
+    const dueMs = movedMs + answerStallMs + (totalBytes * 1000) / answerBytesPerSecondMin
+    this.#room.take(source, bytes)
+    const unread = { response, source, bytes, dueMs, movedMs, looks: 0, before: null, after: null }
+    this.#unread.append(unread)
+    response.once('close', () => this.#release(unread))
+    this.#looking ??= setInterval(() => this.#look(), timeoutCheckMs).unref()
+    return unread
+  }
+
+  #noteMove(unread: Unread): void {
+    if (!this.#unread.remove(unread)) return
+    unread.movedMs = systemClock.monotonicMs()
+    unread.looks = 0
+    this.#unread.append(unread)
+  }
+
+  #release(unread: Unread): void {
+    if (this.#unread.remove(unread)) this.#room.giveBack(unread.source, unread.bytes)
+  }
+
+  #close(unread: Unread): void {
+    this.#release(unread)
+    unread.response.req.socket.destroy()
+  }
+
+  /**
+   * Closes the connection without progress for the longest time: of this source, or, if all room is
+   * used up, of the source that uses most of it.
+   * @returns false if all of them have progressed recently.
+   */
+  #closeQuietest(source: string): boolean {
+    const from = this.#room.isFull ? this.#room.largest() : source
+    const quietSinceMs = systemClock.monotonicMs() - this.#limits.answerQuietMs
+    for (const unread of this.#unread) {
+      if (unread.movedMs > quietSinceMs) return false
+      if (unread.source !== from || unread.bytes <= SMALL_BYTES) continue
+      if (unread.looks < LOOKS_MIN) continue
+      this.#close(unread)
+      return true
+    }
+    return false
+  }
+
+  /**
+   * Closes the connections of which nothing moved for `answerStallMs`, or that take longer for an
+   * answer than `answerBytesPerSecondMin` allows.
+   */
+  #look(): void {
+    const nowMs = systemClock.monotonicMs()
+    const { answerStallMs } = this.#limits
+    for (const unread of this.#unread) {
+      unread.looks += 1
+      const isStalled = nowMs - unread.movedMs >= answerStallMs
+      // @guard slow-reader, unread-answers--stalled
+      if (isStalled || nowMs >= unread.dueMs) this.#close(unread)
+    }
+    if (!this.#unread.isEmpty || this.#looking === null) return
+    clearInterval(this.#looking)
+    this.#looking = null
+  }
+}
+
+export function tooMuchUnread(): Problem {
+  return new Problem('SERVER_TOO_MANY_REQUESTS', {
+    detail: 'clients at this address have not read earlier responses',
+  })
+}
+
+/** Views of the parts, none larger than a piece. */
+function* piecesOf(parts: readonly Buffer[], pieceBytes: number): Generator<Buffer, void> {
+  for (const part of parts) {
+    for (let at = 0; at < part.length; at += pieceBytes) yield part.subarray(at, at + pieceBytes)
+  }
+}

@@ -1,0 +1,109 @@
+import { CommandKind } from '../../../proto/gen/command_pb.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { Problem } from '../../lib/problems.ts'
+import { Quota } from '../../lib/bounds/quota.ts'
+import type { Actor } from '../../ports/actor.ts'
+import type { Applied, ProposalInput, Proposer } from '../../ports/proposer.ts'
+
+/**
+ * Writes per minute on this controller by callers without a granted permission: an identity's
+ * writes about itself, and a router's writes under its certificate. Each write takes one of the
+ * limited number of audit records.
+ */
+export const writeLimits = {
+  /** Writes of one identity, and of each kind of write. */
+  identityWritesMax: 1200,
+  identityWritesOfKindMax: 120,
+  /**
+   * Writes of one router: after a reconnect, a router that hosts many services creates all its
+   * terminators again.
+   */
+  routerWritesMax: 12_000,
+  /** Extensions of its certificates. */
+  routerExtensionsMax: 12,
+  writesMax: 1_000_000,
+  writeWindowMs: 60_000,
+} as const
+
+/** Kinds of which clients that use or host many services need as many as there are in all. */
+const frequent: ReadonlySet<CommandKind> = new Set([
+  CommandKind.SERVICE_SESSION_CREATE,
+  CommandKind.SERVICE_SESSION_END,
+])
+
+const extensions: ReadonlySet<CommandKind> = new Set([
+  CommandKind.ROUTER_EXTEND,
+  CommandKind.ROUTER_EXTEND_BEGIN,
+  CommandKind.ROUTER_EXTEND_VERIFY,
+])
+
+interface Allowed {
+  readonly caller: string
+  readonly allMax: number
+  readonly kindMax: number
+}
+
+/** Lets each caller write so much a minute, of each kind and in all. */
+export class WriteAllowance implements Proposer {
+  readonly #proposer: Proposer
+  readonly #quota: Quota
+
+  constructor(proposer: Proposer, clock: Pick<Clock, 'monotonicMs'>) {
+    this.#proposer = proposer
+    const { identityWritesMax: ofOneMax, writesMax: allMax, writeWindowMs: windowMs } = writeLimits
+    this.#quota = new Quota({ ofOneMax, allMax, windowMs }, clock)
+  }
+
+  propose(input: ProposalInput): Promise<Applied> {
+    const allowed = allowedTo(input)
+    if (allowed !== null && !this.#take(allowed, input.kind)) return Promise.reject(this.#refusal())
+    return this.#proposer.propose(input)
+  }
+
+  /**
+   * Before work that only serves a write, such as to sign a certificate. Counts nothing.
+   * @throws {Problem} SERVER_TOO_MANY_REQUESTS when `propose` would refuse the write.
+   */
+  judge(write: Pick<ProposalInput, 'actor' | 'kind'>): void {
+    const allowed = allowedTo(write)
+    if (allowed === null) return
+    const { caller, allMax, kindMax } = allowed
+    const quota = this.#quota
+    if (quota.hasLeft(`${caller} ${write.kind}`, kindMax) && quota.hasLeft(caller, allMax)) return
+    throw this.#refusal()
+  }
+
+  #take({ caller, allMax, kindMax }: Allowed, kind: CommandKind): boolean {
+    // @guard audit-pushed-out--all
+    return this.#quota.take(`${caller} ${kind}`, kindMax) && this.#quota.take(caller, allMax)
+  }
+
+  #refusal(): Problem {
+    const retryAfterSeconds = Math.ceil(this.#quota.leftMs / 1000)
+    const detail = 'too many writes of this caller in one minute'
+    return new Problem('SERVER_TOO_MANY_REQUESTS', { detail, retryAfterSeconds })
+  }
+}
+
+/** Null: writes made with a granted permission are not limited here. */
+function allowedTo({ actor, kind }: Pick<ProposalInput, 'actor' | 'kind'>): Allowed | null {
+  const caller = callerOf(actor)
+  if (caller === null) return null
+  if (caller.startsWith('router ')) {
+    const { routerWritesMax, routerExtensionsMax } = writeLimits
+    // @guard audit-pushed-out--kind
+    const kindMax = extensions.has(kind) ? routerExtensionsMax : routerWritesMax
+    return { caller, allMax: routerWritesMax, kindMax }
+  }
+  const { identityWritesMax, identityWritesOfKindMax } = writeLimits
+  const kindMax = frequent.has(kind) ? identityWritesMax : identityWritesOfKindMax
+  return { caller, allMax: identityWritesMax, kindMax }
+}
+
+function callerOf({ case: of, value }: Actor): string | null {
+  if (of === 'enrollment') return value.routerId === '' ? null : `router ${value.routerId}`
+  if (of !== 'session') return null
+  const isOfEverySession = value.permission === 'session' || value.permission === 'partial'
+  // @guard audit-pushed-out--session
+  return isOfEverySession ? `identity ${value.identityId}` : null
+}

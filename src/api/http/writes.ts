@@ -1,0 +1,175 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import {
+  CommandKind,
+  EntityBatchSchema,
+  EntityDeleteSchema,
+  EntityWriteSchema,
+} from '../../../proto/gen/command_pb.ts'
+import { levelOf } from '../../entities/levels.ts'
+import { entityNamed } from '../../entities/registry.ts'
+import type { KindName } from '../../entities/kind-records.ts'
+import { canonicalJson } from '../../lib/text/canonical-json.ts'
+import { releaseBuffer } from '../../lib/bounds/release-buffer.ts'
+import { Problem } from '../../lib/problems.ts'
+import { refusalProblem } from '../../lib/refusal-problem.ts'
+import { formatUuid } from '../../lib/text/uuid.ts'
+import { callerIdOf } from '../../ports/actor.ts'
+import type { ProposalInput, Proposer } from '../../ports/proposer.ts'
+import { traceOf } from '../../lib/trace-context.ts'
+import type {
+  CommandWriter,
+  Idempotency,
+  WriteCommand,
+  WriteOrigin,
+  WriteRequest,
+} from '../../ports/writer.ts'
+
+const utf8 = new TextEncoder()
+
+/** A write that no request of the API carries: it begins a trace, and nobody repeats it. */
+export function unrequestedWrite(): WriteRequest {
+  return {
+    trace: traceOf(undefined),
+    idempotency: { case: 'none' },
+    isAbandoned: () => false,
+    onProposed: () => undefined,
+    onOutcome: () => undefined,
+  }
+}
+
+type EntityWriteKind =
+  | typeof CommandKind.ENTITY_CREATE
+  | typeof CommandKind.ENTITY_REPLACE
+  | typeof CommandKind.ENTITY_PATCH
+
+/** One write of a batch. */
+export interface WriteStep {
+  readonly kind: EntityWriteKind | typeof CommandKind.ENTITY_DELETE
+  readonly entity: KindName
+  readonly id: string
+  /** Validated and normalised; none at a deletion. */
+  readonly fields?: Readonly<Record<string, unknown>>
+}
+
+/** Proposes writes to the cluster and turns refusals, which are values there, into problems. */
+export class Writer implements CommandWriter {
+  readonly #proposer: Proposer
+
+  constructor(proposer: Proposer) {
+    this.#proposer = proposer
+  }
+
+  async write(origin: WriteOrigin, command: WriteCommand): Promise<string> {
+    const { actor, trace, idempotency } = origin
+    const { judgedOn = [], level = 1, ...rest } = command
+    const input: ProposalInput = {
+      ...rest,
+      level,
+      ...(judgedOn.length === 0 ? {} : { judgedOn }),
+      actor,
+      trace,
+      ...(idempotency.case !== 'id'
+        ? {}
+        : {
+            request: {
+              caller: callerIdOf(actor),
+              id: idempotency.id,
+              bodyHash: idempotency.bodyHash(),
+            },
+          }),
+    }
+    if (origin.isAbandoned()) throw new Problem('TIMEOUT')
+    origin.onProposed(idempotency)
+    const { index, outcome } = await this.#proposer.propose(input).catch((error: unknown) => {
+      throw unproposed(error, origin)
+    })
+    origin.onOutcome(index)
+    if (outcome.ok) return outcome.id
+    throw refusalProblem(outcome)
+  }
+
+  /** @param fields validated and normalised. */
+  async entity(
+    origin: WriteOrigin,
+    kind: EntityWriteKind,
+    entity: KindName,
+    id: string,
+    fields: Readonly<Record<string, unknown>>,
+    judgedOn: NonNullable<ProposalInput['judgedOn']> = [],
+  ): Promise<string> {
+    const json = utf8.encode(canonicalJson(fields))
+    const payload = toBinary(EntityWriteSchema, create(EntityWriteSchema, { entity, id, json }))
+    releaseBuffer(json)
+    try {
+      const level = levelOf(entityNamed(entity), fields)
+      return await this.write(origin, { kind, payload, level, judgedOn })
+    } finally {
+      releaseBuffer(payload)
+    }
+  }
+
+  /**
+   * Several writes as one entry: all of them or, when one is refused, none.
+   * @returns the id of step `answer`.
+   */
+  batch(
+    origin: WriteOrigin,
+    steps: readonly WriteStep[],
+    answer = 0,
+    judgedOn: NonNullable<ProposalInput['judgedOn']> = [],
+  ): Promise<string> {
+    const message = create(EntityBatchSchema, {
+      steps: steps.map(({ kind, entity, id, fields }) => ({
+        kind,
+        write: { entity, id, json: utf8.encode(canonicalJson(fields ?? {})) },
+      })),
+      answer,
+    })
+    const payload = toBinary(EntityBatchSchema, message)
+    const level = Math.max(
+      ...steps.map(({ entity, fields }) => levelOf(entityNamed(entity), fields)),
+    )
+    return this.write(origin, { kind: CommandKind.ENTITY_BATCH, payload, level, judgedOn })
+  }
+
+  deleteEntity(
+    origin: WriteOrigin,
+    entity: KindName,
+    id: string,
+    judgedOn: NonNullable<ProposalInput['judgedOn']> = [],
+  ): Promise<string> {
+    const message = create(EntityDeleteSchema, { entity, id })
+    const payload = toBinary(EntityDeleteSchema, message)
+    const level = levelOf(entityNamed(entity))
+    return this.write(origin, { kind: CommandKind.ENTITY_DELETE, payload, level, judgedOn })
+  }
+}
+
+/** The problem for a write whose fate is not known: it names the id to repeat the request with. */
+export function outcomeUnknown(idempotency: Idempotency, cause?: unknown): Problem {
+  if (idempotency.case === 'notKept') {
+    const detail = 'retry is possible; at worst it takes effect twice'
+    return new Problem('OUTCOME_UNKNOWN', { detail, cause })
+  }
+  if (idempotency.case === 'none') {
+    return new Problem('OUTCOME_UNKNOWN', {
+      detail:
+        'no net-request-id was sent, so a retry is not safe; read the record to see whether it changed',
+      cause,
+    })
+  }
+  const text = formatUuid(idempotency.id)
+  return new Problem('OUTCOME_UNKNOWN', {
+    detail: `retry the same request with net-request-id ${text}`,
+    data: { netRequestId: text },
+    cause,
+  })
+}
+
+function unproposed(error: unknown, { idempotency, onProposed }: WriteOrigin): unknown {
+  if (!(error instanceof Problem)) return error
+  if (error.code === 'OUTCOME_UNKNOWN') return outcomeUnknown(idempotency, error)
+  // No change was made, so the caller may learn the refusal even after its timeout.
+  onProposed(null)
+  return error
+}
