@@ -3,10 +3,11 @@ import { hostname } from 'node:os'
 import type { VersionLine } from '../channel/hello.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Random } from '../lib/random.ts'
+import { formatHostPort } from '../lib/text/names.ts'
 import { processMemory } from '../lib/runtime/thread-memory.ts'
 import { omissionsOf, sectionsWithoutData } from '../config/router/omissions.ts'
 import type { EffectiveValue } from '../config/engine/reader.ts'
-import { configuredEndpoints } from '../config/router/relations.ts'
+import { configuredEndpoints, configuredProxy } from '../config/router/relations.ts'
 import type { RouterConfig } from '../config/router/table.ts'
 import type { Address } from '../config/router/values.ts'
 import type {
@@ -200,6 +201,7 @@ export class RouterProgram {
         dialController(
           {
             config: config.ctrl,
+            proxy: configuredProxy(config),
             identity,
             version,
             linkListeners,
@@ -248,6 +250,7 @@ export class RouterProgram {
   ): Links {
     const { config, clock, random, log } = this.#deps
     return new Links({
+      proxy: configuredProxy(config),
       ports: this.#ports,
       user: this.#forwarder,
       identity,
@@ -343,8 +346,10 @@ export class RouterProgram {
   /** Addresses of controllers and other routers. */
   #neededAddresses(): readonly string[] {
     const { controllers } = this.#controllers.membership
+    const proxy = configuredProxy(this.#deps.config)
     return [
       ...configuredEndpoints(this.#deps.config).map(({ text }) => text),
+      ...(proxy === null ? [] : [formatHostPort(proxy)]),
       ...controllers.flatMap(({ addresses }) => addresses),
       ...this.#controllers.apis.map((api) => new URL(api).host),
       ...this.#links.peerAddresses,

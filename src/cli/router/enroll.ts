@@ -8,7 +8,7 @@ import { pemOf } from '../../pki/verify/identity-files.ts'
 import { hostKey, hostKeysOf } from '../../pki/authority/router-names.ts'
 import { generateRouterKeyPem } from '../../pki/authority/router-request.ts'
 import type { RouterKeyAlgorithm } from '../../pki/authority/router-key-algorithms.ts'
-import { configuredEndpoints } from '../../config/router/relations.ts'
+import { configuredEndpoints, configuredProxy } from '../../config/router/relations.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import { writeEndpoints } from '../../router/controllers/endpoints-file.ts'
 import { identityFiles, type IdentityFiles } from '../../router/identity/files.ts'
@@ -71,7 +71,7 @@ class RouterEnrollmentRun {
     this.#judgeFolders(files)
     const isResumed = existsSync(`${files.key}.enrolling`)
     if (!isResumed) this.#judgeTargets(files)
-    const server = await EnrollmentServer.meet(token)
+    const server = await EnrollmentServer.meet(token, configuredProxy(this.#config))
     this.#checks.ok('token', `${token.method}, for router ${token.subject}`)
     this.#checks.ok('controller', `${token.origin} signed it; ${server.caCount} CA certificates`)
     const key = keyBeside(files.key, token.secret, () => generateRouterKeyPem(this.#options.keyAlg))

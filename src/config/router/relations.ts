@@ -1,5 +1,6 @@
 import { dirname, resolve } from 'node:path'
 
+import type { HttpProxy } from '../../lib/runtime/http-proxy.ts'
 import type { ConfigReader } from '../engine/reader.ts'
 import { nearest } from '../engine/suggest.ts'
 import { dialerBindings, listenerBindings, listenerProtocols } from './shared-options.ts'
@@ -28,6 +29,7 @@ export function settleRelations(read: RouterConfig, reader: RelationReader): Rou
     withListeners,
     checkPlaces,
     checkServerCertificate,
+    checkProxy,
     checkBackoffs,
     checkRateLimiter,
     checkWeb,
@@ -246,6 +248,25 @@ function canShare(some: Place['protocols'], others: Place['protocols']): boolean
 function edgeProtocolsOf({ protocol }: Address): readonly string[] | null {
   if (protocol === 'wss') return ['h2', 'http/1.1']
   return protocol === 'tls' ? ['ziti-edge'] : null
+}
+
+function checkProxy(config: RouterConfig, reader: RelationReader): RouterConfig {
+  const { proxy } = config
+  if (proxy?.type === 'http' && proxy.address === null && reader.isMissing('proxy.address')) {
+    reader.fault('proxy.address', 'is missing; expected <host>:<port>')
+  }
+  if (proxy?.type === 'none' && proxy.address !== null) {
+    reader.warn('proxy.address', 'has no effect with type none')
+  }
+  return config
+}
+
+/** Null if connections are direct. */
+export function configuredProxy({ proxy }: RouterConfig): HttpProxy | null {
+  if (proxy?.type !== 'http' || proxy.address === null) return null
+  const { address, username, password } = proxy
+  const credentials = username === null ? null : { username, password: password ?? '' }
+  return { ...address, credentials }
 }
 
 function checkServerCertificate(config: RouterConfig, reader: RelationReader): RouterConfig {

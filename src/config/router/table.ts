@@ -27,6 +27,7 @@ import {
   advertised,
   dnsNames,
   emails,
+  hostPort,
   ipAddresses,
   pemSource,
   uris,
@@ -365,9 +366,26 @@ export const routerFields = {
     }),
   }),
   web: webList,
-  proxy: section('An outbound proxy, which this router knows none of.', {
-    type: option(choice(['none']), { default: 'none', why: 'Kind of proxy.', hasEffect: false }),
-  }),
+  proxy: optionalSection(
+    'A proxy for connections to controllers and other routers, and for enrollment and renewal.',
+    {
+      type: option(choice(['none', 'http']), {
+        default: required,
+        why: 'http: connections are opened with the method CONNECT.',
+      }),
+      address: option(optional(hostPort()), {
+        default: null,
+        why: 'Address of the proxy. Required for `http`.',
+      }),
+      username: option(optional(text()), { default: null, why: 'For Basic authentication.' }),
+      password: option(optional(text()), {
+        default: null,
+        why: 'For Basic authentication.',
+        isSecret: true,
+      }),
+    },
+    { refusesMisspellings: true },
+  ),
   tls: section('TLS of listeners.', {
     handshakeTimeout: option(duration(1, HOUR_MS), { default: 5000, why: 'For one handshake.' }),
   }),

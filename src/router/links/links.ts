@@ -7,6 +7,7 @@ import type { Clock } from '../../lib/clock.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
 import type { Random } from '../../lib/random.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
+import type { HttpProxy } from '../../lib/runtime/http-proxy.ts'
 import type {
   ControlConnection,
   ControlMessageHandler,
@@ -36,6 +37,8 @@ import { parseAddress } from '../../config/router/values.ts'
 type LinkConfig = NonNullable<RouterConfig['link']>
 
 interface LinksDeps {
+  /** Proxy for outgoing connections; null: none. */
+  readonly proxy: HttpProxy | null
   readonly ports: TlsPorts
   /** Null if links are not configured. */
   readonly config: RouterConfig['link']

@@ -15,6 +15,7 @@ import { checkKeyMatches, parseCertificates } from '../../../src/pki/certificate
 import { readEndpoints } from '../../../src/router/controllers/endpoints-file.ts'
 import { raiseLevel } from '../../api/support/raise-level.ts'
 import { EnrollingController } from '../enroll/support.ts'
+import { ConnectProxy } from '../../support/connect-proxy.ts'
 import { runHere } from '../run-here.ts'
 import type { Finished } from '../support.ts'
 
@@ -157,6 +158,16 @@ describe('router enroll', () => {
       2,
     )
     expect(written()).toEqual([])
+  })
+
+  test('reaches the controller through the proxy of the configuration', async () => {
+    await using proxy = await ConnectProxy.open()
+    writeFileSync(
+      at('router.yml'),
+      `${CONFIG}proxy: {type: http, address: "127.0.0.1:${proxy.port}"}\n`,
+    )
+    expect((await enroll((await newToken()).jwt)).code).toBe(0)
+    expect(new Set(proxy.servers)).toEqual(new Set([new URL(cluster.origin).host]))
   })
 
   test('uses no controllers of a token that was edited', async () => {

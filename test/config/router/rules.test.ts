@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 
-import { configuredEndpoints } from '../../../src/config/router/relations.ts'
+import { configuredEndpoints, configuredProxy } from '../../../src/config/router/relations.ts'
 import { parseAddress } from '../../../src/config/router/values.ts'
 import { omissionsOf } from '../../../src/config/router/omissions.ts'
 import { routerFields } from '../../../src/config/router/table.ts'
@@ -618,6 +618,41 @@ describe('listeners', () => {
     expect(warnings(tunnel('resolver: "udp://127.0.0.1:53"'))).toEqual([
       '5: listeners[0].options.resolver: has no effect in mode host, which is the default here: it is for tproxy',
     ])
+  })
+})
+
+describe('proxy', () => {
+  test('has type http with an address, or type none', () => {
+    expect(config().proxy).toBeNull()
+    const found = config(
+      'proxy: {type: http, address: "p.test:3128", username: u, password: secret}\n',
+    )
+    expect(configuredProxy(found)).toEqual({
+      host: 'p.test',
+      port: 3128,
+      credentials: { username: 'u', password: 'secret' },
+    })
+    expect(configuredProxy(config('proxy: {type: none}\n'))).toBeNull()
+    expectFault('proxy: {type: http}\n', 'proxy.address: is missing; expected <host>:<port>')
+    expectFault(
+      'proxy: {address: "p.test:1"}\n',
+      'proxy.type: is missing; expected one of none, http',
+    )
+    expectFault(
+      'proxy: {type: socks5, address: "p.test:1"}\n',
+      'proxy.type: expected one of none, http',
+    )
+    expectFault(
+      'proxy: {type: none, adress: "p.test:1"}\n',
+      'proxy.adress: unknown key; did you mean',
+    )
+  })
+
+  test('shows no password', () => {
+    const loaded = parse(
+      `${LEAST}proxy: {type: http, address: "p.test:1", username: u, password: secret}\n`,
+    )
+    expect(JSON.stringify(loaded.ok && loaded.effective)).not.toContain('secret')
   })
 })
 
