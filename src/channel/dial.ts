@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream'
 import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls'
 
 import type { Clock } from '../lib/clock.ts'
-import { connectThrough, type HttpProxy } from '../lib/runtime/http-proxy.ts'
+import { connectThroughProxy, type HttpProxy } from '../lib/runtime/http-proxy.ts'
 import { Channel, type ChannelDeps } from './channel.ts'
 import type { ChannelMessage } from './frame.ts'
 import { readFlag, readInt32 } from './headers.ts'
@@ -51,7 +51,7 @@ export interface Dialed {
 export async function dialChannel(options: DialOptions): Promise<Dialed> {
   const { proxy = null, clock, timeoutMs } = options
   const beganMs = clock.monotonicMs()
-  const through = proxy === null ? null : await connectThrough(proxy, options, options)
+  const through = proxy === null ? null : await connectThroughProxy(proxy, options, options)
   const leftMs = Math.max(1, timeoutMs - (clock.monotonicMs() - beganMs))
   const socket = connectTo(options, through)
   return await settled(socket, { ...options, timeoutMs: leftMs }, (done) => {

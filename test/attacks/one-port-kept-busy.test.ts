@@ -74,7 +74,7 @@ test('A hello that comes late does not extend the time of its handshake', async 
       return performance.now() - fromMs
     }),
   )
-  // With a time of its own, the handshake would end after 2700 ms at the earliest.
+  // With a separate time, the handshake would end after 2700 ms at the earliest.
   expect(Math.min(...lasted)).toBeLessThan(2600)
 })
 

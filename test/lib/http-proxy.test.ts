@@ -1,7 +1,7 @@
 import { createServer, type Socket } from 'node:net'
 import { describe, expect, test } from 'vitest'
 
-import { connectThrough, proxyFromEnvironment } from '../../src/lib/runtime/http-proxy.ts'
+import { connectThroughProxy, proxyFromEnvironment } from '../../src/lib/runtime/http-proxy.ts'
 import { closeServer, listenAt, portOf } from '../../src/lib/runtime/listening.ts'
 
 describe('The proxy of the environment', () => {
@@ -68,7 +68,7 @@ describe('A connection through a proxy', () => {
     const credentials = { username: 'u', password: 'secret' }
     const proxy = { host: '127.0.0.1', port: portOf(server), credentials }
     try {
-      return await connectThrough(proxy, { host: 'ctrl.test', port: 1 }, { timeoutMs })
+      return await connectThroughProxy(proxy, { host: 'ctrl.test', port: 1 }, { timeoutMs })
     } finally {
       for (const socket of sockets) socket.end()
       void closeServer(server)
@@ -83,11 +83,11 @@ describe('A connection through a proxy', () => {
   })
 
   test.each([
-    ['HTTP/1.1 407 Proxy Authentication Required\r\n\r\n', 'answered HTTP/1.1 407 Proxy'],
-    ['HTTP/1.1 200x\r\n\r\n', 'answered HTTP/1.1 200x'],
-    ['SSH-2.0-x\r\n\r\n', 'answered SSH-2.0-x'],
-    [`HTTP/1.1 200 OK\r\n${'x'.repeat(9000)}`, 'sent an answer that is too long'],
-    ['', 'closed the connection'],
+    ['HTTP/1.1 407 Proxy Authentication Required\r\n\r\n', 'the proxy answers 407 for ctrl.test:1'],
+    ['HTTP/1.1 200x\r\n\r\n', 'the proxy answers no HTTP for ctrl.test:1'],
+    ['SSH-2.0-x\r\n\r\n', 'the proxy answers no HTTP for ctrl.test:1'],
+    [`HTTP/1.1 200 OK\r\n${'x'.repeat(17_000)}`, 'the answer of the proxy is too long'],
+    ['', 'the proxy has closed the connection'],
   ])('fails at the answer %j', async (answer, reason) => {
     const failed = through(answer)
     await expect(failed).rejects.toThrow(reason)

@@ -6,7 +6,7 @@ import { listenFault } from '../../src/controller/start/check-listeners.ts'
 import { clientHelloBytes, OnePort } from './one-port-support.ts'
 import { eventually } from './support.ts'
 
-// Goal: links and clients share a port, and each gets what it gets at a port of its own.
+// Goal: links and clients share a port, and each behaves as at a separate port.
 // Method: a real router, with connections that offer what routers and clients of OpenZiti offer.
 
 describe('One port for links and clients', () => {

@@ -46,7 +46,7 @@ describe('A router with a proxy', () => {
       `127.0.0.1:${controller.port}`,
       `127.0.0.1:${port}`,
     ])
-    // What the proxy does not carry: the listener, and the other router.
+    // The other router has no proxy.
     expect(proxy.servers).not.toContain(`127.0.0.1:${theirs.port}`)
     expect(controller.sockets).toBe(
       proxy.servers.filter((one) => one.endsWith(`:${controller.port}`)).length,

@@ -4,7 +4,7 @@ import { connect as connectPlain, isIP, type Socket } from 'node:net'
 import { connect, type TLSSocket } from 'node:tls'
 
 import {
-  connectThrough,
+  connectThroughProxy,
   type HttpProxy,
   proxyFromEnvironment,
 } from '../../lib/runtime/http-proxy.ts'
@@ -86,7 +86,7 @@ export class Connections extends Agent {
     const proxy = this.#peer.proxy ?? proxyFromEnvironment(process.env, server)
     if (proxy === null) return connectTls(server, this.#peer)
     const options = { timeoutMs: this.#timeoutMs }
-    return connectTls(server, this.#peer, await connectThrough(proxy, server, options))
+    return connectTls(server, this.#peer, await connectThroughProxy(proxy, server, options))
   }
 
   async #judge(socket: TLSSocket): Promise<void> {

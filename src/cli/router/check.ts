@@ -1,18 +1,16 @@
 import { formatFault } from '../../config/engine/fault.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
-import { type LoadedRouterConfig, loadRouterConfig } from '../../config/router/load.ts'
+import { loadRouterConfig } from '../../config/router/load.ts'
 import { omissionsOf, sectionsWithoutData } from '../../config/router/omissions.ts'
 import type { EffectiveValue } from '../../config/engine/reader.ts'
 import { unsupportedNode } from '../../lib/runtime/supported-node.ts'
 import { printJson, printLine, printNote } from '../terminal/output.ts'
-import { hostFindings } from './host-faults.ts'
+import { type CheckedRouterConfig, hostFindings } from './host-faults.ts'
 
 export interface CheckRouterOptions {
   readonly print?: boolean
   readonly json?: boolean
 }
-
-export type CheckedRouterConfig = Extract<LoadedRouterConfig, { ok: true }>
 
 /** @throws {CommandFailure} exit 2 after one line for each fault. */
 export function checkedRouterConfig(path: string): CheckedRouterConfig {

@@ -2,15 +2,17 @@ import { existsSync, realpathSync } from 'node:fs'
 
 import { holdAddress, type HeldAddress } from '../../controller/start/check-listeners.ts'
 import type { ConfigFault } from '../../config/engine/fault.ts'
+import type { LoadedRouterConfig } from '../../config/router/load.ts'
 import { configuredEndpoints } from '../../config/router/relations.ts'
 import { listenerProtocols } from '../../config/router/shared-options.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import { formatHostPort, type HostPort } from '../../lib/text/names.ts'
 import { missingControllers } from '../../router/controllers/endpoints-file.ts'
 import { lockPath } from '../terminal/process-lock.ts'
-import type { CheckedRouterConfig } from './check.ts'
 
-/** What a router with a valid configuration lacks on this host. */
+export type CheckedRouterConfig = Extract<LoadedRouterConfig, { ok: true }>
+
+/** Faults of this host for a router with a valid configuration. */
 export interface HostFindings {
   readonly faults: readonly ConfigFault[]
   /** One sentence each. */

@@ -36,8 +36,8 @@ ${configTables(routerTable)}
 - \`ctrl.options\` takes the addressing of \`ctrl\` as well; \`ctrl\` itself wins.
 - \`csr\` wins over \`edge.csr\`. One valid SAN at least is needed to accept clients or routers.
 - A listener has \`bind\` (or \`address\`), except \`tunnel\`. \`edge\` has \`advertise\` (there or in its \`options\`). \`proxy\` and \`proxy_udp\` have \`service\`.
-- A link listener may have the address of an \`edge\` listener: both use one port, and the TLS application protocol (ALPN) tells routers
-  (\`ziti-link\`) and clients (\`ziti-edge\`, or none) apart. No other listeners have the same address.
+- A link listener may have the address of an \`edge\` listener: both use one port, on which routers offer the TLS application protocol
+  (ALPN) \`ziti-link\`, and clients \`ziti-edge\` or none. No other listeners have the same address.
 - Listeners for links, for clients, and with \`tls:\` need \`identity.server_cert\`.
 - \`minRetryInterval\` does not exceed \`maxRetryInterval\`, \`minSize\` not \`maxSize\`, \`minTLSVersion\` not \`maxTLSVersion\`, \`txPortalMinSize\` not \`txPortalMaxSize\`.
 - A tunnel of mode \`proxy\` has \`services\`.

@@ -211,16 +211,16 @@ function withKnownDialers(config: RouterConfig, reader: RelationReader): RouterC
 }
 
 /** A listening address in use, with the TLS application protocols that share it. */
-interface Place {
+interface UsedAddress {
   readonly key: string
   /** Null if the listener shares its address with none. */
   readonly protocols: readonly string[] | null
 }
 
-/** Two listeners may share an address if the TLS application protocol (ALPN) tells them apart. */
+/** Two listeners may share an address if their TLS application protocols (ALPN) differ. */
 function checkPlaces(config: RouterConfig, reader: RelationReader): RouterConfig {
-  const places = new Map<string, Place[]>()
-  const check = (bind: Address | null, key: string, protocols: Place['protocols']): void => {
+  const places = new Map<string, UsedAddress[]>()
+  const check = (bind: Address | null, key: string, protocols: UsedAddress['protocols']): void => {
     if (bind === null || bind.port === 0) return
     const isDatagram = /^(?:udp|dtls)/.test(bind.protocol)
     const place = `${isDatagram ? 'udp' : 'tcp'}:${bind.host}:${bind.port}`
@@ -240,7 +240,7 @@ function checkPlaces(config: RouterConfig, reader: RelationReader): RouterConfig
   return config
 }
 
-function canShare(some: Place['protocols'], others: Place['protocols']): boolean {
+function canShare(some: UsedAddress['protocols'], others: UsedAddress['protocols']): boolean {
   if (some === null || others === null) return false
   return !some.some((protocol) => others.includes(protocol))
 }

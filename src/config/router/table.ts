@@ -289,7 +289,7 @@ export const routerFields = {
     }),
     advertise: option(optional(advertised(addressProtocols.stream)), {
       default: null,
-      why: 'Address that clients are told; may be given in `options`. Required for `edge`.',
+      why: 'Address of the listener for clients; may be given in `options`. Required for `edge`.',
     }),
     service: option(optional(text()), {
       default: null,

@@ -1,5 +1,7 @@
+import { once } from 'node:events'
 import { BlockList, connect, isIP, type Socket } from 'node:net'
 
+import { errorMessage } from '../error-code.ts'
 import { formatHostPort, type HostPort, parseHostPort } from '../text/names.ts'
 
 /** An HTTP proxy that opens connections with the method CONNECT (RFC 9110, 9.3.6). */
@@ -8,15 +10,20 @@ export interface HttpProxy extends HostPort {
   readonly credentials: { readonly username: string; readonly password: string } | null
 }
 
-/** Maximum bytes of the proxy's answer. */
-const ANSWER_BYTES_MAX = 8 * 1024
+/** A proxy answered, and not with a connection. */
+export class ProxyRefusal extends Error {
+  override readonly name = 'ProxyRefusal'
+}
+
+/** Maximum bytes of the head of a proxy's answer. */
+const HEAD_BYTES_MAX = 16 * 1024
 const HEAD_END = '\r\n\r\n'
 
 /**
  * Connects to a server through a proxy. The proxy resolves the server's name.
  * @throws {Error} one clause, without the credentials.
  */
-export async function connectThrough(
+export async function connectThroughProxy(
   proxy: HttpProxy,
   server: HostPort,
   options: {
@@ -26,55 +33,80 @@ export async function connectThrough(
   },
 ): Promise<Socket> {
   const { timeoutMs, localAddress, signal } = options
-  const place = formatHostPort(proxy)
-  const socket = connect({
-    host: proxy.host,
-    port: proxy.port,
-    ...(localAddress === undefined ? {} : { localAddress }),
-    ...(signal === undefined ? {} : { signal }),
-  })
-  const { promise, resolve, reject } = Promise.withResolvers<Socket>()
-  const fail = (reason: string): void => {
-    reject(new Error(`proxy ${place}: ${reason}`))
-    socket.destroy()
-  }
-  const timer = setTimeout(() => fail(`no answer within ${timeoutMs} ms`), timeoutMs)
-  const onError = (error: Error): void => fail(error.message)
-  const onClose = (): void => fail('closed the connection')
-  let head = ''
-  const onReadable = (): void => {
-    const chunk = socket.read() as Buffer | null
-    if (chunk === null) return
-    head += chunk.toString('latin1')
-    const end = head.indexOf(HEAD_END)
-    if (end < 0) {
-      if (head.length > ANSWER_BYTES_MAX) fail('sent an answer that is too long')
-      return
-    }
-    const [status = ''] = head.split('\r\n')
-    const isAccepted = /^HTTP\/1\.[01] 2[0-9]{2}(?: |$)/.test(status)
-    if (!isAccepted) {
-      fail(`answered ${status.replaceAll(/[^\x20-\x7e]/g, ' ').slice(0, 100)}`)
-      return
-    }
-    socket.off('readable', onReadable)
-    const rest = head.slice(end + HEAD_END.length)
-    if (rest !== '') socket.unshift(Buffer.from(rest, 'latin1'))
-    resolve(socket)
-  }
-  socket.on('error', onError)
-  socket.on('close', onClose)
-  socket.on('readable', onReadable)
-  socket.once('connect', () => socket.write(connectRequest(proxy, server)))
+  const { host, port, credentials } = proxy
+  const deadline = AbortSignal.timeout(timeoutMs)
+  const signals = signal === undefined ? [deadline] : [deadline, signal]
+  const ended = AbortSignal.any(signals)
+  const bound = localAddress === undefined ? {} : { localAddress }
+  const socket = connect({ host, port, ...bound })
+  // Not removed, because a later error without a listener would end the process.
+  socket.on('error', () => undefined)
   try {
-    return await promise
-  } finally {
-    clearTimeout(timer)
-    socket.off('close', onClose)
+    await once(socket, 'connect', { signal: ended })
+    const rest = await requestTunnel(socket, server, { credentials, signal: ended })
+    if (rest.length > 0) socket.unshift(rest)
+    return socket
+  } catch (error) {
+    socket.destroy()
+    const reason = deadline.aborted ? `no answer within ${timeoutMs} ms` : errorMessage(error)
+    throw new Error(`proxy ${formatHostPort(proxy)}: ${reason}`, { cause: error })
   }
 }
 
-function connectRequest({ credentials }: HttpProxy, server: HostPort): string {
+/**
+ * Requests a connection to a server from the proxy at the other end of a socket. The socket is
+ * paused afterwards.
+ * @returns bytes received after the head of the answer.
+ * @throws {ProxyRefusal}
+ */
+export async function requestTunnel(
+  socket: Socket,
+  server: HostPort,
+  options: Pick<HttpProxy, 'credentials'> & { readonly signal: AbortSignal },
+): Promise<Uint8Array> {
+  socket.write(connectRequest(options, server))
+  const { head, rest } = await headOf(socket, options.signal)
+  const [, status = ''] = /^HTTP\/1\.[01] ([0-9]{3})(?: |$)/.exec(head.split('\r\n')[0] ?? '') ?? []
+  if (status.startsWith('2')) return rest
+  socket.destroy()
+  const shown = status === '' ? 'no HTTP' : status
+  throw new ProxyRefusal(`the proxy answers ${shown} for ${formatHostPort(server)}`)
+}
+
+function headOf(
+  socket: Socket,
+  signal: AbortSignal,
+): Promise<{ readonly head: string; readonly rest: Uint8Array }> {
+  const { promise, resolve, reject } = Promise.withResolvers<{ head: string; rest: Uint8Array }>()
+  let read = Buffer.alloc(0)
+  const fail = (error: Error): void => {
+    socket.destroy()
+    reject(error)
+  }
+  const onData = (chunk: Buffer): void => {
+    read = Buffer.concat([read, chunk])
+    const end = read.indexOf(HEAD_END)
+    if (end < 0 && read.length <= HEAD_BYTES_MAX) return
+    if (end < 0) return fail(new Error('the answer of the proxy is too long'))
+    socket.pause()
+    const rest = Uint8Array.from(read.subarray(end + HEAD_END.length))
+    resolve({ head: read.toString('latin1', 0, end), rest })
+  }
+  const onEnd = (): void => fail(new Error('the proxy has closed the connection'))
+  const onAbort = (): void => fail(signal.reason as Error)
+  socket.on('data', onData)
+  socket.on('end', onEnd)
+  socket.on('close', onEnd)
+  signal.addEventListener('abort', onAbort, { once: true })
+  return promise.finally(() => {
+    socket.off('data', onData)
+    socket.off('end', onEnd)
+    socket.off('close', onEnd)
+    signal.removeEventListener('abort', onAbort)
+  })
+}
+
+function connectRequest({ credentials }: Pick<HttpProxy, 'credentials'>, server: HostPort): string {
   const to = formatHostPort(server)
   const lines = [`CONNECT ${to} HTTP/1.1`, `Host: ${to}`]
   if (credentials !== null) {

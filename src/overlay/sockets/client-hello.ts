@@ -5,13 +5,13 @@ export const clientHelloLimits = {
   clientHelloRecordsMax: 16,
 } as const
 
-export type ReadClientHello =
+export type ReadTlsHello =
   | {
       readonly kind: 'hello'
       /** Application protocols (ALPN) in the client's order; null if it offers none. */
       readonly protocols: readonly string[] | null
     }
-  /** `bytesNeeded` is the least number of bytes, from the start, that can tell more. */
+  /** `bytesNeeded` is the least number of bytes, from the start, that a further call needs. */
   | { readonly kind: 'incomplete'; readonly bytesNeeded: number }
   | { readonly kind: 'invalid' }
 
@@ -22,13 +22,13 @@ const RECORD_HEAD_BYTES = 5
 const MESSAGE_HEAD_BYTES = 4
 const RANDOM_BYTES = 32
 
-const invalid: ReadClientHello = { kind: 'invalid' }
+const invalid: ReadTlsHello = { kind: 'invalid' }
 
 /**
  * Reads the application protocols that a TLS client offers (RFC 8446, 4.1.2), from the first bytes
  * of its connection. Judges nothing else: the TLS server that gets the connection reads them again.
  */
-export function readClientHello(bytes: Uint8Array): ReadClientHello {
+export function readTlsHello(bytes: Uint8Array): ReadTlsHello {
   const { clientHelloBytesMax, clientHelloRecordsMax } = clientHelloLimits
   const parts: Uint8Array[] = []
   let messageBytes = 0
@@ -54,7 +54,7 @@ export function readClientHello(bytes: Uint8Array): ReadClientHello {
 }
 
 /** Null while the message continues in another record. */
-function messageIn(parts: readonly Uint8Array[], messageBytes: number): ReadClientHello | null {
+function messageIn(parts: readonly Uint8Array[], messageBytes: number): ReadTlsHello | null {
   if (messageBytes < MESSAGE_HEAD_BYTES) return null
   const bytes = Buffer.concat(parts)
   if (bytes[0] !== CLIENT_HELLO) return invalid

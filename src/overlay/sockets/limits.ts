@@ -34,8 +34,8 @@ export const socketLimits = {
   /** Maximum TLS handshakes in progress at one listener. */
   streamHandshakesMax: 512,
   /**
-   * Connections to a port of several TLS servers without a complete hello: in total, and per source.
-   * One more closes the oldest of its source, or of the busiest one.
+   * Maximum connections without a complete hello at a port of several TLS servers: in total, and
+   * per source. One more closes the oldest of its source, or of the busiest one.
    */
   hellosWaitingMax: 1024,
   hellosWaitingPerSourceMax: 128,

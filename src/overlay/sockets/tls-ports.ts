@@ -6,11 +6,13 @@ import { sourceOf } from '../../lib/bounds/source.ts'
 import { closeServer, portOf } from '../../lib/runtime/listening.ts'
 import { formatHostPort, type HostPort } from '../../lib/text/names.ts'
 import type { ProgramLogger } from '../logger.ts'
-import { type BindPlace, bindServer } from './bind-server.ts'
-import { readClientHello, type ReadClientHello } from './client-hello.ts'
+import { bindServer } from './bind-server.ts'
+import { readTlsHello, type ReadTlsHello } from './client-hello.ts'
 import { socketLimits } from './limits.ts'
 
-export interface TlsPortsDeps {
+type BoundAddress = Parameters<typeof bindServer>[1]
+
+interface TlsPortsDeps {
   /** Addresses of all TLS servers. An address that occurs twice is shared. */
   readonly addresses: readonly HostPort[]
   /** Maximum time from the first packet to the end of the TLS handshake. */
@@ -53,7 +55,7 @@ export class TlsPorts {
    */
   async open(
     server: TlsServer,
-    bind: BindPlace,
+    bind: BoundAddress,
     key: string,
     protocols: PortProtocols,
   ): Promise<OpenPort> {
@@ -86,8 +88,8 @@ class SharedPort {
   readonly #sides = new Set<PortSide>()
   readonly #handshakeTimeoutMs: number
   /**
-   * Connections without a complete hello, whose server is unknown. The bounds of a server begin with
-   * its hello, so hellos that do not come harm no handshake of another client.
+   * Connections without a complete hello, whose server is unknown. The bounds of a server begin
+   * with its hello, so hellos that do not come harm no handshake of another client.
    */
   readonly #unread: PendingConnections
   readonly #unreadSockets = new Set<Socket>()
@@ -107,7 +109,7 @@ class SharedPort {
     this.#server = createServer((socket) => this.#accept(socket))
   }
 
-  async listen(bind: BindPlace, key: string): Promise<void> {
+  async listen(bind: BoundAddress, key: string): Promise<void> {
     if (this.#server.listening) return
     await bindServer(this.#server, bind, key)
     this.#server.on('error', (error) => this.#log.warn({ err: error }, 'shared port failed'))
@@ -176,7 +178,7 @@ class SharedPort {
   }
 }
 
-type Hello = Extract<ReadClientHello, { kind: 'hello' }>
+type Hello = Extract<ReadTlsHello, { kind: 'hello' }>
 
 /** Calls back once, with the bytes read from the socket; null for a hello that is malformed. */
 function readHello(socket: Socket, done: (hello: Hello | null, bytes: Buffer) => void): void {
@@ -190,7 +192,7 @@ function readHello(socket: Socket, done: (hello: Hello | null, bytes: Buffer) =>
     length += chunk.length
     if (length < bytesNeeded) return
     const bytes = Buffer.concat(chunks)
-    const hello = readClientHello(bytes)
+    const hello = readTlsHello(bytes)
     if (hello.kind === 'incomplete') {
       bytesNeeded = hello.bytesNeeded
       return

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 
 import { seededRandom } from '../../../src/lib/random.ts'
-import { clientHelloLimits, readClientHello } from '../../../src/overlay/sockets/client-hello.ts'
+import { clientHelloLimits, readTlsHello } from '../../../src/overlay/sockets/client-hello.ts'
 import { clientHelloBytes } from '../one-port-support.ts'
 
 /** The message of one record, in records with so many bytes each. */
@@ -24,19 +24,19 @@ describe('The hello of a TLS client', () => {
     ],
     [null, null],
   ])('offers %j', async (offered, protocols) => {
-    expect(readClientHello(await clientHelloBytes(offered))).toEqual({ kind: 'hello', protocols })
+    expect(readTlsHello(await clientHelloBytes(offered))).toEqual({ kind: 'hello', protocols })
   })
 
   test('is incomplete until its last byte, and says how many bytes are needed', async () => {
     const bytes = await clientHelloBytes(['ziti-edge'])
     for (let length = 0; length < bytes.length; length += 1) {
-      expect(readClientHello(bytes.subarray(0, length))).toEqual({
+      expect(readTlsHello(bytes.subarray(0, length))).toEqual({
         kind: 'incomplete',
         bytesNeeded: length < 5 ? 5 : bytes.length,
       })
     }
     const more = Buffer.concat([bytes, Buffer.from('more')])
-    expect(readClientHello(more)).toMatchObject({ kind: 'hello' })
+    expect(readTlsHello(more)).toMatchObject({ kind: 'hello' })
   })
 
   test('may come in several records, up to a limit', async () => {
@@ -44,8 +44,8 @@ describe('The hello of a TLS client', () => {
     const { clientHelloRecordsMax } = clientHelloLimits
     const size = Math.ceil((bytes.length - 5) / clientHelloRecordsMax)
     const hello = { kind: 'hello', protocols: ['ziti-edge'] }
-    expect(readClientHello(inRecords(bytes, size))).toEqual(hello)
-    expect(readClientHello(inRecords(bytes, Math.floor(size / 2)))).toEqual({ kind: 'invalid' })
+    expect(readTlsHello(inRecords(bytes, size))).toEqual(hello)
+    expect(readTlsHello(inRecords(bytes, Math.floor(size / 2)))).toEqual({ kind: 'invalid' })
   })
 
   test.each([
@@ -58,7 +58,7 @@ describe('The hello of a TLS client', () => {
     ['that is too long', Buffer.from([22, 3, 3, 0, 4, 1, 255, 255, 255])],
     ['whose record is too long', Buffer.from([22, 3, 3, 255, 255])],
   ])('%s is invalid', (_, bytes) => {
-    expect(readClientHello(bytes)).toEqual({ kind: 'invalid' })
+    expect(readTlsHello(bytes)).toEqual({ kind: 'invalid' })
   })
 
   test('is read without an exception when 20,000 copies have other bytes', async () => {
@@ -70,7 +70,7 @@ describe('The hello of a TLS client', () => {
       for (let count = random.integer(1, 4); count > 0; count -= 1) {
         changed[random.integer(0, changed.length - 1)] = random.integer(0, 255)
       }
-      kinds.add(readClientHello(changed).kind)
+      kinds.add(readTlsHello(changed).kind)
     }
     expect([...kinds].toSorted()).toEqual(['hello', 'incomplete', 'invalid'])
   })
