@@ -8,7 +8,7 @@ import type { FuzzSubject } from '../engine/fuzz.ts'
 
 export const FILE = '/etc/flotilla/router.yml'
 
-/** What a router needs to start and to listen; four lines. */
+/** A configuration with which a router starts and may listen; four lines. */
 export const LEAST = `v: 3
 identity: {cert: r.cert, server_cert: r.server.cert, key: r.key}
 ctrl: {endpoint: "tls:ctrl1.test:6262"}
