@@ -43,7 +43,7 @@ const packageOwners: Readonly<Record<string, string>> = {
   '@grpc/grpc-js': 'cluster',
   commander: 'cli',
   yaml: 'config',
-  ws: 'events',
+  ws: 'lib',
   'libsodium-wrappers': 'overlay',
 }
 

@@ -589,6 +589,6 @@ export class RouterProgram {
 function tlsAddresses({ edge, link, listeners }: RouterConfig): readonly Address[] {
   const ofClients = edge === null ? [] : listeners.filter(({ binding }) => binding === EDGE_BINDING)
   return [...ofClients, ...(link?.listeners ?? [])].flatMap(({ bind }) =>
-    bind?.protocol === 'tls' ? [bind] : [],
+    bind?.protocol === 'tls' || bind?.protocol === 'wss' ? [bind] : [],
   )
 }

@@ -1,10 +1,12 @@
 import { once } from 'node:events'
 import { connect as connectTcp } from 'node:net'
+import { connect } from 'node:tls'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import { listenFault } from '../../src/controller/start/check-listeners.ts'
 import { clientHelloBytes, OnePort } from './one-port-support.ts'
-import { eventually } from './support.ts'
+import { freePort } from '../support/ports.ts'
+import { eventually, TestNetwork } from './support.ts'
 
 // Goal: links and clients share a port, and each behaves as at a separate port.
 // Method: a real router, with connections that offer what routers and clients of OpenZiti offer.
@@ -86,4 +88,29 @@ test('A port for links alone takes a router that offers no protocol', async () =
   const socket = await router.linked('127.0.0.1', null)
   expect([socket.alpnProtocol, socket.destroyed]).toEqual([false, false])
   await router.close()
+})
+
+test('A web socket of a client and a link share a port', async () => {
+  const network = await TestNetwork.create()
+  const controller = await network.controller('a')
+  const port = await freePort()
+  const advertise = `advertise: "127.0.0.1:${port}"`
+  await network.running(
+    [controller.address],
+    `edge: {}
+link: {listeners: [{binding: transport, bind: "tls:127.0.0.1:${port}", ${advertise}}]}
+listeners: [{binding: edge, bind: "wss:127.0.0.1:${port}", ${advertise}}]`,
+  )
+  const { certificatePem: cert, privateKeyPem: key } = await network.leaf('router2', [], [])
+  const chosen = async (ALPNProtocols: string[]): Promise<unknown> => {
+    const ca = network.root.certificatePem
+    const socket = connect({ host: '127.0.0.1', port, cert, key, ca, ALPNProtocols })
+    socket.on('error', () => undefined)
+    await Promise.race([once(socket, 'secureConnect'), once(socket, 'close')]).catch(() => null)
+    socket.destroy()
+    return socket.alpnProtocol
+  }
+  expect(await chosen(['http/1.1'])).toBe('http/1.1')
+  expect(await chosen(['ziti-link'])).toBe('ziti-link')
+  await network.close()
 })

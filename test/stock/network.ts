@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import type { Client } from '../process/support/client.ts'
 import { TestCluster } from '../process/support/cluster.ts'
 import { freePort } from '../support/ports.ts'
-import { OurRouter } from './our-router.ts'
+import { OurRouter, type OurRouterOptions } from './our-router.ts'
 import { StockRouter, type TunnelOptions } from './stock-router.ts'
 
 export interface StockClient {
@@ -64,9 +64,12 @@ export class StockNetwork implements AsyncDisposable {
   }
 
   /** One of ours among them, where clients can connect; it ends with the network. */
-  async addOurRouter(name: string): Promise<OurRouter> {
+  async addOurRouter(
+    name: string,
+    more: Pick<OurRouterOptions, 'edgeProtocol'> = {},
+  ): Promise<OurRouter> {
     const { jwt, id: _, ...options } = await this.#newRouter(name)
-    const router = new OurRouter(options)
+    const router = new OurRouter({ ...options, ...more })
     await router.enroll(jwt)
     router.start()
     this.ourRouters.push(router)

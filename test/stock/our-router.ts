@@ -19,6 +19,8 @@ export interface OurRouterOptions {
   readonly isDialedOnly?: boolean
   /** Where clients connect; absent: nowhere. */
   readonly edgePort?: number
+  /** Of the listener there; absent: tls. */
+  readonly edgeProtocol?: 'tls' | 'wss'
   /** Environment of its process; absent: that of the test. */
   readonly env?: NodeJS.ProcessEnv
   /** Sections beside those, a line each. */
@@ -45,11 +47,12 @@ export class OurRouter {
   async enroll(jwt: string): Promise<void> {
     const { folder, endpoint, linkPort, edgePort, sections = [] } = this.options
     const { linkGroups = [], isDialedOnly = false, linkAdvertised = linkPort } = this.options
+    const { edgeProtocol = 'tls' } = this.options
     const groups = linkGroups.length === 0 ? '' : `, groups: [${linkGroups.join()}]`
     await mkdir(folder, { recursive: true })
     const at = `127.0.0.1:${linkPort}`
     const clients = `127.0.0.1:${edgePort}`
-    const listener = `listeners: [{binding: edge, bind: "tls:${clients}", options: {advertise: "${clients}"}}]`
+    const listener = `listeners: [{binding: edge, bind: "${edgeProtocol}:${clients}", options: {advertise: "${clients}"}}]`
     writeFileSync(
       this.config,
       `v: 3

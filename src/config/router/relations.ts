@@ -246,7 +246,7 @@ function canShare(some: UsedAddress['protocols'], others: UsedAddress['protocols
 }
 
 function edgeProtocolsOf({ protocol }: Address): readonly string[] | null {
-  if (protocol === 'wss') return ['h2', 'http/1.1']
+  if (protocol === 'wss') return ['http/1.1']
   return protocol === 'tls' ? ['ziti-edge'] : null
 }
 

@@ -359,7 +359,7 @@ export const listenerBindings = [
 
 /** The bindings that listen, and the protocols of each that are served. */
 export const listenerProtocols: Readonly<Record<string, readonly string[]>> = {
-  edge: ['tls'],
+  edge: ['tls', 'wss'],
   transport: ['tcp', 'tls'],
   proxy: ['tcp', 'tls'],
   transport_udp: ['udp'],

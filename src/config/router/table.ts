@@ -1,6 +1,5 @@
 import {
   ignored,
-  keyed,
   list,
   option,
   optionalSection,
@@ -44,6 +43,7 @@ import {
   listenerOptions,
 } from './shared-options.ts'
 import { linkSection } from './table-link.ts'
+import { transportSection } from './table-transport.ts'
 import { webList } from './table-web.ts'
 
 export const CONFIG_VERSION = 3
@@ -316,43 +316,7 @@ export const routerFields = {
   trace: optionalSection('Messages that come and go, decoded, into a file. To debug.', {
     path: option(path(), { default: required, why: 'The file, mode 0600.' }),
   }),
-  transport: withoutEffect(
-    keyed(8, 'Tuning of protocols below the channel, by protocol. To develop.', {
-      profile_version: option(optional(integer(0, 1_000_000)), {
-        default: null,
-        why: 'Version of the profile.',
-      }),
-      tx_portal_min_sz: option(optional(integer(1, 1_073_741_824)), {
-        default: null,
-        why: 'Minimum bytes in flight.',
-      }),
-      tx_portal_max_sz: option(optional(integer(1, 1_073_741_824)), {
-        default: null,
-        why: 'Maximum bytes in flight.',
-      }),
-      instrument: optionalSection('Measurements of the protocol.', {
-        name: option(optional(text()), { default: null, why: 'Kind of measurement.' }),
-        path: option(optional(path()), { default: null, why: 'Where it is written.' }),
-        snapshot_ms: option(optional(milliseconds(1, DAY_MS)), {
-          default: null,
-          why: 'Wait between two measurements.',
-        }),
-        enabled: option(boolean(), { default: false, why: 'Whether it is measured.' }),
-      }),
-      writeBufferSize: option(optional(integer(1, 1_073_741_824)), {
-        default: null,
-        why: 'dtls: bytes that may wait to be sent.',
-      }),
-      readBufferSize: option(optional(integer(1, 1_073_741_824)), {
-        default: null,
-        why: 'dtls: bytes that may wait to be read.',
-      }),
-      maxBytesPerSecond: option(optional(integer(1, Number.MAX_SAFE_INTEGER)), {
-        default: null,
-        why: 'dtls: most bytes in a second.',
-      }),
-    }),
-  ),
+  transport: transportSection,
   profile: optionalSection('Profiles of this process. To debug.', {
     cpu: optionalSection('Where time is spent, written when the router ends.', {
       path: option(path(), { default: required, why: 'The file.' }),

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { type WebSocket, WebSocketServer } from 'ws'
 
+import { type WebSocket, webSocketUpgrades } from '../../lib/runtime/web-sockets.ts'
 import { eventLimits } from '../limits.ts'
 
 const REASON_BYTES_MAX = 123
@@ -23,12 +23,10 @@ export interface Upgrade {
   readonly head: Buffer
 }
 
-const server = new WebSocketServer({
-  noServer: true,
-  clientTracking: false,
-  perMessageDeflate: false,
-  autoPong: false,
-  maxPayload: eventLimits.webSocketMessageBytesMax,
+const server = webSocketUpgrades({
+  messageBytesMax: eventLimits.webSocketMessageBytesMax,
+  fragmentsMax: eventLimits.webSocketFragmentsMax,
+  closeMs: eventLimits.eventLingerMs,
 })
 
 /**

@@ -5,7 +5,7 @@ import { KeyedCounts } from './keyed-counts.ts'
 import type { KeyedRate } from './keyed-rate.ts'
 import { sourceOf } from './source.ts'
 
-interface ConnectionBounds {
+export interface ConnectionBounds {
   /** Maximum open connections of one source; further ones are closed at once. */
   readonly connectionsPerSourceMax: number
   /**
@@ -119,6 +119,14 @@ export class PendingConnections {
     clearTimeout(handshake.timer)
     this.#underWay.delete(endpoint)
     this.#sources.add(handshake.source, -1)
+  }
+
+  /** Closes all of them, when their listener stops. */
+  closeAll(): void {
+    for (const [endpoint, { socket }] of Array.from(this.#underWay)) {
+      this.end(endpoint)
+      socket.destroy()
+    }
   }
 
   #endOldest(source: string): void {

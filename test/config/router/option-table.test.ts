@@ -22,6 +22,8 @@ const ctrl = (title: string): string => `router/controller-options.test.ts > ${t
 const opened = (title: string): string => `router/listener-options.test.ts > ${title}`
 const metrics = (title: string): string => `router/metrics-options.test.ts > ${title}`
 const edge = (title: string): string => `router/edge/edge-options.test.ts > ${title}`
+const web = (title: string): string =>
+  `router/edge/web-sockets.test.ts > the timeouts of transport.ws > ${title}`
 const byName =
   'router/server-names.test.ts > The certificate of a name is shown > by a listener for %s'
 const sockets = (title: string): string =>
@@ -519,14 +521,30 @@ const table: readonly (readonly [string, Proof])[] = [
           'instrument.path',
           'instrument.snapshot_ms',
           'instrument.enabled',
-          'writeBufferSize',
-          'readBufferSize',
           'maxBytesPerSecond',
         ],
-        'deprecated in the family, whose protocol for it is removed; this program speaks TLS alone',
+        'of protocols that OpenZiti has removed, or that this program does not have',
       ),
     ),
   ),
+  ...below('transport.<name>', {
+    readTimeout: [web('close a connection that does not finish its request in time')],
+    handshakeTimeout: [web('close a connection that opens no channel in time')],
+    pingInterval: [web('ping a client, and close the web socket of one that is silent')],
+    pongTimeout: [web('ping a client, and close the web socket of one that is silent')],
+    writeTimeout: 'a request without a web socket is answered at once',
+    idleTimeout: 'a request without a web socket ends its connection',
+    enableCompression: 'ciphertext cannot be compressed',
+    ...Object.fromEntries(
+      each(['readBufferSize', 'writeBufferSize'], 'Node chooses the size of its buffers'),
+    ),
+    ...Object.fromEntries(
+      each(
+        ['identity', 'server_cert', 'server_key', 'cert', 'key'],
+        'identity has the certificates of all listeners',
+      ),
+    ),
+  }),
   ...each(
     ['profile.cpu.path', 'profile.memory.path', 'profile.memory.intervalMs'],
     [router('A router with debugging enabled > writes its profiles')],

@@ -72,7 +72,11 @@ describe('A client', () => {
 describe('A client gets no channel', () => {
   test.each([
     ['without a token', { token: '' }, 'shows no token'],
-    ['with a token that no controller has told of', { token: 'other' }, 'no controller has told'],
+    [
+      'with a token that no controller has reported',
+      { token: 'other' },
+      'no controller has reported',
+    ],
     ['with a token of an identity provider', { token: 'eyJh.e30.c2ln' }, 'access token'],
     ['without a certificate', { key: null }, 'no certificate'],
   ])('%s', async (_, shown, reason) => {

@@ -1,5 +1,7 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import type { Duplex } from 'node:stream'
 import { connect, type TLSSocket } from 'node:tls'
+import { createWebSocketStream, WebSocket } from 'ws'
 
 import {
   ApiSessionAddedSchema,
@@ -211,6 +213,21 @@ export function serviceToken(id: string): string {
   return `eyJhbGciOiJFUzI1NiJ9.${claims}.c2ln`
 }
 
+export interface TestClientOptions {
+  /** Application protocols; null: none are offered. */
+  readonly protocols?: string[] | null
+  readonly token?: string
+  readonly key?: CertifiedKey | null
+  /** Opens the stream that carries TLS; absent: TCP. */
+  readonly through?: (port: number) => Duplex
+}
+
+/** The byte stream of a web socket to a `wss:` listener. */
+export function webSocketStream(port: number): Duplex {
+  const web = new WebSocket(`wss://127.0.0.1:${port}/ws`, { rejectUnauthorized: false })
+  return createWebSocketStream(web).on('error', () => undefined)
+}
+
 /** A client program over a real TLS channel. */
 export class TestClient {
   readonly received: ChannelMessage[] = []
@@ -250,17 +267,12 @@ export class TestClient {
   static async open(
     port: number,
     person: Person,
-    options: {
-      readonly token?: string
-      readonly key?: CertifiedKey | null
-      /** Application protocols; null: none are offered. */
-      readonly protocols?: string[] | null
-    } = {},
+    options: TestClientOptions = {},
   ): Promise<TestClient> {
     const { token = person.token, key = person.key, protocols = ['ziti-edge'] } = options
+    const stream = options.through?.(port)
     const socket = connect({
-      host: '127.0.0.1',
-      port,
+      ...(stream === undefined ? { host: '127.0.0.1', port } : { socket: stream }),
       ...(protocols === null ? {} : { ALPNProtocols: protocols }),
       rejectUnauthorized: false,
       ...(key === null ? {} : { cert: key.certificatePem, key: key.privateKeyPem }),
@@ -346,14 +358,17 @@ export class EdgeBench {
   readonly lines: LoggedLine[] = []
   readonly controllers: FakeController[]
   readonly #clients: TestClient[] = []
+  readonly #isWeb: boolean
 
   private constructor(
     network: TestNetwork,
     controllerIds: readonly string[],
     options: string,
     sections: string,
+    protocol: 'tls' | 'wss',
   ) {
     this.network = network
+    this.#isWeb = protocol === 'wss'
     this.controllers = controllerIds.map((id) => new FakeController(id))
     const at =
       (level: LoggedLine['level']) =>
@@ -366,7 +381,7 @@ identity: {cert: r.cert, key: r.key, server_cert: r.server.cert, server_key: r.s
 ctrl: {endpoint: "tls:127.0.0.1:1"}
 csr: {sans: {ip: [127.0.0.1]}}
 edge: {heartbeatIntervalSeconds: 10}
-listeners: [{binding: edge, bind: "tls:127.0.0.1:0", options: {advertise: "127.0.0.1:1"${options}}}]
+listeners: [{binding: edge, bind: "${protocol}:127.0.0.1:0", options: {advertise: "127.0.0.1:1"${options}}}]
 ${sections}
 `
     const loaded = parseRouterConfig(network.path('router.yml'), text, {})
@@ -396,11 +411,14 @@ ${sections}
       readonly controllers?: readonly string[]
       readonly options?: string
       readonly sections?: string
+      /** Of its listener; absent: tls. */
+      readonly protocol?: 'tls' | 'wss'
     } = {},
   ): Promise<EdgeBench> {
     const network = await TestNetwork.create()
     const { controllers = ['ctrl1'], options: more = ', lookupApiSessionTimeout: 100ms' } = options
-    const bench = new EdgeBench(network, controllers, more, options.sections ?? '')
+    const { sections = '', protocol = 'tls' } = options
+    const bench = new EdgeBench(network, controllers, more, sections, protocol)
     await bench.edge.start()
     return bench
   }
@@ -423,12 +441,10 @@ ${sections}
     return await this.connect(person)
   }
 
-  async connect(
-    person: Person,
-    options: { readonly token?: string; readonly key?: CertifiedKey | null } = {},
-  ): Promise<TestClient> {
+  async connect(person: Person, options: TestClientOptions = {}): Promise<TestClient> {
     const [port = 0] = this.edge.ports
-    const client = await TestClient.open(port, person, options)
+    const through = this.#isWeb ? { through: webSocketStream } : {}
+    const client = await TestClient.open(port, person, { ...through, ...options })
     this.#clients.push(client)
     return client
   }
