@@ -41,6 +41,8 @@ export interface WebSocketAcceptorDeps {
 
 /** Path at which clients of OpenZiti open web sockets. */
 const PATH = '/ws'
+/** Application protocols (ALPN) of browsers, as far as they are served. */
+export const webSocketProtocols = ['http/1.1']
 
 /**
  * A listener for clients that run in a browser: HTTPS, a web socket, and in it the TLS connection
@@ -77,7 +79,7 @@ export class WebSocketAcceptor {
       ...credentials(),
       SNICallback: certificateByName(identity),
       minVersion: 'TLSv1.2',
-      ALPNProtocols: ['http/1.1'],
+      ALPNProtocols: webSocketProtocols,
       maxHeaderSize: edgeLimits.upgradeHeaderBytesMax,
       headersTimeout: timeouts.readTimeout,
       requestTimeout: timeouts.readTimeout,
