@@ -512,7 +512,7 @@ describe('listeners', () => {
   )
 
   test.each([
-    ['edge', 'wss:0.0.0.0:1', 'tls'],
+    ['edge', 'ws:0.0.0.0:1', 'tls or wss'],
     ['proxy', 'udp:0.0.0.0:1', 'tcp or tls'],
     ['transport_udp', 'tcp:0.0.0.0:1', 'udp'],
   ])('of the binding %s refuse %s, because it is not served', (binding, address, served) => {
