@@ -13,7 +13,7 @@ import type { ApiLimits } from '../limits.ts'
 import type { BindingName, HealthReport, VersionInfo } from '../parts.ts'
 import type { ApiMetrics } from '../metrics/metrics.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
-import { flag, text } from '../../entities/shapes.ts'
+import { flag, text, closedObject, arrayOf } from '../../entities/shapes.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
 export const inspectionLimits = {
@@ -43,28 +43,17 @@ const inspectRequest = objectSchema(
 
 const inspectResponse: NamedSchema = {
   name: 'inspectResponse',
-  schema: {
-    type: 'object',
-    properties: {
-      errors: { type: 'array', items: text, description: 'unknown names' },
-      success: flag,
-      values: {
-        type: 'array',
-        items: {
-          type: 'object',
-          properties: {
-            appId: { ...text, description: 'the controller' },
-            name: text,
-            value: { description: 'an object; for metrics, text in the Prometheus format' },
-          },
-          required: ['appId', 'name', 'value'],
-          additionalProperties: false,
-        },
-      },
-    },
-    required: ['errors', 'success', 'values'],
-    additionalProperties: false,
-  },
+  schema: closedObject({
+    errors: { type: 'array', items: text, description: 'unknown names' },
+    success: flag,
+    values: arrayOf(
+      closedObject({
+        appId: { ...text, description: 'the controller' },
+        name: text,
+        value: { description: 'an object; for metrics, text in the Prometheus format' },
+      }),
+    ),
+  }),
 }
 
 interface InspectionOperationsDeps {

@@ -36,6 +36,7 @@ import { ConnectionDuty } from '../../fabric/clients/connection-duty.ts'
 import { EndedHosts } from '../../fabric/clients/ended-hosts.ts'
 import { RouterWrites } from '../../fabric/clients/router-writes.ts'
 import { SessionDuty } from '../../fabric/clients/session-duty.ts'
+import { sendEndedHosting } from '../../fabric/clients/gone-sessions.ts'
 import { ShownSessions } from '../../fabric/clients/shown-sessions.ts'
 import { TerminatorValidation } from '../../fabric/clients/terminator-validation.ts'
 import { PostureDuty } from '../../fabric/clients/posture-duty.ts'
@@ -226,6 +227,8 @@ export class RouterService {
         proposer,
         isLeader,
         log,
+        endHosting: (terminator) =>
+          sendEndedHosting(channels.connection(terminator.routerId), shown, terminator),
         endCircuits: (identityIds, mayUse) =>
           this.#circuitDuty?.endAtForbidden(identityIds, mayUse),
       }),
