@@ -32,10 +32,10 @@ export const refusalReasons = {
   METHOD_NOT_ALLOWED: 'the auth policy of the identity does not allow this method or signer',
 } as const
 
-export type RefusalReason = keyof typeof refusalReasons
+export type LogInRefusalReason = keyof typeof refusalReasons
 
 export interface RefusalCause {
-  readonly reason: RefusalReason
+  readonly reason: LogInRefusalReason
   /** External JWT signer of the token, once its issuer named one. */
   readonly signerId?: string
   /** Name of the claim at fault, or the selector of it; never its value. */
