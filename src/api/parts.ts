@@ -14,10 +14,7 @@ import type { SchemaJudge } from './schemas/schema-judge.ts'
 import type { EventStreams } from '../ports/events.ts'
 import type { IdentityTraces } from '../ports/identity-traces.ts'
 import type { PublishFact } from '../ports/live-facts.ts'
-import type { LiveChannel } from '../ports/live-channels.ts'
-import type { LiveCircuit } from '../ports/live-circuits.ts'
-import type { LiveLinks } from '../ports/live-links.ts'
-import type { LiveTable } from '../ports/live-table.ts'
+import type { LiveTable, LiveChannel, LiveCircuit, LiveLinks } from '../ports/live-table.ts'
 import type { RestoreControl } from './backups/restore-control.ts'
 import type { RouterInspections } from '../ports/router-inspections.ts'
 import type { NodeHealth } from '../ports/node-health.ts'
@@ -65,7 +62,7 @@ export interface HealthReport {
 }
 
 /** The state as all rooms read it, and reads that the API alone asks for. */
-export type ApiState = StateView &
+type ApiState = StateView &
   Pick<
     Reader,
     | 'explainAccess'

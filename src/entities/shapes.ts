@@ -6,12 +6,33 @@ export const text = { type: 'string' } as const
 export const dateTime = { type: 'string', format: 'date-time' } as const
 export const flag = { type: 'boolean' } as const
 
-/** An object that always has all of these members, and may have others. */
-export function wholeObject(properties: JsonObject): JsonObject {
-  return { type: 'object', properties, required: Object.keys(properties) }
+interface WholeObject<P extends JsonObject, Optional extends string> extends JsonObject {
+  readonly type: 'object'
+  readonly properties: P
+  readonly required: readonly Exclude<keyof P & string, Optional>[]
 }
 
-export function arrayOf(items: JsonObject): JsonObject {
+/** An object that always has these members except the optional ones, and may have others. */
+export function wholeObject<const P extends JsonObject, const Optional extends string = never>(
+  properties: P,
+  optional: readonly (Optional & keyof P)[] = [],
+): WholeObject<P, Optional> {
+  const names = Object.keys(properties) as Exclude<keyof P & string, Optional>[]
+  const required = names.filter((name) => !(optional as readonly string[]).includes(name))
+  return { type: 'object', properties, required }
+}
+
+/** The same without others. */
+export function closedObject<const P extends JsonObject, const Optional extends string = never>(
+  properties: P,
+  optional?: readonly (Optional & keyof P)[],
+): WholeObject<P, Optional> {
+  return { ...wholeObject<P, Optional>(properties, optional), additionalProperties: false }
+}
+
+export function arrayOf<const Items extends JsonObject>(
+  items: Items,
+): { readonly type: 'array'; readonly items: Items } {
   return { type: 'array', items }
 }
 

@@ -50,7 +50,7 @@ export interface RefusedWrite {
 }
 
 /** A line of the access log. */
-export interface AnsweredRequest {
+interface AnsweredRequest {
   readonly method: string
   /** The operation's id; `none` where the path leads to no operation. */
   readonly operation: string

@@ -39,17 +39,17 @@ interface Reported {
   readonly atMs: number
 }
 
-export interface OsReport extends Reported {
+interface OsReport extends Reported {
   readonly type: string
   readonly version: string
   readonly build: string
 }
 
-export interface DomainReport extends Reported {
+interface DomainReport extends Reported {
   readonly domain: string
 }
 
-export interface MacReport extends Reported {
+interface MacReport extends Reported {
   /** Lower-case hex digits. */
   readonly addresses: readonly string[]
 }
@@ -159,6 +159,11 @@ export interface PostureService {
    * when this controller has no room for it.
    */
   report(session: RecordOf<'apiSession'>, reports: readonly PostureReport[]): Promise<void>
+  /**
+   * Resolves when this controller has all reports that clients made to reachable controllers before
+   * the call, or after a short time.
+   */
+  reachLatest(): Promise<void>
   /** A code was verified, or MFA ended: checks of the second factor may now pass or fail. */
   factorMoved(identityId: string): Promise<void>
   /**

@@ -17,7 +17,7 @@ import { checksConcerning, judged, postureFailures } from './posture-access.ts'
 import { passes } from './posture-judge.ts'
 import type { PostureReports } from './posture-reports.ts'
 
-export interface EnforcerLimits {
+interface EnforcerLimits {
   /** Interval of the sweep. */
   readonly sweepMs: number
   /** Maximum service sessions that the leader checks in each sweep. */
@@ -49,6 +49,10 @@ export interface EnforcerDeps {
     error(fields: Fields, message: string): void
   }
   readonly reports: PostureReports
+  /**
+   * Resolves when this controller has all reports of reachable controllers, or after a short time.
+   */
+  readonly reachLatest: () => Promise<void>
   /**
    * Posture of an API session: the reports of its identity and the second factor of the session.
    */
@@ -218,6 +222,8 @@ export class PostureEnforcer {
     for (let looks = 0; looks < limits.postureLooksMax; looks += SLICE) {
       const sessions = state.serviceSessionsAfter(this.#lookedAt, SLICE)
       const settled = sessions.filter((session) => this.#isSettled(session))
+      // A report that admitted a client at another controller may be on its way to this one.
+      if (this.#failing(settled).length > 0) await this.#deps.reachLatest()
       await this.#endFailing(settled)
       this.#lookedAt = sessions.length < SLICE ? '' : (sessions.at(-1)?.id ?? '')
       if (this.#lookedAt === '') return

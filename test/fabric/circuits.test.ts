@@ -529,7 +529,7 @@ describe('a circuit', () => {
 
 type EventJson = Readonly<Record<string, unknown>>
 
-/** What events come of that which the duty tells. */
+/** Events that follow from the reports of the duty. */
 class EventLog {
   readonly #bus = new EventBus({
     selfId: 'ctrl1',
@@ -548,7 +548,7 @@ class EventLog {
   })
   readonly tell = this.#live.publishFact
 
-  /** Of one namespace, once everything told so far has become events. */
+  /** Events of one namespace, once all reports so far have become events. */
   async of(namespace: string): Promise<EventJson[]> {
     await new Promise((resolve) => setImmediate(resolve))
     const { ring } = this.#bus
@@ -657,18 +657,18 @@ describe('a client is refused', () => {
   }
 
   test.each([
-    ['apiSession', 2],
-    ['session', 3],
-    ['sessionType', 4],
-    ['router', 5],
-    ['service', 6],
-    ['access', 14],
-    ['posture', 15],
-  ] as const)('with the number of its fault: %s, %i', async (fault, code) => {
+    ['apiSession', 2, 'dial refused: apiSession'],
+    ['session', 3, 'Invalid Session'],
+    ['sessionType', 4, 'dial refused: sessionType'],
+    ['router', 5, 'dial refused: router'],
+    ['service', 6, 'dial refused: service'],
+    ['access', 14, 'dial refused: access'],
+    ['posture', 15, 'dial refused: posture'],
+  ] as const)('with the code and text of its fault: %s', async (fault, code, text) => {
     judged = { ok: false, fault }
     const er1 = await stage.dial('er1')
     await dial(er1)
-    expect(refusal(er1)[0]).toBe(code)
+    expect(refusal(er1)).toEqual([code, text])
     expect(routes(er1)).toEqual([])
   })
 
@@ -688,7 +688,7 @@ describe('a client is refused', () => {
     await dial(again)
     for (const at of [0, 1]) await answer(again, routes(again)[at], 'connection refused')
     expect(refusal(again)).toEqual([8, 'connection refused'])
-    // A program that says no is asked once.
+    // A program that rejects is tried once.
     const last = await stage.dial('er1')
     await dial(last)
     await answer(last, routes(last)[0], 'rejected by application', 5)

@@ -108,7 +108,7 @@ let isLeader: boolean
 let proposals: ProposalInput[]
 /** Service sessions whose circuits are over. */
 let ended: string[]
-/** What becomes known at the latest commit. */
+/** Effect of the latest commit, which a test sets. */
 let onLatest: () => void
 let propose: () => ReturnType<ConstructorParameters<typeof RouterWrites>[0]['proposer']['propose']>
 
@@ -234,7 +234,7 @@ describe('API sessions', () => {
     expect(idsIn(added(near))).toEqual(['s1', 's2', 's3'])
     expect(removed(near)).toMatchObject([{ ids: ['s1', 's2', 's3'] }])
     expect(idsIn(added(far))).toEqual(['s3'])
-    // A token of a session that it was never told of would be one more that it holds.
+    // A token of a session that it never received would be one more that it holds.
     expect(removed(far)).toMatchObject([{ ids: ['s3'], tokens: ['token of s3'] }])
   })
 
@@ -399,13 +399,18 @@ describe('a client that hosts', () => {
     })
   })
 
-  test('without permission is refused permanently, and nothing is written', async () => {
-    clients.judged = { ok: false, fault: 'access' }
-    expect(await host()).toMatchObject({
-      result: CreateTerminatorResult.FAILED_OTHER,
-      errorCode: 14,
-      retryHint: 3,
-    })
+  test.each([
+    ['apiSession', { errorCode: 2, retryHint: 2, msg: 'bind refused: apiSession' }],
+    ['session', { errorCode: 3, retryHint: 2, msg: 'Invalid Session' }],
+    ['sessionType', { errorCode: 4, retryHint: 2, msg: 'bind refused: sessionType' }],
+    ['router', { errorCode: 5, retryHint: 2, msg: 'bind refused: router' }],
+    ['service', { errorCode: 6, retryHint: 3, msg: 'bind refused: service' }],
+    ['access', { errorCode: 14, retryHint: 2, msg: 'bind refused: access' }],
+    ['posture', { errorCode: 15, retryHint: 2, msg: 'bind refused: posture' }],
+  ] as const)('is refused because of its %s, and nothing is written', async (fault, refusal) => {
+    clients.judged = { ok: false, fault }
+    const result = CreateTerminatorResult.FAILED_OTHER
+    expect(await host()).toMatchObject({ result, ...refusal })
     expect(proposals).toEqual([])
   })
 
@@ -420,7 +425,7 @@ describe('a client that hosts', () => {
     })
   })
 
-  test('while there is no leader is asked to retry', async () => {
+  test('receives a request to retry while there is no leader', async () => {
     propose = () => Promise.reject(new Problem('CLUSTER_NO_LEADER'))
     expect(await host()).toMatchObject({ result: CreateTerminatorResult.FAILED_BUSY })
   })

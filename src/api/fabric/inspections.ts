@@ -6,15 +6,14 @@ import { type Operation, withBody } from '../http/operation.ts'
 import { preferredLeaders } from '../cluster/controller-view.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { LiveTable } from '../../ports/live-table.ts'
-import type { LiveChannel } from '../../ports/live-channels.ts'
+import type { LiveTable, LiveChannel } from '../../ports/live-table.ts'
 import type { RouterInspections } from '../../ports/router-inspections.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { BindingName, HealthReport, VersionInfo } from '../parts.ts'
 import type { ApiMetrics } from '../metrics/metrics.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
-import { flag, text } from '../../entities/shapes.ts'
+import { flag, text, closedObject, arrayOf } from '../../entities/shapes.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
 export const inspectionLimits = {
@@ -45,28 +44,17 @@ const inspectRequest = objectSchema(
 
 const inspectResponse: NamedSchema = {
   name: 'inspectResponse',
-  schema: {
-    type: 'object',
-    properties: {
-      errors: { type: 'array', items: text, description: 'of routers that gave no answer' },
-      success: flag,
-      values: {
-        type: 'array',
-        items: {
-          type: 'object',
-          properties: {
-            appId: { ...text, description: 'the controller' },
-            name: text,
-            value: { description: 'an object; for metrics, text in the Prometheus format' },
-          },
-          required: ['appId', 'name', 'value'],
-          additionalProperties: false,
-        },
-      },
-    },
-    required: ['errors', 'success', 'values'],
-    additionalProperties: false,
-  },
+  schema: closedObject({
+    errors: { type: 'array', items: text, description: 'of routers that gave no answer' },
+    success: flag,
+    values: arrayOf(
+      closedObject({
+        appId: { ...text, description: 'the controller' },
+        name: text,
+        value: { description: 'an object; for metrics, text in the Prometheus format' },
+      }),
+    ),
+  }),
 }
 
 interface InspectionOperationsDeps {
@@ -194,7 +182,7 @@ function valuesOf(deps: InspectionOperationsDeps): Values {
       index: state.appliedIndex,
     }),
     metrics: () => metrics.text(),
-    /** Node keeps no stack of work that waits: what it waits for, by number. */
+    /** Node keeps no stacks of pending work; this counts its pending operations by type. */
     stackdump: () => activeResources(process.getActiveResourcesInfo()),
     runtime: () => ({
       version,

@@ -34,7 +34,7 @@ export interface NewEnrollment {
   readonly username?: string
 }
 
-export async function enrollmentFields(
+async function enrollmentFields(
   deps: EnrollmentFieldsDeps,
   input: NewEnrollment,
 ): Promise<JsonObject> {

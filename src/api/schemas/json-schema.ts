@@ -100,7 +100,7 @@ function faultAt(error: ErrorObject, data: Json): FieldFault {
   )
 }
 
-/** What a value must not be; the message of the library says only that it is. */
+/** Says which values `not` excludes; the message of the library does not. */
 function excludedBy(schema: Json): string {
   const empty = ['{"pattern":"^$"}', '{"const":""}', '{"maxLength":0}']
   const text = JSON.stringify(schema)

@@ -194,7 +194,7 @@ function contentOf(response: ResponseShape, refer: Refer): Json {
 }
 
 /** The schema of the whole body of a success. */
-export function successSchema({ kind, schema }: ResponseShape, refer: Refer): JsonSchema {
+function successSchema({ kind, schema }: ResponseShape, refer: Refer): JsonSchema {
   if (kind === 'bare') return refer(schema)
   const data = kind === 'list' ? { type: 'array', items: refer(schema) } : refer(schema)
   return {
@@ -225,7 +225,7 @@ const components: Readonly<Record<string, Json>> = {
     minimum: 0,
   }),
   'ziti-instance-id': headerOf('Changes with each start of the process'),
-  server: headerOf('Program and API family level'),
+  server: headerOf('Program version and OpenZiti API level'),
   'expiration-seconds': headerOf('Idle timeout of the session', {
     type: 'integer',
   }),

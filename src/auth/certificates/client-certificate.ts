@@ -14,7 +14,7 @@ import { type ExternalId, externalIdOf } from '../../pki/external-id.ts'
 import { certificateOf, networkAuthorities } from './trusted-authorities.ts'
 import type { NetworkAuthorities } from './network-authorities.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { RefusalReason } from '../../lib/refusal-reason.ts'
+import type { LogInRefusalReason } from '../../lib/refusal-reason.ts'
 import type { Clock } from '../../lib/clock.ts'
 
 interface TrustDeps {
@@ -41,7 +41,7 @@ export interface CertificateHolder {
 /** Why a certificate has no holder: a sentence for logs, and its code. */
 interface NoHolder {
   readonly reason: string
-  readonly code: RefusalReason
+  readonly code: LogInRefusalReason
 }
 
 /**
@@ -125,7 +125,7 @@ export function isOfRecord(leaf: Certificate, certPem: string | null): boolean {
 const FIRST_OF_PEM = /-----BEGIN CERTIFICATE-----([^-]*)-----END CERTIFICATE-----/
 
 type NetworkQuestion = Omit<ClientChainQuestion, 'anchors' | 'nowMs'>
-export type NetworkChain =
+type NetworkChain =
   | (Extract<ClientChain, { ok: true }> & { readonly hasImproperChain: boolean })
   | Extract<ClientChain, { ok: false }>
 
@@ -155,7 +155,7 @@ export function chainTo(
 }
 
 /** A valid router, or the reason for a refusal, for logs. */
-export type RouterJudgement =
+type RouterJudgement =
   | { readonly ok: true; readonly router: Router }
   | { readonly ok: false; readonly reason: string }
 

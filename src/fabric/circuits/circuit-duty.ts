@@ -8,9 +8,9 @@ import { FairShare } from '../../lib/bounds/fair-share.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import type { Host, Hosts } from './hosts.ts'
 import type { DialResult, PublishFact } from '../../ports/live-facts.ts'
-import type { LiveLinks } from '../../ports/live-links.ts'
+import type { LiveLinks } from '../../ports/live-table.ts'
 import type { AdmittedClient } from '../../ports/router-clients.ts'
-import { claimFaultCodes } from '../clients/client-errors.ts'
+import { claimFaultCodes, claimFaultText } from '../clients/client-errors.ts'
 import type { MessageHandler, RouterConnection } from '../connection.ts'
 import type { RouterDuty } from '../duty.ts'
 import { judgedAtLatest } from '../judged-at-latest.ts'
@@ -548,7 +548,7 @@ export class CircuitDuty implements RouterDuty {
 }
 
 function rightEnded(): CircuitRefused {
-  return new CircuitRefused(claimFaultCodes.session, 'the right to dial has ended')
+  return new CircuitRefused(claimFaultCodes.session, claimFaultText('dial', 'session'))
 }
 
 function newCircuitId(): string {

@@ -5,7 +5,7 @@ import { StreamListener, type StreamListenerDeps } from '../sockets/stream-liste
 import type { TunnelProtocol } from '../services/host-config.ts'
 import { type ListeningPlace, placeKey } from './listening-plan.ts'
 
-export interface InterceptListenersDeps {
+interface InterceptListenersDeps {
   /** Options of all listeners, without their address. */
   readonly shared: Omit<StreamListenerDeps & DatagramListenerDeps, 'bind' | 'choose'>
   readonly choose: (

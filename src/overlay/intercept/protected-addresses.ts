@@ -3,17 +3,17 @@ import { networkInterfaces } from 'node:os'
 
 import { KeyedTasks } from '../../lib/keyed-tasks.ts'
 import { interceptLimits } from './limits.ts'
+import { isLocal, parseName } from '../services/address-rules.ts'
+import { type IpAddress, parseIp } from '../../lib/text/ip-address.ts'
 import {
-  type IpAddress,
-  isLocal,
   type Network,
-  parseIp,
-  parseName,
   parseCidr,
-} from '../services/address-rules.ts'
-import { addressAt, networkContains, networkText } from './networks.ts'
+  addressAt,
+  networkContains,
+  networkText,
+} from '../services/networks.ts'
 
-export interface ProtectedAddressesDeps {
+interface ProtectedAddressesDeps {
   /** Hosts that the router depends on: controllers, other routers, name servers. */
   readonly hosts: () => readonly string[]
   /** Hosts that the system depends on: its gateways and name servers. */

@@ -50,7 +50,7 @@ export interface IdentityFault {
   readonly error: unknown
 }
 
-export interface JudgedIdentity {
+interface JudgedIdentity {
   /** Null when there are faults. */
   readonly set: IdentitySet | null
   readonly faults: readonly IdentityFault[]

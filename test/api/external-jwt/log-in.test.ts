@@ -2,7 +2,7 @@ import { createPrivateKey, createPublicKey } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { createRootAuthority } from '../../../src/pki/authority/authority.ts'
 import { parseCertificate } from '../../../src/pki/certificate.ts'
-import type { RefusalReason } from '../../../src/lib/refusal-reason.ts'
+import type { LogInRefusalReason } from '../../../src/lib/refusal-reason.ts'
 import type { RefusedWrite } from '../../../src/ports/audit.ts'
 import { jwtAlgorithmOf } from '../../../src/pki/jwt-verifier.ts'
 import { CallerOf, client, management, type Reply } from '../support/caller.ts'
@@ -61,7 +61,7 @@ describe('a log-in by an external JWT', () => {
     what: string,
     subject: string,
     wish: TokenWish,
-    reason: RefusalReason,
+    reason: LogInRefusalReason,
     claim?: string,
   ])[] = [
     ['without an end', 'alice-id', { claims: { exp: undefined } }, 'TOKEN_CLAIM_INVALID', 'exp'],

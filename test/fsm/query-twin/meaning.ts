@@ -25,7 +25,7 @@ export interface Found {
 
 const bytesOrder = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b))
 
-/** What a query means, read off its grammar record by record: no index, nothing prepared. */
+/** Meaning of a query, derived from its grammar record by record: no index, nothing prepared. */
 export class Twin {
   readonly #world: World
 
@@ -46,7 +46,8 @@ export class Twin {
     const limit = clamped(asked.limit === 'none' ? -1 : (asked.limit ?? parameters.limit ?? 10))
     const offset = Math.min(Math.max(asked.skip ?? parameters.offset ?? 0, 0), 100_000)
     const ids = sorted.map(({ id }) => id).slice(offset, offset + limit)
-    return { ids, totalCount: all.length, limit, offset }
+    const shown = limit === Number.MAX_SAFE_INTEGER ? -1 : limit
+    return { ids, totalCount: all.length, limit: shown, offset }
   }
 
   #isOfRoles(record: Plain, { kind, parameters }: Asked): boolean {
@@ -117,7 +118,7 @@ export class Twin {
     }
   }
 
-  /** Of the one value, of some element, or of all of them. */
+  /** Condition on the one value, on some element, or on all of them. */
   #some(
     lhs: Lhs,
     record: Plain,
