@@ -27,8 +27,8 @@ export interface PasswordGiven {
 
 /**
  * Authenticates by user name and password.
- * @returns the reason of a refusal, for the operator. The client gets the same answer for each,
- * after the same work, so that it does not reveal which user names exist.
+ * @returns the reason of a refusal, for the operator. The answer to the client is the same for each
+ * reason and takes the same work, so that it does not reveal which user names exist.
  */
 export async function provePassword(
   deps: PasswordProofDeps,

@@ -36,10 +36,10 @@ export interface VerifiedToken {
 
 export interface RefusedToken {
   /**
-   * Answer for the client. `expired`: valid except for its time; only its holder can know that.
+   * For the client. `expired`: valid except for its time, which only its holder can know.
    */
   readonly error: 'invalid' | 'expired'
-  /** Reason for the operator. */
+  /** For the operator. */
   readonly cause: RefusalCause
 }
 export type JwtFinding = VerifiedToken | RefusedToken
@@ -47,7 +47,11 @@ export type ClaimsFinding =
   | { readonly verified: VerifiedToken; readonly claims: JsonObject }
   | RefusedToken
 
-function invalid(reason: LogInRefusalReason, signer?: ExternalJwtSigner, claim?: string): RefusedToken {
+function invalid(
+  reason: LogInRefusalReason,
+  signer?: ExternalJwtSigner,
+  claim?: string,
+): RefusedToken {
   const at = signer === undefined ? {} : { signerId: signer.id }
   return { error: 'invalid', cause: { reason, ...at, ...(claim === undefined ? {} : { claim }) } }
 }

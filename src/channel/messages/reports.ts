@@ -81,7 +81,7 @@ export function readInterfaces(body: Uint8Array): ReportedInterface[] {
   )
 }
 
-/** A count that a foreign program reported; 0 if it is invalid. */
+/** A count that another program reports; 0 if it is not one. */
 function count(value: bigint): number {
   return value < 0n || value > BigInt(Number.MAX_SAFE_INTEGER) ? 0 : Number(value)
 }
