@@ -1,5 +1,7 @@
 import { BlockList, isIP } from 'node:net'
 
+import { ipv4OfGroups, ipv6Groups } from './text/ip-address.ts'
+
 // Addresses that URLs stored by users must not make a controller connect to: its own host,
 // link-local addresses, and the metadata services of clouds, which give credentials to any process
 // on the host.
@@ -55,24 +57,10 @@ export function isReservedAddress(address: string): boolean {
  * The IPv4 addresses that an IPv6 address may reach: mapped, compatible, NAT64 (RFC 6052), 6to4.
  */
 function embeddedIpv4(address: string): string[] {
-  const groups = groupsOf(address)
-  const [a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, g = 0, h = 0] = groups
-  if (a === 0x2002) return [ipv4Of(b, c)]
+  const [a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, g = 0, h = 0] = ipv6Groups(address)
+  if (a === 0x2002) return [ipv4OfGroups(b, c)]
   const isNat64 = a === 0x64 && b === 0xff9b
   const isLow = a === 0 && b === 0 && c === 0 && d === 0 && (e === 0 || e === 0xffff)
   const isMapped = isLow && (f === 0 || f === 0xffff)
-  return isNat64 || isMapped ? [ipv4Of(g, h)] : []
-}
-
-function groupsOf(address: string): number[] {
-  // URL hosts contain only hexadecimal groups, without dotted IPv4 parts.
-  const [head = '', tail] = new URL(`http://[${address}]/`).hostname.slice(1, -1).split('::')
-  const first = head === '' ? [] : head.split(':')
-  const last = tail === undefined || tail === '' ? [] : tail.split(':')
-  const zeros = Array<string>(Math.max(0, 8 - first.length - last.length)).fill('0')
-  return [...first, ...zeros, ...last].map((group) => Number.parseInt(group, 16))
-}
-
-function ipv4Of(high: number, low: number): string {
-  return [high >> 8, high & 255, low >> 8, low & 255].join('.')
+  return isNat64 || isMapped ? [ipv4OfGroups(g, h)] : []
 }

@@ -1,9 +1,10 @@
 import { jsonOrNull } from '../../lib/text/json-value.ts'
 import { serviceLimits } from '../services/limits.ts'
-import { type Network, parseIp, parseName, parseCidr } from '../services/address-rules.ts'
+import { parseName } from '../services/address-rules.ts'
 import { ServiceConfigReader, PORT_MAX, type PortRange } from '../services/service-config-reader.ts'
 import type { TunnelProtocol } from '../services/host-config.ts'
-import { singleNetwork } from './networks.ts'
+import { type Network, parseCidr, singleNetwork } from '../services/networks.ts'
+import { parseIp } from '../../lib/text/ip-address.ts'
 
 /** Connections that a service intercepts at a host, and options for dialing it. */
 export interface InterceptTerms {

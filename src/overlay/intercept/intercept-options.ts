@@ -1,10 +1,10 @@
 import type { Random } from '../../lib/random.ts'
 import { type HostPort, parseHostPort } from '../../lib/text/names.ts'
-import { parseCidr } from '../services/address-rules.ts'
 import { DnsUpstream, type UpstreamMode } from './dns-upstream.ts'
 import type { InterceptedServicesDeps } from './intercepted-services.ts'
 import { runIp } from './local-routes.ts'
 import type { NameServerDeps } from './name-server.ts'
+import { parseCidr } from '../services/networks.ts'
 
 const DNS_PORT = 53
 const RESOLVER_FILE = '/etc/resolv.conf'

@@ -1,7 +1,7 @@
-import type { IpAddress } from '../services/address-rules.ts'
 import type { TunnelProtocol } from '../services/host-config.ts'
 import type { InterceptTerms } from './intercept-config.ts'
-import { networkContains } from './networks.ts'
+import type { IpAddress } from '../../lib/text/ip-address.ts'
+import { networkContains } from '../services/networks.ts'
 
 /** An intercepted service. */
 export interface Intercept {

@@ -14,7 +14,6 @@ import { FailureLog } from '../sockets/failure-log.ts'
 import type { ChosenService, ClientEnds } from '../sockets/stream-listener.ts'
 import { ProgramFailure } from '../failure.ts'
 import type { ProgramLogger } from '../logger.ts'
-import { type IpAddress, type Network, parseIp } from '../services/address-rules.ts'
 import type { TunnelProtocol } from '../services/host-config.ts'
 import { filledTemplate } from '../services/identity-template.ts'
 import { SecureCircuits } from '../services/secure-circuits.ts'
@@ -25,10 +24,11 @@ import { type Intercept, type InterceptedPlace, InterceptTable } from './interce
 import { ListeningPlan } from './listening-plan.ts'
 import { LocalRoutes, type RunIp } from './local-routes.ts'
 import { NameServer, type NameServerDeps, type ResolvedName } from './name-server.ts'
-import { networkContains } from './networks.ts'
 import { networksOfInterfaces, ownAddresses, ProtectedAddresses } from './protected-addresses.ts'
 import { ServiceNames } from './service-names.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
+import { type IpAddress, parseIp } from '../../lib/text/ip-address.ts'
+import { type Network, networkContains } from '../services/networks.ts'
 
 export interface InterceptedServicesDeps {
   readonly services: UsableServices

@@ -1,8 +1,14 @@
 import { interceptLimits } from './limits.ts'
-import type { IpAddress, Network } from '../services/address-rules.ts'
 import type { TunnelProtocol } from '../services/host-config.ts'
 import type { Intercept } from './intercept-table.ts'
-import { addressAt, isSingleAddress, networkSize, singleNetwork } from './networks.ts'
+import type { IpAddress } from '../../lib/text/ip-address.ts'
+import {
+  type Network,
+  addressAt,
+  isSingleAddress,
+  networkSize,
+  singleNetwork,
+} from '../services/networks.ts'
 
 /** A listening port, on one address or on all. */
 export interface ListeningPlace {

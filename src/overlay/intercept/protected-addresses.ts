@@ -3,15 +3,15 @@ import { networkInterfaces } from 'node:os'
 
 import { KeyedTasks } from '../../lib/keyed-tasks.ts'
 import { interceptLimits } from './limits.ts'
+import { isLocal, parseName } from '../services/address-rules.ts'
+import { type IpAddress, parseIp } from '../../lib/text/ip-address.ts'
 import {
-  type IpAddress,
-  isLocal,
   type Network,
-  parseIp,
-  parseName,
   parseCidr,
-} from '../services/address-rules.ts'
-import { addressAt, networkContains, networkText } from './networks.ts'
+  addressAt,
+  networkContains,
+  networkText,
+} from '../services/networks.ts'
 
 export interface ProtectedAddressesDeps {
   /** Hosts that the router depends on: controllers, other routers, name servers. */

@@ -1,8 +1,9 @@
 import { jsonOrNull } from '../../lib/text/json-value.ts'
 import type { Precedence } from '../../channel/messages/terminators.ts'
 import { serviceLimits } from './limits.ts'
-import { AddressRules, type Network, networkOf } from './address-rules.ts'
+import { AddressRules } from './address-rules.ts'
 import { ServiceConfigReader, PORT_MAX, type PortRange } from './service-config-reader.ts'
+import { type Network, networkOf } from './networks.ts'
 
 export type TunnelProtocol = 'tcp' | 'udp'
 

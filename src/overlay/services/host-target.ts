@@ -1,18 +1,12 @@
 import { lookup } from 'node:dns/promises'
 
 import { DialFailure } from '../circuits/circuit-ends.ts'
-import {
-  AddressRules,
-  type IpAddress,
-  isLocal,
-  isUnspecified,
-  parseIp,
-  parseName,
-  translatedAddress,
-} from './address-rules.ts'
+import { AddressRules, isLocal, isUnspecified, parseName } from './address-rules.ts'
 import type { AppData } from './app-data.ts'
 import type { HostTerms, TunnelProtocol } from './host-config.ts'
 import { dialError } from '../../channel/messages/dial-error.ts'
+import { type IpAddress, parseIp } from '../../lib/text/ip-address.ts'
+import { translatedAddress } from './networks.ts'
 
 /** Target of a circuit to a hosted service. */
 export interface HostTarget {

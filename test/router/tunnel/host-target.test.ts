@@ -1,10 +1,5 @@
 import { describe, expect, test } from 'vitest'
 
-import {
-  parseIp,
-  networkOf,
-  translatedAddress,
-} from '../../../src/overlay/services/address-rules.ts'
 import { readAppData } from '../../../src/overlay/services/app-data.ts'
 import { parseHostConfig } from '../../../src/overlay/services/host-config.ts'
 import {
@@ -12,6 +7,8 @@ import {
   resolvedTarget,
   targetFor,
 } from '../../../src/overlay/services/host-target.ts'
+import { parseIp } from '../../../src/lib/text/ip-address.ts'
+import { networkOf, translatedAddress } from '../../../src/overlay/services/networks.ts'
 
 // Goal: a client of a hosted service reaches what the operator has written out, and nothing else.
 

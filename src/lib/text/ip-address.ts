@@ -1,0 +1,41 @@
+import { isIP } from 'node:net'
+
+/** A normalized IP address; IPv4-mapped IPv6 addresses are IPv4 addresses. */
+export interface IpAddress {
+  readonly text: string
+  readonly family: 'ipv4' | 'ipv6'
+}
+
+const MAPPED = /^::ffff:([0-9a-f]+):([0-9a-f]+)$/
+
+/**
+ * null when it is not an address. Zone ids are rejected, because they name interfaces of this host.
+ */
+export function parseIp(text: string): IpAddress | null {
+  if (text.includes('%')) return null
+  const version = isIP(text)
+  if (version === 0) return null
+  if (version === 4) return { text, family: 'ipv4' }
+  const normal = normalIpv6(text)
+  const [, high, low] = MAPPED.exec(normal) ?? []
+  if (high === undefined || low === undefined) return { text: normal, family: 'ipv6' }
+  return { text: ipv4OfGroups(Number.parseInt(high, 16), Number.parseInt(low, 16)), family: 'ipv4' }
+}
+
+/** The URL parser converts every notation to that of RFC 5952, without dotted IPv4 parts. */
+function normalIpv6(text: string): string {
+  return new URL(`http://[${text}]/`).hostname.slice(1, -1)
+}
+
+/** The eight groups of an IPv6 address. */
+export function ipv6Groups(text: string): number[] {
+  const [head = '', tail = ''] = normalIpv6(text).split('::')
+  const [first, last] = [head, tail].map((part) => (part === '' ? [] : part.split(':')))
+  const given = [...(first ?? []), ...(last ?? [])].map((group) => Number.parseInt(group, 16))
+  return given.toSpliced(first?.length ?? 0, 0, ...Array<number>(8 - given.length).fill(0))
+}
+
+/** The IPv4 address that two groups of an IPv6 address contain. */
+export function ipv4OfGroups(high: number, low: number): string {
+  return [high >> 8, high & 255, low >> 8, low & 255].join('.')
+}

@@ -1,0 +1,97 @@
+import { isIP } from 'node:net'
+
+import { type IpAddress, ipv6Groups, parseIp } from '../../lib/text/ip-address.ts'
+
+export interface Network {
+  readonly address: IpAddress
+  readonly prefix: number
+}
+
+const widths = { ipv4: 32, ipv6: 128 } as const
+const CIDR = /^([^/]+)\/([0-9]{1,3})$/
+
+/** @param text `address/prefix`. null when it is not a network. */
+export function parseCidr(text: string): Network | null {
+  const [, base = '', length = ''] = CIDR.exec(text) ?? []
+  return isIP(base) === 0 ? null : networkOf(base, Number(length))
+}
+
+/** null when the network is invalid. */
+export function networkOf(text: string, prefix: number): Network | null {
+  const address = parseIp(text)
+  if (address === null || !Number.isInteger(prefix) || prefix < 0) return null
+  const isMapped = address.family === 'ipv4' && text.includes(':')
+  // The prefix of an IPv4-mapped network counts from the IPv6 address.
+  const own = isMapped ? prefix - 96 : prefix
+  return own < 0 || own > widths[address.family] ? null : { address, prefix: own }
+}
+
+export function networkContains(network: Network, ip: IpAddress): boolean {
+  return network.address.family === ip.family && offsetOf(network, ip) !== null
+}
+
+/** Number of addresses of the network. */
+export function networkSize({ address, prefix }: Network): number {
+  return 2 ** (widths[address.family] - prefix)
+}
+
+export function isSingleAddress({ address, prefix }: Network): boolean {
+  return prefix === widths[address.family]
+}
+
+export function singleNetwork(address: IpAddress): Network {
+  return { address, prefix: widths[address.family] }
+}
+
+/** The address at this offset from the first one; null when the network is smaller. */
+export function addressAt(network: Network, offset: number): IpAddress | null {
+  return offset >= networkSize(network) ? null : addressFrom(network, BigInt(offset))
+}
+
+/** Canonical text of a network: its first address and the prefix. */
+export function networkText(network: Network): string {
+  return `${addressFrom(network, 0n)?.text ?? ''}/${network.prefix}`
+}
+
+/**
+ * Translates an address to another network by keeping its host bits; null when it is not in the
+ * first network.
+ */
+export function translatedAddress(
+  address: IpAddress,
+  from: Network,
+  to: Network,
+): IpAddress | null {
+  const { family } = address
+  if (from.address.family !== family || to.address.family !== family) return null
+  if (from.prefix !== to.prefix) return null
+  const offset = offsetOf(from, address)
+  return offset === null ? null : addressFrom(to, offset)
+}
+
+/** Host bits of an address of the same family; null when it is outside of the network. */
+function offsetOf(network: Network, ip: IpAddress): bigint | null {
+  const offset = valueOf(ip) - firstValue(network)
+  return offset >= 0n && offset < BigInt(networkSize(network)) ? offset : null
+}
+
+function addressFrom(network: Network, offset: bigint): IpAddress | null {
+  const value = firstValue(network) + offset
+  const isV4 = network.address.family === 'ipv4'
+  const [parts, bits] = isV4 ? [4, 8] : [8, 16]
+  const each = Array.from({ length: parts }, (_, at) =>
+    Number(BigInt.asUintN(bits, value >> BigInt(bits * (parts - 1 - at)))),
+  )
+  return parseIp(isV4 ? each.join('.') : each.map((group) => group.toString(16)).join(':'))
+}
+
+function firstValue({ address, prefix }: Network): bigint {
+  const rest = BigInt(widths[address.family] - prefix)
+  return (valueOf(address) >> rest) << rest
+}
+
+function valueOf({ text, family }: IpAddress): bigint {
+  const isV4 = family === 'ipv4'
+  const parts = isV4 ? text.split('.').map(Number) : ipv6Groups(text)
+  return parts.reduce((value, part) => (value << (isV4 ? 8n : 16n)) | BigInt(part), 0n)
+}
