@@ -31,12 +31,14 @@ interface Row {
 
 const path = `${management}/access/explain`
 const online = new Set<string>()
+/** Routers that have reported no edge listener. */
+const closed = new Set<string>()
 controller.machine.routers = {
   of: (id) =>
     online.has(id)
       ? {
           hostname: id,
-          protocols: {},
+          protocols: closed.has(id) ? {} : { tls: `tls://${id}:3022` },
           version: { version: 'v1', revision: '', buildDate: '', os: '', arch: '' },
           capabilities: [],
         }
@@ -123,6 +125,14 @@ test('an explanation names the missing pieces one by one until access is complet
     records: [{ id: west, name: 'west' }],
   })
   online.add(west)
+  closed.add(west)
+  expect((await dial()).missing[0]).toEqual({
+    code: 'NO_EDGE_LISTENER',
+    message:
+      'No edge router that they have in common and that is online has an edge listener, so clients cannot connect to it',
+    records: [expect.objectContaining({ id: west, name: 'west' })],
+  })
+  closed.delete(west)
   expect(codes(await dial())).toEqual(['NO_TERMINATOR'])
   const terminator = { address: 'tcp:10.0.0.1:80', binding: 'transport', service, router: east }
   await made(root, `${management}/terminators`, terminator)

@@ -8,9 +8,9 @@ const FIRST = 10_000
 const LAST = 32_000
 /** Ports of one process: first those of blocks, then single ones, so that neither takes the place of the other. */
 const BAND_PORTS = 800
-/** Ports of quickstart stand in five rows so far apart; a block takes the next few of each row, and leaves some behind it. */
+/** Ports of quickstart stand in six rows so far apart; a block takes the next few of each row, and leaves some behind it. */
 const ROW_PORTS = 100
-const ROWS = 5
+const ROWS = 6
 /** Controllers that a test adds to its cluster take the next ports. */
 const ADDED_NODES = 2
 const SINGLE_PORTS = BAND_PORTS - ROWS * ROW_PORTS

@@ -156,6 +156,9 @@ export class ExplanationView {
   ): PieceFacts {
     const { identity } = found
     const { state, nowMs } = this.#deps
+    const onlineRouterIds = found.commonRouters.first.flatMap(({ id }) =>
+      state.isRouterOnline(id) ? id : [],
+    )
     return {
       type,
       identity,
@@ -171,7 +174,11 @@ export class ExplanationView {
       identityRouterCount: found.identityRouterCount,
       serviceRouterCount: found.serviceRouterCount,
       commonRouters: found.commonRouters,
-      isAnyRouterOnline: found.commonRouters.first.some(({ id }) => state.isRouterOnline(id)),
+      onlineRouterIds,
+      // The tunnel of a router is an identity with the id of its router, and needs no listener.
+      isAnyRouterReachable: onlineRouterIds.some(
+        (id) => id === identity.id || state.mayServeClients(id),
+      ),
       terminatorCount: found.terminators.total,
       isAnyTerminatorOnline: terminators.isAnyOnline,
     }
