@@ -3,7 +3,7 @@ import { serviceLimits } from '../services/limits.ts'
 import { parseName } from '../services/address-rules.ts'
 import { ServiceConfigReader, PORT_MAX, type PortRange } from '../services/service-config-reader.ts'
 import type { TunnelProtocol } from '../services/host-config.ts'
-import { type Network, parseCidr, singleNetwork } from '../services/networks.ts'
+import { type Network, parseCidr, singleNetwork } from '../../lib/text/networks.ts'
 import { parseIp } from '../../lib/text/ip-address.ts'
 
 /** Connections that a service intercepts at a host, and options for dialing it. */

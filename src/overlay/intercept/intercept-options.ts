@@ -4,7 +4,7 @@ import { DnsUpstream, type UpstreamMode } from './dns-upstream.ts'
 import type { InterceptedServicesDeps } from './intercepted-services.ts'
 import { runIp } from './local-routes.ts'
 import type { NameServerDeps } from './name-server.ts'
-import { parseCidr } from '../services/networks.ts'
+import { parseCidr } from '../../lib/text/networks.ts'
 
 const DNS_PORT = 53
 const RESOLVER_FILE = '/etc/resolv.conf'

@@ -28,7 +28,7 @@ import { networksOfInterfaces, ownAddresses, ProtectedAddresses } from './protec
 import { ServiceNames } from './service-names.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 import { type IpAddress, parseIp } from '../../lib/text/ip-address.ts'
-import { type Network, networkContains } from '../services/networks.ts'
+import { type Network, networkContains } from '../../lib/text/networks.ts'
 
 export interface InterceptedServicesDeps {
   readonly services: UsableServices

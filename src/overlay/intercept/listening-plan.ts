@@ -8,7 +8,7 @@ import {
   isSingleAddress,
   networkSize,
   singleNetwork,
-} from '../services/networks.ts'
+} from '../../lib/text/networks.ts'
 
 /** A listening port, on one address or on all. */
 export interface ListeningPlace {

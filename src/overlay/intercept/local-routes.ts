@@ -7,7 +7,7 @@ import { jsonOrNull } from '../../lib/text/json-value.ts'
 import { interceptLimits } from './limits.ts'
 import { ProgramFailure } from '../failure.ts'
 import type { ProgramLogger } from '../logger.ts'
-import { type Network, isSingleAddress, networkText } from '../services/networks.ts'
+import { type Network, isSingleAddress, networkText } from '../../lib/text/networks.ts'
 
 /** Runs `ip` of iproute2. @returns its output. @throws with its error output when it fails. */
 export type RunIp = (args: readonly string[]) => Promise<string>

@@ -11,7 +11,7 @@ import {
   addressAt,
   networkContains,
   networkText,
-} from '../services/networks.ts'
+} from '../../lib/text/networks.ts'
 
 export interface ProtectedAddressesDeps {
   /** Hosts that the router depends on: controllers, other routers, name servers. */

@@ -1,7 +1,7 @@
 import { BlockList, isIP } from 'node:net'
 
 import { type IpAddress, parseIp } from '../../lib/text/ip-address.ts'
-import { parseCidr } from './networks.ts'
+import { parseCidr } from '../../lib/text/networks.ts'
 
 /** Rule that allows a name. Names that an operator listed literally are trusted more. */
 export type NameRule = 'exact' | 'wildcard'

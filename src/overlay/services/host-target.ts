@@ -6,7 +6,7 @@ import type { AppData } from './app-data.ts'
 import type { HostTerms, TunnelProtocol } from './host-config.ts'
 import { dialError } from '../../channel/messages/dial-error.ts'
 import { type IpAddress, parseIp } from '../../lib/text/ip-address.ts'
-import { translatedAddress } from './networks.ts'
+import { translatedAddress } from '../../lib/text/networks.ts'
 
 /** Target of a circuit to a hosted service. */
 export interface HostTarget {

@@ -10,7 +10,7 @@ import { ListeningPlan } from '../../../src/overlay/intercept/listening-plan.ts'
 import { ServiceNames } from '../../../src/overlay/intercept/service-names.ts'
 import { interceptLimits } from '../../../src/overlay/intercept/limits.ts'
 import { parseIp } from '../../../src/lib/text/ip-address.ts'
-import { parseCidr } from '../../../src/overlay/services/networks.ts'
+import { parseCidr } from '../../../src/lib/text/networks.ts'
 
 // Goal: a config of a service is read as it is meant, or refused; of several services the most exact gets a connection; names keep
 // their addresses.

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 
-import { type IpAddress, ipv6Groups, parseIp } from '../../lib/text/ip-address.ts'
+import { type IpAddress, ipv6Groups, parseIp } from './ip-address.ts'
 
 export interface Network {
   readonly address: IpAddress
