@@ -40,7 +40,9 @@ const router = await made(root, `${management}/edge-routers`, {
 })
 const { enrollmentToken: token } = await shown(root, `${management}/edge-routers/${router}`)
 const [clientCsr, serverCsr] = await Promise.all(
-  [router, 'links-only'].map((id) => createCertificateRequest({ privateKeyPem: generatePrivateKeyPem(), id })),
+  [router, 'links-only'].map((id) =>
+    createCertificateRequest({ privateKeyPem: generatePrivateKeyPem(), id }),
+  ),
 )
 const enrolled = await root.call('POST', `${client}/enroll/erott`, { token, clientCsr, serverCsr })
 expect(enrolled.status, enrolled.text).toBe(200)

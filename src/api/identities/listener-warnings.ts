@@ -31,10 +31,7 @@ export class ListenerWarnings {
   constructor(deps: ListenerWarningsDeps) {
     this.#deps = deps
     const rate = { burst: 1, perSecond: 1000 / listenerWarningIntervalMs }
-    this.#ofIdentity = new KeyedRate(
-      { ...rate, keysMax: listenerWarningIdentitiesMax },
-      deps.clock,
-    )
+    this.#ofIdentity = new KeyedRate({ ...rate, keysMax: listenerWarningIdentitiesMax }, deps.clock)
     const burst = listenerWarningsBurst
     this.#all = new RateBudget({ burst, perSecond: listenerWarningsPerSecond }, deps.clock)
   }

@@ -141,10 +141,7 @@ function ownEdgeRouters(
   })
 }
 
-async function edgeRoutersOfService(
-  deps: Deps,
-  call: RequestContext,
-): Promise<Reply> {
+async function edgeRoutersOfService(deps: Deps, call: RequestContext): Promise<Reply> {
   const { state } = deps
   const { identity, session } = callerOf(call)
   const id = call.param('id')

@@ -62,6 +62,11 @@ export class LocalRoutes {
     this.#metric = String(METRIC_MIN + (drawn % METRICS))
   }
 
+  /** Identifies what this tunnel has changed at the host. */
+  get owner(): string {
+    return this.#metric
+  }
+
   has(address: string): boolean {
     return this.#made.has(`${address}/128`)
   }
