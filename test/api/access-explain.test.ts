@@ -261,3 +261,24 @@ describe('with one side alone', () => {
     expect((await root.get(`${path}?identity=admin-id&service=none`)).status).toBe(404)
   })
 })
+
+test('the configs of a pair name what tunnels do not intercept', async () => {
+  const identity = await newIdentity(root, 'bookworm')
+  const config = await made(root, `${management}/configs`, {
+    name: 'books',
+    configTypeId: 'g7cIWbcGg',
+    data: {
+      protocols: ['tcp'],
+      addresses: ['books.example', 'http://other.example'],
+      portRanges: [{ low: 443, high: 443 }],
+    },
+  })
+  const service = await newService(root, 'books', { configs: [config] })
+  expect((await explained(identity, service)).configs).toEqual([
+    expect.objectContaining({
+      id: config,
+      source: 'service',
+      notIntercepted: ['http://other.example is no address, network, name or *.domain'],
+    }),
+  ])
+})

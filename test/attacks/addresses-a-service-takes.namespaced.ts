@@ -181,7 +181,7 @@ test.runIf(hasNft())(
     for (const host of ['127.0.0.1', '10.9.9.9']) {
       const socket = connect(port, host)
       socket.on('error', () => undefined)
-      await once(socket, 'close')
+      await new Promise((done) => socket.once('close', done))
     }
     expect(stage.controller.asked).toEqual([])
   },

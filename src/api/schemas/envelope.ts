@@ -22,6 +22,7 @@ export const meta: NamedSchema = {
       },
       filterableFields: texts,
       ignoredFields: texts,
+      warnings: texts,
       pagination: wholeObject({ limit: integer, offset: integer, totalCount: integer }),
     },
     required: ['apiEnrollmentVersion', 'apiVersion'],

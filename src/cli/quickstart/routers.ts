@@ -47,7 +47,11 @@ export async function prepareRouter(
 }
 
 /** Clients, links to the other routers of DIR, TCP terminators, a port for the demo's service. */
-function sectionsOf({ linkPort, entryPort, edgePort }: RouterPlan): Readonly<Record<string, unknown>> {
+function sectionsOf({
+  linkPort,
+  entryPort,
+  edgePort,
+}: RouterPlan): Readonly<Record<string, unknown>> {
   const address = `tls:${LOOPBACK}:${linkPort}`
   const link = { binding: 'transport', bind: address, advertise: address }
   const entry = `tcp:${LOOPBACK}:${entryPort}`

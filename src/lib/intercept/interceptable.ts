@@ -17,7 +17,11 @@ const {
   interceptListenersPerServiceMax: listenersMax,
   interceptNetworkAddressesMax: eachMax,
   redirectedNetworkAddressesMax: redirectedMax,
+  interceptRulesMax,
+  interceptFaultsShownMax: shownMax,
 } = interceptTargetLimits
+
+const FAULT_LENGTH_MAX = 256
 
 /** What a service intercepts; a domain is `example` for `*.example`. */
 export type InterceptTarget =
@@ -94,56 +98,61 @@ export function listeningWay(
 }
 
 /**
- * Parts of the data of a config that no tunnel of Flotilla intercepts, as clauses. Data that does
- * not follow the schema of the type has none.
+ * Parts of the data of a config that no tunnel of Flotilla intercepts, as clauses; the first of many.
+ * Data that does not follow the schema of the type has none.
  */
 export function interceptFaults(typeName: string, data: unknown): readonly string[] {
-  const fields = (typeof data === 'object' ? (data ?? {}) : {}) as Readonly<Record<string, unknown>>
-  if (typeName === 'ziti-tunneler-client.v1') return targetFaults(textsIn([fields['hostname']]))
-  if (typeName !== 'intercept.v1') return []
-  const sources =
-    listIn(fields['allowedSourceAddresses']).length > 0
-      ? [`allowedSourceAddresses ${noSourceAddresses}`]
-      : []
-  const addresses = textsIn(listIn(fields['addresses']))
-  return [...sources, ...targetFaults(addresses), ...portFaults(addresses, fields)]
+  const faults = [...new Set(allFaults(typeName, data))]
+  const first = faults.slice(0, shownMax).map((fault) => fault.slice(0, FAULT_LENGTH_MAX))
+  const more = faults.length - first.length
+  return more > 0 ? [...first, `and ${more} more`] : first
 }
 
-function targetFaults(texts: readonly string[]): readonly string[] {
+function allFaults(typeName: string, data: unknown): readonly string[] {
+  const fields = (typeof data === 'object' ? (data ?? {}) : {}) as Readonly<Record<string, unknown>>
+  if (typeName === 'ziti-tunneler-client.v1') return targetFaults([fields['hostname']])
+  if (typeName !== 'intercept.v1') return []
+  const sources = listIn(fields['allowedSourceAddresses']).length > 0
+  const addresses = listIn(fields['addresses'])
+  if (addresses.length > interceptRulesMax) {
+    return [`addresses has more than ${interceptRulesMax} members`]
+  }
+  return [
+    ...(sources ? [`allowedSourceAddresses ${noSourceAddresses}`] : []),
+    ...targetFaults(addresses),
+    ...portFaults(addresses, fields),
+  ]
+}
+
+function targetFaults(texts: readonly unknown[]): readonly string[] {
   return texts.flatMap((text) => {
+    if (typeof text !== 'string') return []
     const target = readInterceptTarget(text)
     if (target === null) return `${text} ${noTarget}`
     return target.type === 'network' ? (networkFault(target.network) ?? []) : []
   })
 }
 
+/** The widest range decides: a narrower one needs fewer ports. */
 function portFaults(
-  addresses: readonly string[],
+  addresses: readonly unknown[],
   fields: Readonly<Record<string, unknown>>,
 ): readonly string[] {
-  const networks = addresses.flatMap((text) => {
-    const target = readInterceptTarget(text)
-    return target?.type === 'network' && networkFault(target.network) === null ? target.network : []
+  const widest = listIn(fields['portRanges']).reduce<number>((most, range) => {
+    const { low, high } = (range ?? {}) as { readonly low?: unknown; readonly high?: unknown }
+    return Math.max(most, Number(high) - Number(low) + 1 || 0)
+  }, 1)
+  const protocols = listIn(fields['protocols']).map(String)
+  return addresses.flatMap((text) => {
+    const target = typeof text === 'string' ? readInterceptTarget(text) : null
+    if (target?.type !== 'network' || networkFault(target.network) !== null) return []
+    return [...new Set(protocols)].flatMap((protocol) => {
+      const found = listeningWay(target.network, protocol, widest)
+      return 'fault' in found ? found.fault : []
+    })
   })
-  const ranges = listIn(fields['portRanges']).map((one) => {
-    const { low, high } = (one ?? {}) as { readonly low?: unknown; readonly high?: unknown }
-    return Number(high) - Number(low) + 1
-  })
-  const found = networks.flatMap((network) =>
-    textsIn(listIn(fields['protocols'])).flatMap((protocol) =>
-      ranges.flatMap((ports) => {
-        const found = listeningWay(network, protocol, ports)
-        return 'fault' in found ? found.fault : []
-      }),
-    ),
-  )
-  return [...new Set(found)]
 }
 
 function listIn(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : []
-}
-
-function textsIn(values: readonly unknown[]): readonly string[] {
-  return values.filter((value) => typeof value === 'string')
 }

@@ -10,4 +10,7 @@ export const interceptTargetLimits = {
   interceptNetworkAddressesMax: 256,
   /** Maximum addresses of a network whose ports are redirected, as they exceed the listening ports. */
   redirectedNetworkAddressesMax: 16,
+  /** Maximum addresses of one config, and clauses about it in one answer. */
+  interceptRulesMax: 4096,
+  interceptFaultsShownMax: 16,
 } as const
