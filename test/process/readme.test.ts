@@ -192,6 +192,12 @@ test('the commands of docs/start/evaluate.md work when pasted in order', async (
   expect(second.output).toMatch(/^laptop -> wiki\ndial: .*$/m)
   expect(second.output).toMatch(/^wiki /m)
   expect(second.output).toMatch(/^enrolled: \.flotilla\/laptop\.json$/m)
+  const laptop = JSON.parse(readFileSync(join(folder, '.flotilla/laptop.json'), 'utf8')) as {
+    readonly ztAPIs: readonly string[]
+  }
+  expect(laptop.ztAPIs.toSorted()).toEqual(
+    [port, port + 1, port + 2].map((each) => `https://127.0.0.1:${each}/edge/client/v1`),
+  )
   await first.shows(/^ctrl[123] .*To start it again:$/m)
   // The write after the kill was taken by the two that are left.
   expect(second.output).toMatch(/^created service mail, id /m)

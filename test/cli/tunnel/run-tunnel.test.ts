@@ -31,8 +31,11 @@ function written(name: string, text: string, mode = 0o600): string {
   return path
 }
 
-const enrolled = () =>
-  identityFileText({ origin: 'https://ctrl1.test:1280', ...key, caPem: root.certificatePem })
+const enrolled = (origins: readonly string[] = []) =>
+  identityFileText(
+    { origin: 'https://ctrl1.test:1280', ...key, caPem: root.certificatePem },
+    origins,
+  )
 
 test('tunnel run reads a file of flotilla identity enroll', () => {
   const read = readIdentityFile(written('ours.json', enrolled()))
@@ -54,6 +57,11 @@ test('tunnel run reads a file that names several controllers, and its parts by p
   const { origins, ...parts } = readIdentityFile(written('theirs.json', text))
   expect(origins).toEqual(['https://ctrl1.test:1280', 'https://ctrl2.test:1280'])
   expect(parts).toMatchObject({ ...key, caPem: root.certificatePem })
+})
+
+test('tunnel run reads all controllers that flotilla identity enroll has written', () => {
+  const all = ['https://ctrl1.test:1280', 'https://ctrl2.test:1280']
+  expect(readIdentityFile(written('all.json', enrolled(all))).origins).toEqual(all)
 })
 
 test.each([
