@@ -3,18 +3,18 @@ import { policy } from '../test/fsm/support/log.ts'
 import type { AccessDifference, PreviewedWrite } from '../src/fsm/access/access-difference.ts'
 import { type AccessSize, large, Network } from './access.ts'
 
-// What a preview of writes costs on the largest network that a controller is meant for: `node bench/access-preview.ts`.
+// Cost of a preview of writes on the largest supported network: `node bench/access-preview.ts`.
 
 export interface PreviewCost {
   readonly case: string
   readonly given: number
   readonly taken: number
   readonly tookMs: number
-  /** Of the processor alone, whatever else the machine does. */
+  /** Processor time alone, whatever else the machine does. */
   readonly usedMs: number
   /** The longest stretch in which others had no turn. */
   readonly longestTurnMs: number
-  /** The last page of what is given or taken. */
+  /** The last page of gained or lost pairs. */
   readonly lastPageMs: number
 }
 

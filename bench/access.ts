@@ -13,7 +13,7 @@ export interface AccessSize {
 }
 
 export interface AccessFigures {
-  /** Of one whole entry, decoding included. */
+  /** Time of one whole entry, decoding included. */
   readonly serviceChangeP50Ms: number
   readonly serviceChangeP99Ms: number
   readonly identityChangeP50Ms: number
@@ -73,7 +73,7 @@ export class Network {
     this.indexBytes = heapBytes() - before
   }
 
-  /** Of the active ones, which are spread over all departments. */
+  /** Number of active identities, spread over all departments. */
   identityId(n: number): string {
     const { identities, active } = this.size
     const step = Math.max(1, Math.floor(identities / active))
@@ -115,7 +115,7 @@ export function benchAccess(size: AccessSize, rounds: number): AccessFigures {
     Array.from({ length: rounds }, (_, n) => timed(list(n))),
     0.5,
   )
-  // Attributes as encoded by whoever proposes: only the entry is measured.
+  // Attributes as the proposer encodes them: only the entry is measured.
   const patch = (kind: string, id: string, roleAttributes: readonly string[]) => {
     const payload = LogWriter.write(kind, id, { roleAttributes })
     log.timeMs += 1

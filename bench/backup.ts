@@ -10,8 +10,9 @@ import { expectMembers, Fleet } from '../test/process/support/fleet.ts'
 import { makeLarge } from './support/large-backup.ts'
 import { heading, percentile, spread } from './support/report.ts'
 
-// Goal: how long does a backup take, what do writers see of it, and how long is a network gone that is restored from one?
-// Three real controllers with all those identities, each with a certificate; gRPC over TLS, writes through HTTPS.
+// Goal: how long does a backup take, how does it affect writes, and how long is a network down that
+// is restored from one? Three real controllers with all those identities, each with a certificate;
+// gRPC over TLS, writes through HTTPS.
 
 const { values: options } = parseArgs({
   options: {
@@ -37,11 +38,11 @@ function makeKeys(): void {
 
 interface Timed {
   readonly wallMs: number
-  /** Of the command and all of its threads. */
+  /** Processor time of the command and all of its threads. */
   readonly processorMs: number
 }
 
-/** Runs a verb of snapshots under a shell that tells what it took. @throws when it fails. */
+/** Runs a snapshot verb under a shell that prints its resource use. @throws if it fails. */
 function snapshot(...words: readonly string[]): Promise<Timed> {
   const begin = performance.now()
   const script = ['-c', '"$@" > /dev/null && times', 'sh', flotilla, 'cluster', 'snapshot']

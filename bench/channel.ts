@@ -10,8 +10,9 @@ import { systemClock } from '../src/lib/clock.ts'
 import { newCa } from '../test/support/authorities.ts'
 import { heading, spread } from './support/report.ts'
 
-// What a frame of data costs both ends of a channel together, TLS included: one direction, over a TLS connection of this host.
-// Processor time of the whole process, so a machine that is busy changes it little. `node bench/channel.ts`
+// Cost of a data frame for both ends of a channel together, TLS included: one direction, over a
+// local TLS connection. Processor time of the whole process, so a busy machine changes it little.
+// `node bench/channel.ts`
 
 const PAYLOAD = 1100
 const ROUNDS = 7

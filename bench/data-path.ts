@@ -12,11 +12,13 @@ import { freePort } from '../test/support/ports.ts'
 import { processorMs } from './support/processor-time.ts'
 import { heading, percentile } from './support/report.ts'
 
-// What do routers take to carry a stream? A client connects to a `proxy` listener, a `transport` terminator dials a server
-// here: through one router, and through two with a link. `node bench/data-path.ts [--stock BINARY] [--megabytes N] [--rounds N]`;
-// with --stock, or FLOTILLA_STOCK_ROUTER, routers of the public family are measured in the same run, under the same controller, by
-// the same client, in turns with ours: a machine with other work is unfair to both alike. The median of the rounds counts. The rate of
-// circuits has the work of the controller in it, which is the same for both; the processor time is that of the routers alone.
+// Cost of a stream through routers. A client connects to a `proxy` listener, and a `transport`
+// terminator dials a server here: through one router, and through two with a link. `node
+// bench/data-path.ts [--stock BINARY] [--megabytes N] [--rounds N]`. With --stock, or
+// FLOTILLA_STOCK_ROUTER, the same run also measures OpenZiti routers under the same controller with
+// the same client, in turns with ours, because other work on the machine then affects both alike.
+// The report shows the median of the rounds. The rate of circuits includes the work of the
+// controller, which is the same for both; the processor time is that of the routers alone.
 
 const argument = (name: string): string | null => {
   const at = process.argv.indexOf(name)
@@ -31,7 +33,7 @@ const ROUND_TRIPS = 1000
 const CREATED = 300
 const IDLE = 500
 const STALL_MS = 30_000
-/** What the server does with a connection, by its first byte. */
+/** Action of the server on a connection, by its first byte. */
 const [SINK, ECHO] = ['s', 'e']
 
 interface RouterUnderTest {
@@ -54,7 +56,7 @@ interface Figures {
 
 type Kind = 'ours' | 'stock'
 
-/** Figures in the order of the report, with what is asked of ours beside a stock router. */
+/** Figures in the order of the report, with the goals for ours relative to an OpenZiti router. */
 const report: readonly {
   readonly name: string
   readonly of: keyof Figures
@@ -131,7 +133,7 @@ function print(title: string, found: ReadonlyMap<Kind, readonly Figures[]>): voi
   for (const { name, of, unit, digits, goal } of report) {
     const [ours, theirs] = (['ours', 'stock'] as const).map((kind) => {
       const rounds = (found.get(kind) ?? []).map((figures) => figures[of])
-      // Later rounds take what a process has kept from the first one.
+      // Later rounds profit from state that a process has kept from the first one.
       return (of === 'circuitKb' ? rounds[0] : percentile(rounds, 0.5)) ?? NaN
     })
     const shown = (value = NaN): string => `${value.toFixed(digits)} ${unit}`.padStart(12)
@@ -271,8 +273,8 @@ async function roundTrips(socket: Socket): Promise<number[]> {
 }
 
 /**
- * The circuits stay open until the last one is there: a kernel that is asked for a connection from
- * a port that was closed a moment ago may drop it, and is asked again after a second.
+ * The circuits stay open until the last one exists: a kernel may drop a connection request from a
+ * port that was closed a moment ago, and the client repeats it after a second.
  * @returns ms for all.
  */
 async function create(connectTo: () => Socket): Promise<number> {

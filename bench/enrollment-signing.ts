@@ -22,9 +22,10 @@ import {
 import { pemText } from '../src/pki/pem.ts'
 import { heading, spread } from './support/report.ts'
 
-// What does issuing a certificate cost beside what can not be left out of it: one check of a signature, by a key that was
-// never seen before, and one signature? Both sides in turns: the bare calls of OpenSSL in this thread, the same and all
-// that is around them (reading, judging, encoding) in this thread, and through the thread of certificates with several callers.
+// Cost of issuing a certificate, beside its unavoidable part: one signature check with a new key,
+// and one signature. Both sides in turns: the bare OpenSSL calls in this thread; the same with all
+// work around them (reading, checking, encoding) in this thread; and through the certificate thread
+// with several callers.
 
 const { values: options } = parseArgs({
   options: {

@@ -15,9 +15,10 @@ import { LeanClient } from './support/lean-client.ts'
 import { processorMs } from './support/processor-time.ts'
 import { heading, percentile, spread } from './support/report.ts'
 
-// How many devices can enroll, and log in by certificate, a second, on three controllers of one machine with their clients? Each
-// beside the least that it can cost: one signature checked and one made in a process of its own; a handshake of mutual TLS
-// with a bare HTTPS server that has the certificate and settings of a controller. And what do writes wait for meanwhile?
+// Enrollments and certificate log-ins per second, on three controllers of one machine with their
+// clients. Each beside its least possible cost: one signature check and one signature in a separate
+// process; a mutual TLS handshake with a bare HTTPS server with the certificate and settings of a
+// controller. And the latency of writes meanwhile.
 
 const { values: options } = parseArgs({
   options: {
@@ -54,7 +55,7 @@ const pids = urls.map((_, at) => cluster.pid(at + 1) ?? 0)
 const session = await cluster.loggedIn(1)
 const leader = (await cluster.leader()) - 1
 
-/** The keys of a few devices, many times: what is measured is not the making of keys. */
+/** The keys of a few devices, used many times, so that key generation is not measured. */
 const keys = await Promise.all(
   Array.from({ length: 64 }, async () => {
     const privateKeyPem = generatePrivateKeyPem()
@@ -91,7 +92,7 @@ async function newDevices(count: number): Promise<Device[]> {
   })
 }
 
-/** A header by which a list reflects all that has been written. */
+/** A header that makes a list reflect all earlier writes. */
 async function latestIndex(): Promise<Record<string, string>> {
   const path = `${MANAGEMENT}/services?limit=1&consistency=linearizable`
   const { headers } = await session.request('GET', path)
@@ -101,7 +102,7 @@ async function latestIndex(): Promise<Record<string, string>> {
 interface Run {
   readonly perSecond: number
   readonly latencies: number[]
-  /** Of each controller, and of the bare server, for one operation. */
+  /** Processor time of each controller, and of the bare server, for one operation. */
   readonly cpuMs: readonly number[]
 }
 
@@ -156,7 +157,7 @@ function contextOf(cert: string, key: string): tls.SecureContext {
   return tls.createSecureContext({ cert, key, ca })
 }
 
-/** A connection of its own, one request on it, and its end. */
+/** A separate connection, one request on it, and its end. */
 function logIn(url: string, device: Device | undefined): Promise<string> {
   const { hostname, port } = new URL(url)
   const { promise, resolve: settle, reject } = Promise.withResolvers<string>()

@@ -11,8 +11,9 @@ import { freePortBlock } from '../test/support/ports.ts'
 import { encodePut, ThinClient } from './support/grpc-put.ts'
 import { heading, percentile, spread } from './support/report.ts'
 
-// createService through our gRPC door beside etcd's Put: three processes each, fsync on, the same bytes and the same thin
-// client, one after the other in turns on one machine. etcd is taken from PATH (Debian: etcd-server) or left out.
+// createService through our gRPC interface beside etcd's Put: three processes each, fsync on, the
+// same bytes and the same thin client, in turns on one machine. etcd must be in PATH (Debian:
+// etcd-server), or is left out.
 
 const { values } = parseArgs({
   options: {
@@ -89,7 +90,7 @@ async function startEtcd(dir: string): Promise<Peer> {
 }
 
 let serial = 0
-/** What a createService carries, and what etcd is given under its name: about 300 bytes. */
+/** Payload of a createService, which etcd gets as a value under the same name: about 300 bytes. */
 function nextPut(): Buffer {
   serial += 1
   const name = `service-${process.pid}-${serial}`

@@ -47,7 +47,7 @@ function entryOf(index: number): Entry {
   return { index, term: 1, timeMs: 1_700_000_000_000 + index, type: 'command', data }
 }
 
-/** Of this process, which others on the machine do not lengthen. */
+/** Processor time of this process, which other processes do not extend. */
 function processorMs(): number {
   const { user, system } = process.cpuUsage()
   return (user + system) / 1000

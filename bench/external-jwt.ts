@@ -16,9 +16,10 @@ import {
 import { LeanClient } from './support/lean-client.ts'
 import { heading, spread } from './support/report.ts'
 
-// What do tokens of identity providers cost? Log-ins a second, each by a token that was not seen before, beside the bare check
-// of such a signature on one core; and requests a second of a session, without a second factor, with the same token each
-// time, and with a new one each time. One of three controllers is asked, over TLS.
+// Cost of tokens of identity providers. Log-ins per second, each with a new token, beside the bare
+// check of such a signature on one core; and requests per second of a session, without a second
+// factor, with the same token each time, and with a new one each time. One of three controllers
+// answers, over TLS.
 
 const CONNECTIONS = 16
 /** No identity may have more than 1,000 sessions. */

@@ -9,8 +9,9 @@ import {
 import { TestCluster } from '../test/process/support/cluster.ts'
 import { heading, percentile, spread } from './support/report.ts'
 
-// kill -9 of the leader, over and over, under writing clients: how long until the next write is acknowledged, and does
-// every acknowledged write stand exactly once? Two thirds of the clients send a request id and try elsewhere.
+// Repeated kill -9 of the leader under writing clients: the time until the next acknowledged write,
+// and whether every acknowledged write exists exactly once. Two thirds of the clients send a
+// request ID and try elsewhere.
 
 const { values: options } = parseArgs({
   options: {

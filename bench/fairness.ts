@@ -20,7 +20,10 @@ const SERVICES = 4000
 if (isMainThread) await main()
 else await flood(workerData as Flood)
 
-/** In a thread of its own, so that the polite client measures the controller and not the flooder. */
+/**
+ * In a separate thread, so that the polite client measures the controller and not the flooding
+ * client.
+ */
 async function flood({ url, ca, token, path }: Flood): Promise<void> {
   const counts: Record<number, number> = {}
   let isOver = false

@@ -11,12 +11,13 @@ import { load, type Run } from './support/load.ts'
 import { threadsMs, threadsMsSince, untilIdle } from './support/processor-time.ts'
 import { heading, percentile, spread } from './support/report.ts'
 
-// HTTPS writes and reads of a real three-controller cluster on loopback, clients included on the same machine. Below each
-// rate stands the processor time of a request, summed over the controllers and by controller and thread: on a shared
-// machine that is the figure that repeats. A running cluster of the public family is measured beside it, by the same clients
-// in the same run, with `--peer FILE` or FLOTILLA_STOCK_CONTROLLERS=FILE. The file is JSON: `controllers`, their URLs; `ca`, the
-// path of the certificates that they are verified by; `headers`, one for each, that show a session of an administrator there;
-// `pids` of the controllers. The goals come last, with what was reached.
+// HTTPS writes and reads of a real three-controller cluster on loopback, with clients on the same
+// machine. Below each rate is the processor time of a request, summed over the controllers and by
+// controller and thread: on a shared machine only this figure is repeatable. `--peer FILE` or
+// FLOTILLA_STOCK_CONTROLLERS=FILE also measures a running OpenZiti cluster with the same clients in
+// the same run. The file is JSON: `controllers`, their URLs; `ca`, the path of the certificates
+// that verify them; `headers`, one for each, with a session of an administrator there; `pids` of
+// the controllers. The goals come last, with the reached values.
 
 const { values: options } = parseArgs({
   options: {
@@ -92,11 +93,11 @@ const connected = (
 
 interface Measure {
   readonly title: string
-  /** Positions of those that are asked. */
+  /** Positions of the controllers that get requests. */
   readonly at: readonly number[]
   readonly clients: number
   readonly send: (client: LeanClient) => Promise<number>
-  /** From the first request on, once; what is warm comes after a short load and in rounds. */
+  /** From the first request on, once; warm values come after a short load and in rounds. */
   readonly isFirst?: boolean
 }
 
@@ -156,7 +157,10 @@ async function serviceOf(target: Target): Promise<string> {
   return data.id
 }
 
-/** What the goals compare, of one cluster; first things first, as a fresh cluster is measured. */
+/**
+ * Figures of one cluster for the goals; first measurements first, because they need a fresh
+ * cluster.
+ */
 async function goalsOf(target: Target) {
   const all = target.controllers.map((_, at) => at)
   const one = [all.find((at) => at !== target.leader) ?? 0]
@@ -194,7 +198,7 @@ async function goalsOf(target: Target) {
 
 type Goals = Awaited<ReturnType<typeof goalsOf>>
 
-/** `node:https` alone with an answer of 2,000 bytes: what no server of ours can be below. */
+/** `node:https` alone with an answer of 2,000 bytes: the lower bound for every server of ours. */
 async function bareReadMs(cluster: TestCluster): Promise<number> {
   const files = ['cert.pem', 'controller.key'].map((name) => join(cluster.folder, 'ctrl1', name))
   const server = fork(join(import.meta.dirname, 'support/bare-tls-server.ts'), files)

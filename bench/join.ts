@@ -10,8 +10,9 @@ import { fleetAdmin, Fleet } from '../test/process/support/fleet.ts'
 import { makeLarge } from './support/large-backup.ts'
 import { heading, percentile } from './support/report.ts'
 
-// Goal: how long does a controller take to join a cluster of large state, how long does a restore into it take, and what do
-// writers see of either? Real controllers, gRPC over TLS, writes through HTTPS on the leader.
+// Goal: how long does a controller take to join a cluster with a large state, how long does a
+// restore into it take, and how does either affect writes? Real controllers, gRPC over TLS, writes
+// through HTTPS on the leader.
 
 const { values: options } = parseArgs({
   options: {
@@ -65,7 +66,7 @@ class Writer {
 
 let round = 0
 
-/** What writers saw while something was done. */
+/** Latencies of writers during an action. */
 async function during<T>(k: number, act: () => Promise<T>): Promise<readonly [T, string]> {
   round += 1
   const clients = await Promise.all(

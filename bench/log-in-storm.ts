@@ -9,17 +9,21 @@ import { LeanClient } from './support/lean-client.ts'
 import { processorMs } from './support/processor-time.ts'
 import { heading, percentile, spread } from './support/report.ts'
 
-// Does password hashing disturb writes, and do writes keep log-ins from ever ending? The latency of writing clients without
-// and with clients that log in as fast as they can, in turns, that of the log-ins, and the number of elections meanwhile.
-// `--writers 64 --guests 1` shows the other side: one log-in at a time beside writers that leave no core idle. And what is lost on
-// the way to a hash: log-ins a second on three controllers beside bare hashes of as many threads of the same priority, in turns,
-// and what each takes of the processor. Guests beyond the room for them (`--guests 240`) are to be told when to come
-// again, and do.
+// Does password hashing disturb writes, and do writes prevent log-ins? The latency of writing
+// clients without and with clients that log in as fast as they can, in turns, that of the log-ins,
+// and the number of elections meanwhile. `--writers 64 --guests 1` shows the opposite case: one
+// log-in at a time beside writers that leave no core idle. It also prints the overhead around a
+// hash: log-ins per second on three controllers beside bare hashes of as many threads of the same
+// priority, in turns, and the processor time of each. Guests beyond the limit (`--guests 240`) must
+// get a time to retry, and do.
 
 if (isMainThread) await main()
 else await hashBarely()
 
-/** In a thread of its own: as many at a time as three controllers compute. Tells how many, a second. */
+/**
+ * In a separate thread: as many at a time as three controllers compute. Reports the number per
+ * second.
+ */
 async function hashBarely(): Promise<void> {
   const password = 'a password of nobody'
   const known = await hashPassword(password)
@@ -48,7 +52,7 @@ async function hashBarely(): Promise<void> {
 
 interface Bare {
   readonly perSecond: number
-  /** Of the processor. */
+  /** Processor time. */
   readonly eachMs: number
 }
 
@@ -58,7 +62,7 @@ interface Storm {
   /** Until the last guest was answered. */
   tookMs: number
   refused: number
-  /** Refused without being told when to come again. */
+  /** Refusals without a time to retry. */
   withoutRetry: number
 }
 
@@ -115,7 +119,7 @@ async function main(): Promise<void> {
     return latencies
   }
 
-  /** `during`: what is done while guests log in as fast as they may. */
+  /** `during`: action while guests log in as fast as they may. */
   async function storm(during: () => Promise<number[]>): Promise<Storm> {
     const seen: Storm = { latencies: [], logIns: [], tookMs: 0, refused: 0, withoutRetry: 0 }
     let isOver = false
@@ -236,7 +240,7 @@ interface Credential {
   readonly password: string
 }
 
-/** Nobody may have more than so many sessions, or guess at one name without a pause. */
+/** The number of sessions per identity, and the rate of guesses per name, are limited. */
 async function peopleOf(
   count: number,
   make: (path: string, body: object) => Promise<string>,

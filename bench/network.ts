@@ -7,8 +7,9 @@ import { LeanClient } from './support/lean-client.ts'
 import { NetworkLoad, type NetworkSize } from './support/network-load.ts'
 import { heading, percentile } from './support/report.ts'
 
-// A network of full size behind three real controllers, loaded through their API: what it costs to load, to keep, to read
-// and to change, with few identities and with many, and how each figure grows with them.
+// A network of full size on three real controllers, loaded through their API: the cost of loading,
+// storing, reading and changing it, with few identities and with many, and the growth of each
+// figure.
 
 const help = `usage: node bench/network.ts [options]
 

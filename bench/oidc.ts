@@ -14,9 +14,10 @@ import { memberLeaf, signerOf } from '../test/support/member-leaf.ts'
 import { TestProvider } from '../test/support/identity-provider.ts'
 import { heading, spread } from './support/report.ts'
 
-// What do sessions of OIDC cost a controller beside those of the REST APIs, without the network? Requests that are admitted by
-// an access token beside those by a session token, tokens that are verified for the first time, refreshes, and whole log-ins.
-// What does a change of the data model cost a router that has so many access tokens?
+// Cost of OIDC sessions for a controller beside those of the REST APIs, without the network.
+// Requests admitted by an access token beside those by a session token, tokens that are verified
+// for the first time, refreshes, and complete log-ins. Also the cost of a data model change for a
+// router with that many access tokens.
 
 const { values: options } = parseArgs({
   options: {
@@ -145,7 +146,10 @@ async function manage(path: string, body: object): Promise<string> {
   return answer.json<{ data: { id: string } }>().data.id
 }
 
-/** By password, most of which is its hash; and by certificate, each request over a TLS connection of its own. */
+/**
+ * By password, which costs mostly its hash; and by certificate, each request over a separate TLS
+ * connection.
+ */
 async function logInsOfPeople(): Promise<void> {
   const oidc = new OidcClient(controller)
   const redeemed = async (client: OidcClient, step: OidcReply): Promise<void> => {
@@ -238,7 +242,7 @@ async function logIns(oidc: OidcClient): Promise<void> {
   })
 }
 
-/** Of a router: every change of the model looks at each token that its clients have shown. */
+/** Cost for a router: every change of the model checks each token that its clients have shown. */
 async function sweeps(): Promise<void> {
   const leaf = await memberLeaf('ctrl1')
   const signer = signerOf(leaf, [leaf])

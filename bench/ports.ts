@@ -19,9 +19,10 @@ import { heaviestBodies } from '../test/fabric/heavy-bodies.ts'
 import { LeanClient } from './support/lean-client.ts'
 import { heading, percentile } from './support/report.ts'
 
-// Does whoever floods a port of a controller hold up the writes of others? The latency of one administrator's writes, idle and
-// beside connections that say nothing, resets of HTTP/2 with a router's certificate, a router that comes and goes, and one that
-// says the heaviest messages within their bounds as fast as they are taken.
+// Does a flood at a port of a controller delay writes of others? The latency of one administrator's
+// writes, idle and beside silent connections, HTTP/2 resets with a router's certificate, a router
+// that reconnects all the time, and one that sends the heaviest permitted messages as fast as they
+// are accepted.
 // Goal: p50 <= 3 times the idle one, and the same leader. `node bench/ports.ts`
 
 interface Flood {
@@ -33,7 +34,7 @@ interface Flood {
   readonly routerId: string
 }
 
-/** What a router says on its channel, by the name of the flood. */
+/** Messages of a router on its channel, by the name of the flood. */
 const request = pemText('CERTIFICATE REQUEST', requestDer())
 const extension = { clientCertCsr: request, serverCertCsr: request, requireVerification: true }
 const extend = toBinary(ExtendRouterSchema, create(ExtendRouterSchema, extension))
@@ -51,13 +52,19 @@ function quiet<S extends Socket>(socket: S): S {
   return socket.on('error', () => undefined).resume()
 }
 
-/** In a process of the lowest priority: whoever floods has machines of its own, and takes none of this one from the cluster. */
+/**
+ * In a process of the lowest priority: a real attacker has separate machines, and uses no processor
+ * time of the cluster.
+ */
 async function flood(what: Flood): Promise<void> {
   const { meshPort, routerPort, cert, key, routerId } = what
   const tls = { host: '127.0.0.1', cert, key, rejectUnauthorized: false }
   const counts = { opened: 0, answered: 0 }
   let isSaying = false
-  /** Says the same on one channel, again and again, as fast as it is taken; and dials again when it is closed. */
+  /**
+   * Sends the same on one channel, again and again, as fast as it is accepted; and dials again when
+   * it is closed.
+   */
   const saying = (contentType: number, body: Uint8Array): void => {
     if (isSaying) return
     isSaying = true
@@ -233,7 +240,7 @@ async function main(): Promise<void> {
   client.close()
 }
 
-/** Of all its threads, since its start. */
+/** Processor time of all its threads, since its start. */
 function processorMs(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
   return (Number(fields[11]) + Number(fields[12])) * 10

@@ -7,9 +7,10 @@ import { ClusterOfPeople, client } from './support/people.ts'
 import { processorMs } from './support/processor-time.ts'
 import { heading, percentile, spread } from './support/report.ts'
 
-// What do clients cost that tell of their machines? 5,000 of them tell one of three controllers of a process, the operating system,
-// hardware addresses, the domain and the state of the machine, and hold a second factor; policies ask for all of it. Told are
-// what was told before, and what changes which checks pass; at the rate of a minute for each client, and without a pause.
+// Cost of clients that report posture. 5,000 of them report a process, the operating system,
+// hardware addresses, the domain and the state of the machine to one of three controllers, and have
+// a second factor; policies require all of it. The reports are either unchanged or change the
+// passing checks, at one report per minute and client, or without a pause.
 
 const REPORTERS = 16
 
@@ -19,14 +20,14 @@ interface Reporting {
   readonly tokens: readonly string[]
   readonly checks: Readonly<Record<'process' | 'os' | 'mac' | 'domain', string>>
   readonly isChanging: boolean
-  /** Of all; Infinity: without a pause. */
+  /** Reports per second of all clients; Infinity: without a pause. */
   readonly perSecond: number
 }
 
 if (isMainThread) await main()
 else await report(workerData as Reporting)
 
-/** What a client tells in one request; `isGood`: all checks pass. */
+/** Report of a client in one request; `isGood`: all checks pass. */
 function told({ checks }: Reporting, at: number, isGood: boolean): string {
   const mac = (0x10_00_00_00_00_00 + at).toString(16)
   return JSON.stringify([
@@ -45,7 +46,10 @@ function told({ checks }: Reporting, at: number, isGood: boolean): string {
   ])
 }
 
-/** In a thread of its own, so that the caller beside it measures the controller. Tells how many were taken, once it is to stop. */
+/**
+ * In a separate thread, so that the caller beside it measures the controller. Reports the number of
+ * accepted reports when it stops.
+ */
 async function report(given: Reporting): Promise<void> {
   const { url, ca, tokens, isChanging, perSecond } = given
   let isOver = false
@@ -86,7 +90,7 @@ async function report(given: Reporting): Promise<void> {
 
 interface Round {
   readonly reports: number
-  /** Of the controller that is told, and of one that only hears of it. */
+  /** Processor time of the controller that receives the report, and of one that learns of it. */
   readonly processorMs: readonly [told: number, other: number]
   readonly latencies: number[]
 }

@@ -25,7 +25,7 @@ export interface QueryResult {
   readonly totalCount: number
   readonly p50Ms: number
   readonly p99Ms: number
-  /** Processor time, on average: what it takes on a machine that does nothing else. */
+  /** Average processor time, as on an idle machine. */
   readonly cpuMs: number
 }
 

@@ -1,6 +1,7 @@
 /**
- * How long a controller takes over the log that it finds at its start, and how much memory: a log of 1 GiB by default,
- * written by the log itself, opened in a process of its own. `node bench/recovery.ts [--mib 1024] [--folder FOLDER]`.
+ * Time and memory that a controller needs for the log that it finds at its start: a log of 1 GiB by
+ * default, written by the log itself, opened in a separate process. `node bench/recovery.ts [--mib
+ * 1024] [--folder FOLDER]`.
  */
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -20,7 +21,7 @@ const BATCH_BYTES = MIB
 interface Opened {
   readonly entries: number
   readonly openedMs: number
-  /** Of the processor: what is left when others want it, too. */
+  /** Processor time, because other processes use the machine too. */
   readonly busyMs: number
   readonly rssBytes: number
   readonly rssBytesMax: number

@@ -9,9 +9,9 @@ import { heading, percentile } from './support/report.ts'
 
 interface Decision {
   readonly title: string
-  /** What the administrator asks for. */
+  /** Request of the administrator. */
   readonly decide: (id: string) => readonly [method: string, path: string, body: string]
-  /** What the subject asks for, and which answers refuse it. */
+  /** Request of the subject, and the answers that refuse it. */
   readonly asked: string
   readonly refusals: readonly number[]
 }
@@ -53,7 +53,7 @@ function connections(): Promise<LeanClient[]> {
   return Promise.all([1, 2, 3].map((k) => people.connect(k)))
 }
 
-/** One round: the controller at that place is told, and the other two are asked. */
+/** One round: the controller at that position gets the change, and the other two are polled. */
 async function decided(
   { decide, asked, refusals }: Decision,
   id: string,

@@ -141,7 +141,7 @@ async function connected(username: string, k: number, port: number): Promise<Con
   return { sessionId: sessionId ?? '', access, agent, client }
 }
 
-/** The time at which a controller refuses; it is asked again and again. */
+/** The time at which a controller refuses; it is polled until then. */
 async function refusedAt(k: number, { access, agent }: Connected): Promise<number> {
   const headers = { authorization: `Bearer ${access}` }
   for (;;) {

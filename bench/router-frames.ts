@@ -4,10 +4,10 @@ import { dutiesStage } from '../test/fabric/fuzz.ts'
 import { settle } from '../test/channel/pipe.ts'
 import { heaviestBodies, hostileBodies } from '../test/fabric/heavy-bodies.ts'
 
-// What one frame of an enrolled router costs the main thread of a controller: in all, and at a stretch, after which others have
-// their turn. `node bench/router-frames.ts`
+// Cost of one frame of an enrolled router for the main thread of a controller: in total, and per
+// turn, after which other work runs. `node bench/router-frames.ts`
 
-/** Of this thread: what others do on the machine does not count. */
+/** Processor time of this thread: other work on the machine does not count. */
 function cpuMs(): number {
   const { user, system } = process.threadCpuUsage()
   return (user + system) / 1000

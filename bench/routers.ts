@@ -3,13 +3,14 @@ import { textValue } from '../src/channel/headers.ts'
 import { followedKinds, modelChanges, wholeModel } from '../src/fsm/router-model/model.ts'
 import { encodedEvent } from '../src/fabric/model/encode.ts'
 import { ModelLog } from '../src/fabric/model/model-log.ts'
-import { encodeWholeModel } from '../src/fabric/model/whole-model.ts'
+import { encodeWholeModel } from '../src/fabric/model/model-duty.ts'
 import { routerLimits } from '../src/fabric/limits.ts'
 import { formedState, service } from '../test/fsm/support/log.ts'
 import { bench } from './support/routers.ts'
 
-// What routers cost a controller: frames, the data model of 10,000 identities and 1,000 services whole and by changes.
-// `node bench/routers.ts`; bench/scale-routers.ts has how their costs grow.
+// Cost of routers for a controller: frames, the full data model of 10,000 identities and 1,000
+// services, and its changes. `node bench/routers.ts`; bench/scale-routers.ts shows the growth of
+// these costs.
 
 const body = new Uint8Array(200).fill(7)
 const headers = new Map([

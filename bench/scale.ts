@@ -53,7 +53,7 @@ function measureIdentities(identities: number): Figures {
   globalThis.gc?.()
   const heldBytes = process.memoryUsage().heapUsed - before
   const plain = new Reader(state, { nowMs: () => log.timeMs, monotonicMs: () => 0 })
-  // What is compiled late, and caches that are filled once, are not what is asked for.
+  // Late compilation and caches that are filled once are not measured.
   for (let turn = 0; turn < 200; turn += 1) {
     plain.list('identity', { sort: 'name', limit: 100, offset: turn % 100 })
     reader.accessibleServices(network.identityId(turn), { limit: 100 })
@@ -149,14 +149,14 @@ function measureRouters(edgeRouters: number): Figures {
       log.timeMs += 1
       log.patch('edgeRouter', routerId(turn), { roleAttributes: [`site${turn % 7}`] })
     }),
-    'way of a circuit between two routers': averaged((turn) => {
+    'path of a circuit between two routers': averaged((turn) => {
       const goal = new Set([routerId(turn * 31 + 7)])
       cheapestPaths(routerId(turn), goal, links, rules)
     }),
   }
 }
 
-/** What is counted, with its sizes. */
+/** The measured subjects, with their sizes. */
 const subjects = {
   identities: { sizes: [1_000, 10_000, 100_000, 1_000_000], measure: measureIdentities },
   routers: { sizes: [10, 100, 1_000, 10_000], measure: measureRouters },

@@ -7,9 +7,9 @@ import { TestCluster } from '../test/process/support/cluster.ts'
 import { LeanClient } from './support/lean-client.ts'
 import { heading, percentile } from './support/report.ts'
 
-// What do clients that read nothing cost a controller in memory? The resident memory of one, idle and beside connections of an
-// ordinary process that ask for lists and for documents and leave the answers where they are; and the latency of another client.
-// `node bench/unread-answers.ts`
+// Memory cost of clients that read nothing. The resident memory of a controller, idle and beside
+// connections of an ordinary process that request lists and documents and do not read the answers;
+// and the latency of another client. `node bench/unread-answers.ts`
 
 const floods = {
   '300 connections, 60 pipelined lists of 50 KB each': { connections: 300, requests: 60 },
@@ -28,7 +28,7 @@ const [first = '', given = ''] = process.argv.slice(2)
 if (first === 'flood') await flood(JSON.parse(given) as Flood)
 else await main()
 
-/** Each connection asks, reads nothing, and comes again when it is closed. */
+/** Each connection sends requests, reads nothing, and reconnects when it is closed. */
 async function flood({ kind, url, token }: Flood): Promise<void> {
   const { connections, requests } = floods[kind]
   const { hostname, port } = new URL(url)

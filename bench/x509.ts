@@ -12,8 +12,9 @@ import { X509Certificate as LibraryCertificate } from '../src/pki/authority/x509
 import { parseCertificate } from '../src/pki/certificate.ts'
 import { heading } from './support/report.ts'
 
-// What does it take to read a certificate that a stranger brings? Processor time of our own strict DER reader, of all that we
-// read of a certificate, of Node and of the library, for one leaf of P-256. ADR 27 rests on it. `node bench/x509.ts`
+// Cost of reading a certificate of an unknown caller. Processor time of our strict DER reader, of
+// everything that we read of a certificate, of Node and of the library, for one P-256 leaf. ADR 27
+// uses these figures. `node bench/x509.ts`
 
 const ROUNDS = 3000
 
@@ -60,7 +61,7 @@ for (const [name, read] of readers) {
   console.log(`${name.padEnd(34)} ${((user + system) / ROUNDS).toFixed(0).padStart(6)} µs`)
 }
 
-// What issuing takes with our writer: `node bench/enrollment-signing.ts`.
+// Cost of issuing with our writer: `node bench/enrollment-signing.ts`.
 const spki = new X509Certificate(der).publicKey.export({ type: 'spki', format: 'der' })
 const ISSUED = 300
 for (let round = 0; round < ISSUED / 3; round += 1) await issueLeafFor(wanted, spki)

@@ -6,8 +6,9 @@ import { xgressOptions } from '../src/overlay/circuits/xgress-options.ts'
 import { heading } from './support/report.ts'
 import type { Piece } from '../src/channel/messages/payload.ts'
 
-// What two ends of a circuit in one process cost: processor time of a MB in pieces of 10 KiB, with messages handed over as they are and
-// as frames, and the memory of a circuit without traffic. `node --expose-gc bench/xgress.ts`
+// Cost of two ends of a circuit in one process: processor time of a MB in pieces of 10 KiB, with
+// messages passed unchanged and as frames, and the memory of an idle circuit. `node --expose-gc
+// bench/xgress.ts`
 
 const MB = 1_000_000
 const PIECE_BYTES = 10 * 1024

@@ -4,12 +4,12 @@ import { join, resolve } from 'node:path'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 
-// What deploy/ names is there: metrics that the program exposes, verbs and flags that it takes.
+// The names in deploy/ exist: metrics that the program exposes, verbs and flags that it accepts.
 
 const root = resolve(import.meta.dirname, '..')
 const read = (path: string): string => readFileSync(join(root, 'deploy', path), 'utf8')
 
-/** Every name that stands as a text in the sources of the metrics. */
+/** Every text in the sources of the metrics that looks like a metric name. */
 function exposed(): Set<string> {
   const pattern = 'flotilla_[a-z0-9_]+|\\$\\{raft\\}[a-z0-9_]+'
   const found = execFileSync('grep', ['-rhoE', pattern, join(root, 'src')], { encoding: 'utf8' })

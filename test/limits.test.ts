@@ -114,10 +114,10 @@ import { healthCheckLimits } from '../src/router/health/limits.ts'
 import { tunnelLimits } from '../src/tunnel/limits.ts'
 import { routerLimits } from '../src/fabric/limits.ts'
 import { DAMAGED_BYTES_MAX } from '../src/store/log/repair-log.ts'
-import { snapshotFileLimits } from '../src/store/state/snapshot-files.ts'
+import { snapshotFileLimits } from '../src/controller/backups/database-snapshots.ts'
 import { pageNames, pageText } from './support/pages.ts'
 
-// docs/internals/limits.md says what each limit is for; this holds its figures to those of the code.
+// The figures in docs/internals/limits.md must equal those of the code.
 
 const docs = join(import.meta.dirname, '../docs')
 const page = join(docs, 'internals/limits.md')
@@ -244,7 +244,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/pki/verify/client-chain.ts': clientChainLimits,
   'src/raft/entry-codec.ts': { ENTRY_BODY_BYTES_MAX },
   'src/store/log/repair-log.ts': { DAMAGED_BYTES_MAX },
-  'src/store/state/snapshot-files.ts': snapshotFileLimits,
+  'src/controller/backups/database-snapshots.ts': snapshotFileLimits,
   'src/raft/options.ts': defaultCoreOptions,
   'src/raft/node.ts': defaultRaftNodeLimits,
 }
@@ -270,8 +270,8 @@ function softTopicLimits(): object {
 }
 
 /**
- * Limits that a controller takes from its configuration: their figure stands in configuration.md alone, for that of the code is
- * never in force.
+ * Limits that a controller reads from its configuration. Only configuration.md has their values,
+ * because the value in the code never applies.
  */
 const configured: Readonly<Record<string, string>> = {
   'src/api/http/limits.ts bodyBytesMax': 'api.bodyBytesMax',
@@ -324,29 +324,32 @@ function text(): string {
   )
   return `# Limits in the code
 
-Everything that can grow has an end. Names carry their unit last; what happens at the limit stands beside each in the file
-that the heading names. Those that an operator may move are options of [configuration.md](../reference/configuration.md); the rest are
-part of the program. [Limits that a caller can meet](../reference/limits.md) has the ones that users ask about.
+Everything that can grow has a limit. Names have their unit at the end; the file in the heading says what happens at each limit. Limits that
+an operator can change are options of [configuration.md](../reference/configuration.md); the others are
+part of the program. [Limits that a caller can meet](../reference/limits.md) lists those that users need to know.
 
-What a caller meets: 413 for a body, 431 for headers, 400 for a filter, 429 \`SERVER_TOO_MANY_REQUESTS\` with
-\`Retry-After\` for too much at once, 503 \`TIMEOUT\` for too long. Page sizes are clamped silently, as the API family does;
-a list that is asked for whole (\`limit=-1\`, \`limit none\`) is never cut off: it is made in turns that other requests have theirs
-between, and refused with 400 on \`limit\` beyond its bound of rows or bytes, which is lower for whoever is no administrator. Its
-rows are each as of their turn, so a change that comes meanwhile may show in some of them, as it may between two pages.
+A client can get 413 for a body, 431 for headers, 400 for a filter, 429 \`SERVER_TOO_MANY_REQUESTS\` with
+\`Retry-After\` for too much at once, 503 \`TIMEOUT\` for too long. A larger page size silently counts as the maximum, as in OpenZiti. The
+controller never truncates a complete list (\`limit=-1\`, \`limit none\`). It builds the list in turns, and other requests run between them. It refuses
+a list with more rows or bytes than allowed with 400 on \`limit\`; callers who are not administrators have a lower bound. Each row
+shows the state at its turn, so a concurrent change may appear in some rows only, as it may between two pages.
 
-What a router meets: a message beyond its bytes or elements is refused before it is decoded, which costs the main thread at most a few
-milliseconds; the heaviest within its bounds (34,000 clients in one message) takes some 185 ms of it in all on a 2-core virtual machine,
-at most 15 at a stretch, in turns with the work for everybody else (\`node bench/router-frames.ts\`).
+A controller refuses a message of a router that exceeds its bytes or elements before it decodes it, which costs the main thread at most a few
+milliseconds. The largest message within these bounds (34,000 clients) takes some 185 ms in total on a 2-core virtual machine,
+at most 15 ms per turn, and other work runs between the turns (\`node bench/router-frames.ts\`).
 
 ${parts.join('\n')}`
 }
 
 test('docs/internals/limits.md has the values of the code', () => {
   if (process.env['FLOTILLA_RECORD'] === '1') writeFileSync(page, text())
-  expect(readFileSync(page, 'utf8'), 'FLOTILLA_RECORD=1 writes it anew').toBe(text())
+  expect(readFileSync(page, 'utf8'), 'FLOTILLA_RECORD=1 records it').toBe(text())
 })
 
-/** Limits that a caller can meet: subject, what is limited, where its figure stands, and the answer at the limit. */
+/**
+ * Limits that a caller can meet: subject, what is limited, the file and name of its value, and the
+ * answer at the limit.
+ */
 const callerLimits: readonly (readonly [string, string, string, string])[] = [
   [
     'Requests',
@@ -561,7 +564,7 @@ const callerLimits: readonly (readonly [string, string, string, string])[] = [
   ],
 ]
 
-/** A figure with its unit, as people write it; an option stands in the page of options. */
+/** A value with its unit, as people write it; for an option, a reference to the page of options. */
 function callerFigure(place: string): string {
   const option = configured[place]
   if (option !== undefined) return `option \`${option}\``

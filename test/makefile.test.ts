@@ -15,8 +15,8 @@ import { dirname, join, resolve } from 'node:path'
 import satisfies from 'semver/functions/satisfies.js'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
-// Method: the Makefile and the launcher in a folder of their own, with a script in place of npm that empties what npm ci would
-// empty, and a Node 20 first on PATH, as on a stock Debian 13.
+// Method: the Makefile and the launcher in a separate folder, with a script in place of npm that
+// empties the folders that npm ci would empty, and a Node 20 first on PATH, as on Debian 13.
 
 const root = resolve(import.meta.dirname, '..')
 let folder = ''
@@ -168,7 +168,7 @@ test('the launcher accepts exactly the versions of Node that package.json allows
   expect(accepted).toHaveLength(6)
 })
 
-test('the launcher says what is missing if no suitable Node is installed', () => {
+test('the launcher names the missing requirement if no suitable Node is installed', () => {
   script(join(project, 'bin/flotilla'), readFileSync(join(root, 'bin/flotilla'), 'utf8'))
   script(join(folder, 'programs/node'), '#!/bin/sh\necho v20.19.2\n')
   const { status, output } = run(join(project, 'bin/flotilla'), ['version'])

@@ -48,12 +48,13 @@ test('each far-reaching permission is in the row of its reach, and no other perm
 
 test('each line on the powers of a stolen router names a test that shows it', () => {
   const page = pageText('internals/security.md')
-  const [, table = ''] = /\| it \| shown by \|\n\|---\|---\|\n((?:\|[^\n]+\n)+)/.exec(page) ?? []
+  const [, table = ''] =
+    /\| the stolen router \| shown by \|\n\|---\|---\|\n((?:\|[^\n]+\n)+)/.exec(page) ?? []
   const lines = [...table.matchAll(/^\| (can[^|]+) \| ([^|]+) \|$/gm)]
   expect(lines.length).toBeGreaterThan(10)
   const unshown = lines.filter(([, , shown]) => shown === '–').map(([, line]) => line)
-  expect(unshown, 'whoever carries traffic sees it').toEqual([
-    'can read what passes it unencrypted, and end, delay or drop it',
+  expect(unshown, 'a router sees the traffic that it carries').toEqual([
+    'can read unencrypted traffic that passes it, and end, delay or drop any',
   ])
   const proofs = lines.flatMap(([, , shown = '']) => [...shown.matchAll(/`([^`]+)`/g)])
   expect(withoutTest(proofs.map(([, proof = '']) => proof))).toEqual([])

@@ -8,7 +8,7 @@ import { innerArrows } from './support/inner-arrows.ts'
 
 const root = resolve(import.meta.dirname, '..')
 
-/** What a room may import, beside itself and `proto/gen`. */
+/** Folders that each room may import, besides itself and `proto/gen`. */
 const arrows: Readonly<Record<string, readonly string[]>> = {
   lib: [],
   // Ports speak of terms, indexes and entries, and of records: they may import these types, never code.
@@ -43,13 +43,13 @@ const packageOwners: Readonly<Record<string, string>> = {
   '@grpc/grpc-js': 'cluster',
   commander: 'cli',
   yaml: 'config',
-  ws: 'events',
+  ws: 'lib',
   'libsodium-wrappers': 'overlay',
 }
 
 /**
- * Files that must give the same result on every controller and in every replay: all of these rooms but the drivers, which wait,
- * write and keep time for them.
+ * Files that must give the same result on every controller and in every replay: all of these rooms
+ * except the drivers, which wait, write and keep time for them.
  */
 const pureRooms = /^src\/(raft|entities|fsm)\//
 const drivers = new Set([
@@ -62,7 +62,7 @@ const drivers = new Set([
   'src/fsm/audit-query.ts',
 ])
 
-/** What pure code may take from Node: functions of their arguments alone. */
+/** Members of Node's modules that pure code may import: only functions of their arguments. */
 const pureNodeImports = new Set([
   'hash',
   'createHash',
@@ -253,7 +253,10 @@ test('each subject of a room imports only the subjects that its arrows allow', (
   expect(broken).toEqual([])
 })
 
-/** What a controller gives the API, and what the API makes of it: known where both are put together. */
+/**
+ * Values that a controller passes to the API, and that the API derives from them; only the
+ * composing code knows both.
+ */
 const bags = /\b(ApiDeps|ApiServices)\b/
 const apiCompositions = new Set([
   'src/api/operations.ts',

@@ -3,10 +3,10 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 
-// Goal: the way of a request through the source gets no longer. walks.json holds two counts of tools/walk.ts for four requests:
-// the files that a request enters, and its returns to files that it entered before. A difference of up to 3 is tolerated in both
-// directions. FLOTILLA_RECORD=1 writes counts that fell further, so that they stay. A count that rises further is raised by hand,
-// in the commit that says why.
+// Goal: the path of a request through the source gets no longer. walks.json has two counts of
+// tools/walk.ts for four requests: the files that a request enters, and its returns to previously
+// entered files. A difference of up to 3 is tolerated in both directions. FLOTILLA_RECORD=1 records
+// counts that fell further. Raise a higher count by hand, in the commit that says why.
 
 const root = join(import.meta.dirname, '..')
 const recordPath = join(import.meta.dirname, 'walks.json')

@@ -18,7 +18,7 @@ const { names: namesLeft, oldWords: oldWordsLeft } = JSON.parse(readFileSync(lef
   readonly oldWords: Readonly<Record<string, Readonly<Record<string, number>>>>
 }
 
-/** Words and phrases that are gone from all sentences, with what is said in their place. */
+/** Words and phrases that no sentence may contain, with their replacements. */
 const gone: readonly (readonly [RegExp, string])[] = [
   [/\bwhoever\b/i, 'anyone who'],
   [/\bfor good\b/i, 'permanently'],
@@ -41,13 +41,17 @@ const gone: readonly (readonly [RegExp, string])[] = [
   [/\btells (what|whether|of|more|one|several|values)\b/i, 'shows, lists, submits'],
 ]
 
-/** Where what is said is decided by apply and part of the replicated state: other words would be another state. */
+/**
+ * Folders whose texts apply decides and the replicated state contains: other words would be another
+ * state.
+ */
 const replicated = ['src/fsm/', 'src/entities/']
 
 function filesBelow(folder: string): string[] {
   return readdirSync(join(root, folder), { withFileTypes: true, recursive: true })
     .filter((entry) => entry.isFile() && /\.tsx?$/.test(entry.name))
     .map((entry) => relative(root, join(entry.parentPath, entry.name)))
+    .filter((path) => !path.includes('node_modules/'))
     .sort()
 }
 
@@ -74,7 +78,10 @@ const sources = filesBelow('src').map((path) => {
   return { path, text, tree: treeOf(text, path.endsWith('x') ? 'tsx' : 'ts') }
 })
 
-/** Texts of a tree with a space in them, holes as `…`; what `assert` says is for its authors. */
+/**
+ * Texts of a tree that contain a space, with holes as `…`, except the texts of `assert`, which are
+ * for developers.
+ */
 function sentencesIn(tree: Tree): string[] {
   const found: string[] = []
   const visit = (node: Tree): void => {
@@ -145,11 +152,18 @@ const oldStyle: Readonly<Record<string, RegExp>> = {
   'let in': /\b(is|are|be|was|were|been) let in\b/gi,
   'is taken': /\b(is|are) taken\b/gi,
   'that there is': /\bthat there (is|are)\b/gi,
-  'of its own': /\bof (its|their) own\b/gi,
+  'of its own': /\bof (its|their) own\b(?! (?:term|log)\b)/gi,
   'at all times': /\bat all times\b/gi,
   'has its say': /\bha(s|ve) (its|their) say\b/gi,
   mend: /\bmend(s|ed)?\b/gi,
   deed: /\bdeeds?\b/gi,
+  // A relative clause in place of a noun; a question is none.
+  'what … is': /\bwhat (?:[\w-]+ ){0,3}(?:is|was|are|were)\b(?![^.|\n]*\?)/gi,
+  'who …': /(?:^|[.:;|] +|[*/] +|'|`)(?:What|Who|Whose|Whom) [a-z]+(?![^.|\n]*\?)/gm,
+  stands: /\bst(?:ands?|ood)\b(?! (?:for|still)\b)/gi,
+  'is asked': /\b(?:is|are|be|was|were|been) asked\b/gi,
+  'the family': /\bfamily(?='s\b| \b(?!of addresses))(?<!address family)|\bof the family\b/gi,
+  stock: /\bstock\b(?!\/)/gi,
 }
 
 const oldNames: Readonly<Record<string, RegExp>> = {
@@ -171,16 +185,34 @@ function countOf(pattern: RegExp, texts: readonly string[]): number {
   return texts.reduce((sum, text) => sum + [...text.matchAll(pattern)].length, 0)
 }
 
+const notOurPages = /^(?:node_modules|\.|dist|CHANGELOG)/
+/** Packages, and the copies that `make docs` writes. */
+const notOurFolders = /(?:^|\/)node_modules$|^tools\/site\/pages$/
+
+/** The guide, the decisions and the README of each folder. */
+function pagesBelow(folder: string): string[] {
+  return readdirSync(join(root, folder), { withFileTypes: true })
+    .filter(({ name }) => folder !== '.' || !notOurPages.test(name))
+    .flatMap((entry) => {
+      const path = join(folder, entry.name)
+      if (entry.isDirectory()) return notOurFolders.test(path) ? [] : pagesBelow(path)
+      return entry.name.endsWith('.md') ? [path] : []
+    })
+}
+
 /** How often each word of the old style occurs, by the kind of text. */
 function oldWords(): Record<string, Record<string, number>> {
-  const tests = filesBelow('test').filter((file) => file.endsWith('.test.ts'))
-  const pages = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.md') && !name.startsWith('adr/'))
-    .map((name) => readFileSync(join(root, 'docs', name), 'utf8'))
+  const read = (file: string): string => readFileSync(join(root, file), 'utf8')
+  const tests = filesBelow('test')
+    .filter((file) => file !== 'test/words.test.ts')
+    .map(read)
+  const tools = [...filesBelow('bench'), ...filesBelow('tools')].map(read)
   const texts = {
     comments: sources.map(({ text }) => commentsIn(text)),
-    titles: tests.flatMap((file) => titlesIn(readFileSync(join(root, file), 'utf8'))),
-    docs: [...pages, readFileSync(join(root, 'README.md'), 'utf8')],
+    sentences: sources.flatMap(({ tree }) => sentencesIn(tree)),
+    titles: tests.flatMap((text) => titlesIn(text)),
+    'comments of tests and tools': [...tests, ...tools].map(commentsIn),
+    docs: pagesBelow('.').map(read),
   }
   const counts: Record<string, Record<string, number>> = {}
   for (const [kind, all] of Object.entries(texts)) {
@@ -224,7 +256,7 @@ test('words of the old style only decrease in comments, titles, docs and exporte
   ).toEqual({ told: 2, 'goes on': 1 })
 })
 
-/** Furniture and offices: a name says what a thing is in its field. */
+/** Names of furniture and offices: they do not say what a thing is in its field. */
 const FURNITURE = /Desk|Steward|Keeper|Entrance|Asker|Gateway|Witness|Doorman|Board(?!er)/
 
 test('no exported name is furniture or an office', () => {
@@ -248,7 +280,7 @@ function exportedNames(tree: Tree): string[] {
 test('an exported name is defined in one file, except for the recorded ones', () => {
   const files = new Map<string, Set<string>>()
   for (const { path, tree } of sources) {
-    // The console is a program of its own, which no other room imports.
+    // The console is a separate program, which no other room imports.
     const program = path.startsWith('src/console/') ? 'console ' : ''
     for (const exported of exportedNames(tree)) {
       const name = program + exported

@@ -1,14 +1,14 @@
 // Builds the web console from src/console: `node tools/build-console.ts OUT`.
 //
-// OUT gets index.html and assets/ with hashed names, each text also compressed (.br, .gz), as controllers serve them from
-// memory. The build fails when what a browser loads is beyond the budget.
+// OUT gets index.html and assets/ with hashed names, each text also compressed (.br, .gz);
+// controllers serve them from memory. The build fails if the browser's download exceeds the budget.
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
 import { build, type Rolldown } from 'vite'
 
 const root = resolve(import.meta.dirname, '..')
-/** Bytes after gzip: what is loaded before the first page, and all chunks together. */
+/** Bytes after gzip: downloads before the first page, and all chunks together. */
 const FIRST_LOAD_MAX = 60 * 1024
 const ALL_MAX = 150 * 1024
 const FIRST_REQUESTS_MAX = 12

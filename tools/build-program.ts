@@ -1,10 +1,11 @@
-// Builds the program as it is installed: `node tools/build-program.ts OUT [--self-contained]`.
+// Builds the installed program: `node tools/build-program.ts OUT [--self-contained]`.
 //
-// OUT gets bin/flotilla, package.json and dist/, in which each source is JavaScript in a few files, and the console in
-// dist/console: Node strips no types below node_modules, and a start spends most of its processor time on finding a thousand
-// modules. The packages that were tested stand beside it, for npm to put into the archive: npm 11 passes over a shrinkwrap, and
-// would run their install scripts. A self-contained program has them in its own files, but for those with native parts, which are
-// looked up in a folder above OUT.
+// OUT gets bin/flotilla, package.json and dist/, which has the sources as a few JavaScript files,
+// and the console in dist/console. Node strips no types below node_modules, and a start spends most
+// of its processor time on finding a thousand modules. The tested packages are beside it, for npm
+// to put into the archive: npm 11 ignores a shrinkwrap, and would run their install scripts. A
+// self-contained program has them in its own files, except those with native parts, which Node
+// finds in a folder above OUT.
 import { spawnSync } from 'node:child_process'
 import { copyFileSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'

@@ -1,8 +1,9 @@
-// Moves files and folders, and all that names them: `node tools/move.ts FROM TO [FROM TO …]`.
+// Moves files and folders, and updates everything that names them: `node tools/move.ts FROM TO
+// [FROM TO …]`.
 //
-// Paths are from the root of the project, in src, test, bench, tools or proto. Imports, markers,
-// pages, tables of tests and comments are rewritten in the same step. Places that a person has to
-// judge are listed at the end.
+// Paths are from the root of the project, in src, test, bench, tools or proto. The same step
+// rewrites imports, markers, pages, tables of tests and comments. At the end it lists places that a
+// person has to check.
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, rmdirSync, writeFileSync } from 'node:fs'
 import { dirname, join, posix } from 'node:path'

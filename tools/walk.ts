@@ -87,7 +87,7 @@ function instrumented(file: string, text: string): string {
   return made + text.slice(copied)
 }
 
-/** @returns its own name, that of what it is the value of, or its line. */
+/** @returns its own name, the name of the variable that it is assigned to, or its line. */
 function nameOf(node: Tree, parent: Tree | null, text: string): string {
   for (const named of [node['id'], parent?.['value'] === node ? parent['key'] : parent?.['id']]) {
     if (isTree(named) && typeof named['name'] === 'string') return named['name']

@@ -36,8 +36,9 @@ const empty = (): Counted => ({
 })
 
 /**
- * The smallest machine that is true to its port: it counts the commands that take effect, exactly once each, and its
- * "store" is a copy that it takes now and then. For the engine's bench and for tests of what drives a machine.
+ * The smallest machine that satisfies its port: it counts the commands that take effect, exactly
+ * once each, and its "store" is a copy that it makes now and then. For the engine's bench and for
+ * tests of code that drives a machine.
  */
 export class CounterMachine implements Machine {
   readonly featureLevel = 1
@@ -126,7 +127,10 @@ export class CounterMachine implements Machine {
     return { index, origin: from, outcome: { ok: true, id }, audit: { ...counted, index } }
   }
 
-  /** Takes the copy that stands for the store on disk, and tells of it a little later, as a store would. */
+  /**
+   * Takes the copy that serves as the store on disk, and reports it a little later, as a store
+   * would.
+   */
   persist(): void {
     for (const storeId of this.#windows.takeChanged()) {
       this.#live.origins[storeId] = this.#windows.stored(storeId)

@@ -27,7 +27,7 @@ export class LeanClient {
     socket.on('close', () => fail(new Error('connection closed')))
   }
 
-  /** @param tokenHeader what stands before the token of a session. */
+  /** @param tokenHeader text before the token of a session. */
   static connect(
     baseUrl: string,
     ca: string,
@@ -102,7 +102,10 @@ export class LeanClient {
 
 const LAST_CHUNK = '\r\n0\r\n\r\n'
 
-/** Of a body that ends what has arrived, as with one request in flight; else beyond that. */
+/**
+ * End of a chunked body that ends with the received data, as with one request in flight; otherwise
+ * a position beyond it.
+ */
 function chunkedLength(buffer: Buffer, start: number): number {
   const isWhole = buffer.toString('latin1', buffer.length - LAST_CHUNK.length) === LAST_CHUNK
   return isWhole ? buffer.length - start : Infinity

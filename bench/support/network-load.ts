@@ -123,7 +123,7 @@ export class NetworkLoad {
       if (answer.status === 201) {
         return (JSON.parse(answer.body) as { data: { id: string } }).data.id
       }
-      // Too many at once: what was refused was not made.
+      // Too many at once: a refused record was not created.
       if (answer.status !== 429) {
         throw new Error(`${collection}: ${answer.status} ${answer.body.slice(0, 300)}`)
       }
@@ -154,7 +154,10 @@ function routerBody(at: number): string {
   return JSON.stringify({ name: `router-${at}`, roleAttributes: [`site-${at % 20}`] })
 }
 
-/** Of five policies one names two attributes of which all are needed, and one single services by their kind. */
+/**
+ * Of five policies, one names two attributes that are both required, and one names single services
+ * by their kind.
+ */
 function servicePolicyBody(at: number): string {
   const isAll = at % 5 === 0
   return JSON.stringify({

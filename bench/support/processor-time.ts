@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Of the clock that /proc counts in, on every Linux that Node runs on. */
+/** Ticks of the clock in /proc, on every Linux that Node supports. */
 const TICK_MS = 10
 const [USER, SYSTEM] = [11, 12]
 
@@ -28,13 +28,13 @@ export function threadsMs(pid: number): Map<string, number> {
       const [ns] = readFileSync(`${folder}/${thread}/schedstat`, 'utf8').split(' ')
       sums.set(name, (sums.get(name) ?? 0) + Number(ns) / NS_PER_MS)
     } catch {
-      // A thread may end between the listing and the reading; what it took is then in no sum.
+      // A thread may end between the listing and the reading; its time is then in no sum.
     }
   }
   return sums
 }
 
-/** What each thread took since an earlier reading of `threadsMs`. */
+/** Time of each thread since an earlier reading of `threadsMs`. */
 export function threadsMsSince(
   pid: number,
   before: ReadonlyMap<string, number>,
@@ -46,8 +46,8 @@ const WINDOW_SECONDS = 5
 const WINDOWS_MAX = 12
 
 /**
- * Waits until the processor time of processes falls no more: after a load the compilers work on,
- * and the collector takes up to half a minute to give the heap back.
+ * Waits until the processor time of processes no longer falls: after a load the compilers continue,
+ * and the collector takes up to half a minute to release the heap.
  */
 export async function untilIdle(pids: readonly number[]): Promise<void> {
   const totalMs = (): number => pids.reduce((sum, pid) => sum + processorMs(pid), 0)

@@ -23,7 +23,10 @@ const CLUSTER_ID = 'bench'
 
 export type Loaded = Extract<MemberAnswer, { type: 'loaded' }>
 
-/** Three bare engines in processes of their own: threads, mutual TLS, logs on disk with a sync a batch. */
+/**
+ * Three bare engines in separate processes: threads, mutual TLS, logs on disk with one sync per
+ * batch.
+ */
 export class RaftCluster {
   readonly #folder: string
   readonly #children = new Map<string, ChildProcess>()
@@ -34,7 +37,7 @@ export class RaftCluster {
     this.#folder = folder
   }
 
-  /** @param parent folder on the disk that is to be measured; what is made in it is removed again. */
+  /** @param parent folder on the disk to be measured; its new content is removed again. */
   static async start(parent: string, size: number): Promise<RaftCluster> {
     const cluster = new RaftCluster(mkdtempSync(join(parent, 'flotilla-raft-')))
     try {

@@ -7,7 +7,7 @@ import { startThreads } from '../../src/threads/start-threads.ts'
 import { CounterMachine } from './counter-machine.ts'
 import { SYSTEM_ACTOR } from '../../src/ports/actor.ts'
 
-/** What the bench tells a member's process, and what it answers. */
+/** Messages of the bench to a member's process, and its answers. */
 export type MemberCommand =
   | { readonly type: 'start'; readonly dir: string; readonly host: ConsensusOptions }
   | {

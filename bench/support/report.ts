@@ -15,7 +15,7 @@ export function percentile(values: number[], q: number): number {
   return values[Math.min(values.length - 1, Math.ceil(values.length * q) - 1)] ?? NaN
 }
 
-/** What was measured, and on what. */
+/** The measured subject and machine. */
 export function heading(title: string): string {
   let commit = 'unknown'
   try {

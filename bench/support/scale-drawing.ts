@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 export interface Curves {
-  /** Things that there are as many of as a size says. */
+  /** Name of the things whose number is a size. */
   readonly over: string
   /** Numbers along the lower edge, at equal distances. */
   readonly sizes: readonly number[]

@@ -29,9 +29,9 @@ const { frameBytesMax, manifestBytesMax, summaryBytesMax } = backupLimits
 export const MAGIC_STEM = 'FLOTBKP'
 const MAGIC = Buffer.from(`${MAGIC_STEM}${BACKUP_FORMAT}`, 'latin1')
 const COUNT_BYTES = 4
-export const CHECK_BYTES = 32
+const CHECK_BYTES = 32
 /** Bytes at the end of the file: the length of the summary, and the checksum of all bytes. */
-export const TAIL_BYTES = COUNT_BYTES + CHECK_BYTES
+const TAIL_BYTES = COUNT_BYTES + CHECK_BYTES
 
 function count(value: number): Buffer {
   const bytes = Buffer.alloc(COUNT_BYTES)
@@ -155,7 +155,7 @@ export class ContainerReader {
 
   #take(length: number): Buffer {
     const joined = this.#pieces.length === 1 ? this.#pieces[0] : Buffer.concat(this.#pieces)
-    assert(joined !== undefined, 'bytes are taken only where there are some')
+    assert(joined !== undefined, 'bytes are read only if there are some')
     const rest = joined.subarray(length)
     this.#pieces = rest.length === 0 ? [] : [rest]
     this.#available = rest.length

@@ -1,5 +1,5 @@
 /** Code for scripts; the message of the fault is for people. */
-export type BackupFaultCode =
+type BackupFaultCode =
   | 'NOT_A_BACKUP'
   | 'NEWER_FORMAT'
   | 'NEWER_LEVEL'

@@ -45,7 +45,7 @@ export async function readEnd(path: string): Promise<BackupSummary> {
 }
 
 /** Name of a file while it is being written; no finished backup has a name with this prefix. */
-export function partialBackupName(name: string): string {
+function partialBackupName(name: string): string {
   return `.${name}.${process.pid}.partial`
 }
 

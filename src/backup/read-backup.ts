@@ -15,7 +15,7 @@ export interface ReadBackup {
   readonly secrets: readonly BackupSecret[] | null
 }
 
-export interface ReadingDeps {
+interface ReadingDeps {
   /** Private key of the recipient, or null. */
   readonly privateKeyPem: string | null
   /** Called before any byte of the state, so that the caller can reject the backup by an error. */

@@ -7,7 +7,7 @@ import type { State } from '../fsm/records/state.ts'
 import { BackupFault } from './fault.ts'
 
 /** A chunk of staged content, stored in one log entry. */
-export interface ContentChunk {
+interface ContentChunk {
   readonly bytes: Uint8Array
   readonly endsBlock: boolean
 }

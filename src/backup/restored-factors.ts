@@ -4,7 +4,7 @@ import { type Factor, openFactor, sealFactor } from '../pki/secrets/sealed-facto
 import type { BackupSecret } from './content.ts'
 
 /** Parts of a backup that are needed to decrypt its second factors. */
-export interface FactorSource {
+interface FactorSource {
   readonly state: State
   readonly secrets: readonly BackupSecret[] | null
 }

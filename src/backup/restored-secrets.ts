@@ -11,7 +11,7 @@ import type { BackupSecret } from './content.ts'
 import { BackupFault } from './fault.ts'
 
 /** The controller that the secrets of the new cluster are wrapped for. */
-export interface SecretHolder {
+interface SecretHolder {
   readonly clusterId: string
   readonly nodeId: string
   /** DER. */

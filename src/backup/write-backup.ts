@@ -13,7 +13,7 @@ import {
 } from './manifest.ts'
 
 /** Manifest fields that do not come from the snapshot. */
-export type BackupOrigin = Pick<
+type BackupOrigin = Pick<
   BackupManifest,
   | 'clusterId'
   | 'trustDomain'
@@ -25,7 +25,7 @@ export type BackupOrigin = Pick<
   | 'caPem'
 >
 
-export interface BackupSource {
+interface BackupSource {
   readonly origin: BackupOrigin
   /** The caller closes it. */
   readonly snapshot: StoreSnapshot
@@ -115,7 +115,7 @@ export class BackupWriter {
 }
 
 /** Entity kind of a store record; null for other records. */
-export function kindOfKey(key: string): string | null {
+function kindOfKey(key: string): string | null {
   const [room, kind] = key.split('/', 2)
   return room === 'e' ? (kind ?? null) : null
 }

@@ -11,7 +11,7 @@ import { contentType, HELLO_SEQUENCE, headerKey } from './numbers.ts'
 
 const REASON_CHARACTERS_MAX = 200
 
-export interface DialOptions extends Pick<ChannelDeps, 'onMessage' | 'onClose' | 'onFrame'> {
+interface DialOptions extends Pick<ChannelDeps, 'onMessage' | 'onClose' | 'onFrame'> {
   readonly host: string
   readonly port: number
   /** Certificate, key and CA certificates, each as PEM. */
@@ -59,7 +59,7 @@ export async function dialChannel(options: DialOptions): Promise<Dialed> {
   })
 }
 
-export type HelloOptions = Omit<
+type HelloOptions = Omit<
   DialOptions,
   'host' | 'port' | 'tls' | 'localAddress' | 'protocol' | 'judge'
 >

@@ -31,7 +31,7 @@ export interface Outgoing {
   readonly body?: Uint8Array
 }
 
-export interface FrameLimits {
+interface FrameLimits {
   readonly frameHeadersBytesMax: number
   readonly frameHeadersMax: number
   readonly frameBodyBytesMax: number
@@ -41,7 +41,7 @@ export interface FrameLimits {
   readonly keptBodyBytesMax?: (contentType: number) => number
 }
 
-export interface Decoded {
+interface Decoded {
   readonly messages: readonly ChannelMessage[]
   /** Why no more messages can be read after these; null if there is no fault. */
   readonly fault: string | null

@@ -4,7 +4,7 @@ import type { ChannelMessage } from './frame.ts'
 import { keptBytes } from './header-view.ts'
 import { headerKey } from './numbers.ts'
 
-export interface HeartbeatTiming {
+interface HeartbeatTiming {
   /** Interval of stamps. A stamp goes out with another message, or alone when it is due. */
   readonly heartbeatEveryMs: number
   /** The peer counts as gone if a stamp is unanswered for this long ... */

@@ -53,7 +53,7 @@ import { contentType } from './numbers.ts'
 import { bodyFault, FIELD_UNITS_MAX } from './wire-scan.ts'
 
 /** Limit of the body of one message, checked before it is decoded. */
-export interface MessageBound {
+interface MessageBound {
   readonly number: number
   /** Null if the message is not a protobuf, or is never decoded here. */
   readonly schema: DescMessage | null

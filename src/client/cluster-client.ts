@@ -44,7 +44,7 @@ export interface SendTo {
  * Sends a request to one member.
  * @throws {NoAnswer}
  */
-export type Send<R extends ClusterRequest> = (request: R, to: SendTo) => Promise<ClusterAnswer>
+type Send<R extends ClusterRequest> = (request: R, to: SendTo) => Promise<ClusterAnswer>
 
 /** Source of the session token that requests show. */
 export interface SessionTokenSource {
@@ -57,7 +57,7 @@ export interface SessionTokenSource {
   renewed(refused: string | null, problem: ApiProblem): Promise<string | null>
 }
 
-export interface ClusterClientOptions<R extends ClusterRequest> {
+interface ClusterClientOptions<R extends ClusterRequest> {
   readonly members: MemberOrder
   readonly session: SessionTokenSource
   readonly send: Send<R>

@@ -45,7 +45,7 @@ export class Cancelled extends Error {
   override readonly name = 'Cancelled'
 }
 
-export interface RefusedField {
+interface RefusedField {
   readonly field: string
   readonly reason: string
 }

@@ -1,6 +1,6 @@
 import type { Index, Term } from '../raft/types.ts'
 
-export type AlarmSeverity =
+type AlarmSeverity =
   /** Something will fail later unless the operator acts. */
   | 'warning'
   /** The answers of this controller are not reliable; take it out of service. */

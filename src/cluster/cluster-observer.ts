@@ -27,7 +27,7 @@ import { type HeardPresence, type Presence, PresenceTopic } from './soft-state/p
 
 const PRIORITY_DEFAULT = 50
 
-export interface ClusterObserverDeps {
+interface ClusterObserverDeps {
   readonly self: SelfDescription
   readonly machine: Machine
   readonly clock: Clock

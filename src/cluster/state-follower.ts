@@ -20,7 +20,7 @@ import { type SnapshotEvent, SnapshotSource } from './state-transfer/snapshot-so
 const PROGRESS_MS = 10
 const PROGRESS_ENTRIES = 1024
 
-export interface StateFollowerDeps {
+interface StateFollowerDeps {
   readonly selfId: NodeId
   readonly machine: Machine
   readonly link: MainLink

@@ -67,7 +67,8 @@ export const texts = {
   },
 
   banner: {
-    readOnly: 'Read-only: no leader. Reads go on; changes wait until a majority of voters is back.',
+    readOnly:
+      'Read-only: no leader. Reads continue; changes wait until a majority of voters is back.',
     refused: 'Read-only: the cluster has no leader',
     unreachable: (names: readonly string[], current: string) =>
       `This browser cannot reach ${list.format(names)} and uses ${current}. It may be down, or its certificate is not trusted here.`,
@@ -86,7 +87,7 @@ export const texts = {
     outcomeUnknown:
       'No answer came, so the outcome is unknown. Look at the current state before you try again.',
     notAllowed: 'Your identity lacks the permission for this. Ask an administrator.',
-    noLeader: 'The cluster has no leader, so nothing can be changed. Reads go on.',
+    noLeader: 'The cluster has no leader, so nothing can be changed. Reads continue.',
     quarantined: 'This controller is in quarantine: its state differs from that of the majority.',
     unexpected: (text: string) => `Unexpected failure: ${text}`,
   },
@@ -109,7 +110,7 @@ export const texts = {
     title: 'Log in',
     lead: (host: string) => `Controller at ${host}`,
     again: 'Your session has ended',
-    againLead: 'Log in to go on. What you typed is still here.',
+    againLead: 'Log in to continue. Your input is still here.',
     username: 'User name',
     password: 'Password',
     submit: 'Log in',
@@ -181,7 +182,7 @@ export const texts = {
     leadsAlready: 'It is the leader already.',
     noVoter: 'A learner cannot lead. Promote it first.',
     promoteWhat: 'It votes from then, and counts for the quorum.',
-    demoteWhat: 'It goes on to serve reads and does not count for the quorum.',
+    demoteWhat: 'It continues to serve reads and does not count for the quorum.',
     removeWhat: 'Revokes its access. To come back it needs a ticket and an empty data folder.',
     verbs: {
       promote: (id: string) => `Promote ${id} to voter`,
@@ -311,7 +312,7 @@ export const texts = {
     none: '–',
     lines: 'One a line',
     badJson: (reason: string) => `No JSON yet: ${reason}`,
-    mendJson: 'Mend the JSON first',
+    mendJson: 'Correct the JSON first',
     nothing: 'Nothing has changed',
     create: 'Create',
     save: 'Save',
@@ -458,7 +459,7 @@ export const texts = {
       destLatency: 'Latency, to',
     } as Readonly<Record<string, string>>,
     silent: (names: readonly string[]) =>
-      `${list.format(names)} did not answer, so that what it alone knows is missing here.`,
+      `${list.format(names)} did not answer, so data that only it has is missing here.`,
     milliseconds: (ms: number) =>
       ms >= UNMEASURED_MS
         ? 'not measured'
@@ -569,10 +570,10 @@ export const texts = {
     partly: 'Created before it failed:',
     madeService: (name: string) => `Created the service ${name}`,
     undo: (amount: number) => `Undo ${count(amount, 'record', 'records')}`,
-    undone: 'Removed what was created',
-    undoFirst: 'Undo what was created first',
+    undone: 'Removed the created records',
+    undoFirst: 'Remove the created records first',
     openService: 'Open the service',
-    identityHint: 'Of the device or the person, like laptop of Ada',
+    identityHint: 'Name of the device or the person, such as "laptop of Ada"',
     routerHint: 'Like router-fra-1',
     attributes: 'Role attributes',
     attributesHint: 'Policies choose by them.',
@@ -607,7 +608,7 @@ export const texts = {
     noneWhat: 'Those that the controller takes by its schedule are listed here.',
     onHost: 'At the host of a controller',
     onHostWhat:
-      'A backup holds every secret of the network. It is taken, verified and restored at the host of a controller alone, never through a browser.',
+      'A backup holds every secret of the network. Create, verify and restore it on the host of a controller only, never through a browser.',
     take: 'Take one now, and verify it',
     takeCommand:
       'flotilla cluster snapshot save now.backup --config /etc/flotilla/config.yml --recipient backup.pem\nflotilla cluster snapshot verify now.backup --key backup.key',

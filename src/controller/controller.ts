@@ -37,7 +37,7 @@ import { ProcessorShare } from '../lib/bounds/processor-share.ts'
 import { RouterService } from './service/routers.ts'
 import { apiLimitsOf } from './settings.ts'
 import { StartupReadiness } from './service/startup-readiness.ts'
-import { openSnapshots } from './service/snapshots.ts'
+import { openSnapshots } from './backups/database-snapshots.ts'
 import { hasOtherVoters, membersOfRoster } from './start/known-voters.ts'
 import {
   removalActionOfAnswer,
@@ -232,7 +232,6 @@ export class Controller {
     const { management, admission } = this.#startMembership(opened)
     const refusal = (): ProblemCode | null =>
       this.#isFailedOrQuarantined ? 'NODE_QUARANTINED' : null
-    const snapshots = await openSnapshots(config, log, { machine, refusal })
     const caPem = (): string => this.#inForce.caPem
     const processor = new ProcessorShare(apiLimitsOf(config), systemClock)
     const proposer = new WriteAllowance(clusterNode, systemClock)
@@ -247,7 +246,7 @@ export class Controller {
       isOutOfService: () => this.#isFailedOrQuarantined,
       isOusted: () => this.#isOusted,
     })
-    const backups = openBackups(config, clusterNode, log, {
+    const backedUp = {
       cluster: clusterNode,
       machine,
       secrets,
@@ -256,7 +255,9 @@ export class Controller {
       refusal,
       trustDomain: config.trustDomain,
       version: `v${programVersion()}`,
-    })
+    }
+    const snapshots = await openSnapshots(config, log, backedUp)
+    const backups = openBackups(config, clusterNode, log, backedUp)
     const renewals: ((identity: MeshIdentity) => void)[] = []
     const certificates = this.#certify(opened, renewals)
     const issuer = openIssuer(secrets, apiLimitsOf(config), config.trustDomain)

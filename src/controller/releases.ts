@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 
 /** Closes something that was opened. */
-export type Release = () => Promise<void> | void
+type Release = () => Promise<void> | void
 
 /** Closes opened components in reverse order, after a stop or a failed start. */
 export class Releases {

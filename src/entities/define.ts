@@ -94,7 +94,7 @@ export interface EntityLink {
  * Selects the records of a table that belong to a kind: those whose indexed boolean field has this
  * value.
  */
-export interface FieldScope {
+interface FieldScope {
   readonly field: string
   readonly value: boolean
 }
@@ -257,7 +257,7 @@ type Publication<N extends string, F> = N extends KindName
         }
   : { readonly table?: never; readonly isPublished?: never; readonly publishedAs?: never }
 
-export type Definition<N extends string, F extends Fields> = Served<F> &
+type Definition<N extends string, F extends Fields> = Served<F> &
   Publication<N, F> &
   DefinitionBase<N, F>
 

@@ -15,7 +15,7 @@ export const fieldLimits = {
   tagsBytesMax: 8192,
 } as const
 
-export type FieldKind =
+type FieldKind =
   | 'text'
   | 'choice'
   | 'boolean'
@@ -35,12 +35,12 @@ export type FieldKind =
  * `create`: fixed at creation; replace and patch report it as ignored. `proposer`: derived by the
  * proposing controller, never taken from a body. `never`: written only by the system.
  */
-export type Settable = 'always' | 'create' | 'proposer' | 'never'
+type Settable = 'always' | 'create' | 'proposer' | 'never'
 
 /** Effect on the referencing record when the referenced record is deleted. */
 export type OnDelete = 'refuse' | 'cascade' | 'strip'
 
-export interface ReferenceRule {
+interface ReferenceRule {
   /** Descriptor name of the referenced kind. */
   readonly to: KindName
   readonly onDelete: OnDelete

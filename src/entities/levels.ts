@@ -2,7 +2,7 @@ import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
 import type { Entity } from './define.ts'
 
 /** Members of a body, or fields of a command, split by feature level. */
-export interface MembersAtLevel {
+interface MembersAtLevel {
   /** Members known at the level; the original object if there are no others. */
   readonly known: JsonObject
   /** Names of fields that a later level introduces, in the order of the object. */

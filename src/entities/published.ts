@@ -3,7 +3,7 @@ import type { ComputedField, Field } from './fields.ts'
 type Fields = Readonly<Record<string, Field>>
 
 /** A field with a decision whether events about its records show it. */
-export interface DecidedField extends Field {
+interface DecidedField extends Field {
   readonly published: 'shown' | 'withheld'
 }
 

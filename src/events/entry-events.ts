@@ -17,7 +17,7 @@ import { sessionEvent } from './subjects/session.ts'
 /**
  * Changes of a log entry from the change feed, and data that is lost when a later entry is applied.
  */
-export interface EntryChanges {
+interface EntryChanges {
   readonly index: number
   readonly timeMs: number
   readonly audit: AuditRecord | null

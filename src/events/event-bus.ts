@@ -4,7 +4,7 @@ import { EmittedEvent, type RingSlot } from './emitted-event.ts'
 import { EventRing, type RingLimits } from './event-ring.ts'
 import type { NewEvent } from './field.ts'
 
-export interface EventBusDeps {
+interface EventBusDeps {
   /** Id of the controller. */
   readonly selfId: string
   readonly generation: number

@@ -1,7 +1,7 @@
 import type { EventNamespace } from '../lib/event-namespaces.ts'
 
 /** Controllers that emit an event. */
-export type Emitter =
+type Emitter =
   /** Every controller, with the same id, because the event follows from the log. */
   | 'every'
   /** The controller that observed it. */
@@ -20,7 +20,7 @@ export interface EventField {
   readonly isOptional?: boolean
 }
 
-export interface EventType {
+interface EventType {
   readonly name: string
   readonly emitter: Emitter
   readonly when: string
@@ -51,7 +51,7 @@ export const frameFields: readonly EventField[] = [
     name: 'event_id',
     type: 'string',
     meaning:
-      '`generation:index:sequence`, the same on every controller for what follows from the log; else followed by `@` and the controller. Two events with the same one are the same event.',
+      '`generation:index:sequence`, the same on every controller for events from the log; otherwise followed by `@` and the controller. Two events with the same one are the same event.',
   },
 ]
 

@@ -36,6 +36,7 @@ export const eventLimits = {
   eventFilterNamesMax: 64,
   /** Size of one web socket message: a request for events is small. */
   webSocketMessageBytesMax: 64 * 1024,
+  webSocketFragmentsMax: 64,
   /** A standard output that is not read fast enough is retried after this time. */
   eventLinesRetryMs: 50,
   /** A file that cannot be written is retried after this time. */

@@ -48,7 +48,7 @@ export interface EventsDeps {
 }
 
 /** Sources that exist once the controller has joined its cluster. */
-export interface EventSources {
+interface EventSources {
   readonly cluster: Pick<ClusterView, 'selfId' | 'members' | 'leaderId' | 'leaderContactMs'>
   readonly alarms: () => readonly RaisedAlarm[]
   readonly vitals: () => HostStats

@@ -29,7 +29,7 @@ export interface JudgedProposer extends Proposer {
   judge(write: Pick<ProposalInput, 'actor' | 'kind'>): void
 }
 
-export interface CertificateDutyDeps {
+interface CertificateDutyDeps {
   readonly certifier: Pick<RouterCertifier, 'extend'>
   readonly proposer: JudgedProposer
   /** Trust anchors of the network, PEM. */

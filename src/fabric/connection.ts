@@ -1,5 +1,5 @@
 import type { Channel } from '../channel/channel.ts'
-import type { ChannelMessage } from '../channel/frame.ts'
+import type { ChannelMessage, Outgoing } from '../channel/frame.ts'
 import { evaluatesPosture } from '../lib/router-capabilities.ts'
 import { readMask } from '../channel/headers.ts'
 import type { Hello, VersionLine } from '../channel/hello.ts'
@@ -12,9 +12,10 @@ import {
   readClientHello,
   serverHello,
 } from '../channel/messages/control.ts'
-import { refuse } from './refused-requests.ts'
 import { errorMessage } from '../lib/error-code.ts'
-import { contentType } from '../channel/numbers.ts'
+import { contentType, headerKey } from '../channel/numbers.ts'
+import { edgeRefusal } from '../channel/messages/circuit-requests.ts'
+import { edgeErrorCode } from '../channel/messages/edge.ts'
 
 /** Requests that are answered with success but have no effect here. */
 const acknowledged: ReadonlySet<number> = new Set([controlMessage.updateRouterInterfaces])
@@ -31,7 +32,7 @@ export type MessageHandler = (
   message: ChannelMessage,
 ) => void | Promise<void> | Iterator<void>
 
-export interface ConnectionDeps {
+interface ConnectionDeps {
   readonly channel: Channel
   readonly router: AdmittedRouter
   /** Remote address. */
@@ -156,4 +157,50 @@ function* guarded(steps: Iterator<void>, fail: (error: unknown) => void): Genera
   } catch (error) {
     fail(error)
   }
+}
+
+/** Messages without an answer that no duty handles. */
+const notices: ReadonlySet<number> = new Set([
+  contentType.result,
+  controlMessage.traceEvent,
+  controlMessage.inspectResponse,
+  controlMessage.validateTerminatorsV2Response,
+  controlMessage.alerts,
+  controlMessage.clientHello,
+  controlMessage.error,
+  controlMessage.validateDataStateResponse,
+])
+
+/**
+ * Tunnel requests of a router that does not follow the data model: for an API session, circuits,
+ * services and terminators. Routers connected to this controller follow the data model.
+ */
+const oldTunnelRequests: ReadonlySet<number> = new Set([
+  controlMessage.createApiSession,
+  controlMessage.createCircuitForService,
+  controlMessage.listServices,
+  controlMessage.createTunnelTerminator,
+])
+
+/**
+ * Refuses a request that no duty handles, in the form that its sender accepts as a refusal. Without
+ * an answer, the router would wait until its timeout.
+ */
+function refuse(channel: Channel, message: ChannelMessage): void {
+  const { contentType, headers } = message
+  if (notices.has(contentType) || headers.has(headerKey.replyFor)) return
+  const refusal = refusalOf(message)
+  if (refusal === null) channel.replyResult(message, false, NOT_SUPPORTED)
+  else channel.reply(message, refusal)
+}
+
+const NOT_SUPPORTED = 'not supported'
+const NO_TUNNEL = 'tunnels are served by the data model of routers alone'
+
+/** Null for the generic refusal. */
+function refusalOf(message: ChannelMessage): Outgoing | null {
+  const { contentType } = message
+  if (oldTunnelRequests.has(contentType))
+    return edgeRefusal(edgeErrorCode.tunnelingNotEnabled, NO_TUNNEL)
+  return null
 }

@@ -17,7 +17,7 @@ type RouterListenerLimits = Record<
   number
 >
 
-export interface RouterListenerDeps {
+interface RouterListenerDeps {
   readonly channels: RouterChannels
   /** TLS versions, cipher suites and client certificate request, as for every listener. */
   readonly tls: TlsOptions

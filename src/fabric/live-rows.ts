@@ -1,6 +1,6 @@
 import type { LiveRow, LiveTable } from '../ports/live-table.ts'
 
-export interface LiveRowsOptions<K, R> {
+interface LiveRowsOptions<K, R> {
   readonly owner: string
   readonly rowsMax: number
   /** The current public view of the row. */

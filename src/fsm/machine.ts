@@ -4,7 +4,7 @@ import { type Configuration, ConfigurationSchema } from '../../proto/gen/members
 import { AssertionError } from '../lib/assert.ts'
 import type { Clock } from '../lib/clock.ts'
 import { errorMessage } from '../lib/error-code.ts'
-import type { ChangeFeed, ChangeFollower } from '../ports/change-feed.ts'
+import type { ChangeFeed, ChangeFollower, EntryFacts, RecordChange } from '../ports/change-feed.ts'
 import type { AppliedEntry, Digests, Machine } from '../ports/machine.ts'
 import type {
   ApplyProgress,
@@ -18,7 +18,6 @@ import type { ListQuery, ListResult, StateView } from '../ports/state-view.ts'
 import type { Entry, Index, Position } from '../raft/types.ts'
 import { apply } from './apply.ts'
 import { listAudit } from './audit-query.ts'
-import { Followers } from './followers.ts'
 import { loadState } from './records/load.ts'
 import { Reader } from './reader.ts'
 import { routerModelOf } from './router-model/follow.ts'
@@ -26,7 +25,7 @@ import { IndexWaiters, type Schedule, systemSchedule } from './records/waiters.t
 import { WriteBehind, writeBehindDefaults, type WriteBehindLimits } from './records/write-behind.ts'
 import { ClusterState } from './access/cluster-state.ts'
 
-export interface MachineDeps {
+interface MachineDeps {
   readonly store: StateStore
   /** Only for reads: decides whether an identity is disabled now. Apply never reads it. */
   readonly clock: Clock
@@ -222,5 +221,45 @@ export class StateMachine extends Reader implements Machine, StateView, ChangeFe
 
   listAudit(query: ListQuery): Promise<ListResult> {
     return listAudit(this.state.audit, query, () => new Promise((go) => setImmediate(go)))
+  }
+}
+
+/**
+ * Subscribers to record changes outside of apply, with the kinds of tables that each one follows.
+ */
+class Followers {
+  readonly #all = new Set<{ readonly kinds: ReadonlySet<KindName>; readonly of: ChangeFollower }>()
+
+  /** @returns the way to end it. */
+  add(kinds: readonly KindName[], of: ChangeFollower): () => void {
+    const follower = { kinds: new Set(kinds), of }
+    this.#all.add(follower)
+    return () => {
+      this.#all.delete(follower)
+    }
+  }
+
+  /** Kinds that any of them follows. */
+  *kinds(): Generator<KindName> {
+    for (const { kinds } of this.#all) yield* kinds
+  }
+
+  /** All records may be others than before. */
+  onReplaced(): void {
+    for (const { of } of this.#all) of.onReplaced()
+  }
+
+  onEntry(index: Index, changes: readonly RecordChange[], facts: EntryFacts): void {
+    for (const { kinds, of } of this.#all) {
+      const isAll = changes.every(({ kind }) => kinds.has(kind))
+      const own = isAll ? changes : changes.filter(({ kind }) => kinds.has(kind))
+      try {
+        if (own.length > 0) of.onEntry(index, own, facts)
+      } catch {
+        // An error of a follower must not stop apply; the follower can rebuild its data from the
+        // records.
+        of.onReplaced()
+      }
+    }
   }
 }

@@ -19,7 +19,7 @@ import type { ClusterState } from './access/cluster-state.ts'
  * Identity of the new cluster that a restored state becomes: one controller, a new cluster id and
  * new secrets.
  */
-export interface RestoredCluster {
+interface RestoredCluster {
   readonly clusterId: string
   /** membership.v1.Configuration bytes with the one controller. */
   readonly configuration: Uint8Array

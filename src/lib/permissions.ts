@@ -11,7 +11,7 @@ export const permissionReaches = [
   'invited',
   'records',
 ] as const
-export type PermissionReach = (typeof permissionReaches)[number]
+type PermissionReach = (typeof permissionReaches)[number]
 
 /** Reaches in the order of `actions`. A kind that omits one does not compile. */
 type Reaches = readonly [PermissionReach, PermissionReach, PermissionReach, PermissionReach]

@@ -2,7 +2,7 @@
  * The table of all problems: a stable code, its HTTP status, its default message, and whether a
  * retry can help. Messages of OpenZiti are kept verbatim where clients compare them.
  */
-export type Retry = 'never' | 'later' | 'after-election' | 'same-request-id'
+type Retry = 'never' | 'later' | 'after-election' | 'same-request-id'
 
 interface ProblemSpec {
   readonly http: number

@@ -22,7 +22,7 @@ const SAMPLED = 1
 const TRACE_ID_BYTES = 16
 const SPAN_ID_BYTES = 8
 /** Length of a trace sent to another controller: the trace id, then the id of the sending span. */
-export const TRACE_BYTES = TRACE_ID_BYTES + SPAN_ID_BYTES
+const TRACE_BYTES = TRACE_ID_BYTES + SPAN_ID_BYTES
 
 /** Random bytes are generated in bulk, because one call per request would dominate the cost. */
 const pool = Buffer.alloc(4096)

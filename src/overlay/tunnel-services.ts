@@ -14,7 +14,7 @@ import { cryptoReady } from './services/secure-stream.ts'
 import { TunnelDialer } from './services/tunnel-dialer.ts'
 import type { UsableServices } from './services/usable-services.ts'
 
-export interface TunnelServicesDeps {
+interface TunnelServicesDeps {
   /** Options of a listener with the binding `tunnel`. */
   readonly options: Readonly<Record<string, unknown>>
   readonly identityId: string

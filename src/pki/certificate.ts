@@ -17,7 +17,7 @@ import { isoTime } from '../lib/text/shown-time.ts'
 export const PEM_BYTES_MAX = 1024 * 1024
 export const CHAIN_CERTIFICATES_MAX = 16
 export const BUNDLE_CERTIFICATES_MAX = 256
-export const CERTIFICATE_BYTES_MAX = 64 * 1024
+const CERTIFICATE_BYTES_MAX = 64 * 1024
 export const ALTERNATIVE_NAMES_MAX = 256
 
 export type CertificateFault =

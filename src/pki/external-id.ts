@@ -12,7 +12,7 @@ export interface ExternalIdRule {
 }
 
 /** Names that may contain the id. */
-export interface ExternalIdNames {
+interface ExternalIdNames {
   readonly commonNames: readonly string[]
   readonly uris: readonly string[]
   readonly emails: readonly string[]

@@ -30,7 +30,7 @@ interface ClaimsOptions {
   readonly isExpiredAllowed: boolean
 }
 
-export interface LeafJwtDeps {
+interface LeafJwtDeps {
   readonly privateKeyPem: () => string
   /** Called at each use, so that a renewed leaf takes effect at once. */
   readonly leafPem: () => string

@@ -81,7 +81,7 @@ function writeWhole(
   syncFolder(dirname(path))
 }
 
-export interface SecretText {
+interface SecretText {
   readonly text: string
   /** A warning when the file's group may read it; null when only its owner may. */
   readonly warning: string | null

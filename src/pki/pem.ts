@@ -2,7 +2,7 @@
 export const CERTIFICATE_REQUEST_CHARACTERS_MAX = 16 * 1024
 
 /** One block of a PEM text (RFC 7468). */
-export interface PemBlock {
+interface PemBlock {
   /** For example `CERTIFICATE`. */
   readonly label: string
   readonly der: Uint8Array

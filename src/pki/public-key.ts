@@ -3,7 +3,7 @@ import { createHash, createPublicKey, type KeyObject } from 'node:crypto'
 import { CertificateError } from './certificate.ts'
 
 /** An RSA key of 8,192 bits takes about 1,060 bytes in DER. */
-export const SPKI_BYTES_MAX = 2048
+const SPKI_BYTES_MAX = 2048
 const RSA_BITS_MIN = 2048
 const RSA_BITS_MAX = 8192
 const CURVES: readonly string[] = ['prime256v1', 'secp384r1']

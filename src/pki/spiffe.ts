@@ -4,7 +4,7 @@ import { isControllerId, isTrustDomain } from '../lib/text/names.ts'
  * SPIFFE ids (SPIFFE-ID specification, section 2). Parsing is strict: no percent escapes, ports,
  * queries or dot segments, so that two different texts never identify the same workload.
  */
-export const SPIFFE_ID_BYTES_MAX = 2048
+const SPIFFE_ID_BYTES_MAX = 2048
 
 export interface SpiffeId {
   readonly trustDomain: string

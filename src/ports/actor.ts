@@ -10,7 +10,7 @@ export type Actor =
   | { readonly case: 'session'; readonly value: SessionActor }
 
 /** The cluster itself, or the operator of one of its hosts. It has every right. */
-export interface SystemActor {
+interface SystemActor {
   /** '' for the proposing controller, which fills in its name. */
   readonly name: string
   /** Address of the client whose request caused it; '' without one. */

@@ -33,7 +33,7 @@ export interface AuditRecord {
 }
 
 /** A write that was refused before it was proposed, because of its author and not its content. */
-export interface RefusedWrite {
+interface RefusedWrite {
   /** '' for an unauthenticated caller. */
   readonly actor: string
   readonly actorName: string
@@ -47,7 +47,7 @@ export interface RefusedWrite {
 }
 
 /** A line of the access log. */
-export interface AnsweredRequest {
+interface AnsweredRequest {
   readonly method: string
   /** The operation's id; `none` where the path leads to no operation. */
   readonly operation: string

@@ -14,7 +14,7 @@ export interface RecordChange<K extends KindName = KindName> {
 }
 
 /** Changes by the kind of their table. */
-export interface ChangesByKind {
+interface ChangesByKind {
   get<K extends KindName>(kind: K): readonly RecordChange<K>[] | undefined
   has(kind: KindName): boolean
 }

@@ -1,5 +1,4 @@
-import type { LiveCircuit } from './live-circuits.ts'
-import type { LiveLink } from './live-links.ts'
+import type { LiveCircuit, LiveLink } from './live-table.ts'
 
 /** Outcome of an attempt to dial a service; `fail` stands for all attempts of one dial. */
 export type DialResult =

@@ -21,3 +21,88 @@ export interface LiveTable<R extends LiveRow> {
    */
   remove(id: string, isImmediate?: boolean): boolean
 }
+
+/** The channel of a router that is connected to this controller; the id is that of the router. */
+export interface LiveChannel extends LiveRow {
+  readonly name: string
+  /** UTC ms. */
+  readonly connectedAt: number
+  /** Remote address of the connection; '' when its socket has none. */
+  readonly address: string
+  /** Version of its program. */
+  readonly version: string
+}
+
+/** A circuit: the path from a client to a host of a service. One controller owns it. */
+export interface LiveCircuit extends LiveRow {
+  readonly clientId: string
+  /** The service session of the circuit. */
+  readonly sessionId: string
+  readonly serviceId: string
+  readonly terminatorId: string
+  /** UTC ms. */
+  readonly createdAt: number
+  readonly routerIds: readonly string[]
+  readonly linkIds: readonly string[]
+}
+
+/** Ids of all links that a router has dialed. */
+export type LinkIds = Pick<ReadonlySet<string>, 'has'>
+
+/**
+ * A link between two routers, as its dialing router reports it. It is not replicated: routers
+ * report it to each controller.
+ */
+export interface LiveLink extends LiveRow {
+  /** Number of the dial of the same link; from 1. */
+  readonly iteration: number
+  readonly protocol: string
+  /** Address that the source router dialed. */
+  readonly dialAddress: string
+  readonly sourceRouterId: string
+  readonly destRouterId: string
+  readonly connections: readonly LinkConnection[]
+  /** An operator has taken it out of use. */
+  readonly isDown: boolean
+  /** Connected: both its routers have a channel to this controller. */
+  readonly state: 'Pending' | 'Connected'
+  readonly staticCost: number
+  /** Latencies as each router measured them last; nanoseconds. */
+  readonly sourceLatencyNs: number
+  readonly destLatencyNs: number
+  /** Static cost and both latencies in whole milliseconds. */
+  readonly cost: number
+}
+
+/** A link as a circuit's path stores it. */
+export type PathLink = Pick<LiveLink, 'id' | 'iteration' | 'sourceRouterId' | 'destRouterId'>
+
+/**
+ * Called for a link of a router.
+ * @param to the other router.
+ */
+export type LinkVisit = (to: string, cost: number, link: PathLink) => void
+
+export interface LinkConnection {
+  readonly type: string
+  readonly sourceAddress: string
+  readonly destAddress: string
+}
+
+export interface LinkChanges {
+  readonly isDown?: boolean
+  readonly staticCost?: number
+}
+
+/**
+ * The links that this controller knows. When one is removed, the controller tells both routers to
+ * close it; they may dial it again.
+ */
+export interface LiveLinks extends LiveTable<LiveLink> {
+  /** Visits each usable link of the router, in no order. */
+  visitUsable(routerId: string, visit: LinkVisit): void
+  /** False until the routers have reported their links. */
+  isLost(link: PathLink): boolean
+  /** @returns false when there is no such link. */
+  change(id: string, changes: LinkChanges): boolean
+}

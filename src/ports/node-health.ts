@@ -40,7 +40,7 @@ export interface NodeHealth {
   }[]
 }
 
-export interface MemberHealth {
+interface MemberHealth {
   readonly id: NodeId
   readonly voter: boolean
   readonly role: string

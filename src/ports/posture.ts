@@ -39,17 +39,17 @@ interface Reported {
   readonly atMs: number
 }
 
-export interface OsReport extends Reported {
+interface OsReport extends Reported {
   readonly type: string
   readonly version: string
   readonly build: string
 }
 
-export interface DomainReport extends Reported {
+interface DomainReport extends Reported {
   readonly domain: string
 }
 
-export interface MacReport extends Reported {
+interface MacReport extends Reported {
   /** Lower-case hex digits. */
   readonly addresses: readonly string[]
 }

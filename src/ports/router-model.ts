@@ -15,33 +15,33 @@ export interface ModelIdentity extends Disablement {
   readonly serviceConfigs: Readonly<Record<string, Readonly<Record<string, string>>>>
 }
 
-export interface ModelService {
+interface ModelService {
   readonly id: string
   readonly name: string
   readonly encryptionRequired: boolean
   readonly configs: readonly string[]
 }
 
-export interface ModelPolicy {
+interface ModelPolicy {
   readonly id: string
   readonly name: string
   readonly type: 'Dial' | 'Bind'
 }
 
-export interface ModelConfig {
+interface ModelConfig {
   readonly id: string
   readonly typeId: string
   readonly name: string
   readonly dataJson: string
 }
 
-export interface ModelConfigType {
+interface ModelConfigType {
   readonly id: string
   readonly name: string
   readonly target: string
 }
 
-export interface ModelRouter {
+interface ModelRouter {
   readonly id: string
   readonly name: string
   /** Hex SHA-1 of its client certificate; '' before it has enrolled. */
@@ -51,7 +51,7 @@ export interface ModelRouter {
   readonly isDisabled: boolean
 }
 
-export interface ModelRevocation {
+interface ModelRevocation {
   readonly id: string
   readonly type: string
   /** UTC ms. */
@@ -88,7 +88,7 @@ export type ModelCheckTerms =
     }
   | { readonly case: 'domains'; readonly domains: readonly string[] }
 
-export interface ModelPostureCheck {
+interface ModelPostureCheck {
   readonly id: string
   readonly name: string
   readonly typeId: string
@@ -96,7 +96,7 @@ export interface ModelPostureCheck {
 }
 
 /** An operator's certificate authority for client certificates. */
-export interface ModelAuthority {
+interface ModelAuthority {
   readonly id: string
   readonly certPem: string
 }

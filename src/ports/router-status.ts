@@ -9,7 +9,7 @@ export interface RouterStatus {
   readonly capabilities: readonly number[]
 }
 
-export interface RouterVersion {
+interface RouterVersion {
   readonly version: string
   readonly revision: string
   readonly buildDate: string

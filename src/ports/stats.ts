@@ -1,7 +1,7 @@
 import { type LatencyCounts, NO_LATENCIES } from '../lib/runtime/latency-histogram.ts'
 
 /** Memory of one thread: its JavaScript heap, and buffers outside of it. */
-export interface ThreadMemory {
+interface ThreadMemory {
   readonly heapUsedBytes: number
   /** Allocated from the system for the heap, in use or not. */
   readonly heapTotalBytes: number

@@ -17,7 +17,7 @@ import { checksConcerning, judged, postureFailures } from './posture-access.ts'
 import { passes } from './posture-judge.ts'
 import type { PostureReports } from './posture-reports.ts'
 
-export interface EnforcerLimits {
+interface EnforcerLimits {
   /** Interval of the sweep. */
   readonly sweepMs: number
   /** Maximum service sessions that the leader checks in each sweep. */

@@ -67,7 +67,7 @@ function slotOfFact({ what, checkId }: PostureFact): string | null {
   return what.case
 }
 
-export type Report = Pick<PostureFact, 'checkId' | 'what'>
+type Report = Pick<PostureFact, 'checkId' | 'what'>
 
 export function reportedFact(
   report: PostureReport,

@@ -29,7 +29,7 @@ import { PostureReports } from './posture-reports.ts'
 import { isInVersionRange } from '../lib/text/version-range.ts'
 import { canonicalJson, type JsonObject } from '../lib/text/canonical-json.ts'
 
-export interface PostureDeps extends Omit<EnforcerDeps, 'reports' | 'postureOf'> {
+interface PostureDeps extends Omit<EnforcerDeps, 'reports' | 'postureOf'> {
   readonly soft: Pick<SoftState, 'open'>
 }
 

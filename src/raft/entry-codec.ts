@@ -20,7 +20,7 @@ export function writeEntryHeader(view: DataView, at: number, entry: Entry): void
   setUint53(view, at + 24, entry.timeMs)
 }
 
-export function encodedLength(entries: readonly Entry[]): number {
+function encodedLength(entries: readonly Entry[]): number {
   let length = 0
   for (const entry of entries) length += ENTRY_HEADER_BYTES + entry.data.length
   return length

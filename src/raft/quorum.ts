@@ -26,7 +26,7 @@ export function quorumValue(configuration: Configuration, valueOf: (id: NodeId) 
   )
 }
 
-export type ElectionOutcome = 'won' | 'lost' | 'pending'
+type ElectionOutcome = 'won' | 'lost' | 'pending'
 
 /** Votes of non-voters are ignored. */
 export function electionOutcome(

@@ -21,7 +21,7 @@ import type {
 } from './types.ts'
 
 /** A transfer is bound to the leadership it began in: any change of role ends it. */
-export interface Transfer {
+interface Transfer {
   readonly target: NodeId
   readonly startedTick: number
   isTimeoutNowSent: boolean
@@ -37,7 +37,7 @@ export interface OnDisk {
   readonly last: Position
 }
 
-export interface StateStart {
+interface StateStart {
   readonly id: NodeId
   readonly storeId: Uint8Array | null
   readonly options: CoreOptions

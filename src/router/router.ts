@@ -55,7 +55,7 @@ import { isoTime } from '../lib/text/shown-time.ts'
 import { clientHello, controlMessage } from '../channel/messages/control.ts'
 import { contentType } from '../channel/numbers.ts'
 
-export interface RouterProgramDeps {
+interface RouterProgramDeps {
   readonly config: RouterConfig
   readonly effective: readonly EffectiveValue[]
   readonly version: VersionLine

@@ -23,7 +23,7 @@ export interface CertificateWorkerLimits {
   readonly certificatesWaitingMax: number
 }
 
-export interface CertificateWorkerDeps {
+interface CertificateWorkerDeps {
   readonly limits: CertificateWorkerLimits
   readonly settings: IssuingSettings
   /**

@@ -5,7 +5,7 @@ import type { SchemaJudge } from '../api/schemas/schema-judge.ts'
 import type { SchemaQuestion } from './schema-messages.ts'
 import { TaskOverrun, WorkerQueue } from './worker-queue.ts'
 
-export interface SchemaWorkerLimits {
+interface SchemaWorkerLimits {
   /** Maximum processor time of one validation; beyond it, the thread is ended and replaced. */
   readonly schemaMsMax: number
   /** Maximum wait in the queue; a validation that has waited longer is refused. */

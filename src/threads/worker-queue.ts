@@ -6,7 +6,7 @@ import { FairQueue } from '../lib/bounds/fair-queue.ts'
 import { Problem } from '../lib/problems.ts'
 import { heapLimits, threadFile } from './thread-file.ts'
 
-export interface WorkerQueueLimits {
+interface WorkerQueueLimits {
   /** Maximum processor time of one task; beyond it, the thread is ended and replaced. */
   readonly taskMsMax: number
   /** Maximum total time of one task, when the processor is busy. */
@@ -17,7 +17,7 @@ export interface WorkerQueueLimits {
   readonly waitingMax: number
 }
 
-export interface WorkerQueueDeps {
+interface WorkerQueueDeps {
   readonly thread: 'schema' | 'certificate'
   readonly workerData?: unknown
   readonly heapMegabytesMax: number
@@ -28,7 +28,7 @@ export interface WorkerQueueDeps {
 }
 
 /** Reason why a task was ended with its thread, or not started. */
-export type OverrunReason = 'processor time' | 'memory' | 'late' | 'not started'
+type OverrunReason = 'processor time' | 'memory' | 'late' | 'not started'
 
 export class TaskOverrun extends Error {
   readonly reason: OverrunReason

@@ -21,14 +21,14 @@ import type { EdgePath, EdgeCircuits } from './edge-circuits.ts'
 import { tunnelLimits } from './limits.ts'
 import { sharedPeerDataKeys } from '../channel/messages/peer-data.ts'
 
-export interface EdgeChannelDeps {
+interface EdgeChannelDeps {
   readonly channel: Channel
   readonly routerName: string
   readonly circuits: EdgeCircuits
 }
 
 /** A circuit that an edge router has created and that is not open yet. */
-export interface MadeCircuit {
+interface MadeCircuit {
   readonly id: string
   readonly address: string
   readonly controllerId: string
@@ -42,7 +42,7 @@ export interface HostedDial extends MadeCircuit {
 }
 
 /** Events of one service hosted at one edge router. */
-export interface BindEvents {
+interface BindEvents {
   /** @returns peer data for the client. @throws {Error} The client receives its message. */
   readonly onDial: (dial: HostedDial) => Promise<ReadonlyMap<number, Uint8Array>>
   readonly onEstablished: () => void

@@ -13,7 +13,7 @@ import type { FollowedServices } from './followed-services.ts'
 import { tunnelLimits } from './limits.ts'
 import type { OpenedService, ServiceSessions } from './service-sessions.ts'
 
-export interface EdgeCircuitSourceDeps {
+interface EdgeCircuitSourceDeps {
   readonly services: Pick<FollowedServices, 'idNamed'>
   readonly sessions: Pick<ServiceSessions, 'of' | 'forget'>
   readonly circuits: Pick<EdgeCircuits, 'abandon'>
@@ -47,7 +47,7 @@ export class EdgeCircuitSource implements CircuitSource {
     const serviceId = services.idNamed(service)
     if (serviceId === undefined) throw new CircuitUnavailable('the identity may not dial it')
     if (this.#dials >= tunnelLimits.dialsMax) {
-      throw new CircuitUnavailable('too many circuits are asked for')
+      throw new CircuitUnavailable('too many circuits are requested')
     }
     this.#dials += 1
     try {

@@ -25,7 +25,7 @@ export interface IdentityCredential {
   readonly caPem: string
 }
 
-export interface EdgeRoutersDeps {
+interface EdgeRoutersDeps {
   readonly credential: IdentityCredential
   readonly version: VersionLine
   readonly circuits: EdgeCircuits

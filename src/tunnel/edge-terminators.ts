@@ -14,7 +14,7 @@ import { tunnelLimits } from './limits.ts'
 import type { ServiceSessions } from './service-sessions.ts'
 import { periodicScheduler } from '../lib/periodic-scheduler.ts'
 
-export interface EdgeTerminatorsDeps {
+interface EdgeTerminatorsDeps {
   readonly sessions: Pick<ServiceSessions, 'of' | 'forget'>
   /** Connected edge routers, nearest first. */
   readonly routers: () => readonly EdgeChannel[]

@@ -16,7 +16,7 @@ import type { FollowedServices } from './followed-services.ts'
 import { tunnelLimits } from './limits.ts'
 import { controllersIn, type EdgeRouterPlace, edgeRoutersIn } from './router-addresses.ts'
 
-export interface IdentitySessionDeps {
+interface IdentitySessionDeps {
   readonly api: ControllerApi
   readonly services: FollowedServices
   readonly clock: Clock
@@ -151,7 +151,7 @@ export class IdentitySession {
     if (error instanceof SessionOver) this.#token = null
     const reason = errorMessage(error).slice(0, tunnelLimits.reasonCharactersMax)
     if (reason !== this.#fault) {
-      const what = this.#token === null ? 'no session' : 'controllers could not be asked'
+      const what = this.#token === null ? 'no session' : 'no controller could be reached'
       this.#deps.log.warn({ reason }, `${what}; trying again`)
     }
     this.#fault = reason

@@ -14,7 +14,7 @@ import { FollowedServices } from './followed-services.ts'
 import { IdentitySession } from './identity-session.ts'
 import { ServiceSessions } from './service-sessions.ts'
 
-export interface IdentityTunnelDeps {
+interface IdentityTunnelDeps {
   /** Same options as a router listener with the binding `tunnel`. */
   readonly options: Readonly<Record<string, unknown>>
   readonly configured: readonly ConfiguredService[]

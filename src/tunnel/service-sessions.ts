@@ -9,7 +9,7 @@ export interface OpenedService {
   readonly openedMs: number
 }
 
-export interface ServiceSessionsDeps {
+interface ServiceSessionsDeps {
   readonly api: Pick<ControllerApi, 'post'>
   readonly clock: { readonly monotonicMs: () => number }
 }

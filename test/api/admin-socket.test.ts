@@ -11,7 +11,8 @@ import { CallerOf, fabric, management } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 import { bases } from '../support/served-answers.ts'
 
-// Goal: at the admin socket the user of the host may ask for everything that needs no session, and nobody else gains by it.
+// Goal: at the admin socket the user of the host may call everything that needs no session, and no
+// other caller gains rights.
 
 const { controller, root } = await controllerForFile()
 const operator = new CallerOf(controller)

@@ -37,7 +37,7 @@ beforeEach(() => {
   before = allLines().length
 })
 
-/** Those of this test, once there are so many. */
+/** The lines of this test, once there are this many. */
 async function lines(count: number): Promise<Line[]> {
   await eventually(() => expect(allLines().length).toBeGreaterThanOrEqual(before + count))
   const found = allLines().slice(before)

@@ -8,7 +8,7 @@ const { controller, root } = await controllerForFile()
 const replies: Reply[] = []
 
 afterAll(() => {
-  // In no answer of this whole file, whatever was asked.
+  // Occurs in no answer of this whole file.
   expect(replies.length).toBeGreaterThan(20)
   for (const { text } of replies) expect(text).not.toMatch(/argon2/i)
 })
@@ -172,7 +172,7 @@ describe('a user name and password authenticator', () => {
     await loggedIn({ ...holder, username: `${holder.username}b`, password: 'third one' })
     expect((await call(root, 'PUT', url, { username: 'only the name' })).status).toBe(400)
     expect((await call(root, 'PATCH', `${authenticators}/nope`, { password })).status).toBe(404)
-    // Whose it is and how it proves are given once.
+    // Owner and method are given only once.
     const moved = await call(root, 'PATCH', url, { identityId: 'admin-id', method: 'cert' })
     expect(moved.body.meta?.ignoredFields).toEqual(['identityId', 'method'])
   })

@@ -39,7 +39,7 @@ const credentials: CallerCredentials = {
   hostUser: null,
 }
 
-/** What a caller is shown by an operation of the client API. */
+/** Answer of an operation of the client API to a caller. */
 async function shownBy(operation: Operation, identityId: string, id = ''): Promise<unknown> {
   const { path } = operation
   const about = { operation, api: 'client', method: 'GET', path, accept: '' } as const

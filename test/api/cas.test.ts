@@ -308,7 +308,7 @@ describe('the external id claim of a CA', () => {
     expect(reply.body.error?.cause?.['field']).toBe(`externalIdClaim.${field}`)
   })
 
-  test('stays with any patch that does not name it, goes with null, and is merged with what is given', async () => {
+  test('survives a patch that does not name it, is removed by null, and is merged with a partial value', async () => {
     const { id } = await newCaRecord({ externalIdClaim: claim })
     const patch = (change: object): Promise<Reply> => root.call('PATCH', `${cas}/${id}`, change)
     expect((await patch({ externalIdClaim: {} })).status).toBe(200)

@@ -237,7 +237,7 @@ describe('a config', () => {
 })
 
 describe('a config whose type changes during validation', () => {
-  /** Lets something happen between the judgement and the log, so many times. */
+  /** Lets an event happen between the check and the log, this many times. */
   function disturb(times: number, disturbance: () => Promise<void>): () => void {
     const { cluster } = controller
     const propose = cluster.propose.bind(cluster)

@@ -3,8 +3,9 @@ import { type CallerOf, client, management } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 import { made, newIdentity, newService, shown } from './support/network.ts'
 
-// Goal: deletions that the API document lists with 409 while something is in use do what clients of the family rely on:
-// what lived by a record goes with it, what named it stays without it, and the answer says what that was.
+// Goal: deletions for which the API document lists 409 while something is in use behave as OpenZiti
+// clients expect: dependent records are deleted with the record, references to it are removed, and
+// the answer names them.
 
 const { root, sessionOf } = await controllerForFile()
 let serial = 0

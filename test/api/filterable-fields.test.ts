@@ -9,7 +9,10 @@ const router = 'name fingerprint cost noTraversal disabled ctrlChanListeners con
 const terminator = 'binding address instanceId hostId sourceCtrl service router'
 const signer = 'name audience clientId scopes targetToken enrollToCertEnabled enrollToTokenEnabled'
 
-/** What clients of the API family filter by; secrets and digests of them, which it lets be asked for, are none of it. */
+/**
+ * Fields by which OpenZiti clients filter, without secrets and their digests, which OpenZiti allows
+ * too.
+ */
 const expected: Readonly<Record<string, string>> = {
   [`${management}/identities`]:
     'name roleAttributes externalId type authPolicyId isAdmin isDefaultAdmin',

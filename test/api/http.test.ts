@@ -6,7 +6,7 @@ import { createApi } from '../../src/api/server.ts'
 import { CallerOf, management } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 
-// What can only be seen on a real connection.
+// Behavior that only a real connection shows.
 
 const { controller } = await controllerForFile({ bodyBytesMax: 10_000, handlerTimeoutMs: 100 })
 await controller.app.listen({ host: '127.0.0.1', port: 0 })

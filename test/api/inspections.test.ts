@@ -6,7 +6,7 @@ let controller: TestController
 let root: CallerOf
 
 beforeAll(async () => {
-  // Who waits for an expression of somebody else waits as long as a busy machine takes.
+  // The wait for another caller's expression depends on the load of the machine.
   const waits = { schemaWaitMsMax: 60_000, schemaLateMsMax: 60_000 }
   controller = await startController({ schemaMsMax: 300, ...waits })
   root = new CallerOf(controller)
@@ -24,7 +24,7 @@ interface Told {
   readonly values: readonly { appId: string; name: string; value: unknown }[]
 }
 
-/** Asks again where the machine is too busy to judge an expression in its time. */
+/** Repeats the request if the machine is too busy to evaluate an expression in time. */
 async function ask(appRegex: unknown, requestedValues: unknown, caller = root) {
   for (;;) {
     const body = { appRegex, requestedValues }

@@ -10,7 +10,8 @@ import {
   type TestController,
 } from './support/controller.ts'
 
-// A controller that was removed knows the key of before, and every session id that existed. What it can do with them.
+// A removed controller knows the previous key and the ID of every session that existed. These tests
+// show what it can do with them.
 
 let controller: TestController
 let root: CallerOf
@@ -41,7 +42,7 @@ function sessionIdOf(caller: CallerOf): string {
   return caller.token?.split('.')[1] ?? ''
 }
 
-/** What the removed controller took along. */
+/** Secrets that the removed controller has. */
 function stolen(): { readonly keys: readonly TokenKey[]; readonly token: string } {
   const keys = controller.keys.clusterKeys()
   return { keys, token: forge(keys, 1, sessionIdOf(root)) }

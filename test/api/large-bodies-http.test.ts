@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { management } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 
-// Room for large bodies on real connections: whoever goes away, or is refused, gives it back.
+// Memory for large bodies on real connections: a caller that disconnects or is refused releases it.
 
 const { controller } = await controllerForFile({
   largeBodyBytes: 1000,

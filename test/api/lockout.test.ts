@@ -9,7 +9,7 @@ const policy = `${management}/auth-policies/default`
 const wrong = { username: user.username, password: 'not the one of alice' }
 let source = 0
 
-/** From a place of its own each time, so that no pause by source stands in the way. */
+/** From a different source address each time, so that no pause by source interferes. */
 function guess(credentials: { username: string; password: string } = wrong): Promise<Reply> {
   const caller = new CallerOf(controller)
   source += 1

@@ -4,7 +4,7 @@ import { controllerForFile } from './support/for-file.ts'
 import { makeManyIdentities } from './support/many.ts'
 import { made as newRecord } from './support/network.ts'
 
-// A slice of no time is one row: what comes between two turns does not depend on the machine.
+// A slice of zero time is one row, so the order of turns does not depend on the machine.
 const { controller, root, sessionOf } = await controllerForFile({
   processorSliceMs: 0,
   longListBytesMax: 1024 * 1024,

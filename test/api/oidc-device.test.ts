@@ -9,8 +9,8 @@ import { claimsOf, made } from './support/network.ts'
 import { OidcClient, type OidcReply } from './support/oidc.ts'
 import { raiseLevel } from './support/raise-level.ts'
 
-// Goal: a device without a browser is logged in by whoever enters its code elsewhere, on pages without a script,
-// and by nobody else (RFC 8628).
+// Goal: a person who enters its code elsewhere, on pages without scripts, logs in a device without
+// a browser, and nobody else does (RFC 8628).
 
 const { controller, root } = await controllerForFile()
 await raiseLevel(controller)
@@ -47,7 +47,7 @@ class Device {
     return begun
   }
 
-  /** As often as it was told to. */
+  /** Polls at the interval that it received. */
   ask(changes: Readonly<Record<string, string>> = {}): Promise<OidcReply> {
     controller.clock.advance(deviceLimits.devicePollMs)
     return this.askAtOnce(changes)
@@ -85,7 +85,7 @@ async function logIn(id: string, username: string): Promise<OidcReply> {
   return await browser.send('POST', '/oidc/login/password', form, html)
 }
 
-/** What a browser does after the last step. */
+/** Requests of a browser after the last step. */
 async function follow({ headers }: OidcReply): Promise<OidcReply> {
   const { pathname, search } = new URL(String(headers['location']))
   return await browser.send('GET', pathname + search, undefined, html)

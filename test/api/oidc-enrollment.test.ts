@@ -18,7 +18,7 @@ beforeAll(async () => {
   authPolicyId = await policyOfCodes(root)
 })
 
-/** Somebody whose policy asks for a code, and who has no authenticator yet. */
+/** An identity whose policy requires a code, and that has no authenticator yet. */
 async function person(): Promise<{ readonly id: string; readonly username: string }> {
   const username = `name-${newShortId()}`
   const made = await root.call('POST', `${management}/identities`, {

@@ -2,8 +2,9 @@ import { expect, test } from 'vitest'
 
 import { withoutTest } from '../support/titles.ts'
 
-// Goal: what clients of the API family rely on in sessions of OIDC is proven by a test.
-// Method: a row for each group of behaviours; each names its tests as a run prints them: `file > block > test`.
+// Goal: a test proves each property of OIDC sessions that OpenZiti clients rely on.
+// Method: a row for each group of behaviors; each names its tests as a run prints them: `file >
+// block > test`.
 
 const flow = 'api/oidc.test.ts > a log-in by the code flow > '
 const refresh = 'attacks/oidc/refresh.test.ts > '

@@ -262,7 +262,7 @@ test('a request that waited continues although its token was evicted from the ca
   const index = String((await ask(other)).headers['net-index']).split(':')
   const next = { 'net-min-index': `${index[0]}:${Number(index[1]) + 2}` }
   const answers = [ask(waiting, next), ask(revoked, next)]
-  // Each takes the place of the one before among those that are recalled.
+  // Each replaces the previous one among the remembered ones.
   for (const token of [third, other, third, other]) expect((await ask(token)).status).toBe(200)
   const type = { id: String(claimsOf(revoked)['jti']), type: 'JTI' }
   const expiresAt = new Date(small.controller.clock.nowMs() + 600_000).toISOString()

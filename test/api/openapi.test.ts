@@ -296,7 +296,7 @@ test('one list declares optional members that no row has, because OpenZiti’s c
   expect(users.map(([path]) => path)).toEqual(['/edge-routers/{id}/service-edge-router-policies'])
 })
 
-// The documents offer what clients of the API family call, and nothing that is offered gets lost.
+// The documents contain every operation that OpenZiti clients call, and each of them is served.
 describe('the served documents and OpenZiti’s contract', () => {
   const known = readMissing()
   const contracts = { client: readContract('client'), management: readContract('management') }

@@ -65,13 +65,19 @@ async function operationsOf(
   )
 }
 
-/** A stream of events has no end, so it is asked for in a way that is refused once its caller is admitted. */
+/**
+ * A stream of events has no end, so the request is one that is refused after its caller is
+ * admitted.
+ */
 function urlOf(base: string, path: string): string {
   const query = path === '/events' ? '?entityTypes=nobody' : ''
   return base + path.replace(/\{[A-Za-z]+\}/g, 'nobody') + query
 }
 
-/** No operation gets a body or a record that is there: whoever is admitted meets another refusal, or reads a list. */
+/**
+ * No operation gets a body or an existing record: an admitted caller gets another refusal, or reads
+ * a list.
+ */
 async function isAdmitted(caller: CallerOf, base: string, method: string, path: string) {
   const reply = await caller.call(method.toUpperCase(), urlOf(base, path))
   return reply.status !== 401

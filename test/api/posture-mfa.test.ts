@@ -28,7 +28,7 @@ function create(collection: string, body: object): Promise<string> {
   return made(root, `${management}/${collection}`, { name: newShortId(), ...body })
 }
 
-/** Somebody with MFA whose only service asks for it; in a session in which no code was given. */
+/** An identity with MFA whose only service requires it, in a session without a code. */
 async function behind(check: object): Promise<Person> {
   const mark = newShortId()
   const all = { semantic: 'AnyOf', identityRoles: [`#${mark}`], serviceRoles: [`#${mark}`] }

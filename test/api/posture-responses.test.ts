@@ -405,7 +405,7 @@ describe('a posture report', () => {
     controller.clock.advance(parts.limits.postureGraceMs)
     expect(await sweep()).toEqual([session])
     controller.posture.hear('ctrl2', person.id, undefined)
-    // It may tell it again in a moment.
+    // It may report it again shortly after.
     expect(await sweep()).toEqual([session])
     expect((await person.dial()).status).toBe(409)
     controller.clock.advance(parts.limits.postureGraceMs)

@@ -26,7 +26,7 @@ async function ask(secondary: object): Promise<void> {
   expect(reply.status, reply.text).toBe(200)
 }
 
-/** The part of a session that tells what it lacks. */
+/** The part of a session that lists its missing factors. */
 function factorsOf(reply: Reply): Record<string, unknown> {
   expect(reply.status, reply.text).toBe(200)
   const { authQueries, isMfaRequired, isMfaComplete } = reply.body.data as Record<string, unknown>

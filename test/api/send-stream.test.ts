@@ -8,8 +8,8 @@ import { TextPipe } from '../../src/events/streams/text-pipe.ts'
 import type { ByteStream } from '../../src/ports/byte-stream.ts'
 import { eventually } from '../support/eventually.ts'
 
-// Goal: however a stream ends, at its own end, with its client or for want of patience, its maker
-// is told, and once.
+// Goal: however a stream ends (by itself, by its client or by a timeout), its creator learns it
+// exactly once.
 
 const STALL_MS = 300
 const PIECE = Buffer.alloc(64 * 1024, 'x')
@@ -49,7 +49,7 @@ async function textOf(answer: IncomingMessage): Promise<string> {
   return text
 }
 
-/** Pieces without end, and how many were asked for. */
+/** Endless pieces, and the number of requested ones. */
 class Endless implements ByteStream {
   asked = 0
   returned = 0
@@ -106,7 +106,7 @@ test('the source produces only as fast as the client reads, and a stalled client
   const answer = await ask(endless)
   answer.pause()
   await eventually(() => expect(endless.returned).toBe(1))
-  // 64 MiB would be 1024 pieces; what the system buffers is a few.
+  // 64 MiB would be 1024 pieces; the system buffers only a few.
   expect(endless.asked).toBeLessThan(1024)
   await expect(sent.at(-1)).resolves.toBe('over')
 })

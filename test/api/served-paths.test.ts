@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { ServedPaths } from '../../src/api/http/served-paths.ts'
 
-// Goal: a path that has other methods is told from one that does not exist, whatever a stranger sends.
+// Goal: the answer distinguishes a path with other methods from a path that does not exist,
+// whatever an unauthenticated caller sends.
 
 const served = new ServedPaths()
 for (const path of ['/a', '/a/{id}', '/a/{id}/b', '/a/summary', '/a/summary/c']) served.add(path)

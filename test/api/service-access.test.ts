@@ -250,7 +250,7 @@ test('a session is refused in the order of the checks, and lists its routers onc
     expect(reply.status).toBe(401)
   }
 
-  // What one policy gives up while another still grants it ends nothing; the last one does.
+  // A service stays while another policy grants it; the removal from the last policy ends access.
   await removed('service-policies', dial)
   expect((await alice.get(`${client}/sessions/${session.id}`)).status).toBe(200)
   await removed('service-policies', other)

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { management } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 
-// What the bytes of a connection show, below the HTTP that clients make of them.
+// Behavior at the level of bytes, below the HTTP of clients.
 
 const { controller } = await controllerForFile({
   headersTimeoutMs: 400,

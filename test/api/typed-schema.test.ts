@@ -5,7 +5,7 @@ import { nothing } from '../../src/api/schemas/envelope.ts'
 import { objectSchema, type ValueOf } from '../../src/api/schemas/typed-schema.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 
-// `tsc` judges the types; what it would let pass wrongly is marked as an error that it must find.
+// `tsc` checks the types; each line that must not compile is marked as an expected error.
 
 const order = objectSchema(
   'order',

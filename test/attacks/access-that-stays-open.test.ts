@@ -17,7 +17,8 @@ import { raiseToSecondLevel, type StolenRouter, StolenRouters } from './support/
 import { settle } from '../channel/pipe.ts'
 import { eventually } from '../support/eventually.ts'
 
-// The attack: somebody whose access is taken away goes on by the circuit that is open, or by one that is being laid.
+// The attack: a person whose access was removed continues with the open circuit, or with one that
+// is being created.
 
 const { controller, listener, root, ...attacked } = await attackedByCertificates()
 raiseToSecondLevel(controller)
@@ -192,7 +193,7 @@ const reasons: Readonly<Record<string, (of: Dialed) => unknown>> = {
     const { clock, scheduler, parts } = controller
     clock.advance(2 * parts.limits.sessionTimeoutMs)
     root.token = controller.openSession('admin-id')
-    // A controller that has just begun to lead lets others say first what was used.
+    // A new leader first lets the others report the last use of each session.
     scheduler.run(parts.limits.sweepMs)
     clock.advance(60_000)
     scheduler.run(parts.limits.sweepMs)

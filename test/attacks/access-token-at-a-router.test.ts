@@ -4,8 +4,9 @@ import { textValue } from '../../src/channel/headers.ts'
 import { BearerBench, modelIdentity, revocationOf, SECOND_MS } from '../router/edge/bearers.ts'
 import { eventually, type Person } from '../router/edge/support.ts'
 
-// Attack: somebody shows a router an access token of OIDC that is not his, that was made for something else, or that counts no
-// more. The router alone judges it: no controller has told of the session.
+// Attack: somebody shows a router an access token of OIDC that belongs to another person, has
+// another purpose, or is no longer valid. The router alone decides: no controller has reported the
+// session.
 
 let bearers: BearerBench
 let ann: Person

@@ -10,9 +10,10 @@ import { hasNft } from '../support/network-namespace.ts'
 import { eventually } from '../router/support.ts'
 import { echoServer, member, serviceOf, TunnelStage } from '../router/tunnel/support.ts'
 
-// The attack: who may write a service has it intercept what is not its own at the hosts of those who may dial it: the host itself,
-// its link, its controllers, everything; or another host uses what is open to the programs of this one; or a route outlives its
-// service. A router runs in a network namespace of its own, where the tests of this file are run by its first one.
+// The attack: the writer of a service intercepts foreign addresses at the hosts of its users (the
+// host itself, its link, its controllers, everything), another host uses addresses that are open to
+// local programs, or a route outlives its service. A router runs in a separate network namespace,
+// in which the first test of this file runs the others.
 
 const execute = promisify(execFile)
 const CONTROLLER_NAME = 'ctrl.corp.example'
@@ -54,7 +55,7 @@ const hosted = serviceOf('s0', {
   'host.v1': { protocol: 'tcp', address: '127.0.0.1', port: 9 },
 })
 
-/** The controller of the stage tells of others, elsewhere. */
+/** The controller of the stage sends other members, elsewhere. */
 async function withMembers(
   { controller, network }: TunnelStage,
   named: readonly string[] = [],
@@ -188,7 +189,9 @@ test.runIf(hasNft())(
 )
 
 describe('Another host', () => {
-  /** Runs a program at a host beside this one, 192.0.2.1, which sends all to this one, 192.0.2.2. */
+  /**
+   * Runs a program on a neighbor host, 192.0.2.1, which sends all traffic to this one, 192.0.2.2.
+   */
   async function otherHost(): Promise<(code: string) => Promise<string>> {
     const held = spawn('unshare', ['--net', 'sleep', '1000'], { stdio: 'ignore' })
     closing.push(() => void held.kill('SIGKILL'))

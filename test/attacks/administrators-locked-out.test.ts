@@ -13,7 +13,10 @@ const minute = 60_000
 const lockMs = 15 * minute
 let source = 0
 
-/** From an address of its own each time, as no pause by source stops a guesser with many addresses. */
+/**
+ * From a different address each time, because no pause by source stops a guesser with many
+ * addresses.
+ */
 function logIn(credentials: { username: string; password: string }): Promise<Reply> {
   const caller = new CallerOf(controller)
   source += 1

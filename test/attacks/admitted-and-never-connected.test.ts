@@ -12,8 +12,8 @@ import { newOpaqueId } from '../../src/lib/random.ts'
 import { SecretsCluster } from '../cluster/secrets-fixture.ts'
 import { anOperator } from '../support/recorded-actions.ts'
 
-// The attack: whoever got hold of a ticket uses it and never connects. No list of members shows that controller, its
-// ticket is soon forgotten, and it comes in whenever it likes.
+// The attack: somebody with a stolen ticket uses it and never connects. No list of members shows
+// that controller, its ticket is soon forgotten, and it enters at any later time.
 
 const lifetimeMs = 3_600_000
 

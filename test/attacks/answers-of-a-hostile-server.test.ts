@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { eventLine } from '../../src/cli/events/event-lines.ts'
+import { eventLine } from '../../src/cli/events/follow.ts'
 import { Provider } from '../../src/cli/client/provider.ts'
 import { sessionIn } from '../../src/cli/log-in/rest-session.ts'
 import { writeSecretFile } from '../../src/pki/key-file.ts'
@@ -11,8 +11,8 @@ import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 import { runHere } from '../cli/run-here.ts'
 import { HostileServer } from './support/hostile-server.ts'
 
-// The attack: a server that a verb asks answers with what no controller would, so that the program ends with a stack of its own, prints
-// what was not said, or writes a file that it cannot read again.
+// The attack: a server answers a command as no controller would, so that the program ends with a
+// stack trace, prints made-up content, or writes a file that it cannot read again.
 
 let hostile: HostileServer
 let home: string

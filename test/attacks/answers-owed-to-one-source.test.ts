@@ -24,7 +24,7 @@ async function firstLine(request: string): Promise<string> {
 }
 
 test('large answers to a source that reads none are refused, small ones are sent', async () => {
-  // Three quarters of the room: of each, one piece, and the copy that TLS has of it.
+  // Three quarters of the room: one piece of each, and the copy that TLS has of it.
   for (let at = 0; at < 3; at += 1) await stuckConnection({ accepted, connect }, get)
   expect(await firstLine(get)).toBe('HTTP/1.1 429 Too Many Requests')
   expect(await firstLine(small)).toBe('HTTP/1.1 200 OK')

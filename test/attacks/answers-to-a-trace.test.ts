@@ -3,8 +3,8 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { int32Value } from '../../src/channel/headers.ts'
 import { EdgeBench, eventually, madeCircuit, serviceToken } from '../router/edge/support.ts'
 
-// The attack: the far side of a circuit answers a trace that nobody has asked for, with the number of another request of the
-// client, so that the client takes the answer for that of its own router.
+// The attack: the far end of a circuit sends an unrequested trace answer, with the number of
+// another request of the client, so that the client mistakes it for the answer of its router.
 
 let bench: EdgeBench
 beforeEach(async () => {
@@ -28,6 +28,6 @@ test('an answer of the far side answers only a trace request, and only once', as
   expect((await asked).contentType).toBe(60_797)
   end.arrive('after')
   await eventually(() => client.textsOf(7)).toEqual(['after'])
-  // A reply to nothing is shown as a message of its own.
+  // A reply to no request is shown as a separate message.
   expect(client.ofType(60_797, 7)).toEqual([])
 })

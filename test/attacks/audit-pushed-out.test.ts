@@ -17,7 +17,8 @@ import { newCa } from '../support/authorities.ts'
 import { RouterStage } from '../fabric/stage.ts'
 import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
-// The attack: somebody with an ordinary session, or a router, writes so often that what others did is remembered no more.
+// The attack: somebody with an ordinary session, or a router, writes so often that the audit no
+// longer contains the actions of others.
 
 test('an ordinary session can begin a limited number of second factors per minute, separately for each session', async () => {
   const controller = await startController()

@@ -7,8 +7,8 @@ import { controllerForFile } from '../api/support/for-file.ts'
 import { ManualClock } from '../api/support/manual-time.ts'
 import { LogWriter } from '../fsm/support/log.ts'
 
-// The attack: a write reaches the log, or the desk that proposes it, and says less of its actor than it must: none at all, no
-// permission, the session of somebody else. What is left out must never stand for a right.
+// The attack: a write reaches the log, or the code that proposes it, with an incomplete actor: none
+// at all, no permission, the session of somebody else. An omitted field must never be a right.
 
 const { controller } = await controllerForFile()
 const rootSession = sessionIdOf('admin-id')

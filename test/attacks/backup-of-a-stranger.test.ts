@@ -9,8 +9,9 @@ import { checkBackup } from '../../src/backup/read-backup.ts'
 import { BackedUp, pieces } from '../backup/backup-fixture.ts'
 import { runHere } from '../cli/run-here.ts'
 
-// The attack: somebody who can write one file into the folder of the backups makes one whose head is not what a controller writes, so
-// that an administrator sees none of the others, reads forged lines, or restores from a file that no cluster can begin with.
+// The attack: somebody who can write one file into the backup folder creates one with a false head,
+// so that an administrator sees none of the others, reads forged lines, or restores from an
+// unusable file.
 
 const ESC = '\u001b]0;owned\u0007\u001b[2J\u202e'
 const HUGE = 9_007_199_254_740_991

@@ -14,8 +14,8 @@ import { parseCertificates } from '../../src/pki/certificate.ts'
 import { writeSecretFile } from '../../src/pki/key-file.ts'
 import { newCa } from '../support/authorities.ts'
 
-// The attack: an authority of the operator, or the program that renews by it, is in other hands. It hands over certificates that
-// make the controller another one, or useless to its peers.
+// The attack: an operator's authority, or the program that renews with it, is compromised. It
+// supplies certificates that turn the controller into another one, or make it useless to its peers.
 
 const DAY_MS = 24 * 60 * 60_000
 const nowMs = Date.UTC(2030, 0, 1)

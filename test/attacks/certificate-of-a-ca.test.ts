@@ -18,8 +18,9 @@ import {
   refusal,
 } from './support/certificates.ts'
 
-// The attack: somebody else's CA, or a holder of one of its certificates, speaks for identities that it was never given: by
-// names of ours, by a CA that is not enabled, not verified or gone, and by leaves out of their time.
+// The attack: a third-party CA, or a holder of one of its certificates, speaks for identities that
+// it was never given: with our names, through a CA that is disabled, not verified or deleted, and
+// with expired leaves.
 
 const attacked = await attackedByCertificates()
 const { controller, listener, root } = attacked
@@ -120,7 +121,7 @@ test('a leaf of a CA that is disabled or deleted during the log-in opens no sess
     const by = await clientKey(ca.key, 'unit 3', attacked.nowMs())
     const { cluster } = controller
     const propose = cluster.propose.bind(cluster)
-    // The log-in has been judged; what takes the CA away comes before it in the log.
+    // The log-in has been verified; the removal of the CA comes before it in the log.
     cluster.propose = async (input) => {
       cluster.propose = propose
       await take(ca.id)
@@ -140,7 +141,7 @@ test('a leaf outside its validity cannot enroll, and logs in only if the policy 
       notBeforeMs: now + fromDays * DAY_MS,
       notAfterMs: now + toDays * DAY_MS,
     })
-  // A CA can not be older than its leaves: what has ended has begun after it.
+  // A CA cannot be older than its leaves: the expired one has begun after it.
   const [expired, early] = [await leafIn(0, 1), await leafIn(3, 5)]
   controller.clock.advance(2 * DAY_MS)
   root.token = controller.openSession('admin-id')

@@ -3,8 +3,9 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { Pipe } from '../channel/pipe.ts'
 import { askByService, circuitOf, HeirStage, routes } from '../fabric/heir-stage.ts'
 
-// The attack: a router may draw the ids of the circuits that it asks for. A stolen one on the way of a circuit, with a client of its
-// own, asks for a circuit of the same id: the routers on the way would take its ends for another way of the circuit of others.
+// The attack: a router may choose the IDs of the circuits that it requests. A stolen one on the
+// path of a circuit, with its own client, requests a circuit with the same ID, so that the other
+// routers on the path mistake its ends for another path of the victim's circuit.
 
 const taken = 'a-circuit-of-somebody-else'
 const own = { identityId: 'mallory', identityName: 'mallory', serviceId: 's1' }

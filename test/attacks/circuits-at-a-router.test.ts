@@ -12,8 +12,9 @@ import {
 } from '../router/forward/support.ts'
 import { eventually } from '../router/support.ts'
 
-// The attack: a router that knows the id of a circuit sends into it, or has its frames, by a link over which no controller has
-// routed the circuit; or it fills the memory and the log of another router with frames of circuits that are none.
+// The attack: a router that knows the ID of a circuit sends into it, or receives its frames, over a
+// link on which no controller has routed the circuit; or it fills the memory and the log of another
+// router with frames of unknown circuits.
 
 const circuit = endsOf('circuit1')
 let controller: TestController
@@ -104,7 +105,7 @@ test('such a link receives no frames of the circuit either', async () => {
 })
 
 test('frames of unknown circuits are remembered up to a limit, and logged once', async () => {
-  // Until a controller is there to be told.
+  // The report waits until a controller is there to receive it.
   controller.disconnect(at(host))
   const { ofFirst } = linked(at(attacker), at(host), 'l2')
   const other = linked(at(client), at(host), 'l3').ofFirst

@@ -4,8 +4,9 @@ import { routerLimits } from '../../src/fabric/limits.ts'
 import { CircuitAllowance } from '../../src/fabric/circuits/circuit-allowance.ts'
 import { type Circuit, CircuitTable } from '../../src/fabric/circuits/circuit-table.ts'
 
-// The attack: a stolen router asks for circuits to itself as fast as it can, with the sessions of all clients that it knows, until the
-// controllers have no room for those of others and routers no time; or a client does so by many routers.
+// The attack: a stolen router requests circuits to itself as fast as it can, with the sessions of
+// all clients that it knows, until the controllers have no room for circuits of others and routers
+// no time; or a client does so through many routers.
 
 const { circuitsWaitingMax, circuitsOfRouterBurst, circuitsOfRouterPerSecond } = routerLimits
 const { circuitsOfClientBurst, circuitsOfClientPerSecond } = routerLimits

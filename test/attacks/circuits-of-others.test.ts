@@ -109,7 +109,7 @@ function linked(id: string, from: string, to: string): void {
   for (const end of [from, to]) links.measured(end, id, 1_000_000)
 }
 
-/** Of the client, on the way, of the host, and the stolen one, which is elsewhere. */
+/** Routers: of the client, on the path, of the host, and the stolen one, which is elsewhere. */
 async function dialed(): Promise<Record<'near' | 'middle' | 'far' | 'stolen', Pipe>> {
   const near = await stage.dial('client')
   const [middle, far] = [await stage.dial('middle'), await stage.dial('host')]

@@ -10,9 +10,10 @@ import { LocalTopic } from '../api/support/local-topic.ts'
 import { settle } from '../channel/pipe.ts'
 import { circuitOf, HeirStage, routes, unroutes } from '../fabric/heir-stage.ts'
 
-// The attack: the hour in which the controller of a circuit is gone is used. A stolen router claims circuits of others at the next
-// controller; a client whose session has ended meanwhile goes on; a controller that was taken over fills the others with circuits, or
-// with one of endless length.
+// The attack: the time after the failure of a circuit's controller is exploited. A stolen router
+// claims circuits of others at the next controller; a client whose session has ended meanwhile
+// continues; a compromised controller floods the others with circuits, or with one of endless
+// length.
 
 let stage: HeirStage
 

@@ -11,12 +11,13 @@ import {
 } from '../router/forward/support.ts'
 import { eventually } from '../router/support.ts'
 
-// The attack: a client opens circuit after circuit to a service that has much to say, and acknowledges nothing, so that the router of
-// the host keeps 4 MiB of each; or it sends payloads of which the first never comes, and the router keeps all that follow it.
+// The attack: a client opens many circuits to a service that sends much, and acknowledges nothing,
+// so that the router of the host keeps 4 MiB of each; or it sends payloads without the first one,
+// and the router keeps all that follow it.
 
 const MIB = 1024 * 1024
 const ROOM = 16 * MIB
-/** Of one who dials. */
+/** Share of one dialing client. */
 const OWN = 0.75 * ROOM
 
 let router: TestRouter

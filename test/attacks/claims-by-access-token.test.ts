@@ -15,8 +15,8 @@ import { claimsOf, made, newService } from '../api/support/network.ts'
 import { OidcClient, type Tokens } from '../api/support/oidc.ts'
 import { raiseLevel } from '../api/support/raise-level.ts'
 
-// The attack: a stolen router has seen the access token of a client of OIDC, and asks controllers by it for what the client may
-// not do there, or manages the network by it.
+// The attack: a stolen router has seen the access token of an OIDC client, and uses it at
+// controllers for things that the client may not do there, or to manage the network.
 
 const { controller, root, sessionOf } = await controllerForFile()
 const { parts, machine } = controller

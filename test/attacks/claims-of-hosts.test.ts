@@ -15,8 +15,9 @@ import type { ClientClaim, JudgedClaim } from '../../src/ports/router-clients.ts
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { RouterStage } from '../fabric/stage.ts'
 
-// The attack: a stolen router, or a client by an honest one, asks for terminators by claims that do not hold, or that hold and lead
-// to entries of the log which are refused, as fast as it can: each costs more than one that is done.
+// The attack: a stolen router, or a client through an honest one, requests terminators with false
+// claims, or with valid ones that lead to refused log entries, as fast as it can: each costs more
+// than a successful one.
 
 const { refusedClaimsOfRouterMax, refusedClaimsOfSessionMax, refusedEntriesOfSessionMax } =
   routerLimits

@@ -20,8 +20,9 @@ import {
   notLoggedIn,
 } from './support/certificates.ts'
 
-// The attack: the holder of one certificate of a CA signs others below it, and speaks for everybody whom the CA may speak for:
-// by a certificate that is none of a CA, below an authority that allows none below it, and out of the names that it is given.
+// The attack: the holder of one certificate of a CA signs others below it, and speaks for everybody
+// for whom the CA may speak: with a certificate that is not a CA's, below an authority that permits
+// none below it, and outside its permitted names.
 
 const attacked = await attackedByCertificates()
 const { root } = attacked
@@ -69,7 +70,7 @@ function onlyNamesOf(domain: string): Extension {
 const authority = (pathLength?: number): Extension =>
   new BasicConstraintsExtension(true, pathLength, true)
 
-/** A CA that says by the common name of a leaf who comes, and one that may log in by it. */
+/** A CA that identifies a client by the common name of its leaf, and one that may log in. */
 async function speaking(name: string): Promise<CertifiedKey> {
   const { key } = await attacked.verifiedCa({
     externalIdClaim: COMMON_NAME,
@@ -79,7 +80,7 @@ async function speaking(name: string): Promise<CertifiedKey> {
   return key
 }
 
-/** What a leaf signed by `issuer` is answered, presented with those between it and the CA. */
+/** Answer to a leaf signed by `issuer`, presented with the certificates between it and the CA. */
 async function logInBelow(issuer: CertifiedKey, name: string, between = issuer.certificatePem) {
   const leaf = await clientKey(issuer, name, attacked.nowMs())
   const [own = ''] = leaf.certificatePem.split(/(?<=-----END CERTIFICATE-----\n)/)

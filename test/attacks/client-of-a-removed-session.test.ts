@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { EdgeBench, eventually, madeCircuit, serviceToken } from '../router/edge/support.ts'
 
-// Attack: somebody whose session was ended goes on over the channel, the circuits and the terminators that he has.
+// Attack: a client whose session was ended continues over its channel, circuits and terminators.
 
 let bench: EdgeBench
 beforeEach(async () => {

@@ -64,7 +64,7 @@ class RepeatedPlace {
   }
 }
 
-/** Turns of the event loop: in each of them all that is due has its turn, however busy the machine. */
+/** Turns of the event loop: all due tasks run in each of them, however busy the machine is. */
 const QUIET_TURNS = 20
 
 /** Waits until nothing is delivered any more. */
@@ -108,7 +108,8 @@ test('A client gets its turn beside one that sends repeatedly', async () => {
   const ann = await circuitOf('ann', 'of ann')
   for (const place of places) place.repeat(100, KIB)
   ann.repeat(1, KIB)
-  // Looked at after each stretch, as all of it takes a busy machine no longer than one look by time.
+  // Checked after each stretch, because on a busy machine all of it may take no longer than one
+  // timed check.
   while (ann.delivered === 0) await new Promise((go) => setImmediate(go))
   const before = places.reduce((sum, { delivered }) => sum + delivered, 0)
   expect(before, 'ann waits for no more than a few stretches').toBeLessThan(5000)

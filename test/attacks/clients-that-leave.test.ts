@@ -12,9 +12,10 @@ import { BearerBench } from '../router/edge/bearers.ts'
 import { EdgeBench, eventually, type Person } from '../router/edge/support.ts'
 import { trustDomain } from '../router/support.ts'
 
-// Attack: strangers connect to a router with any certificate, show a token that it does not know, and leave at once. If the router
-// keeps each connection until the lookup of its session times out, the strangers fill the memory, and the router refuses clients
-// whose session a controller is about to report.
+// Attack: strangers connect to a router with any certificate, show an unknown token, and leave at
+// once. If the router keeps each connection until the lookup of its session times out, the
+// strangers fill the memory, and the router refuses clients whose session a controller is about to
+// report.
 
 const STRANGERS_AT_A_TIME = 16
 /** Strangers come from many addresses, so that the limits of one source do not stop them. */

@@ -7,8 +7,8 @@ import { giveCode, turnOnMfa } from '../api/support/mfa.ts'
 import { made, newIdentity, newService } from '../api/support/network.ts'
 import { OidcClient } from '../api/support/oidc.ts'
 
-// An attacker moves the clock of one controller, by its time server: the leader's, which ends what is too old, for good. The clocks of
-// the others, and with them log time, stay right.
+// An attacker moves the clock of one controller through its time server: the leader's, which ends
+// old sessions permanently. The clocks of the others, and with them log time, stay right.
 
 const minute = 60_000
 const DAY_MS = 24 * 60 * minute

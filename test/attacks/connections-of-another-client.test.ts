@@ -3,7 +3,8 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { flagValue, int32Value, textValue } from '../../src/channel/headers.ts'
 import { EdgeBench, eventually, madeCircuit, serviceToken } from '../router/edge/support.ts'
 
-// Attack: a client with a session of its own names connections, circuits and listeners of another client at the same router.
+// Attack: a client with a valid session names connections, circuits and listeners of another client
+// at the same router.
 
 let bench: EdgeBench
 beforeEach(async () => {

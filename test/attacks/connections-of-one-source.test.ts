@@ -4,7 +4,8 @@ import { expect, test } from 'vitest'
 
 import { attackedListener, until } from './support/listener.ts'
 
-// An attacker without credentials opens as many connections as the listener takes, so that nobody else can connect.
+// An attacker without credentials opens as many connections as the listener accepts, so that nobody
+// else can connect.
 
 const {
   port,
@@ -31,7 +32,7 @@ test('one source cannot hold more than its share of the connections', async () =
   const other = connect(fromAnother)
   await once(other, 'secureConnect')
   other.destroy()
-  // What the source gives back, it can take again.
+  // The source can use again what it releases.
   held[0]?.destroy()
   await until(async () => (await connections()) === 9)
   const again = await connectFromFirst()

@@ -6,8 +6,8 @@ import { circuitDataTypes } from '../../src/channel/messages/payload.ts'
 import { frameOf, Pipe, settle } from '../channel/pipe.ts'
 import { eventually } from '../support/eventually.ts'
 
-// The attack: a peer of a channel that carries data, another router or an SDK, asks without end, as the rates of a channel do
-// not hold for its data.
+// The attack: a peer of a data channel, another router or an SDK, sends endless requests, because
+// the rate limits of a channel do not apply to its data.
 
 const PROBES = 10_000
 const PAYLOADS = 10_000

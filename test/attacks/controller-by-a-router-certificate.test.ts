@@ -4,8 +4,9 @@ import { routerSpiffeId } from '../../src/pki/spiffe.ts'
 import { writeEndpoints } from '../../src/router/controllers/endpoints-file.ts'
 import { eventually, type ScriptedController, TestNetwork, trustDomain } from '../router/support.ts'
 
-// The attack: a router has a certificate of the same authority as the controllers, and chose the host names in it. Whoever holds
-// its key stands where a controller was, tells other routers of members of his own, and has the whole network of them.
+// The attack: a router has a certificate of the same authority as the controllers, and chose the
+// host names in it. A holder of its key takes the place of a controller, sends other routers
+// invented members, and gets them to use these alone.
 
 let network: TestNetwork
 beforeAll(async () => {

@@ -7,8 +7,8 @@ import { type CallerOf, client, fabric, management, type Reply } from '../api/su
 import { controllerForFile } from '../api/support/for-file.ts'
 import { makeMany } from '../api/support/many.ts'
 
-// The attack: texts and criteria that are looked through by one another, chosen so that this takes time in proportion to the
-// product of their lengths, or worse. Nobody else is answered meanwhile.
+// The attack: texts and search criteria chosen so that a search takes time proportional to the
+// product of their lengths, or worse. Nobody else gets an answer meanwhile.
 
 const { controller, root, sessionOf } = await controllerForFile({
   schemaMsMax: 300,

@@ -4,8 +4,8 @@ import type { ModelEvent } from '../../src/ports/router-model.ts'
 import { basis, member, serviceOf } from '../router/tunnel/support.ts'
 import { changesBody, finished, modelOf, wholeBody } from '../router/model/support.ts'
 
-// The attack: a router is to permit what no controller that it follows has said: by a change of another history or of another
-// controller, by one that is old, or by a model that it can keep a part of alone.
+// The attack: a router shall permit access that its controller has not granted: by a change of
+// another history or controller, by an old change, or by a model that it can keep only in part.
 
 const events: readonly ModelEvent[] = [...basis, ...serviceOf('s1', {}, [])]
 const grant = [member('Bind', 's1')]

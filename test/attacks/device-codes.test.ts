@@ -8,8 +8,8 @@ import { made } from '../api/support/network.ts'
 import { parameterOf } from '../api/support/oidc.ts'
 import { raiseLevel } from '../api/support/raise-level.ts'
 
-// The attack: anybody of the network asks for codes of devices, guesses those of others, asks for their tokens, or uses
-// a code that was seen on a screen.
+// The attack: anyone on the network requests device codes, guesses those of others, requests their
+// tokens, or uses a code that was seen on a screen.
 
 const { controller, root } = await controllerForFile()
 await raiseLevel(controller)
@@ -100,7 +100,7 @@ async function logIn(id: string, username: string): Promise<number> {
   return step.status
 }
 
-test('codes can be guessed only a few times per minute from one source, also by a client with a code of its own', async () => {
+test('codes can be guessed only a few times per minute from one source, also by a client with a valid code', async () => {
   const address = '198.51.100.1'
   const own = await begin(address)
   const statuses: number[] = []
@@ -136,7 +136,7 @@ test('one source does not take the room of all devices', async () => {
   expect((await begin(address)).status).toBe(200)
 })
 
-test('a device that polls without a pause is asked to slow down, and learns nothing', async () => {
+test('a device that polls without a pause receives slow_down, and learns nothing', async () => {
   const device = await begin()
   await logIn(await idOf(device.userCode), await person())
   const answers = await Promise.all(Array.from({ length: 10 }, () => ask({ ...device })))

@@ -5,8 +5,9 @@ import { EdgeBench, serviceToken } from '../router/edge/support.ts'
 import { endsOf, TestController, TestDialer, TestRouter } from '../router/forward/support.ts'
 import { eventually } from '../router/support.ts'
 
-// The attack: a client with a stolen identity opens channel after channel at a router, and by each dials what answers slowly, until
-// its dials have all places at the controller, or all workers of the router of the host, and nobody else can dial.
+// The attack: a client with a stolen identity opens many channels at a router, and dials slow
+// targets over each, until its dials occupy all slots at the controller, or all workers of the
+// host's router, and nobody else can dial.
 
 const CONNECT = 60_783
 const CREATE_CIRCUIT = 20_218
@@ -24,7 +25,7 @@ test('All channels of an identity together have a limited number of requests at 
   for (const channel of channels) {
     for (let id = 1; id <= connectsAtOnceMax; id += 1) channel.send(CONNECT, id, serviceToken('s1'))
   }
-  // What a channel is asked after them is answered when they have been read.
+  // The channel answers requests after them once they have been read.
   await Promise.all(channels.map(({ channel }) => channel.request({ contentType: 3 })))
   expect(bench.controller.ofType(CREATE_CIRCUIT)).toHaveLength(connectsAtOnceMax)
   const ann = await bench.admitted('ann')

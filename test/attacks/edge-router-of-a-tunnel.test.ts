@@ -16,10 +16,10 @@ import { EdgeRouters } from '../../src/tunnel/edge-routers.ts'
 import { eventually, TestNetwork, version } from '../router/support.ts'
 import { Peer } from '../router/forward/peer.ts'
 
-// The attack: a stolen edge router, or who stands in its place, reaches circuits of a tunnel that go by another one, a service that the
-// tunnel hosts elsewhere, or the session of the tunnel.
+// The attack: a stolen edge router, or an impostor in its place, reaches circuits of a tunnel on
+// another router, a service that the tunnel hosts elsewhere, or the session of the tunnel.
 
-/** Who has the key of an edge router; it answers as the test says. */
+/** Holder of an edge router's key; it answers as the test says. */
 class StolenEdgeRouter {
   readonly hellos: Hello[] = []
   readonly received: ChannelMessage[] = []

@@ -2,8 +2,9 @@ import { expect, test } from 'vitest'
 import { CallerOf, client, management, type Reply } from '../api/support/caller.ts'
 import { controllerWithProvider } from '../api/support/external-jwt.ts'
 
-// The attack: whoever has a token of some provider wants to become an identity by it: where the signer is not for that, once more
-// than once, in the place of an identity that is there, as an administrator, or by another signer than the client meant.
+// The attack: somebody with a token of some provider tries to become an identity with it: at a
+// signer without enrollment, repeatedly, in place of an existing identity, as an administrator, or
+// at another signer than intended.
 
 const { controller, server, provider, signerId, root, newSigner, patch } =
   await controllerWithProvider()

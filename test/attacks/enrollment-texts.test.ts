@@ -6,8 +6,8 @@ import { shown } from '../api/support/network.ts'
 import { clientKey } from '../api/support/tls.ts'
 import { attackedByCertificates, dataOf } from './support/certificates.ts'
 
-// The attack: texts of a caller that mean more than he may say: what he has signed as a nonce that is a token, and a name that
-// has placeholders in it.
+// The attack: a caller's texts mean more than they may: a signed nonce that is a token, and a name
+// with placeholders.
 
 const attacked = await attackedByCertificates()
 const { controller, listener, root } = attacked

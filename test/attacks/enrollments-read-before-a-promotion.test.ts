@@ -72,7 +72,7 @@ describe('A token that was read before its identity gained rights', () => {
 })
 
 describe('An enrollment', () => {
-  test('of an identity that is created with its rights stays open, as does one that is made afterwards', async () => {
+  test('of an identity that is created with its rights stays open, as does one that is created afterwards', async () => {
     const enrollment = { ott: true }
     const id = await newIdentity(root, 'new administrator', { isAdmin: true, enrollment })
     const updb = { identityId: id, method: 'updb', username: 'administrator', expiresAt }

@@ -7,7 +7,8 @@ import { newIdentity, newService } from '../api/support/network.ts'
 import { EventTap } from '../events/tap.ts'
 import { eventually } from '../support/eventually.ts'
 
-// The attack: somebody who may watch routers, or whose session has ended, reads on what administrators write.
+// The attack: somebody who may watch routers, or whose session has ended, continues to read the
+// writes of administrators.
 
 const { controller, root, sessionOf } = await controllerForFile()
 const url = await controller.app.listen({ host: '127.0.0.1', port: 0 })

@@ -2,7 +2,8 @@ import { expect, test } from 'vitest'
 import { type CallerOf, management } from '../api/support/caller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 
-// An explanation is about records of ten kinds. Whoever may read one or two of them would learn the others by it.
+// An explanation contains records of ten kinds. A caller who may read one or two of them could
+// learn the others from it.
 const { root, sessionOf } = await controllerForFile()
 
 async function created(collection: string, body: object): Promise<string> {
@@ -71,7 +72,7 @@ test('a caller who may read only one side receives no pairs', async () => {
 })
 
 test('an explanation contains no records that its caller may not read', async () => {
-  // The session of Alice does not pass the check, so that what is missing names it.
+  // The session of Alice does not pass the check, so the missing pieces name it.
   sessionOf('alice-id')
   const caller = await eve('service.read', 'identity.read')
   const reply = await caller.get(url)

@@ -37,7 +37,7 @@ beforeEach(() => {
   root.token = controller.openSession('admin-id')
 })
 
-/** What the records of a kind take. */
+/** Bytes of the records of a kind. */
 function bytesOf(kind: KindName): number {
   let bytes = 0
   for (const { record } of controller.state.table(kind).rows.values()) {
@@ -74,7 +74,7 @@ test('an ordinary identity fills the state with tags of many service sessions up
   expect(controller.state.table('session').indexes.weight('alice-id')).toBeLessThanOrEqual(
     serviceSessionTagsBytesPerIdentityMax,
   )
-  // Without tags it goes on, and somebody else has room of their own.
+  // Without tags it continues, and others have separate quotas.
   const [serviceId = ''] = serviceIds
   const plain = await sessionOf('alice-id').call('POST', `${client}/sessions`, { serviceId })
   expect(plain.status).toBe(201)

@@ -18,8 +18,9 @@ import {
   routerRequests,
 } from './support/certificates.ts'
 
-// The attack: fingerprints are SHA-1, for which collisions can be made. Somebody with a certificate of the network has one made
-// whose fingerprint is that of another's credential; here the record of the other is planted with the fingerprint of his.
+// The attack: fingerprints are SHA-1, which has collisions. Somebody with a certificate of the
+// network creates one with the fingerprint of another's credential; here the other record is
+// planted with the attacker's fingerprint.
 
 const attacked = await attackedByCertificates()
 const { controller, listener, root } = attacked

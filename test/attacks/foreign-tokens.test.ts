@@ -8,8 +8,9 @@ import { type Detail, shown } from '../api/support/network.ts'
 import type { TlsReply } from '../api/support/tls.ts'
 import { attackedByCertificates, csrOf, dataOf, PEM, refusal } from './support/certificates.ts'
 
-// The attack: somebody enrolls by a token that has ended, by one that he has edited, or by one of another cluster. What a JWT
-// says is read by clients alone; a controller goes by its own record of the one-time token in it.
+// The attack: somebody enrolls with an expired token, with an edited one, or with one of another
+// cluster. Only clients read the content of a JWT; a controller uses its own record of the one-time
+// token in it.
 
 const attacked = await attackedByCertificates()
 const { controller, listener, root, newToken } = attacked

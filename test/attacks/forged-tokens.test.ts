@@ -4,8 +4,8 @@ import { client, management, type Reply } from '../api/support/caller.ts'
 import { controllerWithProvider } from '../api/support/external-jwt.ts'
 import { ecKey, jwkOf, type ProviderKey, rsaKey } from '../support/identity-provider.ts'
 
-// The attack: somebody makes tokens of his own, edits those that he has, or brings the token that a provider made for another
-// service or another person, and wants to log in as whoever he names, or to be taken for full where a policy asks for a token.
+// The attack: somebody forges tokens, edits their own, or presents a provider's token for another
+// service or person, to log in as any named identity, or to pass a policy that requires a token.
 
 const attacked = await controllerWithProvider({ tokenChecksMax: 16 })
 const { controller, server, provider, signerId, root, sessionOf, newSigner, newPolicy } = attacked

@@ -7,7 +7,7 @@ import { controllerForFile } from '../api/support/for-file.ts'
 
 const { controller, root } = await controllerForFile()
 
-/** Three controllers of one cluster: what each keeps in memory is its own, and the log is shared. */
+/** Three controllers of one cluster with separate memory and a shared log. */
 const apps: FastifyInstance[] = [0, 1, 2].map(() => buildApi({ ...controller.parts }))
 afterAll(() => Promise.all(apps.map((app) => app.close())))
 

@@ -4,9 +4,10 @@ import { controllerWithProvider } from '../api/support/external-jwt.ts'
 import { user } from '../api/support/controller.ts'
 import { listenerBefore, textOf } from './support/listener.ts'
 
-// The attack: somebody stands behind a proxy that judges requests by their heads, or shares a connection with others through
-// it. A head that two readers read differently makes the proxy see one request, and the controller another one or two; and a
-// head that only a proxy should write is to be believed of whoever writes it.
+// The attack: somebody sits behind a proxy that filters requests by their heads, or shares a
+// connection with others through it. If two readers read a head differently, the proxy sees one
+// request and the controller another one or two. And a header that only a proxy should write might
+// be accepted from everybody.
 
 const withProvider = await controllerWithProvider()
 const { controller, provider } = withProvider
@@ -87,7 +88,7 @@ test('a repeated header does not select one of its values', async () => {
 test('a header with a similar name is a different header', async () => {
   for (const name of ['zt_session', 'net_session', 'net.session', 'x-net-session', 'cookie']) {
     expect((await whoIs([`${name}: ${alice}`])).status, name).toBe(401)
-    // Nor does it stand in the way of the one that counts.
+    // It does not interfere with the valid one either.
     const other = await whoIs([`${name}: ${admin}`, `net-session: ${alice}`])
     expect([other.status, other.text], name).toEqual([200, expect.stringContaining('"alice-id"')])
   }
@@ -149,7 +150,7 @@ test('bytes after a body are not part of the head', async () => {
   expect(answer.status).toBe(401)
 })
 
-/** Heads by which proxies tell servers behind them who asks, for what, and from where. */
+/** Headers with which proxies inform servers about caller, target and origin. */
 const told = (who: string): string[] => [
   `x-forwarded-user: ${who}`,
   `x-remote-user: ${who}`,

@@ -8,8 +8,9 @@ import { healthCheckLimits as limits } from '../../src/router/health/limits.ts'
 import { eventually, TestNetwork } from '../router/support.ts'
 import { freePort } from '../support/ports.ts'
 
-// The attack: one source opens as many connections to the health checks of a router as the listener takes, and stops in the middle
-// of the handshake or says nothing after it. Probes get no answer, and whoever runs the router restarts it.
+// The attack: one source opens as many connections to the health checks of a router as the listener
+// accepts, and stops in the handshake or stays silent after it. Probes get no answer, and the
+// operator restarts the router.
 
 /** The first bytes of a ClientHello. */
 const HALF_HELLO = Buffer.from('1603010200010001fc0303', 'hex')

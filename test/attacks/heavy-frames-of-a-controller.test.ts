@@ -4,8 +4,8 @@ import { messageBounds } from '../../src/channel/message-bounds.ts'
 import { eventually, TestNetwork } from '../router/support.ts'
 import { empties, wrapped } from '../fabric/heavy-bodies.ts'
 
-// The attack: a controller that was taken over, or another router by what it has a controller tell, stops the routers that are
-// connected to it with frames that cost a thousand times what they cost their sender.
+// The attack: a compromised controller, or another router through a controller, stops connected
+// routers with frames that cost them a thousand times what they cost the sender.
 
 let network: TestNetwork
 beforeEach(async () => {

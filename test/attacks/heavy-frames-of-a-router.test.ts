@@ -21,8 +21,8 @@ import { empties, hostileBodies, wrapped } from '../fabric/heavy-bodies.ts'
 import { RouterStage, upToDate } from '../fabric/stage.ts'
 import { eventually } from '../support/eventually.ts'
 
-// The attack: an enrolled router stops its controller, or the whole cluster, with few frames that cost a thousand times what
-// they cost their sender.
+// The attack: an enrolled router stops its controller, or the whole cluster, with a few frames that
+// cost the receiver a thousand times what they cost their sender.
 
 let stage: RouterStage
 afterEach(() => stage.channels.stop())

@@ -5,7 +5,8 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { runHook } from '../../src/controller/backups/hook.ts'
 
-// The attack: the name of a backup file, or a word of the command, holds what a shell would carry out.
+// The attack: the name of a backup file, or a word of the command, contains text that a shell would
+// execute.
 
 let dir = ''
 const path = (name: string): string => join(dir, name)

@@ -7,8 +7,9 @@ import { edgeLimits } from '../../src/router/edge/limits.ts'
 import { EdgeBench, serviceToken, type TestClient } from '../router/edge/support.ts'
 import { eventually } from '../router/support.ts'
 
-// The attack: a host says another cost, precedence or health of its terminators, or binds and unbinds, as fast as it can. Each is a
-// write of the cluster, and its router has no more of them than others: those of other hosts there wait, or are refused.
+// The attack: a host changes cost, precedence or health of its terminators, or binds and unbinds,
+// as fast as it can. Each is a write of the cluster, and its router has the same quota as others,
+// so other hosts there wait or are refused.
 
 const [bind, unbind, updateBind, healthEvent] = [60_790, 60_791, 60_794, 60_795]
 const [created, updated, health] = [20_216, 20_209, 20_214]
@@ -22,7 +23,7 @@ beforeEach(async () => {
 })
 afterEach(() => bench.close())
 
-/** Waits until the router has read all that the host has said. */
+/** Waits until the router has read all messages of the host. */
 async function read(): Promise<void> {
   await host.channel.request({ contentType: 3 })
 }

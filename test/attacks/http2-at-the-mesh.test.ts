@@ -15,8 +15,9 @@ import {
   SETTINGS,
 } from './support/mesh-port.ts'
 
-// Certificates of the network lead to the CA of its controllers. Whoever has any of them speaks HTTP/2 to the thread that leads
-// the cluster: streams that are opened and reset, pings and settings cost it far more than they cost the attacker.
+// Certificates of the network lead to the CA of its controllers. A holder of any of them could
+// speak HTTP/2 to the thread that leads the cluster: opened and reset streams, pings and settings
+// cost it far more than the attacker.
 
 const mesh = await attackedMesh()
 
@@ -87,7 +88,7 @@ describe('a connection ends, even of a member, that', () => {
   ])('sends %s faster than peers do', async (_what, control) => {
     const socket = await begun()
     const burst = Buffer.concat(Array.from({ length: meshLimits.meshControlsBurst }, () => control))
-    // A busy port reads them late and is owed more by then: the attacker goes on.
+    // A busy port reads them late, and more is pending at that time: the attacker continues.
     const flood = setInterval(() => socket.write(burst), 100)
     socket.write(Buffer.concat([burst, burst]))
     expect(await isOver(socket)).toBe(true)

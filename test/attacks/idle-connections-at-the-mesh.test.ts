@@ -13,7 +13,7 @@ import { until } from './support/listener.ts'
 
 const mesh = await attackedMesh()
 
-/** What is left of so many connections of one source when the rest have been closed on it. */
+/** Connections of one source that stay open when the others have been closed. */
 function held(sockets: readonly { readonly destroyed: boolean }[]): number {
   return sockets.filter(({ destroyed }) => !destroyed).length
 }

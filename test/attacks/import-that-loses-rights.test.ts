@@ -2,8 +2,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { Administrator } from '../cli/client/support.ts'
 
-// The attack: somebody who was shut out of a network for a while, or by a value that nobody understands, waits for the network to be
-// taken over by another controller: the import is to open it to them, or to say nothing of what it drops.
+// The attack: somebody who was temporarily excluded from a network, or by a value that the importer
+// does not know, waits for an import into another controller, which shall admit them, or drop the
+// exclusion silently.
 
 let person: Administrator
 beforeAll(async () => {

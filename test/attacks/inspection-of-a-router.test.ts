@@ -9,7 +9,7 @@ import { routerLimits } from '../../src/fabric/limits.ts'
 import { RouterStage } from '../fabric/stage.ts'
 import { eventually } from '../support/eventually.ts'
 
-// The attack: a router answers what an operator asks of it, or does not, so that nobody hears of the others.
+// The attack: a router's answer to an operator, or its silence, hides the answers of the others.
 
 const stage = new RouterStage()
 afterAll(() => stage.channels.stop())

@@ -12,8 +12,8 @@ import { SecretsCluster } from '../cluster/secrets-fixture.ts'
 import { Joining } from '../fsm/support/joining.ts'
 import { anySystem } from '../support/commands.ts'
 
-// The attack: before its removal as compromised, a controller made a join ticket, or had one of its own admitted that
-// never connected. By either it joins again, and has every new secret.
+// The attack: before its removal as compromised, a controller created a join ticket, or got another
+// controller admitted that never connected. With either it joins again, and gets every new secret.
 
 const thief = { nodeId: 'ctrl9', key: 'key-ctrl9', store: 'ctrl9' }
 

@@ -9,8 +9,9 @@ import { linkLimits } from '../../src/router/links/limits.ts'
 import { eventually, type ScriptedController, TestNetwork } from '../router/support.ts'
 import { freePort } from '../support/ports.ts'
 
-// The attack: connections to the link listener of a router that say nothing, before the handshake by anybody, or after it by who has
-// stolen the key of a router, take all places of the listener, and other routers have no link.
+// The attack: silent connections to the link listener of a router (before the handshake from
+// anybody, after it from a thief of a router's key) occupy all slots of the listener, and other
+// routers get no link.
 
 let network: TestNetwork
 let controller: ScriptedController

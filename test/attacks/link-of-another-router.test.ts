@@ -9,8 +9,9 @@ import { routerSpiffeId } from '../../src/pki/spiffe.ts'
 import { eventually, type ScriptedController, TestNetwork, trustDomain } from '../router/support.ts'
 import { freePort } from '../support/ports.ts'
 
-// The attack: who holds a certificate of the network has a link of somebody else's: as another router, by a certificate that was
-// taken back, or by standing where another router is dialed. What flows over the link is then his.
+// The attack: a holder of a certificate of the network gets another's link: as another router, with
+// a revoked certificate, or in the place of a dialed router. It then controls the traffic of the
+// link.
 
 let network: TestNetwork
 let controller: ScriptedController

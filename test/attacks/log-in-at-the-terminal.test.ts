@@ -37,7 +37,7 @@ function statusOf(url: string, host?: string): Promise<number> {
   })
 }
 
-/** Whether the log-in has been ended by what came. */
+/** Whether the received request has ended the log-in. */
 async function isEnded(waiting: Promise<unknown>): Promise<boolean> {
   return await Promise.race([
     waiting.then(() => true),

@@ -14,8 +14,9 @@ import type { AppliedEntry } from '../../src/ports/machine.ts'
 import { type LogWriter, service } from '../fsm/support/log.ts'
 import { restorableState } from '../fsm/support/restoring.ts'
 
-// The attack: everything ends by log time, and there is a command that moves it. Who has the session of an administrator moves it
-// back, so that what has ended goes on, or forward, so that all ends; and who kept a request of before has it done once more.
+// The attack: everything expires by log time, and a command moves it. A holder of an
+// administrator's session moves it back to extend expired things, or forward to end all; and a kept
+// old request takes effect once more.
 
 const HOUR_MS = 60 * 60_000
 

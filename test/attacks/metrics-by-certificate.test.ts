@@ -13,8 +13,9 @@ import { externalSpiffeId } from '../../src/pki/spiffe.ts'
 import { startController, type TestController } from '../api/support/controller.ts'
 import { newCa } from '../support/authorities.ts'
 
-// The attack: somebody reads the metrics, or more, by a certificate that was not issued for monitoring: one made by itself, one
-// of a controller or an identity of the network, a server's, one that has ended.
+// The attack: somebody reads the metrics, or more, with a certificate that was not issued for
+// monitoring: a self-made one, one of a controller or an identity of the network, a server's, an
+// expired one.
 
 const DAY_MS = 24 * 60 * 60_000
 const MONITOR = externalSpiffeId('test.internal')

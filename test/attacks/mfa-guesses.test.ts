@@ -9,7 +9,7 @@ import { giveCode, turnOnMfa } from '../api/support/mfa.ts'
 
 const { controller, sessionOf } = await controllerForFile()
 
-/** Three controllers of one cluster: what each keeps in memory is its own, and the log is shared. */
+/** Three controllers of one cluster with separate memory and a shared log. */
 const apps: FastifyInstance[] = [0, 1, 2].map(() => buildApi({ ...controller.parts }))
 afterAll(() => Promise.all(apps.map((app) => app.close())))
 
@@ -22,7 +22,7 @@ test('guesses at a code, spread over controllers, sessions and sources and made 
   const { cluster } = controller
   const propose = cluster.propose.bind(cluster)
   const held: (() => void)[] = []
-  // No controller has heard of a guess on another one before all of them are made.
+  // No controller knows of a guess on another one before all of them are made.
   cluster.propose = (input) => {
     if (input.kind !== CommandKind.MFA_ATTEMPT) return propose(input)
     return new Promise((resolve, reject) => {

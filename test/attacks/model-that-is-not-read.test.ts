@@ -60,7 +60,7 @@ async function reader(id: string): Promise<Pipe> {
   return pipe
 }
 
-/** It asks so many times, and reads nothing any more. */
+/** It requests this many times, and then reads nothing. */
 async function deaf(id: string, times: number): Promise<Pipe> {
   const pipe = await stage.dial(id)
   pipe.isRead = false

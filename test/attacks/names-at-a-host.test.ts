@@ -12,8 +12,9 @@ import { eventually } from '../router/support.ts'
 import { dnsQuery } from '../router/intercept/support.ts'
 import { parseCidr } from '../../src/lib/text/networks.ts'
 
-// The attack: the name server of a tunnel is asked by hosts that it is not for, is flooded, is told lies by those who guess what
-// it has asked others, or is asked for so many names that it runs out of addresses or memory.
+// The attack: the name server of a tunnel gets queries from other hosts, is flooded, gets false
+// answers from attackers who guess its queries, or gets so many names that it runs out of addresses
+// or memory.
 
 const closing: (() => void | Promise<void>)[] = []
 afterEach(async () => {

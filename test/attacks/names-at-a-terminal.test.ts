@@ -3,7 +3,7 @@ import { parse } from 'yaml'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 
 import { CaEnrollSchema, CommandKind, TokenEnrollSchema } from '../../proto/gen/command_pb.ts'
-import { eventLine } from '../../src/cli/events/event-lines.ts'
+import { eventLine } from '../../src/cli/events/follow.ts'
 import { systemActor } from '../../src/ports/actor.ts'
 import { jsonLogger, ReadableLines } from '../../src/cli/terminal/log-lines.ts'
 import { formatTable, printLine } from '../../src/cli/terminal/output.ts'
@@ -12,8 +12,8 @@ import { raiseLevel } from '../api/support/raise-level.ts'
 import { Administrator } from '../cli/client/support.ts'
 import { PassThrough } from 'node:stream'
 
-// The attack: somebody who may choose one name gives it characters that write over what an administrator reads at a terminal,
-// or a line break, so that a script that reads names deletes another record.
+// The attack: somebody who may choose one name uses characters that overwrite an administrator's
+// terminal output, or a line break, so that a script that reads names deletes another record.
 
 const controls =
   /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/u

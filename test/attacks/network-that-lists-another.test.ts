@@ -9,8 +9,9 @@ import { runHere } from '../cli/run-here.ts'
 import type { Finished } from '../cli/support.ts'
 import { HostileServer } from './support/hostile-server.ts'
 
-// The attack: somebody runs a network that the user logged in to once, and whose CA they accepted. Its controllers list the address of
-// another network, where somebody with a certificate of that CA stands: the terminal is to send the password there without a question.
+// The attack: somebody runs a network that the user logged in to once, and whose CA they accepted.
+// Its controllers list the address of another network, where an impostor with a certificate of that
+// CA listens, so that the terminal sends the password there without asking.
 
 let hostile: HostileServer
 let other: HostileServer

@@ -7,8 +7,9 @@ import { afterAll, expect, test } from 'vitest'
 
 import { clientSocketsMax, descriptorsMax } from '../../src/lib/bounds/descriptors.ts'
 
-// An attacker without credentials holds so many connections that the controller has no file descriptor left: then no segment of
-// the log opens, no peer connects, and whatever thread asks for its memory dies of EMFILE.
+// An attacker without credentials holds so many connections that the controller has no file
+// descriptor left: then no log segment opens, no peer connects, and a thread that reads its memory
+// figures dies of EMFILE.
 
 const DESCRIPTORS = 200
 

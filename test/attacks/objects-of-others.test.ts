@@ -7,8 +7,8 @@ import { controllerForFile } from '../api/support/for-file.ts'
 import { made, newIdentity, newService } from '../api/support/network.ts'
 import { csrOf } from './support/certificates.ts'
 
-// The attack: ids stand in logs, links and answers. Somebody with a session of his own puts those of others into every path that
-// takes one, to read, change or end what is theirs.
+// The attack: logs, links and answers contain IDs. Somebody with an ordinary session puts those of
+// others into every path with an ID, to read, change or end their records.
 
 const { controller, root, sessionOf } = await controllerForFile()
 const alice = sessionOf('alice-id')

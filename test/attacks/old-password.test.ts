@@ -3,7 +3,8 @@ import { CallerOf, client, management } from '../api/support/caller.ts'
 import { user } from '../api/support/controller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 
-// An attacker knows the password of somebody. It is changed, and the attacker goes on with what the old one still gives.
+// An attacker knows a user's password. After it is changed, the attacker continues with everything
+// that the old one opened.
 
 const { controller, root } = await controllerForFile()
 const whoAmI = `${client}/current-identity`

@@ -8,8 +8,9 @@ import { pageHeaders } from '../../src/api/files/page-headers.ts'
 import { createApi } from '../../src/api/server.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 
-// The attack: a page of a stranger shows the console in a frame and has the administrator click, a text that somebody stored
-// is run as a script, or a member that was taken over has the browsers of administrators speak to another host.
+// The attack: a foreign page shows the console in a frame and makes the administrator click, a
+// stored text runs as a script, or a compromised member makes the browsers of administrators
+// contact another host.
 
 const folder = mkdtempSync(join(tmpdir(), 'flotilla-pages-'))
 writeFileSync(join(folder, 'index.html'), '<!doctype html>')

@@ -4,8 +4,8 @@ import { generatePrivateKeyPem } from '../../src/pki/authority/certificate-reque
 import { client, management } from '../api/support/caller.ts'
 import { attackedByCertificates, csrOf, dataOf, refusal } from './support/certificates.ts'
 
-// The attack: somebody with the first factor of another, and without the second, has himself given certificates: one of the
-// session, by which routers would let him connect, and the next one of the credential.
+// The attack: somebody with another's first factor, and without the second, requests certificates:
+// one of the session, with which routers would admit them, and the next one of the credential.
 
 const attacked = await attackedByCertificates()
 const { listener, root } = attacked

@@ -4,8 +4,9 @@ import { xgressOptions } from '../../src/overlay/circuits/xgress-options.ts'
 import { LoneEnd } from '../router/forward/lone-end.ts'
 import { pieceOf } from '../router/forward/xgress-pair.ts'
 
-// The attack: the other end of a circuit numbers its payloads as it likes, announces what never comes, and acknowledges what was never
-// sent, so that this router keeps more and more for it, or the circuit of others stops. Each circuit has its bounds.
+// The attack: the other end of a circuit chooses payload numbers freely, announces data that never
+// comes, and acknowledges data that was never sent, so that this router stores more and more for
+// it, or circuits of others stop. Each circuit has bounds.
 
 const KIB = 1024
 const rxBufferSize = 256 * KIB

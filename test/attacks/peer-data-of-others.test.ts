@@ -13,8 +13,8 @@ import { settle } from '../channel/pipe.ts'
 import { RouterStage, upToDate } from '../fabric/stage.ts'
 import { Tunnels } from '../fabric/tunnels.ts'
 
-// The attack: a client learns from the answer to its dial where the host stands and what it connects to, or a stolen router tells a
-// host that somebody else dials.
+// The attack: a client learns from the answer to its dial the address of the host and its target,
+// or a stolen router pretends to a host that another identity dials.
 
 const stage = new RouterStage()
 afterEach(() => stage.channels.stop())

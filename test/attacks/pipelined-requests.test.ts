@@ -2,8 +2,8 @@ import { test } from 'vitest'
 
 import { attackedListener, until } from './support/listener.ts'
 
-// An attacker without credentials writes hundreds of requests in one packet and reads no answer, so that all of them are worked
-// on and held for the one connection.
+// An attacker without credentials writes hundreds of requests in one packet and reads no answer, so
+// that all of them are processed and buffered for one connection.
 
 const { accepted, connect } = await attackedListener({ pipelinedRequestsMax: 8 })
 const narrow = await attackedListener({ unsentBytesMax: 64 * 1024 })

@@ -3,8 +3,8 @@ import { type CallerOf, client, management, type Reply } from '../api/support/ca
 import { controllerForFile } from '../api/support/for-file.ts'
 import { made, newIdentity, newService, shown } from '../api/support/network.ts'
 
-// An attacker may use a service only from a device that passes a posture check, which it does not. It holds a permission for posture
-// checks, and takes the check away.
+// An attacker may use a service only from a device that passes a posture check, which theirs does
+// not. They have a permission for posture checks, and delete the check.
 
 const { controller, root, sessionOf } = await controllerForFile()
 const checks = `${management}/posture-checks`
@@ -104,7 +104,7 @@ describe('A posture check that a policy selects by attribute', () => {
     async (_how, take) => {
       for (const semantic of ['AnyOf', 'AllOf']) {
         const target = await guarded(permissions, byAttribute, semantic)
-        // Another check keeps the policy from asking for nothing, and still it would ask for less.
+        // Another check keeps the policy from requiring nothing, but it would still require less.
         await newCheck(
           `other of ${serial}`,
           byAttribute().map((role) => role.slice(1)),

@@ -5,8 +5,8 @@ import { formedState, policy as policyOf, service as wiki, startMs } from '../fs
 import { Reader } from '../../src/fsm/reader.ts'
 import { previewLimits } from '../../src/fsm/access/relation-change.ts'
 
-// A preview makes writes on a copy for callers who may only read. It would tell of records that they may not read, by its results
-// and by what it refuses, and one that changes much would keep the controller from everything else.
+// A preview makes writes on a copy for callers with read rights only. Its results and refusals
+// could reveal records that they may not read, and a large one could block the controller.
 const { root, sessionOf } = await controllerForFile()
 
 async function created(collection: string, body: object): Promise<string> {
@@ -48,7 +48,7 @@ test('a caller cannot preview a change of records that it may not read, or of wh
   for (const permissions of [['identity.read'], ['service.read'], []]) {
     expect(await ask(permissions, gone)).toBe(401)
   }
-  // What is named is told apart from what is not there: by a refusal alone, too.
+  // A refusal alone also distinguishes an existing name from a missing one.
   const guess = { roleAttributes: ['a'], configs: ['guess'] }
   const patch = { action: 'patch', kind: 'service', id: service, data: guess }
   expect(await ask(both, patch)).toBe(401)

@@ -13,7 +13,10 @@ async function holderOf(...permissions: readonly string[]): Promise<string> {
   return newIdentity(root, `holder ${serial}`, { permissions })
 }
 
-/** All ways in which whoever writes identities and enrollments could come to act as another, or stand in its way. */
+/**
+ * All ways in which a writer of identities and enrollments could act as another, or interfere with
+ * it.
+ */
 async function attemptsOn(helper: CallerOf, id: string): Promise<Record<string, Reply>> {
   const url = `${identities}/${id}`
   const enrollment = { identityId: id, method: 'ott', expiresAt }

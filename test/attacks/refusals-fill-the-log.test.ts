@@ -3,7 +3,8 @@ import { expect, test } from 'vitest'
 import { refusalLimits } from '../../src/api/http/refusal-quota.ts'
 import { startController } from '../api/support/controller.ts'
 
-// The attack: somebody with a session, or without one, has one write after another refused, each of which is a line of the audit.
+// The attack: somebody with or without a session causes many refused writes, each of which is a
+// line of the audit.
 
 test('a caller with endless rejected writes gets a limited number of log lines per minute, independently of others', async () => {
   const controller = await startController()

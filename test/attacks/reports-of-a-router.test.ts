@@ -18,7 +18,8 @@ import { type Pipe, settle } from '../channel/pipe.ts'
 import { RouterStage } from '../fabric/stage.ts'
 import { eventually } from '../support/eventually.ts'
 
-// The attack: what a router reports of itself ends the controller that shows it to others, fills its memory, or fills its log.
+// The attack: a router's report crashes the controller that shows it to others, fills its memory,
+// or fills its log.
 
 const MIB = 1024 * 1024
 
@@ -67,7 +68,7 @@ class Reports {
     this.stage.channels.stop()
   }
 
-  /** Texts of all events so far, and what the ring took them for. */
+  /** Texts of all events so far, and the sizes that the ring counted for them. */
   async told(): Promise<{ readonly texts: readonly string[]; readonly weight: number }> {
     await settle()
     const { ring } = this.#bus
@@ -143,7 +144,8 @@ test('the kept beginning of a long text does not keep the rest in memory', async
     table.report('er1', { ...link, dialAddress, protocol: '', iteration: 1, connections: [] })
   }
   expect(table.list()).toHaveLength(64)
-  // What was read with it is given back by and by; what is kept is kept after any number of collections.
+  // Memory that was read with it is released gradually; the kept value remains after any number of
+  // collections.
   for (let round = 0; round < 50 && heldMiB() - beforeMiB >= 96; round += 1) {
     await new Promise((resolve) => setTimeout(resolve, 20))
   }

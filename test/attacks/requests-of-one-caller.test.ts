@@ -21,7 +21,7 @@ const flooder = sessionOf('alice-id')
 const path = `${client}/services?limit=100`
 
 test('a request of another caller is answered among the first', async () => {
-  // Uses up what the flooder may take without waiting.
+  // Uses up the flooding client's free quota.
   for (let at = 0; at < 100; at += 1) await flooder.get(path)
   const answered: string[] = []
   const flood = Array.from({ length: 400 }, async () => {

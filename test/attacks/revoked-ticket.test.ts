@@ -2,7 +2,8 @@ import { expect, test } from 'vitest'
 
 import { Joining } from '../fsm/support/joining.ts'
 
-// The attack: a ticket got into wrong hands, its owner noticed and revoked it, and whoever holds a copy joins by it all the same.
+// The attack: a ticket was stolen, its owner noticed and revoked it, and a holder of a copy still
+// tries to join with it.
 
 test('a copy of a revoked ticket lets no controller in', () => {
   const cluster = new Joining()

@@ -7,9 +7,10 @@ import { ControllerMembership } from '../../src/router/controllers/membership.ts
 import { controllerLimits as limits } from '../../src/router/controllers/limits.ts'
 import { eventually, type ScriptedController, TestNetwork, trustDomain } from '../router/support.ts'
 
-// The attack: who has stolen the key and the disk of a controller, which is removed later, tells routers that it leads and that it is
-// alone. Its certificate is good, its index is as great as it likes, and with the issuing key of the disk it makes certificates of
-// controllers that never were. A router that reaches it first must not be its own from then on.
+// The attack: a thief of the key and the disk of a later removed controller claims to routers that
+// it leads and is alone. Its certificate is valid, its index is as high as it likes, and with the
+// issuing key on the disk it makes certificates of controllers that never existed. A router that
+// reaches it first must not be captured permanently.
 
 let network: TestNetwork
 let a: ScriptedController
@@ -38,7 +39,7 @@ function onDisk(): string {
   return shown.sort().join(' ')
 }
 
-/** The router has taken all that a controller has sent before. */
+/** The router has processed everything that a controller sent before. */
 async function heard(sender: ScriptedController): Promise<void> {
   await sender.channel?.request(serverHello('v2.0.0'))
 }
@@ -190,7 +191,7 @@ test('A router that knows only a captor recovers through its configuration, what
   expect(onDisk()).toBe('a b')
 })
 
-/** A router on a clock of its own that knows all three, with a captor that is alone. */
+/** A router with a simulated clock that knows all three, with a captor that is alone. */
 function alone(configured: readonly string[]) {
   const clock = { nowMs: 40 * limits.controllerAbsentMs }
   const address = (id: string): string => `tls:${id}.test:1`

@@ -11,8 +11,9 @@ import { type Detail, made, newIdentity, shown } from '../api/support/network.ts
 import { raiseLevel } from '../api/support/raise-level.ts'
 import { attackedByCertificates, csrOf, DAY_MS, dataOf, refusal } from './support/certificates.ts'
 
-// The attack: clients verify controllers and routers by one authority. Who has a token for a router, or the key of one, asks for a
-// server certificate that names a controller, another router or everything, and stands in its place.
+// The attack: clients verify controllers and routers with one authority. A holder of a router's
+// token or key requests a server certificate that names a controller, another router or everything,
+// and poses as it.
 
 const attacked = await attackedByCertificates()
 const { controller, root, listener, sessionOf } = attacked

@@ -12,8 +12,8 @@ import {
   routerRequests,
 } from './support/certificates.ts'
 
-// The attack: somebody has himself given the certificates of a router by what he knows of it: its public certificate behind one
-// of his own, its previous certificate, or one whose time is over.
+// The attack: somebody obtains the certificates of a router with public knowledge: its public
+// certificate behind another one, its previous certificate, or an expired one.
 
 const attacked = await attackedByCertificates()
 const { controller, listener } = attacked

@@ -8,8 +8,9 @@ import { type CertifiedKey, issueLeaf, validityFrom } from '../../src/pki/author
 import { controllerSpiffeId, identitySpiffeId, routerSpiffeId } from '../../src/pki/spiffe.ts'
 import { networkAuthorities, type TestAuthorities } from '../support/authorities.ts'
 
-// The attack: a router has a server certificate for the names of the loopback, of the authority that a person trusts for
-// controllers. On the host of that person it stands where a controller was, and is sent a password or a token.
+// The attack: a router has a server certificate for the loopback names, from the authority that a
+// person trusts for controllers. On that person's host it listens in place of a controller, and
+// receives a password or a token.
 
 const DOMAIN = 'test.internal'
 let authorities: TestAuthorities
@@ -33,7 +34,7 @@ afterAll(() => {
   for (const release of releases) release()
 })
 
-/** Somebody at a port of this host, and what has been sent there. */
+/** A listener on a port of this host, and the data that was sent to it. */
 async function standingThere(
   uris: readonly string[],
 ): Promise<{ url: string; sent: () => string }> {

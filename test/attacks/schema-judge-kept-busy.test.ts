@@ -4,8 +4,8 @@ import { afterEach, expect, test } from 'vitest'
 import { systemClock } from '../../src/lib/clock.ts'
 import { SchemaWorker } from '../../src/threads/schema-worker.ts'
 
-// Schemas of users are judged one at a time. Whoever sends one judgement without end after another would have the thread
-// for itself, and nobody else could write a config.
+// Schemas of users are evaluated one at a time. A caller who sends one endless evaluation after
+// another would occupy the thread, and nobody else could write a config.
 const limits = {
   schemaMsMax: 300,
   schemaWaitMsMax: 60_000,
@@ -28,7 +28,8 @@ test('one caller keeps no other from having a schema judged', async () => {
     )
   }
   expect(await judge.judgeData(port, { port: 1 }, 'alice')).toBeNull()
-  // Alice waited for what was at work when she came, and for one more of Eve's, who has a line of twelve.
+  // Alice waited for the evaluation in progress when she came, and for one more of Eve's, who has
+  // twelve in the queue.
   expect(ended).toBeLessThanOrEqual(2)
 })
 

@@ -6,7 +6,7 @@ import { giveCode, turnOnMfa } from '../api/support/mfa.ts'
 
 const { controller, root, sessionOf } = await controllerForFile()
 
-/** Whoever knows the password has a session that waits for the code of its owner. */
+/** An attacker who knows the password has a session that waits for the code of its owner. */
 test('a code that an identity gives in its own session completes no other session of it', async () => {
   const app = await turnOnMfa(controller, sessionOf('alice-id'))
   const thief = new CallerOf(controller)

@@ -17,7 +17,8 @@ import {
 } from './support/certificates.ts'
 import { raiseToSecondLevel, StolenRouters } from './support/stolen-router.ts'
 
-// The attack: somebody who has taken an edge router, or has enrolled one, uses the sessions of its clients for themselves.
+// The attack: somebody with a stolen edge router, or with one that they enrolled, uses the sessions
+// of its clients.
 
 const attacked = await attackedByCertificates()
 const { controller, listener, root } = attacked

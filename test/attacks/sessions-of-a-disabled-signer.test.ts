@@ -5,8 +5,8 @@ import { controllerWithProvider } from '../api/support/external-jwt.ts'
 import { made, newService } from '../api/support/network.ts'
 import { raiseLevel } from '../api/support/raise-level.ts'
 
-// The attack: a provider is found out to have given tokens to the wrong people, and its signer is disabled or deleted. Whoever
-// has logged in by then goes on with the session.
+// The attack: a provider gave tokens to the wrong people, and its signer is disabled or deleted. A
+// person who logged in before continues with the session.
 
 /** Level at which sessions of a disabled signer stay, and are refused. */
 const BEFORE_SESSIONS_END = 1

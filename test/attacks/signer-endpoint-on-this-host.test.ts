@@ -3,8 +3,9 @@ import { CallerOf, management } from '../api/support/caller.ts'
 import { startController } from '../api/support/controller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 
-// Whoever may write JWT signers would have the controller ask its own host, or the metadata service that hands the
-// credentials of the machine to whoever asks from there; and would send clients that log in to such an address.
+// A writer of JWT signers could make the controller send requests to its own host, or to the
+// metadata service, which gives the credentials of the machine to local callers, and could send
+// clients that log in to such an address.
 const { root } = await controllerForFile()
 const signers = `${management}/external-jwt-signers`
 let serial = 0

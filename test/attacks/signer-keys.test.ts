@@ -6,9 +6,9 @@ import { defaultLimits } from '../../src/api/limits.ts'
 import { controllerWithProvider } from '../api/support/external-jwt.ts'
 import { ecKey, jwkOf, KeyServer } from '../support/identity-provider.ts'
 
-// The attack: the address where a signer publishes its keys is one of the attacker, or somebody sends tokens with names of keys
-// that nobody knows. It answers slowly, without end, or with the way to another address; its name leads to this host; and
-// each token is to make the controller ask again.
+// The attack: the address where a signer publishes its keys belongs to the attacker, or somebody
+// sends tokens with unknown key names. It answers slowly, endlessly, or with a redirect; its name
+// leads to this host; and each token shall make the controller fetch again.
 
 const hasty = { ...defaultLimits, keyFetchMsMax: 500 }
 const server = await KeyServer.open([jwkOf(ecKey('one'))])
@@ -85,7 +85,7 @@ test('an address of this host is not requested, under any name', async () => {
     const fetched = closed.fetch(`https://${host}:${server.port}/keys`)
     await expect(fetched).rejects.toThrow('an address that is not allowed')
   }
-  // By its name alone this one would pass: what it leads to is refused.
+  // By its name alone this one would pass; the address behind it is refused.
   const own = endpointBy({ refusedNetworks: ['127.0.0.0/8', '::1/128'] })
   await expect(own.fetch(server.url)).rejects.toThrow('an address that is not allowed')
   expect(server.requests).toBe(before)

@@ -7,7 +7,8 @@ import { fabric } from '../api/support/caller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 import { eventually } from '../support/eventually.ts'
 
-// The attack: somebody opens streams of events and reads nothing of them, so that what comes piles up for each.
+// The attack: somebody opens event streams and reads nothing of them, so that events accumulate for
+// each.
 
 const { controller, sessionOf } = await controllerForFile()
 const url = await controller.app.listen({ host: '127.0.0.1', port: 0 })
@@ -57,7 +58,7 @@ test('a client that does not read occupies little memory, and is disconnected', 
   const answer = await open(sessionOf('admin-id').token ?? '')
   answer.pause()
   emitMuch()
-  // 30 MB have come; what is not in the buffers of the system would wait here.
+  // 30 MB have arrived; everything that is not in the buffers of the system would wait here.
   const unsent = (): number => Math.max(...[...sockets].map((one) => one.writableLength))
   await eventually(() => expect(unsent()).toBeGreaterThan(0))
   expect(unsent()).toBeLessThan(1_000_000)

@@ -17,8 +17,8 @@ import {
 import { eventually, type ScriptedController, TestNetwork } from '../router/support.ts'
 import { freePort } from '../support/ports.ts'
 
-// The attack: who is not the router at the other side of a link adds a socket to it, and sends and gets what flows over the link;
-// or who is adds so many that no other router has a connection left.
+// The attack: another router adds a socket to a link, and sends and receives its traffic; or the
+// right router adds so many that no other router gets a connection.
 
 let network: TestNetwork
 let controller: ScriptedController

@@ -16,7 +16,7 @@ import { dialError } from '../../src/channel/messages/dial-error.ts'
 // host has no file descriptor left.
 
 const SOCKETS = 8
-/** Of one who dials, while nobody else has any. */
+/** Share of one dialing client, while nobody else has any. */
 const OWN = 6
 
 let circuits: JoinedCircuits

@@ -4,8 +4,8 @@ import { expect, test } from 'vitest'
 
 import { attackedListener, textOf } from './support/listener.ts'
 
-// A proxy in front of a controller keeps strangers from /edge/management by a rule on that path. Whoever spells it otherwise
-// would be let pass by the proxy, and served by the controller.
+// A proxy in front of a controller blocks strangers from /edge/management by a rule on that path.
+// Another spelling of the path could pass the proxy, and the controller could serve it.
 
 const { port } = await attackedListener({})
 
@@ -52,7 +52,8 @@ test('the one spelling is served', async () => {
   expect(await get('/edge/management/v1/version')).toMatch(/^HTTP\/1\.1 200 /)
 })
 
-// The family's console asks for `v1//terminators`, and for `services/ID//` before each form that it opens.
+// OpenZiti's console requests `v1//terminators`, and `services/ID//` before each form that it
+// opens.
 test.each([
   '/edge/management/v1//version',
   '/edge/management/v1/version//',

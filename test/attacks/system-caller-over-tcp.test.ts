@@ -15,8 +15,9 @@ import { actorName } from '../../src/ports/actor.ts'
 import { fabric, management } from '../api/support/caller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 
-// The attack: somebody who reaches a controller over the network would be taken for the user of its host, who needs no session: by
-// what a request says of itself, by a connection that shows no peer, or by way of something that forwards requests to the socket.
+// The attack: a network caller of a controller passes for the user of its host, who needs no
+// session: by claims in a request, by a connection without a peer address, or through a program
+// that forwards requests to the socket.
 
 const { controller, root } = await controllerForFile()
 const folder = mkdtempSync(join(tmpdir(), 'flotilla-system-'))
@@ -26,7 +27,9 @@ await app.listen({ host: '127.0.0.1', port: 0 })
 const socket = await AdminSocket.open(api, folder, 'v1.2.3')
 const { port } = app.server.address() as AddressInfo
 
-/** As somebody would forward requests to the socket who thinks that the controller judges them. */
+/**
+ * Like an operator who forwards requests to the socket and assumes that the controller checks them.
+ */
 const proxy = createServer(({ method, url, headers }, response) => {
   const forwarded = request(
     { socketPath: join(folder, 'admin.sock'), method, path: url, headers },

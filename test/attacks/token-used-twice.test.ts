@@ -6,8 +6,8 @@ import { listed } from '../api/support/network.ts'
 import type { TlsReply } from '../api/support/tls.ts'
 import { attackedByCertificates, csrOf, dataOf, heldTogether, PEM } from './support/certificates.ts'
 
-// The attack: somebody who has seen a token of another brings it to a second controller at the same moment, after it was
-// refreshed, as it ends, or after it was used.
+// The attack: somebody who has seen another's token presents it to a second controller at the same
+// moment, after it was refreshed, as it expires, or after it was used.
 
 const attacked = await attackedByCertificates()
 const { controller, listener, root, newToken } = attacked

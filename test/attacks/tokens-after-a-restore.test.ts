@@ -7,8 +7,9 @@ import type { Outcome } from '../../src/ports/proposer.ts'
 import type { LogWriter } from '../fsm/support/log.ts'
 import { contentOf, restorableState, Restore } from '../fsm/support/restoring.ts'
 
-// The attack: a restore into the running cluster ends all sessions. Whoever has the access token of one goes on using it
-// at edge routers, which verify it by themselves; whoever has its code redeems it again, and its tokens count as before.
+// The attack: a restore into the running cluster ends all sessions. A holder of an access token
+// continues to use it at edge routers, which verify it themselves; a holder of a code redeems it
+// again, and gets valid tokens.
 
 function redeem(log: LogWriter, id: string): Outcome | null {
   const message = create(SessionCreateSchema, {

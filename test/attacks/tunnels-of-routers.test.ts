@@ -78,7 +78,7 @@ class Tunnel {
     return new Tunnel({ routerId, serviceId, serviceName, dialId, bindId, reachId, router })
   }
 
-  /** Asks for a circuit; the number of the refusal, or null where the router is told a way. */
+  /** Requests a circuit; returns the number of the refusal, or null if the router gets a route. */
   async dial(serviceName = this.serviceName): Promise<number | null> {
     const { pipe } = this.router
     const sequence = this.#next()
@@ -93,7 +93,7 @@ class Tunnel {
     })
   }
 
-  /** The router has laid the way that it was told last. */
+  /** The router confirms the last received route. */
   async lay(): Promise<string> {
     const { pipe } = this.router
     const route = fromBinary(RouteSchema, pipe.ofType(1005).at(-1)?.body ?? new Uint8Array())
@@ -109,7 +109,7 @@ class Tunnel {
     return route.circuitId
   }
 
-  /** The router says of the way that it was told last that it knows no such terminator. */
+  /** The router answers the last received route with an unknown terminator. */
   async denies(): Promise<void> {
     const { pipe } = this.router
     const route = fromBinary(RouteSchema, pipe.ofType(1005).at(-1)?.body ?? new Uint8Array())
@@ -161,7 +161,7 @@ async function manage(method: string, path: string, body?: unknown): Promise<voi
   expect([200, 201], reply.text).toContain(reply.status)
 }
 
-/** What a controller looks for twice a second. */
+/** Check that a controller makes twice a second. */
 const sweep = async (): Promise<void> => {
   controller.clock.advance(1000)
   routers.stage.channels.sweep()

@@ -6,8 +6,9 @@ import { eventually } from '../support/eventually.ts'
 import { attackedListener, until } from './support/listener.ts'
 import { stuckConnection } from './support/unread.ts'
 
-// An attacker opens many connections, asks on each for answers that go out as one piece, many of them in one packet, and reads
-// none. Each answer alone is within its bounds, and so is each connection.
+// An attacker opens many connections, requests answers that are sent as one piece, many of them in
+// one packet on each, and reads none. Each answer alone is within its bounds, and so is each
+// connection.
 
 /** More than the kernel takes of a connection. */
 const REQUESTS = 8
@@ -17,7 +18,7 @@ const { accepted, connect, controller, root } = await attackedListener({
   answerPieceBytes: 8 * 1024 * 1024,
   unsentBytesMax,
   answerQuietMs: 1000,
-  // What is closed meanwhile is not closed for that.
+  // Connections that close meanwhile close for another reason.
   answerStallMs: 600_000,
 })
 const get = `GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`

@@ -6,7 +6,7 @@ import { attackedListener, until } from './support/listener.ts'
 // the controller as encrypted copies.
 
 const answerPieceBytes = 16 * 1024
-/** What Node writes to a socket before it asks to wait for its drain. */
+/** Bytes that Node writes to a socket before it waits for its drain. */
 const SOCKET_BYTES = 64 * 1024
 const { accepted, connect, connections, version, controller } = await attackedListener({
   answerPieceBytes,
@@ -19,7 +19,8 @@ const { body } = await controller.app.inject('/edge/management/v1/openapi.json')
 const documentBytes = Buffer.byteLength(body)
 
 test('an unread document is in memory in pieces, and its connection is closed', async () => {
-  // The kernel takes up to 4 MiB of each connection before the process holds anything: six documents are more.
+  // The kernel buffers up to 4 MiB of each connection before the process holds anything: six
+  // documents are more.
   expect(6 * documentBytes).toBeGreaterThan(6 * 1024 * 1024)
   for (let at = 0; at < 5; at += 1) {
     const socket = await connect()

@@ -4,8 +4,8 @@ import { ActionLog, recorded } from '../../src/cluster/action-recorder.ts'
 import { startController } from '../api/support/controller.ts'
 import { anySession } from '../support/commands.ts'
 
-// The attack: an administrator whose session has just been ended asks for a change of the cluster that no entry of the log
-// would name anybody for. Whoever may not write it down may not do it.
+// The attack: an administrator whose session has just been ended requests a change of the cluster
+// that no log entry would record. A change that may not be recorded may not be made.
 
 test('a change of a caller who can no longer be recorded is not applied', async () => {
   const controller = await startController()

@@ -10,7 +10,7 @@ const { controller } = await controllerForFile()
 
 interface Try {
   readonly reply: Reply
-  /** Of the processor, on all threads: other processes do not stretch it, as they do the time that passes. */
+  /** Processor time of all threads: other processes do not extend it, unlike elapsed time. */
   readonly tookMs: number
 }
 
@@ -24,7 +24,7 @@ async function tried(username: string, at: number): Promise<Try> {
   return { reply, tookMs: (user + system) / 1000 }
 }
 
-/** What of an answer does not differ from request to request. */
+/** Parts of an answer that are equal for all requests. */
 function seen({ status, headers, text, body }: Reply): unknown {
   const names = Object.keys(headers).sort()
   const size = text.length - (body.error?.requestId.length ?? 0)

@@ -17,8 +17,9 @@ import { WebSocketClient } from '../events/web-socket-client.ts'
 import { RouterStage } from '../fabric/stage.ts'
 import { eventually } from '../support/eventually.ts'
 
-// Attack: an identity that may read events asks for validations, to learn of records, which are for administrators, and to remove
-// terminators; and a stolen router says of another router's terminators that they are gone.
+// Attack: an identity that may read events requests validations, to learn of records, which are for
+// administrators, and to remove terminators; and a stolen router claims that another router's
+// terminators are gone.
 
 const asked: string[] = []
 const { controller, root, sessionOf } = await controllerForFile({}, undefined, {
@@ -67,7 +68,7 @@ test('filters reveal nothing about records', async () => {
   }
 })
 
-test('a router cannot answer a question that another router was asked', async () => {
+test('a router cannot answer a request to another router', async () => {
   const stage = new RouterStage()
   const validation = new TerminatorValidation({
     terminators: { ofRouter: () => [] },

@@ -3,7 +3,8 @@ import { management } from '../api/support/caller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 import { makeManyIdentities } from '../api/support/many.ts'
 
-// Whoever asks for a whole list would keep this controller at work until its last row is written, and everybody waiting.
+// A caller of a complete list could keep this controller busy until the last row is written, and
+// block all others.
 const { controller, root } = await controllerForFile({ processorSliceMs: 0 })
 makeManyIdentities(controller, 1000)
 

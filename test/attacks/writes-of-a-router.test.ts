@@ -13,8 +13,8 @@ import { settle } from '../channel/pipe.ts'
 import { admittingClients } from '../fabric/fuzz.ts'
 import { RouterStage, upToDate } from '../fabric/stage.ts'
 
-// The attack: one router asks for so many writes that those of others wait behind them, or for a circuit in the older form in
-// which nothing is bounded.
+// The attack: one router requests so many writes that those of others wait behind them, or requests
+// a circuit in the older, unbounded form.
 
 const stage = new RouterStage()
 afterAll(() => stage.channels.stop())

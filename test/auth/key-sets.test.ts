@@ -13,7 +13,7 @@ const two = jwkOf(ecKey('two'))
 let clock: ManualClock
 let warnings: string[]
 let fetched: string[]
-/** What the provider answers; null: nothing. */
+/** Answer of the provider; null: none. */
 let document: string | null
 let keySets: KeySets
 /** Held back until it is called. */

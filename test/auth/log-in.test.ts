@@ -26,7 +26,7 @@ function shown(more: Partial<CallerCredentials> = {}): CallerCredentials {
   }
 }
 
-/** A request behind a write, and what it was told of that write. */
+/** A request that waits for a write, and the outcome that it received. */
 function request(): { write: Parameters<typeof logIns.open>[3]; told: (Idempotency | null)[] } {
   const told: (Idempotency | null)[] = []
   return {

@@ -43,7 +43,7 @@ test('cert with CA gives ottca: the CA that signed the certificate is found amon
   const [ours, theirs, namesake] = [
     await authority('ours'),
     await authority('theirs'),
-    // Of the same subject, but another key.
+    // With the same subject, but another key.
     await authority('theirs'),
   ]
   const state = registered({

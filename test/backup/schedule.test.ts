@@ -23,7 +23,7 @@ import { temporaryFolder } from '../store/support/folders.ts'
 import { eventually } from '../support/eventually.ts'
 import { BackedUp, newKeyPair } from './backup-fixture.ts'
 
-// Goal: scheduled backups are taken in time, the newest are kept, and a failure is reported and
+// Goal: scheduled backups are created in time, the newest are kept, and a failure is reported and
 // removes no older one.
 
 const HOUR_MS = 3_600_000
@@ -71,7 +71,7 @@ function program(name: string, lines: string): string {
   return path
 }
 
-test('the first backup is taken at once, the next when it is due, and each can be restored', async () => {
+test('the first backup is created at once, the next when it is due, and each can be restored', async () => {
   const schedule = scheduleWith()
   await schedule.look()
   expect(names()).toHaveLength(1)
@@ -215,7 +215,7 @@ test('a hook that fails or never ends raises its own alarm, and the backup is ke
   expect(codes()).toEqual([])
 })
 
-test('closing kills the hook, and no further backup is taken', async () => {
+test('closing kills the hook, and no further backup is created', async () => {
   const started = join(dir, 'started')
   const endless = program('endless', `echo $$ > '${started}'\nsleep 600`)
   const schedule = scheduleWith({ hook: { command: [endless], timeoutMs: 600_000 } })

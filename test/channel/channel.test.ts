@@ -504,7 +504,7 @@ describe('a channel that its user pauses', () => {
     channel.resumeReading()
   })
 
-  test('in a handler, delivers nothing of what was read with that message', async () => {
+  test('in a handler, delivers no further data that was read with that message', async () => {
     const rig: Rig = await opened({}, () => rig.channel.pauseReading())
     const { pipe, got, channel } = rig
     pipe.push(Buffer.concat(Array.from({ length: 5 }, (_, sequence) => frameOf({ sequence }))))

@@ -166,7 +166,7 @@ const entry = (key: number, text: string): Buffer =>
   }).subarray(20)
 
 describe('received messages', () => {
-  test('are views of their chunk, or of a buffer of their own', () => {
+  test('are views of their chunk, or of a separate buffer', () => {
     const [frame] = golden.map(({ hex }) => bytesOf(hex))
     const chunk = Buffer.concat([frame ?? '', frame ?? ''].map((each) => Buffer.from(each)))
     const decoder = new FrameDecoder(limits)
@@ -199,7 +199,7 @@ describe('received messages', () => {
       const got: ChannelMessage[] = []
       for (let at = 0; at < stream.length;) {
         const size = random.integer(1, 400)
-        // Each chunk in memory of its own, as a socket gives it.
+        // Each chunk in a separate buffer, as a socket delivers it.
         decoder.append(Uint8Array.from(stream.subarray(at, at + size)))
         at += size
         for (let left = random.integer(0, 9); left > 0; left -= 1) {

@@ -18,7 +18,10 @@ import { seededRandom } from '../../src/lib/random.ts'
 import { controlMessage } from '../../src/channel/messages/control.ts'
 import { empties, heaviestBodies, wrapped } from '../fabric/heavy-bodies.ts'
 
-/** Of a controller or a router alone to send; or empty, or judged by nobody as nobody reads them. */
+/**
+ * Types that only a controller or a router sends, that have no body, or that nobody reads and
+ * therefore nobody checks.
+ */
 const unread = new Set<number>([
   1, 1005, 1006, 1010, 1039, 1040, 1042, 1043, 1052, 1054, 1055, 20_000, 20_002, 20_102, 20_200,
   20_202, 20_204, 20_205, 20_206, 20_217, 20_219, 20_301, 20_500, 20_501, 20_506, 20_221, 20_223,

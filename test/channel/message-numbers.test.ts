@@ -153,7 +153,7 @@ interface Tree {
 const isTree = (value: unknown): value is Tree =>
   typeof value === 'object' && value !== null && 'type' in value && 'start' in value
 
-/** Numbers of one file that stand where a content type or the key of a header stands. */
+/** Numbers of one file in the position of a content type or of a header key. */
 function numbersIn(file: string, text: string): string[] {
   const found: string[] = []
   const hasTables = /^src\/channel\/(messages\/[^/]+|numbers)\.ts$/.test(file)

@@ -12,7 +12,7 @@ const noLimits = {
 export class Pipe extends Duplex {
   readonly #decoder = new FrameDecoder(noLimits)
   readonly sent: ChannelMessage[] = []
-  /** While false, what is written is not taken. */
+  /** While false, written data is not accepted. */
   isRead = true
   #held: (() => void) | null = null
   isReadFrom = true
@@ -31,7 +31,7 @@ export class Pipe extends Duplex {
     else this.#held = done
   }
 
-  /** Takes what was written meanwhile. */
+  /** Accepts the data that was written meanwhile. */
   readOn(): void {
     this.isRead = true
     const done = this.#held
@@ -54,7 +54,7 @@ export function frameOf(message: Partial<ChannelMessage>): Buffer {
   return encodeFrame({ contentType, sequence, headers, body })
 }
 
-/** Long enough for streams to hand on what was pushed. */
+/** Long enough for streams to deliver what was pushed. */
 export async function settle(): Promise<void> {
   for (let turn = 0; turn < 8; turn += 1) await new Promise((resolve) => setImmediate(resolve))
 }

@@ -9,12 +9,13 @@ import { unpackRelease } from '../upgrade/releases.ts'
 import { ClusterEvents } from './cluster-events.ts'
 import { RecordedLoad, report } from './recorded-load.ts'
 
-// Real controllers under writing clients. Any or all of them are killed (-9) or frozen (SIGSTOP) at moments drawn by
-// chance, and come back; meanwhile members join, leave and are replaced, leadership moves, and backups are restored. With
-// --from VERSION the cluster begins with that release, whose package is kept with the tests, and is upgraded under the
-// faults. The log keeps so little that most of those who return need a snapshot. At the end nothing acknowledged may be
-// missing, nothing may stand twice, and all members must hold the same state; and what some of the clients wrote and read
-// must be linearizable. When it is not, the folders of the cluster stay, with the history in them.
+// Real controllers under writing clients. Some or all of them are killed (-9) or frozen (SIGSTOP)
+// at random moments, and come back. Meanwhile members join, leave and are replaced, leadership
+// moves, and backups are restored. With --from VERSION the cluster starts with that release, whose
+// package is kept with the tests, and is upgraded under the faults. The log keeps so little that
+// most returning members need a snapshot. At the end no acknowledged write may be missing or
+// doubled, all members must have the same state, and the operations of some clients must be
+// linearizable. Otherwise the folders of the cluster stay, with the history in them.
 
 const { values: options } = parseArgs({
   options: {
@@ -93,7 +94,7 @@ await until('writes flow again', () => {
 await clients.end()
 await recorded.end()
 
-// Those are judged by their history.
+// Their history is checked.
 const isRecorded = (name: string): boolean => /^(register|element|claim)-/.test(name)
 const { fates } = clients
 let faults = 0

@@ -8,7 +8,7 @@ const PAUSED_MS = 20
  * know whether a write took effect.
  */
 export class ChaosClients {
-  /** One a member, changed in place: whoever was given the list follows. */
+  /** One per member, changed in place: everyone with the list sees changes. */
   readonly pool: Client[] = []
   readonly fates = new Map<string, WriteFate>()
   readonly #fleet: Fleet
@@ -66,7 +66,7 @@ export class ChaosClients {
     this.#isPaused = false
   }
 
-  /** @throws what any client was answered that no client should be. */
+  /** @throws if a client received an answer that no client should receive. */
   throwFailure(): void {
     if (this.#failure !== null) throw this.#failure
   }

@@ -3,8 +3,9 @@ import { parseArgs } from 'node:util'
 import { until } from '../process/support/client.ts'
 import { CircuitNetwork } from '../process/support/circuit-network.ts'
 
-// Circuits that carry numbered words, while controllers die, leave and join, a link is cut and a router is killed. No word may be
-// lost or come twice on a stream that goes on, and the streams of the router that is gone end on both sides.
+// Circuits that carry numbered words, while controllers fail, leave and join, a link is cut and a
+// router is killed. A surviving stream may lose or repeat no word, and the streams of the killed
+// router end on both sides.
 // `node test/chaos/circuit-drive.ts --circuits 100`
 
 const { values: options } = parseArgs({ options: { circuits: { type: 'string', default: '100' } } })

@@ -12,7 +12,10 @@ const BACK_WITHIN_MS = 120_000
 const CHANGED_WITHIN_MS = 180_000
 const VOTERS_MIN = 3
 
-/** What befalls a cluster: faults, and what its operators do meanwhile. Each method says what it did, in a few words. */
+/**
+ * Faults of a cluster, and actions of its operators. Each method returns a short description of
+ * what it did.
+ */
 export class ClusterEvents {
   readonly members: Set<number>
   readonly #fleet: Fleet
@@ -27,7 +30,7 @@ export class ClusterEvents {
     this.members = new Set([1, 2, 3])
   }
 
-  /** Kills or freezes some controllers, any or all of them, and lets them come back a little later. */
+  /** Kills or freezes some or all controllers, and lets them return a little later. */
   async strike(): Promise<string> {
     const random = this.#random
     const struck = [...this.members].filter(() => random.next() < 0.5)
@@ -84,8 +87,9 @@ export class ClusterEvents {
   }
 
   /**
-   * What was written after a backup goes with a restore of it. The clients rest meanwhile, so that all they know of was there
-   * before; two services that are written in between are to be gone, on every controller, and only they.
+   * A restore removes everything that was written after the backup. The clients pause meanwhile, so
+   * all their writes are from before it. Two services are created in between; exactly these must be
+   * gone on every controller.
    */
   async restore(recorded: RecordedLoad): Promise<string> {
     await Promise.all([this.#clients.pause(), recorded.pause()])
@@ -123,7 +127,10 @@ export class ClusterEvents {
     return 'a backup was restored'
   }
 
-  /** An operator who is told that a member is away, or that nobody leads, waits and types the same again. */
+  /**
+   * If the answer is that a member is away or that there is no leader, an operator waits and runs
+   * the same command again.
+   */
   async #asked(what: string, words: (k: number) => readonly string[]): Promise<void> {
     await until(
       what,
@@ -211,7 +218,7 @@ export class ClusterEvents {
     )
   }
 
-  /** A member that was removed ends by itself; what it leaves behind goes, so that its name is free again. */
+  /** A removed member exits by itself; its folder is deleted, so that its name is free again. */
   async #forget(k: number): Promise<void> {
     this.members.delete(k)
     await this.#fleet.ended(k, BACK_WITHIN_MS)

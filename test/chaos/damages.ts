@@ -12,7 +12,7 @@ export const shortLogs = {
   FLOTILLA_LOG_RETAIN_ENTRIES: '1000',
 }
 
-/** Words of the log by which a controller tells what it did about damage. */
+/** Log messages of a controller about its response to damage. */
 const DEEDS = {
   'log repaired': /the log restarts after the applied state/g,
   'debt paid': /cleared: the log was damaged and may lack/g,
@@ -22,9 +22,10 @@ const DEEDS = {
 } as const
 
 /**
- * Rounds in which one of three controllers is stopped or killed under writing clients, its files are damaged at a place drawn
- * by chance, and it is started again. It must come back a voter that can lead; then every acknowledged write must be on every
- * controller once, and nothing that nobody asked for; all states must be equal.
+ * Rounds in which one of three controllers is stopped or killed under writing clients, its files
+ * are damaged at a random place, and it is started again. It must become a voter that can lead.
+ * Then every controller must have every acknowledged write exactly once and no unrequested one, and
+ * all states must be equal.
  */
 export class DamageCampaign {
   readonly #fleet: Fleet
@@ -39,7 +40,7 @@ export class DamageCampaign {
     this.#load = before
   }
 
-  /** On a cluster of its own, which ends with the campaign. */
+  /** On a separate cluster, which ends with the campaign. */
   static async start(seed: number): Promise<DamageCampaign> {
     const fleet = await Fleet.create(3, { env: shortLogs })
     try {
@@ -64,7 +65,7 @@ export class DamageCampaign {
     return this.#load.fates.size - this.#writesBefore
   }
 
-  /** @returns what was done, in a line. @throws when the cluster is not whole afterwards. */
+  /** @returns a line that says what was done. @throws if the cluster is not healthy afterwards. */
   async round(target: Target): Promise<string> {
     const fleet = this.#fleet
     const random = this.#random
@@ -91,7 +92,7 @@ export class DamageCampaign {
       return `ctrl${victim} ${signal}, ${done}: ${outcome}`
     } catch (error) {
       const logs = fleet.logs()
-      // What it goes on to write, the next round would take for what nobody asked for.
+      // The next round would mistake its further writes for unrequested ones.
       await load.end().catch(() => undefined)
       throw new Error(`${String(error)}\n${logs}`, { cause: error })
     } finally {
@@ -104,7 +105,9 @@ export class DamageCampaign {
     return Object.values(DEEDS).map((words) => [...log.matchAll(words)].length)
   }
 
-  /** It votes, owes nothing, and leads when told to, which it does not while it owes. */
+  /**
+   * It votes, owes nothing, and becomes leader on request, which it refuses while it owes anything.
+   */
   async #isWholeAgain(victim: number, witness: number): Promise<void> {
     const fleet = this.#fleet
     await until(

@@ -2,7 +2,8 @@ import { parseArgs } from 'node:util'
 import { TestCluster } from '../process/support/cluster.ts'
 import { InterruptedEnrollments } from './interrupted-enrollments.ts'
 
-// The leader is killed in the middle of enrollments of every kind, at moments drawn by a seed. A cluster of its own each seed.
+// The leader is killed during enrollments of every kind, at moments drawn from a seed. Each seed
+// has a separate cluster.
 
 const { values: options } = parseArgs({
   options: {

@@ -4,13 +4,16 @@ import type { Random } from '../../src/lib/random.ts'
 
 const PAGE_BYTES = 4096
 
-/** What is damaged; `metas`: both slots of term and vote. */
+/** Damaged files; `metas`: both slots of term and vote. */
 export type Target = 'log' | 'state' | 'meta' | 'metas'
 
 const KINDS = ['bit', 'zeros', 'noise', 'misdirected', 'cut', 'gone'] as const
 type Kind = (typeof KINDS)[number]
 
-/** Damages a place of a data folder that no controller runs on, drawn at random. @returns what was done. */
+/**
+ * Damages a random place in a data folder that no controller uses. @returns a description of the
+ * damage.
+ */
 export function damageData(data: string, target: Target, random: Random): string {
   const paths = filesOf(data, target)
   if (target === 'metas') {

@@ -19,11 +19,11 @@ export interface Tally {
   completed: number
   /** Not answered, and found not to have happened. */
   nothing: number
-  /** Brought again, and told that the token or certificate was used. */
+  /** Sent again, and refused because the token or certificate was used. */
   told: number
 }
 
-/** Of each kind, in a round. */
+/** Enrollments of each kind per round. */
 const SUBJECTS = 2
 /** Answers that leave open whether something happened, or say that nothing did. */
 const OPEN_CODES: ReadonlySet<string | undefined> = new Set([
@@ -35,9 +35,10 @@ const OPEN_CODES: ReadonlySet<string | undefined> = new Set([
 ])
 
 /**
- * Rounds in which enrollments of every kind are under way on all controllers when the leader is killed (-9), each at a moment
- * drawn by chance between its request and its answer. Afterwards each has happened or has not; it is brought again until it
- * is answered, and then its credential must open what it is for.
+ * Rounds in which the leader is killed (-9) while enrollments of every kind are in progress on all
+ * controllers, each at a random moment between its request and its answer. Afterwards each has
+ * taken effect completely or not at all. It is repeated until it is answered; then its credential
+ * must work.
  */
 export class InterruptedEnrollments {
   readonly #cluster: TestCluster
@@ -90,7 +91,10 @@ export class InterruptedEnrollments {
     )
   }
 
-  /** @returns what was done, in a line. @throws when an enrollment is neither nothing nor whole, or can not be ended. */
+  /**
+   * @returns a line that says what was done. @throws if an enrollment took effect partly, or cannot
+   * be completed.
+   */
   async round(): Promise<string> {
     const subjects = await this.#newSubjects()
     const leader = await this.#cluster.leader()
@@ -118,13 +122,13 @@ export class InterruptedEnrollments {
     )
   }
 
-  /** @returns the answers; null where none came, or one that leaves it open. */
+  /** @returns the answers; null if none came, or one with an unknown outcome. */
   async #interrupt(subjects: readonly Subject[], leader: number): Promise<(Answer | null)[]> {
     const leadMs = 1.5 * Math.max(...this.#tookMs.values())
     const answers = subjects.map(async (subject) => {
       const tookMs = this.#tookMs.get(subject.kind) ?? 0
       const beforeMs = this.#random.next() * 1.2 * tookMs
-      // Only who asks the leader itself can be left without an answer to what has been committed.
+      // Only a caller of the leader itself can miss the answer to a committed write.
       const k = this.#random.next() < 0.5 ? leader : this.#random.integer(1, 3)
       await pause(leadMs - beforeMs)
       return await definite(() => subject.bring(k))

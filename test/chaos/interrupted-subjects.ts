@@ -26,26 +26,32 @@ export type SubjectKind = (typeof subjectKinds)[number]
 
 /** How the last answer to the same request leaves its holder. */
 export type Ending =
-  /** Enrolled, and given what it was enrolled with. */
+  /** Enrolled, and received its credential. */
   | 'enrolled'
-  /** Told clearly that the token was used; it holds its credential, or sets it up with a new enrollment. */
+  /**
+   * The answer says that the token was used; the subject has its credential, or gets it with a new
+   * enrollment.
+   */
   | 'told that it was used'
 
-/** One enrollment that is brought, interrupted and brought again, by one who keeps the token and the keys. */
+/**
+ * One enrollment that is sent, interrupted and sent again, by a client that keeps the token and the
+ * keys.
+ */
 export interface Subject {
   readonly kind: SubjectKind
   /** The same request each time. */
   bring(k: number): Promise<Answer>
-  /** Whether the cluster holds all of it, as opposed to nothing. @throws for anything between. */
+  /** Whether the cluster contains all of it or nothing. @throws for anything between. */
   isHeld(k: number): Promise<boolean>
   /**
-   * Holds the last answer against what an earlier one said, null when none arrived, and uses the credential on controller `k`.
-   * @throws when it is neither the certificate nor a clear word.
+   * Compares the last answer with an earlier one (null if none arrived), and uses the credential on
+   * controller `k`. @throws if the answer is neither the certificate nor a definite refusal.
    */
   settle(k: number, earlier: Answer | null, last: Answer): Promise<Ending>
 }
 
-/** A CA that lets in whoever has a certificate of it; made once for all subjects. */
+/** A CA that admits every holder of its certificates; created once for all subjects. */
 export interface Authority {
   readonly id: string
   readonly key: CertifiedKey

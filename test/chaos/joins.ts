@@ -36,7 +36,7 @@ export class JoinCampaign {
     return campaign
   }
 
-  /** @returns what was done, in a line. @throws when the cluster is not whole afterwards. */
+  /** @returns a line that says what was done. @throws if the cluster is not healthy afterwards. */
   async round(victim: Victim): Promise<string> {
     const fleet = this.#fleet
     const leader = await fleet.leader(1)

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** What the system says of one process, in KiB. */
+/** Memory figures of one process from the system, in KiB. */
 export interface ProcessMemory {
   readonly rssKib: number
   /** The most that `rssKib` has ever been. */
@@ -28,7 +28,7 @@ export function processMemory(pid: number): ProcessMemory | null {
   return { rssKib, peakKib, anonymousKib }
 }
 
-/** Of the files in a folder; those that go away meanwhile count for nothing. */
+/** Size of the files in a folder, without files that disappear meanwhile. */
 export function folderBytes(folder: string): number {
   let bytes = 0
   for (const name of readdirSync(folder)) {

@@ -10,14 +10,14 @@ import { type Answer, type Client, pause, UndeclaredAnswer } from '../process/su
 
 const SERVICES = '/edge/management/v1/services'
 const REGISTERS = 4
-/** One page holds a whole set: pages of one list are not read at one moment. */
+/** One page contains a whole set: pages of one list are not read at one moment. */
 const SET_SIZE_MAX = 200
 /** How many race for one name. */
 const CLAIMANTS = 3
 const THINK_MS = 20
 const RETRY_MS = 20
 const DEADLINE_MS = 60_000
-/** When so much is recorded, the clients end; what they recorded is judged all the same. */
+/** Number of recorded operations at which the clients stop; the recorded ones are still checked. */
 const OPERATIONS_MAX = 1_000_000
 
 /** The answers that promise that nothing was changed, and nothing will be. */
@@ -91,7 +91,7 @@ export class RecordedLoad {
     return one.size + set.size + claim.size
   }
 
-  /** @throws what any client was answered that no client should be. */
+  /** @throws if a client received an answer that no client should receive. */
   throwFailure(): void {
     if (this.#failure !== null) throw this.#failure
   }
@@ -198,7 +198,7 @@ export class RecordedLoad {
     await this.#write('set', request, first, { method: 'POST', path: SERVICES, body })
   }
 
-  /** A set takes part until it has seen so many operations: half of them are additions. */
+  /** A set is used until it has this many operations: half of them are additions. */
   #setKey(): string {
     return `set-${Math.floor(this.#recorders.set.size / SET_SIZE_MAX)}`
   }
@@ -241,8 +241,9 @@ export class RecordedLoad {
   }
 
   /**
-   * One third sends no request id and does not ask again. The others ask again with their id until they know. A write that
-   * was refused as unchanged by all who were asked is over: it must never be seen.
+   * One third sends no request ID and does not retry. The others retry with their ID until they
+   * know the outcome. A write that every contacted controller refused as unchanged is over: it must
+   * never become visible.
    */
   async #write(
     subject: Subject,
@@ -289,7 +290,7 @@ export class RecordedLoad {
   }
 }
 
-/** True or false: it took place, or was judged and could not. */
+/** True: it took effect. False: it was evaluated and its condition failed. */
 function fateOf(answer: Answer): boolean | 'unknown' | 'unchanged' {
   const { status, text } = answer
   const cause = answer.body.error?.cause as { reason?: string } | undefined

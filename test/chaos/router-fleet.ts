@@ -19,8 +19,9 @@ import type { RouterIdentity } from '../../src/router/identity/identity.ts'
 import { type Client, until } from '../process/support/client.ts'
 import { Fleet } from '../process/support/fleet.ts'
 
-// Many routers, in one process, at a cluster of three: their control channels are those of the router program. The leader is
-// killed, and then a controller is removed for good: none of them may be lost, and all have to know the members.
+// Many routers in one process at a cluster of three, with the control channels of the router
+// program. The leader is killed, and then a controller is removed permanently. No router may be
+// lost, and all must know the members.
 // `node test/chaos/router-fleet.ts --routers 1000`
 
 const { values: options } = parseArgs({ options: { routers: { type: 'string', default: '1000' } } })

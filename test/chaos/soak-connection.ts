@@ -6,7 +6,7 @@ export interface SoakCounts {
   written: number
   /** Refused for the moment, and sent again. */
   refused: number
-  /** Sent without a request id, and nobody can tell what came of it. */
+  /** Sent without a request ID, so the outcome is unknown. */
   unknown: number
   /** Connections that broke. */
   broken: number
@@ -19,7 +19,10 @@ const TRIES_WITH_ID_MAX = 1
 /** Longer than any answer may take. */
 const ANSWER_MS = 30_000
 
-/** One connection that writes as a careful client does: what is refused for the moment or cut off is sent again. */
+/**
+ * One connection that writes as a careful client does: it repeats temporary refusals and
+ * interrupted requests.
+ */
 export class SoakConnection {
   readonly #ca: string
   readonly #token: string
@@ -48,8 +51,9 @@ export class SoakConnection {
   }
 
   /**
-   * @returns whether it was acknowledged; false when nobody can tell, which only a write without a request id comes to.
-   * @throws for an answer that no careful client sends again.
+   * @returns whether it was acknowledged; false if the outcome is unknown, which happens only to a
+   * write without a request ID.
+   * @throws for an answer after which no careful client retries.
    */
   async write(method: string, path: string, body: string, isGivenId: boolean): Promise<boolean> {
     let hasId = isGivenId
@@ -76,7 +80,8 @@ export class SoakConnection {
         throw new Error(`${method} ${path}: ${answer.status} ${answer.body.slice(0, 500)}`)
       }
       this.#counts.refused += 1
-      // As many ids as can be remembered are; what is refused for good is not done, so it may go without one.
+      // The maximum number of IDs is in use. A permanent refusal means that the write did not
+      // happen, so it may be sent without an ID.
       if (code !== 'SERVER_TOO_MANY_REQUESTS') tries = 0
       if (tries >= TRIES_WITH_ID_MAX) hasId = false
       await pause(AGAIN_MS)

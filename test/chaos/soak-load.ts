@@ -11,7 +11,10 @@ export interface SoakLoadOptions {
   readonly burstPauseMs: number
 }
 
-/** Of the services, those whose bodies are of the largest size: what stands there at the end is no load of the writes. */
+/**
+ * Number of services with bodies of the largest size; they remain at the end and are no load of the
+ * writes.
+ */
 const LARGE_SERVICES = 32
 const BODY_BYTES_MAX = 1024 * 1024
 /** Every so many writes of a steady writer the body is of middling size. */
@@ -22,9 +25,9 @@ const PATH = '/edge/management/v1/services'
 interface Target {
   readonly id: string
   readonly name: string
-  /** What stands there is not older than this. */
+  /** The stored value is not older than this. */
   acknowledged: number
-  /** The last number sent; what it came to may not be known. */
+  /** The last number sent; its outcome may be unknown. */
   sent: number
 }
 
@@ -92,7 +95,10 @@ export class SoakLoad {
     this.check()
   }
 
-  /** @returns how many services stand, as this controller reads them, at something older than what was acknowledged. */
+  /**
+   * @returns the number of services whose value on this controller is older than the last
+   * acknowledged one.
+   */
   async lost(session: Client): Promise<number> {
     let lost = 0
     for (const { id, acknowledged, sent } of this.#targets) {
@@ -107,7 +113,10 @@ export class SoakLoad {
     return new SoakConnection(urls, first, this.#access, this.counts)
   }
 
-  /** Each service has one writer, so what is acknowledged last is what stands there. One write in four has no id. */
+  /**
+   * Each service has one writer, so the last acknowledged value is the stored one. One write in
+   * four has no ID.
+   */
   async #writeSteadily(connection: SoakConnection, own: readonly Target[]): Promise<void> {
     for (let turn = 0; !this.#isOver; turn += 1) {
       const target = own[turn % own.length]
@@ -126,7 +135,10 @@ export class SoakLoad {
     connection.close()
   }
 
-  /** Far more at once than large bodies are taken; several connections may write the same service. */
+  /**
+   * Far more than the limit of concurrent large bodies; several connections may write the same
+   * service.
+   */
   async #writeBursts(urls: readonly string[]): Promise<void> {
     const targets = this.#targets.slice(0, LARGE_SERVICES)
     while (!this.#isOver) {

@@ -5,9 +5,10 @@ import { TestCluster } from '../process/support/cluster.ts'
 import { folderBytes, metric, processMemory } from './process-memory.ts'
 import { SoakLoad } from './soak-load.ts'
 
-// Three real controllers; one is killed and stays away while clients change a fixed set of services as fast as the others
-// take it, with bodies up to the largest and more of them at once than may be uncommitted. In the end it comes back and
-// must catch up. No process may ever take more memory than its bound.
+// Three real controllers. One is killed and stays away while clients change a fixed set of services
+// as fast as the others accept it, with bodies up to the largest size and more of them at once than
+// may be uncommitted. At the end it returns and must catch up. No process may ever exceed its
+// memory bound.
 
 const help = `usage: node test/chaos/soak.ts [options]
 
@@ -93,7 +94,7 @@ class Watch {
     this.#clients = clients
   }
 
-  /** Notes the peaks. @returns what the controllers hold now. */
+  /** Records the peaks. @returns the current memory of the controllers. */
   async look(): Promise<string> {
     const parts = await Promise.all(nodes.map((k) => this.#lookAt(k)))
     return parts.filter((part) => part !== null).join(' | ')
@@ -130,7 +131,7 @@ class Watch {
 
 const sampleSeconds = SAMPLE_MS / 1000
 
-/** Samples until `isDone` says so. @throws what the load failed with. */
+/** Samples until `isDone` returns true. @throws the error of the load. */
 async function watchUntil(
   what: string,
   isDone: () => boolean,

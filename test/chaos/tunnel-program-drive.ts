@@ -15,15 +15,16 @@ import { driveInNamespace } from '../support/network-namespace.ts'
 import { freePort } from '../support/ports.ts'
 import { DriveRecords, echoed, echoedDatagram } from './tunnel-records.ts'
 
-// `flotilla tunnel run` at both ends: one hosts, one offers at ports of its host, one intercepts. A controller is killed, then the edge
-// router that carries the circuits, then a policy is taken away, then they are stopped. All are processes of ours in a network namespace
-// of their own. `node test/chaos/tunnel-program-drive.ts`
+// `flotilla tunnel run` at both ends: one hosts, one offers ports on its host, one intercepts. A
+// controller is killed, then the edge router that carries the circuits; then a policy is removed,
+// then the tunnels stop. All are our processes in a separate network namespace. `node
+// test/chaos/tunnel-program-drive.ts`
 
 const NAME_SERVER = '127.0.0.1:5353'
 const EXIT_FAILED = 1
 const BULK_BYTES = 32 * 1024 * 1024
 
-/** `flotilla tunnel run` in a process of its own. */
+/** `flotilla tunnel run` in a separate process. */
 class TunnelProcess {
   readonly #child: ChildProcess
   readonly #log: string

@@ -13,7 +13,7 @@ async function next(socket: Socket): Promise<string> {
   return read.toString()
 }
 
-/** A word that comes back from a service over TCP. */
+/** The answer of a service to a word over TCP. */
 export async function echoed(host: string, port: number, first = ''): Promise<string> {
   const socket: Socket = connect({ host, port })
   socket.setTimeout(5000, () => socket.destroy(new Error('no answer')))

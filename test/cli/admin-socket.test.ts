@@ -21,7 +21,8 @@ import { answerTo, WebSocketClient } from '../events/web-socket-client.ts'
 import { eventually } from '../support/eventually.ts'
 import { type ServedSocket, serveSocket } from './served-socket.ts'
 
-// Goal: who may open the socket asks there for what the API offers, and who cannot be answered is told why in one sentence.
+// Goal: a user who may open the socket can use the API there, and a user who cannot be answered
+// gets the reason in one sentence.
 
 let folder = ''
 let server: ServedSocket
@@ -73,7 +74,7 @@ function statusWith(headers: Record<string, string>, path: string): Promise<numb
   })
 }
 
-/** The name by which the audit knows who asked last. */
+/** Name of the last caller, for the audit. */
 async function lastActor(): Promise<string> {
   const filter = encodeURIComponent('sort by index desc')
   const rows = await askController(folder, get(`${fabric}/audit?filter=${filter}`))

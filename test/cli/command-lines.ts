@@ -21,7 +21,7 @@ export function shownVerbs(program: Command): (readonly [string, Command])[] {
     .map((command) => [nameOf(command), command] as const)
 }
 
-/** As a shell would, up to what it would not hand to the program. */
+/** Splits a line as a shell would, without the parts that it would not pass to the program. */
 export function wordsOf(line: string): string[] {
   const [command = ''] = line.split(/ \d?[<>]+ |\) /)
   return (command.match(/'[^']*'|"(?:[^"\\]|\\.)*"|[^\s)]+/g) ?? [])

@@ -3,7 +3,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { run } from './support.ts'
 import { Administrator } from './client/support.ts'
 
-// Goal: a shell is offered what the program takes at that place, names of records among it.
+// Goal: a shell completes with the words that the program accepts at that place, including names of
+// records.
 
 let person: Administrator
 beforeAll(async () => {

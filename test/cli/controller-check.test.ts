@@ -90,7 +90,7 @@ async function installLeaf(changes: Partial<LeafOptions>): Promise<void> {
   )
 }
 
-/** The one fault found; it must hold a remedy, told after a semicolon or colon. */
+/** The one reported fault; it must contain a remedy, after a semicolon or colon. */
 async function onlyFault(environment: Readonly<Record<string, string>> = {}): Promise<string> {
   const faults = await faultsOf(environment)
   expect(faults).toHaveLength(1)
@@ -191,7 +191,7 @@ describe('Preflight', () => {
     const first = await preflight(config(environment), Date.now())
     expect(first.faults).toEqual([])
     expect(first.warnings.join('\n')).toMatch(
-      /backup\.recipient: .*does not exist; no backups are taken.*\nbackup\.hook: .*ENOENT.*not brought elsewhere/,
+      /backup\.recipient: .*does not exist; no backup will be made.*\nbackup\.hook: .*ENOENT.*not brought elsewhere/,
     )
     writeFileSync(recipient, issuer().privateKeyPem)
     const second = await preflight(config(environment), Date.now())

@@ -32,7 +32,7 @@ afterEach(async () => {
 interface Seen {
   readonly status: number
   readonly socket: Socket
-  /** SHA-256 of the server's certificate; null on a connection that was used before, where Node tells none. */
+  /** SHA-256 of the server's certificate; null on a reused connection, where Node reports none. */
   readonly fingerprint: string | null
 }
 
@@ -98,7 +98,7 @@ test('new connections use the renewed certificate, while existing connections an
   const renewed = fingerprintOf(after.certificatePem)
   expect(fresh.map(({ fingerprint }) => fingerprint)).toEqual([renewed, renewed])
 
-  // A client is asked for a certificate by the first context and by the renewed one.
+  // The first context and the renewed one both request a client certificate.
   const shown = await issueLeaf({
     issuer: controller.authorities.issuing,
     commonName: 'prometheus',

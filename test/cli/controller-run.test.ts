@@ -32,7 +32,7 @@ import { readCertsOnly } from '../support/read-certs-only.ts'
 import { flotilla, layOut, run } from './support.ts'
 import { eventually } from '../support/eventually.ts'
 
-// Goal: one controller as a process starts, serves, stops and fails as an operator is told.
+// Goal: one controller as a process starts, serves, stops and fails as the documentation says.
 
 // A start takes a second on an idle machine; a busy one must not fail the test.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 })
@@ -165,7 +165,7 @@ test('a controller never starts with a key that its member record does not have'
   for (const time of ['first', 'second']) {
     const running = start()
     expect(await running.ended, time).toBe(1)
-    // What else was under way may have its own last word.
+    // Other tasks in progress may still log a last line.
     expect(running.output).toMatch(
       /^flotilla: .*has another key than the member record of ctrl1 in /m,
     )

@@ -33,14 +33,14 @@ export type Reply =
   /** The connection ends without an answer. */
   | 'cut'
 
-/** The public side of a controller `ctrl1` as far as a join needs it, with authorities of its own. */
+/** The public side of a controller `ctrl1` as far as a join needs it, with separate authorities. */
 export class FakeMember {
   readonly trustDomain = 'fake.flotilla.internal'
   readonly clusterId = '01900000-0000-7000-8000-000000000001'
   readonly received: Received[] = []
-  /** What comes before the honest answer; each is used once. */
+  /** Answers before the honest one; each is used once. */
   readonly replies: Reply[] = []
-  /** Hosts of the certificate that it answers with; null: those asked for. */
+  /** Hosts of the certificate in its answer; null: the requested ones. */
   hosts: readonly string[] | null = null
   /** Added to the `date` header. */
   clockOffsetMs = 0

@@ -32,7 +32,7 @@ import { formedSecret } from '../support/formed-secret.ts'
 import { freePortBlock } from '../support/ports.ts'
 import { flotilla, run } from './support.ts'
 
-// Goal: one command makes a whole first controller, or leaves nothing that stands in the way of doing it again.
+// Goal: one command creates a complete first controller, or leaves nothing that prevents a retry.
 
 const DAY_MS = 24 * 60 * 60 * 1000
 

@@ -29,7 +29,8 @@ import { freePortBlock } from '../support/ports.ts'
 import { FakeMember, refusal } from './fake-member.ts'
 import { run } from './support.ts'
 
-// Goal: a join tells each step, changes nothing when it is refused, and is the same join when it is repeated.
+// Goal: a join prints each step, changes nothing if it is refused, and a repetition continues the
+// same join.
 
 let member: FakeMember
 let folder = ''
@@ -63,7 +64,7 @@ afterEach(() => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** A join without its start; the checks as they were told. */
+/** A join without its start, with the printed checks. */
 async function attempt(text: string, changes: ConfigFlags = {}): Promise<CheckList> {
   const checks = new CheckList(true)
   const ticket = checkTicket(text, checks, Date.now())
@@ -169,7 +170,7 @@ describe('A join that was interrupted', () => {
   test('resumes at any step with the same key and store', async () => {
     const text = member.ticket()
     const state = beginJoinState(etc, 'ctrl2', parseTicket(text), null)
-    // What an attempt leaves that is killed between any two steps of laying down.
+    // The remains of an attempt that is killed between any two steps of writing the folder.
     await attempt(text)
     const whole = readdirSync(etc)
     const storeId = Buffer.from(state.storeId).toString('base64url')

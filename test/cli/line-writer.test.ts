@@ -64,7 +64,7 @@ interface Pipe {
   readonly writer: LineWriter
   readonly log: ControllerLog['log']
   readonly audit: AuditTrail
-  /** What has come through since. */
+  /** Lines that have arrived since the last call. */
   read(): string
 }
 
@@ -121,7 +121,7 @@ test('the buffer of a line writer is bounded for all lines', () => {
   const spy = vi.spyOn(writer, 'drop')
   for (let i = 0; i < lineLimits.waitingCharactersMax / 1024 + 200; i += 1) writer.write(line)
   expect(spy.mock.calls.length).toBeGreaterThan(100)
-  // Nobody reads: the end of the process waits no longer than it says.
+  // Nobody reads: the end of the process waits no longer than its limit.
   writer.flushSync()
   expect(writer.isCrowded).toBe(false)
 })
@@ -146,7 +146,7 @@ test('a full disk loses lines and adds no warning', async () => {
     writer.write('x\n')
     expect(writer.isCrowded).toBe(false)
   })
-  // Not told of while nothing can be written: that would go on for ever.
+  // Not reported while nothing can be written: the report would cause another one, endlessly.
   expect(spy).toHaveBeenCalledTimes(5000)
 })
 

@@ -196,7 +196,7 @@ describe('A cluster verb at the public API with a session', () => {
     }
   }
 
-  /** What a controller answers there. */
+  /** Answers of a controller there. */
   function dataAt(path: string): object {
     if (path.startsWith('/fabric/v1/pki/')) {
       return { certificates: [], issuingPem: null, refused: null, alarm: null }

@@ -17,8 +17,10 @@ import { damageData } from '../chaos/file-damage.ts'
 import { LogWriter } from '../fsm/support/log.ts'
 import { writeRandomLog } from '../fsm/support/random-log.ts'
 
-// Goal: whatever is damaged in the files of a state, what opens is a state that was, with its own digest, or an empty one.
-// Method: a real machine writes a state in several batches; places of its files are damaged, drawn by seed.
+// Goal: whatever is damaged in the files of a state, the opened state is an earlier one with its
+// own digest, or an empty one.
+// Method: a real machine writes a state in several batches; random places of its files are damaged,
+// drawn from a seed.
 
 const made: string[] = []
 afterEach(() => {

@@ -6,10 +6,9 @@ import { buildProgram } from '../../src/cli/program.ts'
 import { pageNames } from '../support/pages.ts'
 import { nameOf, ranBy, shownVerbs, verbIn, wordsOf } from './command-lines.ts'
 
-// Goal: no page names a verb, an option or an argument that the program does not take, also where
-// no test types the line.
-// Method: each line of a block, and each command within a sentence, goes through the parser of the
-// program.
+// Goal: no page names a verb, an option or an argument that the program does not accept, even if no
+// test runs the line. Method: the parser of the program parses each line of a block, and each
+// command within a sentence.
 
 const root = resolve(import.meta.dirname, '../..')
 const pages = [
@@ -62,7 +61,7 @@ function alternatives(words: string): string[] {
   return among.split('|').map((one) => `${before}${one}${after}`)
 }
 
-/** @returns what is wrong with a command that may leave out arguments; null: nothing. */
+/** @returns the error in a command that may omit arguments; null: none. */
 function faultOf(named: string): string | null {
   const words = named.split(/\s+/)
   if (groups.has(named) || words[0] === 'help') return null

@@ -22,7 +22,8 @@ import {
 } from '../pki/support/fixtures.ts'
 import { runHere as run } from './run-here.ts'
 
-// Goal: an operator with authorities of their own hears before a start, in one sentence a fault, what would fail after it.
+// Goal: before a start, an operator with their own authorities gets one sentence for each fault
+// that would occur later.
 
 const SPIFFE = 'spiffe://net.example/controller/ctrl1'
 const nowMs = Date.now()

@@ -84,7 +84,7 @@ const leafOf = (id: string, of: Validity): Promise<CertifiedKey> =>
     validity: of,
   })
 
-/** What a running controller answers, on the socket where the program looks for it. */
+/** Answers of a running controller, on the socket where the program looks for it. */
 async function serve(members: readonly { id: string; leaf: CertifiedKey }[] = []): Promise<void> {
   const renewer = new CertificateRenewer({
     selfId: 'ctrl1',
@@ -318,7 +318,7 @@ describe('pki renew-issuing', () => {
     expect((await renewIssuing('--keep-key')).code).toBe(0)
     expect(issuing.privateKeyPem).toBe(before.privateKeyPem)
     expect(issuing.certificatePem).not.toBe(before.certificatePem)
-    // Five years were asked for; no authority outlives its root.
+    // The request was for five years; no authority outlives its root.
     expect(parseCertificates(issuing.certificatePem)[0].notAfterMs).toBe(anchors()[0].notAfterMs)
   })
 

@@ -3,13 +3,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
-import { linesOfEnd } from '../../src/cli/quickstart/end.ts'
+import { linesOfEnd } from '../../src/cli/quickstart/quickstart.ts'
 import { type ControllerPlan, planQuickstart } from '../../src/cli/quickstart/plan.ts'
 import { present } from '../../src/lib/assert.ts'
 import type { ClusterView, MemberView } from '../../src/ports/cluster-view.ts'
 import { type ServedSocket, serveSocket } from './served-socket.ts'
 
-// Method: an admin socket in place of the controllers that run on, which tells who the members are.
+// Method: an admin socket in place of the running controllers, which reports the members.
 
 let folder = ''
 let gone: ControllerPlan

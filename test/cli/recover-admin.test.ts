@@ -36,7 +36,9 @@ async function changed(url: string, body: object): Promise<void> {
   expect(reply.status, reply.text).toBe(200)
 }
 
-/** Somebody else who administers, by a policy of their own, so that the default one can be changed at all. */
+/**
+ * Another administrator with a separate policy, so that the default policy can be changed at all.
+ */
 async function addSpareAdmin(): Promise<void> {
   const { primary } = await shown(root, `${management}/auth-policies/default`)
   const secondary = { requireTotp: false }

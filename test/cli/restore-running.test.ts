@@ -10,10 +10,11 @@ import { loadBackup } from '../../src/backup/load-backup.ts'
 import { BackupWriter } from '../../src/backup/write-backup.ts'
 import { restoreControl } from '../../src/controller/backups/restore-control.ts'
 import { backupControl } from '../../src/controller/backups/backup-control.ts'
+import { SnapshotFolder } from '../../src/controller/backups/database-snapshots.ts'
+import type { BackupDeps } from '../../src/controller/backups/take-backup.ts'
 import { markOf } from '../../src/fsm/records/write-behind.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import { openFactor, sealFactor } from '../../src/pki/secrets/sealed-factor.ts'
-import type { ClusterView } from '../../src/ports/cluster-view.ts'
 import { MemoryStateStore } from '../../src/store/state/memory-state-store.ts'
 import { BackedUp, newKeyPair } from '../backup/backup-fixture.ts'
 import { temporaryFolder } from '../store/support/folders.ts'
@@ -22,8 +23,8 @@ import { RecordedActions } from '../support/recorded-actions.ts'
 import { runHere } from './run-here.ts'
 import { type ServedSocket, serveSocket } from './served-socket.ts'
 
-// Goal: a restore into the running cluster shows what it will do, asks for a word that cannot be typed by mistake, and either
-// does all of it or says in one sentence why nothing was changed.
+// Goal: a restore into the running cluster shows its effects, requires a confirmation that cannot
+// be typed by mistake, and either does everything or says in one sentence why nothing was changed.
 
 const key = newKeyPair()
 let dir = ''
@@ -41,7 +42,7 @@ beforeEach(() => {
 class Damaged implements AsyncDisposable {
   readonly of: BackedUp
   readonly unexpected: string[] = []
-  /** Of the voters. */
+  /** Voters that are away. */
   away: readonly string[] = []
   level = 2
   #server: ServedSocket | null = null
@@ -79,7 +80,7 @@ class Damaged implements AsyncDisposable {
     })
   }
 
-  #view(): ClusterView {
+  #view(): BackupDeps['cluster'] {
     const { cluster } = this.of.parts
     const progress = () => ({
       role: 'follower' as const,
@@ -149,6 +150,19 @@ test('a restore into a running cluster brings the records back, after a preview 
   const again = await restore('--json')
   expect(again.code, again.stderr).toBe(0)
   expect(JSON.parse(again.stdout)).toMatchObject({ changes: [], isRestored: false })
+})
+
+test('a database snapshot of the controller is restored without a key', async () => {
+  await using damaged = await Damaged.make()
+  const snapshots = new SnapshotFolder({ ...damaged.of.parts, dir, freeBytesMin: 0 })
+  const snapshot = await snapshots.take(null)
+  await damaged.of.remove('service', 's0')
+  const { clusterId } = damaged
+  const words = ['cluster', 'snapshot', 'restore', snapshot, '--data', dir, '--confirm', clusterId]
+  const { code, stdout, stderr } = await runHere(words)
+  expect(code, stderr).toBe(0)
+  expect(stdout).toMatch(/^replaced the records at index \d+; applied by ctrl1, ctrl2$/m)
+  expect([damaged.name('s0'), damaged.name('s1')]).toEqual(['renamed', undefined])
 })
 
 test('a restore into a running cluster prints one document for scripts', async () => {

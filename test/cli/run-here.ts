@@ -3,7 +3,10 @@ import { vi } from 'vitest'
 import { run as runProgram } from '../../src/cli/program.ts'
 import type { Finished } from './support.ts'
 
-/** The program in this process: a process of its own for each verb takes a second on a busy machine. */
+/**
+ * Runs the program in this process: a separate process for each verb takes a second on a busy
+ * machine.
+ */
 export async function runHere(
   words: readonly string[],
   env: Record<string, string> = {},

@@ -8,7 +8,10 @@ export interface ServedSocket {
   close(): Promise<void>
 }
 
-/** A controller in this process at the admin socket of a data folder, with some of its parts in place of its own. */
+/**
+ * A controller in this process at the admin socket of a data folder; tests can replace some of its
+ * parts.
+ */
 export async function serveSocket(
   dataFolder: string,
   parts: Partial<ApiDeps> = {},

@@ -25,7 +25,8 @@ import { RecordedActions } from '../support/recorded-actions.ts'
 import { runHere } from './run-here.ts'
 import { serveSocket } from './served-socket.ts'
 
-// Goal: each verb says what it did, or in one sentence what stands in the way, and then has changed nothing.
+// Goal: each verb reports what it did, or says in one sentence what prevents it, and then has
+// changed nothing.
 
 const source = await BackedUp.make()
 const key = newKeyPair()
@@ -74,7 +75,7 @@ function configFor(hasIdentity: boolean): string {
   return config
 }
 
-/** So often it is asked whether the state is to be answered from, before it is not. */
+/** Number of successful checks that the state may be read, before one fails. */
 let isWrongAfter = Infinity
 
 const backupOf = (body: object) =>
@@ -136,7 +137,7 @@ test('save writes secrets in plain text only with the option', async () => {
   const plain = join(dir, 'c.backup')
   expect((await snapshot('save', plain, '--data', dir, '--plaintext', '--json')).code).toBe(0)
   expect(readFileSync(plain).includes('"secret"')).toBe(true)
-  // The controller itself refuses it as well, whoever asks.
+  // The controller itself also refuses it, for every caller.
   await expect(askController(dir, backupOf({ hasSecrets: true }))).rejects.toMatchObject({
     code: 'COULD_NOT_VALIDATE',
   })
@@ -153,7 +154,7 @@ test('save leaves no file if the state is found inconsistent meanwhile, and does
   expect(refused.stderr).toMatch(/^flotilla: \S.*\n$/)
   expect(readdirSync(dir).filter((name) => name.includes('b.backup'))).toEqual([])
   expect((await snapshot(...words)).code).toBe(0)
-  // Who was handed what, and whether all of it, is in the audit.
+  // The audit records the recipient, and whether the transfer was complete.
   const told = served.actions.all.map(({ outcome, reason }) => `${reason}: ${outcome}`)
   expect(told).toEqual(
     ['requested', 'TIMEOUT', 'requested', 'done'].map(

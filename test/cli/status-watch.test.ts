@@ -34,7 +34,7 @@ const status: ClusterStatus = {
   ],
 }
 
-/** A controller that answers, goes away, and comes back. */
+/** A controller that answers, stops, and returns. */
 async function watched(form: WatchDeps['form']): Promise<string> {
   const looks: (() => Promise<ClusterStatus>)[] = [
     () => Promise.resolve(status),

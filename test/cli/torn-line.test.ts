@@ -6,7 +6,7 @@ import { expect, test, vi } from 'vitest'
 import { LineWriter } from '../../src/cli/terminal/line-writer.ts'
 import { eventually } from '../support/eventually.ts'
 
-// Method: a disk that takes so many bytes and no more, as one does that fills up in the middle of a write.
+// Method: a disk that accepts this many bytes and no more, like one that fills up during a write.
 
 const disk = {
   room: Infinity,

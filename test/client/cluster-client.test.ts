@@ -13,8 +13,8 @@ import { ApiProblem, NoAnswer, OutcomeUnknown, Unreachable } from '../../src/cli
 import { requestIdOf } from '../../src/client/request-id.ts'
 import { AVOID_MS, type ClientWaits, commandWaits, pageWaits } from '../../src/client/waits.ts'
 
-// Goal: one core decides for the command line, the console and the tunnel which member to ask, how long and how often, and with
-// which session; a write takes effect at most once.
+// Goal: one core decides for the command line, the console and the tunnel which member to call, how
+// long, how often and with which session; a write takes effect at most once.
 
 const [one, two, three] = ['https://one.test', 'https://two.test', 'https://three.test']
 

@@ -7,7 +7,7 @@ import { expect, test } from 'vitest'
 import { type Configuration, ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { AlarmWatch, LOW_SPACE_BYTES } from '../../src/cluster/health/alarm-watch.ts'
 import { Alarms } from '../../src/cluster/health/alarms.ts'
-import { DivergenceWatch } from '../../src/cluster/state-transfer/divergence-watch.ts'
+import { DivergenceWatch } from '../../src/cluster/state-transfer/state-guard.ts'
 import { toleranceNow } from '../../src/cluster/health/failure-tolerance.ts'
 import { type KnownMember, KnownMembers } from '../../src/cluster/soft-state/known-members.ts'
 import type { Clock } from '../../src/lib/clock.ts'
@@ -184,7 +184,7 @@ test('docs/operate/alarms.md contains the table of alarms from the source', () =
   const page = readFileSync(path, 'utf8')
   const printed = page.replace(/^\| code \|.*\n(?:\|.*\n)+/m, () => printedAlarms())
   if (process.env['FLOTILLA_RECORD'] === '1') writeFileSync(path, printed)
-  expect(readFileSync(path, 'utf8'), 'FLOTILLA_RECORD=1 writes it anew').toBe(printed)
+  expect(readFileSync(path, 'utf8'), 'FLOTILLA_RECORD=1 records it').toBe(printed)
   expect(printed.split(printedAlarms())).toHaveLength(2)
 })
 

@@ -100,7 +100,7 @@ class SeenConsensus implements Consensus {
   changeConfiguration = () => Promise.resolve(null)
 }
 
-/** The reconciler of a controller; a raised level is in force at once unless it is told to fail. */
+/** The reconciler of a controller; a raised level applies at once unless the test makes it fail. */
 function stewardOf(
   consensus: SeenConsensus,
   cluster: { featureLevel: number; raised: string[]; fails?: boolean },

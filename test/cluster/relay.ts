@@ -41,7 +41,7 @@ export class Relay {
     return relay
   }
 
-  /** Drops data in transit and refuses connections until `mend`. */
+  /** Drops data in transit and refuses connections until `mend` is called. */
   cut(): void {
     this.#isOpen = false
     for (const socket of this.#sockets) socket.destroy()

@@ -77,7 +77,7 @@ describe('The initial secrets of a cluster', () => {
 })
 
 describe('A rotation', () => {
-  test('reaches a member that follows the state, without a call of its own', async () => {
+  test('reaches a member that follows the state, without a separate call', async () => {
     const { keyring } = cluster.member('ctrl3')
     keyring.start(cluster.machine)
     await rotateClusterKey(cluster.member('ctrl1').rotation, 'a test', inPeace)

@@ -6,7 +6,7 @@ import {
   quarantineLimits,
   type QuarantineMark,
 } from '../../src/cluster/state-transfer/quarantine.ts'
-import { judgeState } from '../../src/cluster/state-transfer/state-verdict.ts'
+import { judgeState } from '../../src/cluster/state-transfer/state-guard.ts'
 import type { Clock } from '../../src/lib/clock.ts'
 import { RecordedLog } from './mesh-fixture.ts'
 

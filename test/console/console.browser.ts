@@ -21,8 +21,8 @@ import {
   overflows,
 } from './support/console-browser.ts'
 
-// Goal: a person does with the console, in a real browser, what its pages are for, also while controllers are away.
-// The screenshots of all pages are in .test/console, for a person to look at.
+// Goal: a person uses the console in a real browser for all tasks of its pages, also while
+// controllers are away. The screenshots of all pages are in .test/console, for a person to look at.
 
 const shots = join(import.meta.dirname, '../../.test/console')
 const management = '/edge/management/v1'
@@ -37,7 +37,7 @@ beforeAll(async () => {
     return
   }
   mkdirSync(shots, { recursive: true })
-  // As controllers are: how soon the console goes on is printed.
+  // With the delays of real controllers; prints how soon the console continues.
   cluster = await TestCluster.start({ routers: 2, hasCalmElections: false })
   browser = await ConsoleBrowser.start()
   await makeRecords()
@@ -239,7 +239,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     expect(git?.['configs']).toHaveLength(2)
     expect(await rowsOf('service-policies', 'name contains "git "')).toHaveLength(2)
     await page.getByRole('button', { name: 'Undo 5 records' }).click()
-    await page.getByText('Removed what was created').waitFor()
+    await page.getByText('Removed the created records').waitFor()
     expect(await rowsOf('services', 'name = "git"')).toEqual([])
     expect(await rowsOf('configs', 'name contains "git "')).toEqual([])
   })
@@ -412,7 +412,8 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     const peer = `${cluster.admin.controllers[1]}${management}/current-identity`
     const asked = `fetch(${JSON.stringify(peer)}, {headers: {authorization: 'Bearer ${token}'}})`
     expect(await page.evaluate(`${asked}.then(({ status }) => status)`)).toBe(200)
-    // A link of somebody else changes nothing for who is logged in, and is not told after the log-out.
+    // A link from somebody else does not change the logged-in user, and is ignored after the
+    // log-out.
     await page.goto(url(1, '?iss=x&state=of-another&code=c'))
     await page.getByRole('button', { name: 'Log out' }).click()
     await page.getByLabel('User name').waitFor()
@@ -527,7 +528,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
       `tasks above 50 ms while scrolling: ${await page.evaluate<string>('longTasks.join()')}`,
     )
 
-    // A record and back: the list stands where it stood.
+    // A record and back: the list is scrolled to the same place.
     await page.getByRole('link', { name: 'many 09990', exact: true }).click()
     await page.getByRole('heading', { name: 'many 09990' }).waitFor()
     await page.goBack()

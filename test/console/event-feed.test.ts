@@ -22,7 +22,7 @@ interface Stream {
 let streams: Stream[] = []
 let status = 200
 const feeds: EventFeed[] = []
-/** Each test has a name of its own, as tabs of a browser hear of each other by it. */
+/** Each test has a separate name, because browser tabs find each other by it. */
 let count = 0
 let identityId = ''
 

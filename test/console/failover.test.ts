@@ -6,7 +6,8 @@ import { ApiClient } from '../../src/console/client/api-client.ts'
 import { EventLines } from '../../src/console/client/event-lines.ts'
 import { Members } from '../../src/console/client/members.ts'
 
-// Goal: the console goes on with another controller, makes a change once, and shows nothing older than what it has shown.
+// Goal: the console continues with another controller, makes a change once, and shows nothing older
+// than before.
 
 interface Sent {
   readonly origin: string

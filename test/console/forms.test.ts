@@ -21,7 +21,8 @@ import type { FormField } from '../../src/console/pages/records/form-field.ts'
 import { kindAt, kinds } from '../../src/console/pages/records/kinds.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 
-// Goal: a form follows from the schema that a controller serves, for every kind of records, and a save sends what was changed.
+// Goal: a form follows from the schema that a controller serves, for every kind of record, and a
+// save sends the changed fields.
 
 const { controller } = await controllerForFile()
 const { body } = await controller.app.inject({

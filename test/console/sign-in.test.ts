@@ -7,8 +7,8 @@ import { Members } from '../../src/console/client/members.ts'
 import { TabSession } from '../../src/console/client/session.ts'
 import { beginSignIn, returnedCode } from '../../src/console/client/sign-in.ts'
 
-// Goal: a person comes back from the sign-in page of a controller to the page that was asked for, and stays logged in as long as the
-// tab is open; nobody is logged in by a link that another one has sent.
+// Goal: a person returns from the sign-in page of a controller to the requested page, and stays
+// logged in while the tab is open; a link from somebody else logs in nobody.
 
 const origin = 'https://one.example:1280'
 

@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Field } from './shape.ts'
 
-// Facts that clients of the API family rely on, an operation or a shape a line, so that a change of
-// one is a change of one line. The documents, the descriptors and the codes are held against them in
-// the tests of those; record.ts makes the files again. Only missing.txt is written by hand.
+// Facts that OpenZiti clients rely on, one operation or shape per line, so that a change of one is
+// a change of one line. Tests compare the documents, the descriptors and the codes with them;
+// record.ts generates the files. Only missing.txt is written by hand.
 
 export const contractedApis = ['client', 'management'] as const
 export type ContractedApi = (typeof contractedApis)[number]
@@ -28,7 +28,7 @@ export interface ContractOperation {
   readonly operationId: string | null
   readonly statuses: readonly string[]
   readonly parameters: readonly ContractParameter[]
-  /** Of its request; null: none. */
+  /** Type of its request; null: none. */
   readonly body: Content | null
   /** `data` in its answer; null: none. */
   readonly data: Content | null

@@ -10,7 +10,7 @@ import {
 } from './facts.ts'
 import { type Field, fieldsOf, followed, type Resolve, rowOf, type Schema } from './shape.ts'
 
-// Makes the facts again from the documents that define the API family:
+// Generates the facts from the documents that define OpenZiti's API:
 //   node test/contract/record.ts FOLDER
 // FOLDER has `contract/<api>.json`, `reference/api-behaviour.md` and `mission/controller-apis.txt`.
 

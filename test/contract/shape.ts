@@ -1,4 +1,6 @@
-/** A schema of either kind: of the contract (Swagger 2) or of a served document (OpenAPI 3.1). */
+/**
+ * A schema of either kind: from the contract (Swagger 2) or from a served document (OpenAPI 3.1).
+ */
 export type Schema = Readonly<Record<string, unknown>>
 
 /** Follows the `$ref` of a schema; undefined where it leads nowhere. */
@@ -22,7 +24,7 @@ export function followed(schema: unknown, resolve: Resolve): Schema {
   return found ?? {}
 }
 
-/** What a list holds, and whether it is one; any other schema as it is. */
+/** The schema of a list's elements, and whether it is a list; any other schema unchanged. */
 export function rowOf(
   schema: unknown,
   resolve: Resolve,

@@ -80,7 +80,7 @@ describe('every descriptor', () => {
     },
   )
 
-  test('link keys are those of the API family', () => {
+  test('link keys are those of the OpenZiti API', () => {
     const keys = Object.fromEntries(
       entities.map((entity) => [entity.collection, entity.links.map(({ key }) => key)]),
     )
@@ -106,7 +106,7 @@ describe('every descriptor', () => {
   })
 })
 
-describe('the contract of the API family', () => {
+describe('the contract of the OpenZiti API', () => {
   const contracts = Object.fromEntries(contractedApis.map((api) => [api, readContract(api)]))
   const operations = entities
     .flatMap((entity) => operationsOf(entity))
@@ -190,7 +190,7 @@ test('details shown match the schemas served for them', () => {
   expect(shown).toBe(28)
 })
 
-test('a detail says who may do what, and what is linked', () => {
+test('a detail shows the permitted operations and the links', () => {
   const { state, log } = formedState()
   log.create('service', 's1', service('one'))
   log.create('servicePolicy', 'p1', policy('p', ['@admin'], ['@s1']))
@@ -247,7 +247,7 @@ describe('request bodies', () => {
   const services = entityNamed('service')
   const policies = entityNamed('servicePolicy')
 
-  test('create and replace give zero values to what is absent or null', () => {
+  test('create and replace give zero values to absent or null members', () => {
     const zero = {
       configs: [],
       maxIdleTimeMillis: 0,
@@ -267,7 +267,7 @@ describe('request bodies', () => {
     })
   })
 
-  test('patch takes what is present and not null; maps are replaced whole', () => {
+  test('patch changes members that are present and not null; maps are replaced completely', () => {
     const patch = (body: JsonObject): JsonObject => normalise(services, 'patch', body).fields
     expect(patch({})).toEqual({})
     expect(patch({ name: null, configs: null, tags: null })).toEqual({})

@@ -22,7 +22,7 @@ test('each stored field of a published kind says whether events show it, or does
   expect(defineEntity({ ...about, isPublished: true, fields: open }).isPublished).toBe(true)
 })
 
-test('a kind with a table says whether events tell of it, or does not compile', () => {
+test('a kind with a table declares whether it has events, or does not compile', () => {
   const fields = { name: text() }
   expect(defineEntity({ ...about, isPublished: false, fields }).isPublished).toBe(false)
   // @ts-expect-error: nothing is said of the kind.

@@ -8,7 +8,7 @@ import { EVENT_NAMESPACES } from '../../src/lib/event-namespaces.ts'
 import { RECORD_NAMESPACES } from '../../src/ports/events.ts'
 
 const page = join(import.meta.dirname, '../../docs/integrate/events.md')
-const BEGIN = '<!-- Printed from src/events/subjects; FLOTILLA_RECORD=1 writes it anew. -->'
+const BEGIN = '<!-- Printed from src/events/subjects; FLOTILLA_RECORD=1 records it. -->'
 
 const emitters = {
   every: 'every controller, with the same id',
@@ -48,5 +48,5 @@ test('docs/integrate/events.md has every namespace with its types and fields', (
   const at = text.indexOf(BEGIN)
   expect(at, 'the page has a place for what is printed').toBeGreaterThan(0)
   if (process.env['FLOTILLA_RECORD'] === '1') writeFileSync(page, text.slice(0, at) + printed())
-  expect(readFileSync(page, 'utf8').slice(at), 'FLOTILLA_RECORD=1 writes it anew').toBe(printed())
+  expect(readFileSync(page, 'utf8').slice(at), 'FLOTILLA_RECORD=1 records it').toBe(printed())
 })

@@ -109,7 +109,7 @@ describe('A file of events', () => {
     await two.sink.stop()
     const names = (await linesOf(two.path)).flatMap((line) => line['router_id'] ?? [])
     expect(names).toEqual(['a', 'b', 'c', 'd'])
-    // Here entries came and went that nobody wrote.
+    // Entries that came and were dropped here without being written.
     const third = busAt(40, 3)
     applyEntry(third, 41, [event('e')])
     const three = sinkOf(third, 'again.log')

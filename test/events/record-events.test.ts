@@ -47,7 +47,7 @@ test('one log gives the same events, in the same order, on every controller', as
 
   const clock = new ManualClock()
   const other = await StateMachine.open({ store: new MemoryStateStore(), clock })
-  // Somebody follows other kinds before: the order in which the feed gives the kinds differs then.
+  // A follower of other kinds comes first, so the feed orders the kinds differently.
   other.follow(['session', 'enrollment', 'identity'], {
     onEntry: () => undefined,
     onReplaced: () => undefined,

@@ -108,7 +108,7 @@ function withheldIn({ fields }: Pick<Entity, 'fields'>): string[] {
   return Object.keys(fields).filter((name) => fields[name]?.published === 'withheld')
 }
 
-/** As they stand in the state: tokens, hashes and keys that the system has made itself. */
+/** As they are in the state: tokens, hashes and keys that the system has generated itself. */
 function addWithheld(secrets: Set<string>, kind: KindName, id: string): void {
   const record = controller.machine.get(kind, id)
   for (const name of withheldIn(kinds[kind])) {

@@ -7,7 +7,7 @@ import { NO_VITALS } from '../../src/ports/stats.ts'
 const { fields } = controllerOptions.events
 const { file, stdout } = fields
 
-/** What the configuration says when it says nothing of events. */
+/** The configuration if it does not mention events. */
 export const eventDefaults: EventOptions = {
   file: {
     path: null,

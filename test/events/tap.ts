@@ -48,10 +48,10 @@ export class EventTap {
     })
   }
 
-  /** All that was sent, for tests that look for what must not be in it. */
+  /** Everything that was sent, for tests that search it for forbidden content. */
   raw = ''
 
-  /** Those without a name: what has happened. */
+  /** Events without a name. */
   get events(): readonly EventJson[] {
     return this.of('message')
   }

@@ -14,7 +14,8 @@ import { systemClock } from '../../src/lib/clock.ts'
 import { settle } from '../channel/pipe.ts'
 import { RouterStage } from '../fabric/stage.ts'
 
-// Goal: whoever reads events is told the bytes of circuits as routers of the family count them, newer and older ones.
+// Goal: readers of events get the bytes of circuits in the form of older and newer OpenZiti
+// routers.
 
 let stage: RouterStage
 let bus: EventBus

@@ -12,8 +12,7 @@ import {
   ValidateRoutersSchema,
   ValidationStartSchema,
 } from '../../proto/gen/management_pb.ts'
-import type { LiveCircuit } from '../../src/ports/live-circuits.ts'
-import type { LiveTable } from '../../src/ports/live-table.ts'
+import type { LiveTable, LiveCircuit } from '../../src/ports/live-table.ts'
 import type { RouterInspections, TerminatorStanding } from '../../src/ports/router-inspections.ts'
 import { liveTables } from '../api/support/live-tables.ts'
 import { type CallerOf, management } from '../api/support/caller.ts'
@@ -22,8 +21,9 @@ import { made, newIdentity, newService } from '../api/support/network.ts'
 import { eventually } from '../support/eventually.ts'
 import { WebSocketClient } from './web-socket-client.ts'
 
-// Goal: `ziti fabric validate` tells what routers have and what this controller believes, and repairs nothing unasked.
-// Method: the messages of its web socket; routers are what the test says they tell.
+// Goal: `ziti fabric validate` shows the state of routers and of this controller, and repairs
+// nothing unless requested.
+// Method: the messages of its web socket; the test gives the reports of the routers.
 
 const { links, channels } = liveTables('ctrl1')
 const laid: LiveCircuit[] = []
@@ -79,7 +79,7 @@ function opened(caller: CallerOf): WebSocketClient {
   return one
 }
 
-/** What came of a question, once all of it is there. */
+/** Results of a validation, once all of them have arrived. */
 async function answered(one: WebSocketClient, kind: number, body: Uint8Array, more = 0) {
   const before = one.messages.length
   one.ask(body, kind)
@@ -374,7 +374,7 @@ describe('links and circuits', async () => {
     const one = opened(root)
     const broken = await answered(one, 10_103, Uint8Array.of(0x0a, 0xff))
     expect(broken.success).toBe(false)
-    // The connection stands, and takes the next one.
+    // The connection stays open, and accepts the next one.
     expect((await answered(one, 10_103, ofRouters(three))).success).toBe(true)
   })
 

@@ -6,7 +6,7 @@ import { textValue } from '../../src/channel/headers.ts'
 import { contentType, headerKey } from '../../src/channel/numbers.ts'
 import { eventually } from '../support/eventually.ts'
 
-/** A client of the API family, as bare as can be. */
+/** A minimal OpenZiti API client. */
 export class WebSocketClient {
   readonly socket: Socket
   readonly messages: ChannelMessage[] = []
@@ -86,7 +86,7 @@ export class WebSocketClient {
   }
 }
 
-/** The one answer to what it has asked. */
+/** The one answer to its request. */
 export async function answerTo(
   one: WebSocketClient,
 ): Promise<{ isSuccess: boolean; text: string }> {

@@ -529,7 +529,7 @@ describe('a circuit', () => {
 
 type EventJson = Readonly<Record<string, unknown>>
 
-/** What events come of that which the duty tells. */
+/** Events that follow from the reports of the duty. */
 class EventLog {
   readonly #bus = new EventBus({
     selfId: 'ctrl1',
@@ -548,7 +548,7 @@ class EventLog {
   })
   readonly tell = this.#live.publishFact
 
-  /** Of one namespace, once everything told so far has become events. */
+  /** Events of one namespace, once all reports so far have become events. */
   async of(namespace: string): Promise<EventJson[]> {
     await new Promise((resolve) => setImmediate(resolve))
     const { ring } = this.#bus
@@ -688,7 +688,7 @@ describe('a client is refused', () => {
     await dial(again)
     for (const at of [0, 1]) await answer(again, routes(again)[at], 'connection refused')
     expect(refusal(again)).toEqual([8, 'connection refused'])
-    // A program that says no is asked once.
+    // A program that rejects is tried once.
     const last = await stage.dial('er1')
     await dial(last)
     await answer(last, routes(last)[0], 'rejected by application', 5)

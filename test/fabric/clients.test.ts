@@ -108,7 +108,7 @@ let isLeader: boolean
 let proposals: ProposalInput[]
 /** Service sessions whose circuits are over. */
 let ended: string[]
-/** What becomes known at the latest commit. */
+/** Effect of the latest commit, which a test sets. */
 let onLatest: () => void
 let propose: () => ReturnType<ConstructorParameters<typeof RouterWrites>[0]['proposer']['propose']>
 
@@ -234,7 +234,7 @@ describe('API sessions', () => {
     expect(idsIn(added(near))).toEqual(['s1', 's2', 's3'])
     expect(removed(near)).toMatchObject([{ ids: ['s1', 's2', 's3'] }])
     expect(idsIn(added(far))).toEqual(['s3'])
-    // A token of a session that it was never told of would be one more that it holds.
+    // A token of a session that it never received would be one more that it holds.
     expect(removed(far)).toMatchObject([{ ids: ['s3'], tokens: ['token of s3'] }])
   })
 
@@ -420,7 +420,7 @@ describe('a client that hosts', () => {
     })
   })
 
-  test('while there is no leader is asked to retry', async () => {
+  test('receives a request to retry while there is no leader', async () => {
     propose = () => Promise.reject(new Problem('CLUSTER_NO_LEADER'))
     expect(await host()).toMatchObject({ result: CreateTerminatorResult.FAILED_BUSY })
   })

@@ -11,7 +11,7 @@ import {
 import { messageBounds } from '../../src/channel/message-bounds.ts'
 import { bodyFault } from '../../src/channel/wire-scan.ts'
 
-// Bodies that cost the most for their bytes, and the largest that routers of the family may send.
+// The most expensive bodies for their size, and the largest that OpenZiti routers may send.
 
 const MIB = 1024 * 1024
 
@@ -32,7 +32,7 @@ export function wrapped(field: number, bytes: Uint8Array): Uint8Array {
   return Buffer.concat([Uint8Array.from(head), bytes])
 }
 
-/** Of so many bytes each, nearly: name, content type and body. */
+/** Bodies of nearly that many bytes each: name, content type and body. */
 export function hostileBodies(
   bytes = 16 * MIB,
 ): readonly (readonly [string, number, Uint8Array])[] {

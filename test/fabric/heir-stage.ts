@@ -17,7 +17,10 @@ import { Tunnels } from './tunnels.ts'
 
 const quiet = { info: () => undefined, warn: () => undefined }
 
-/** The controller `ctrl1` with routers at pipes; a test says what the controllers `ctrl0` and `ctrl2` make known. */
+/**
+ * The controller `ctrl1` with routers on pipes; a test plays the publications of `ctrl0` and
+ * `ctrl2`.
+ */
 export class HeirStage {
   readonly routers = new RouterStage()
   readonly topic = new LocalTopic<Uint8Array>('ctrl1')
@@ -30,7 +33,7 @@ export class HeirStage {
   isInQuorum = true
   /** Terminators of every service, with their routers. */
   hosted: readonly (readonly [terminatorId: string, routerId: string])[] = []
-  /** Of every client that dials. */
+  /** Result of the checks of every client that dials. */
   judged: JudgedClaim = { ok: false, fault: 'access' }
   nowMs = 1_000_000
 

@@ -42,7 +42,7 @@ let hosts: Host[]
 let links: LinkTable
 let duty: CircuitDuty
 let nowMs: number
-/** What becomes known at the latest commit. */
+/** Effect of the latest commit, which a test sets. */
 let onLatest: () => void
 
 beforeEach(() => {

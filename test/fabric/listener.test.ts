@@ -25,7 +25,8 @@ import { LocalTopic } from '../api/support/local-topic.ts'
 import { listed, made, shown } from '../api/support/network.ts'
 import { clientKey, serverKey, TlsListener } from '../api/support/tls.ts'
 
-// Goal: who is connected, by TLS and the records of a real state, is what the APIs show; nobody else gets in.
+// Goal: the APIs show exactly the connected routers, by TLS and the records of a real state; all
+// others are refused.
 
 const edgeRouters = `${management}/edge-routers`
 

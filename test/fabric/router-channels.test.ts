@@ -191,7 +191,8 @@ describe('a router that is admitted', () => {
       .ofType(1037)
       .map(({ body }) => fromBinary(UpdateCtrlAddressesSchema, body))
       .map(({ index, isInterim, addresses }) => [index, isInterim, ...addresses])
-    // Without the one that has moved in between: stock routers keep dialing a controller that they know where it was.
+    // Without the controller that has moved in between: OpenZiti routers keep dialing a known
+    // controller at its old address.
     expect(told.slice(1)).toEqual([
       [22n, true, 'tls:two:1380'],
       [23n, false, 'tls:moved:1380', 'tls:two:1380'],

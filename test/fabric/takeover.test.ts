@@ -11,11 +11,11 @@ import { circuitIn, circuitRecord } from '../../src/fabric/circuits/circuit-reco
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { circuitOf, HeirStage, routes, unroutes } from './heir-stage.ts'
 
-// Goal: a circuit belongs to one controller, and when that is gone the next one answers for it. Method: the duties of ctrl1 with
-// routers at pipes; what the others make known is said by the test.
+// Goal: a circuit belongs to one controller, and the next one takes over when it fails. Method: the
+// duties of ctrl1 with routers on pipes; the test plays the publications of the others.
 
 const REROUTE_ATTEMPT = 99_969_996
-/** Time for which the other controllers are told of a claim. */
+/** Time for which a claim is published to the other controllers. */
 const TOLD_MS = 5000
 let stage: HeirStage
 let [er1, er2]: Pipe[] = []

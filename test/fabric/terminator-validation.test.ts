@@ -14,7 +14,8 @@ import type { RouterTerminator } from '../../src/ports/hosted-terminators.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { RouterStage } from './stage.ts'
 
-// Goal: terminators that their router does not have do not stay; no router has a say in those of others.
+// Goal: terminators that their router does not have are removed; no router can affect those of
+// others.
 
 let stage: RouterStage
 let validation: TerminatorValidation
@@ -123,7 +124,7 @@ test('a follower asks no router, and asks all when it becomes leader', async () 
   expect(asked(er1)).toHaveLength(2)
 })
 
-test('a router is asked again if the removal failed', async () => {
+test('the controller queries a router again if the removal failed', async () => {
   const er1 = await stage.dial('er1')
   await pass(5000)
   outcome = 'nobody leads'

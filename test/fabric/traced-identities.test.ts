@@ -5,7 +5,8 @@ import { TracedIdentities, traceLimits } from '../../src/fabric/circuits/traced-
 import { LocalTopic } from '../api/support/local-topic.ts'
 import { ManualClock } from '../api/support/manual-time.ts'
 
-// Goal: an identity that one controller was asked to trace is traced by all, until one of them ends it, or its time.
+// Goal: if one controller is requested to trace an identity, all trace it, until one of them ends
+// the trace or it expires.
 
 const ids = ['ctrl1', 'ctrl2', 'ctrl3']
 let clocks: ManualClock[]
@@ -22,7 +23,7 @@ beforeEach(() => {
   })
 })
 
-/** What each has published, and has not any more, comes to the others. */
+/** Delivers each one's publications and removals to the others. */
 function carry(key = 'alice'): void {
   for (const [from, owner] of ids.entries()) {
     for (const [to, topic] of topics.entries()) {
@@ -39,7 +40,7 @@ function begin(at: number, traceId: string, ms = 60_000, key = 'alice'): boolean
 const seen = (key = 'alice'): (string | undefined)[] => traces.map((each) => each.of(key)?.traceId)
 
 describe('a trace', () => {
-  test('is known to all controllers, and ends for all when it expires at the one that was asked', () => {
+  test('is known to all controllers, and ends for all when it expires at the one that started it', () => {
     begin(0, 'mine')
     carry()
     expect(seen()).toEqual(['mine', 'mine', 'mine'])
@@ -70,7 +71,7 @@ describe('a trace', () => {
     expect(seen()).toEqual([undefined, undefined, undefined])
   })
 
-  test('ends when the controller that was asked for it is gone', () => {
+  test('ends when the controller that started it is gone', () => {
     begin(0, 'mine')
     carry()
     topics[1]?.lose('ctrl1')

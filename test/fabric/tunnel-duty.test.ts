@@ -34,7 +34,7 @@ let isLeader: boolean
 /** How often circuits were looked at. */
 let looks: number
 let clock: ManualClock
-/** What becomes known at the latest commit. */
+/** Effect of the latest commit, which a test sets. */
 let onLatest: () => void
 let pipe: Pipe
 
@@ -138,7 +138,7 @@ describe('The tunnel of a router', () => {
     expect(proposals).toEqual([])
   })
 
-  test('is asked to retry while there is no leader', async () => {
+  test('receives a request to retry while there is no leader', async () => {
     propose = () => Promise.reject(new Problem('CLUSTER_NO_LEADER'))
     const asked = create(CreateTunnelTerminatorSchema, { serviceId: 's1', address: 't1' })
     const body = toBinary(CreateTunnelTerminatorSchema, asked)

@@ -5,7 +5,7 @@ import type {
   TunnelTerminator,
 } from '../../src/ports/router-tunnels.ts'
 
-/** Tunnels of routers, each of which may do what a test says. */
+/** Tunnels of routers, each with the rights that a test gives it. */
 export class Tunnels implements RouterTunnels {
   readonly claims: TunnelClaim[] = []
   judged: JudgedTunnel = { ok: true, serviceId: 's1', identityName: 'er1' }

@@ -18,8 +18,9 @@ import {
 } from './support/access-twin.ts'
 import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
-// Random networks, changed by chance, where after each entry everything that indexes say of access is held against all records
-// recomputed: `node test/fsm/access-campaign.ts --networks 2000 --seed 1`.
+// Random networks with random changes. After each entry the content of the access indexes is
+// compared with all records recomputed: `node test/fsm/access-campaign.ts --networks 2000 --seed
+// 1`.
 
 const clock = { nowMs: () => 0, monotonicMs: () => 0 }
 /** In which the network is built up. */
@@ -65,7 +66,7 @@ class Run {
       else this.#change(at < earlyEntries)
       this.#holdMarks()
       this.#holdAccess()
-      // All views: kept by changes only once they have been asked for.
+      // All views: changes maintain them only after their first use.
       if (at % 3 === 0) this.#holdLists()
     }
     this.#holdReload()
@@ -92,7 +93,10 @@ class Run {
     return JSON.stringify(rows.sort((a, b) => (a.id < b.id ? -1 : 1)))
   }
 
-  /** What each session lives by, as something that may go and come anew under its id within one entry. */
+  /**
+   * Records that each session depends on, and that may be deleted and created again with the same
+   * ID within one entry.
+   */
   #livedBy(sessions: Iterable<EntityRecord>): ReadonlyMap<string, string> {
     const { state } = this.#network
     const made = (kind: KindName, id: unknown): number | undefined =>
@@ -109,7 +113,10 @@ class Run {
     )
   }
 
-  /** Those stay that have what they live by and a grant, or an administrator; nothing else ends them. */
+  /**
+   * Sessions stay if their dependencies and a grant exist, or their identity is an administrator;
+   * nothing else ends them.
+   */
   #holdSessions(
     before: ReadonlyMap<string, EntityRecord>,
     after: ReadonlyMap<string, EntityRecord>,
@@ -272,7 +279,7 @@ class Run {
     }
   }
 
-  /** A controller that starts from what was stored says the same. */
+  /** A controller that starts from the stored state gives the same answers. */
   #holdReload(): void {
     const { state } = this.#network
     const loaded = new ClusterState()

@@ -7,7 +7,7 @@ import { formedState, identity, policy, service, startMs } from './support/log.t
 
 test('on random networks, indexes and full records agree about access after each entry', () => {
   const figures = runCampaign(12, 900_001)
-  // A campaign in which little happens would hold little.
+  // A campaign with few changes would prove little.
   expect(figures.moved).toBeGreaterThan(100)
   expect(figures.unmoved).toBeGreaterThan(1000)
   expect(figures.refused).toBeGreaterThan(100)

@@ -20,7 +20,7 @@ function session(given: Partial<Record<keyof typeof admin | 'permission', string
   return { actor: { case: 'session', value: { ...admin, permission: 'admin', ...given } } }
 }
 
-/** Actors that give no right at all. The administrator has a session, so nothing else stands in the way. */
+/** Actors without any right. The administrator has a session, so nothing else causes a refusal. */
 const powerless: readonly (readonly [string, CommandInit, RegExp])[] = [
   ['no actor', {}, /names no actor/],
   ['no permission', session({ permission: '' }), /has no permission/],

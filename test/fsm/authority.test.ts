@@ -16,7 +16,7 @@ function actor(permission: SessionPermission, identityId = 'alice', sessionId = 
   return anySession({ identityId, sessionId, permission })
 }
 
-/** Of a command that any session may give, as far as its permission goes. */
+/** A command that any session may propose, as far as its permission allows. */
 function authority(state: ClusterState, by: Actor): string | null {
   return rightsOf(state, by, CommandKind.ENTITY_PATCH)?.authority ?? null
 }

@@ -98,7 +98,10 @@ const later: JsonObject = {
   window: { from: 8, days: ['mon'] },
 }
 
-/** Each way in which a service comes to be and changes; the newer release has put its fields into some commands. */
+/**
+ * Each way in which a service is created and changed; the newer release has put its fields into
+ * some commands.
+ */
 function writeServices(log: LogWriter, name: string): void {
   log.create('identity', `${name}-i`, identity(`${name}-i`, ['staff']))
   log.create('service', `${name}1`, service(`${name}1`, ['web']))

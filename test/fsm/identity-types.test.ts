@@ -6,8 +6,8 @@ import { formingRecords } from '../../src/fsm/seed/seed.ts'
 import { LogWriter, formedState, identity } from './support/log.ts'
 import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
-// Goal: the type of an identity is kept as it is given from feature level 2 on, also in a cluster that an earlier release
-// formed, and until then every version stores the same.
+// Goal: from feature level 2 on the type of an identity is kept as given, also in a cluster that an
+// earlier release formed; before that, every version stores the same.
 
 const { ENTITY_CREATE, ENTITY_PATCH, ENTITY_REPLACE, FEATURE_LEVEL_RAISE, FORM } = CommandKind
 

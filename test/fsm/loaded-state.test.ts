@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { formedState, identity, policy, service } from './support/log.ts'
 import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
-/** All that the indexes of a state hold, and the orders beside them. */
+/** The complete content of a state's indexes, and their orders. */
 function indexed(state: ClusterState) {
   return Array.from(state.tables, ([name, { entity, ids, indexes }]) => ({
     name,

@@ -98,7 +98,7 @@ test('records stored under wrong log time keep their intended lifetime', () => {
   const ann = state.get('identity', 'ann')
   expect(ann).toMatchObject({ disabledAt: targetMs, disabledUntil: targetMs + 10 * MINUTE_MS })
   expect(ann !== undefined && isDisabled(ann, targetMs + 10 * MINUTE_MS)).toBe(false)
-  // What follows the views of clients goes on, too.
+  // Values that follow the views of clients continue as well.
   log.timeMs += 1000
   log.patch('servicePolicy', 'p1', { serviceRoles: [] })
   expect(log.touch('s1', targetMs + 1000).ok).toBe(true)
@@ -130,7 +130,7 @@ test('a request forgotten while log time was ahead does not take effect twice', 
   log.timeMs += requestAheadMsMax
   const fresh = request(newUuidv7(floorMs))
   expect(log.create('service', 'three', service('three'), { request: fresh }).ok).toBe(true)
-  // What is remembered from now on is forgotten in its time.
+  // Later request IDs are forgotten in due time.
   log.timeMs += 60 * MINUTE_MS
   log.create('service', 'four', service('four'))
   expect(state.requests.size).toBe(0)

@@ -23,8 +23,8 @@ import {
 } from './support/access-twin.ts'
 import type { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
-// Random networks and random writes: what a preview says of them is held against all pairs before and after the same writes are
-// really made: `node test/fsm/preview-campaign.ts --networks 1000 --seed 1`.
+// Random networks and random writes. Each preview is compared with all pairs before and after the
+// same writes: `node test/fsm/preview-campaign.ts --networks 1000 --seed 1`.
 
 const clock = { nowMs: () => 0, monotonicMs: () => 0 }
 /** In which the network is built up. */
@@ -71,7 +71,7 @@ function slowPairs(state: ClusterState): ReadonlyMap<string, ReadonlySet<string>
   return pairs
 }
 
-/** Posture checks of each service policy, with what each asks for. */
+/** Posture checks of each service policy, with their requirements. */
 function slowChecks(state: ClusterState): ReadonlyMap<string, ReadonlySet<string>> {
   const reader = new Reader(state, clock)
   const everything = { limit: -1 } as const

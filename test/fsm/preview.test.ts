@@ -15,7 +15,7 @@ const caller = { isAdmin: true, permissions: [] }
 
 test('on random networks, a preview predicts the effect of the same writes', () => {
   const figures = runPreviewCampaign(15, 700_001)
-  // A campaign in which little happens would hold little.
+  // A campaign with few changes would prove little.
   expect(figures.refused).toBeGreaterThan(100)
   expect(figures.given).toBeGreaterThan(100)
   expect(figures.taken).toBeGreaterThan(100)

@@ -134,7 +134,7 @@ class Fuzzer {
     return ms
   }
 
-  /** Takes away what the filter can do without, in ever smaller pieces. */
+  /** Removes every part without which the filter still fails, in ever smaller pieces. */
   minimised(text: string, fails: (text: string) => boolean): string {
     let left = text
     for (let length = left.length >>> 1; length > 0; length >>>= 1) {
@@ -153,14 +153,14 @@ export function fuzz(count: number, seed: number, told: (filters: number) => voi
   const fuzzer = new Fuzzer()
   const files = corpus()
   const originals = [...files.values()].flat()
-  // Long ones are rare in what is made of them: they take the most time and differ the least.
+  // Long ones are drawn rarely: they take the most time and differ the least.
   const short = originals.filter((filter) => filter.length <= 300)
   const good = files.get('good.txt') ?? []
   const names = ['identity', 'service', 'service', ...Object.keys(kinds)]
   const refused = new Map<string, number>()
   let answered = 0
   let slowest = { ms: 0, filter: '' }
-  // Of the filters alone: tests of other files may have left what is not collected yet.
+  // Memory of the filters alone: tests of other files may have left uncollected garbage.
   const heapBytesBefore = process.memoryUsage().heapUsed
   let heap = 0
   const tally = (filters: number, failure: FuzzTally['failure']): FuzzTally => ({

@@ -5,7 +5,8 @@ import { Replay } from '../support/replayed.ts'
 import { LogWriter, formedState, service } from './support/log.ts'
 import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
-// What is asked of every test that writes a log (test/support/after-each.ts), and that it can fail.
+// Requirements for every test that writes a log (test/support/after-each.ts), and proof that the
+// check can fail.
 
 test('a replay detects a state that its log does not produce', async () => {
   const { state, log } = formedState()

@@ -6,8 +6,9 @@ import { MemoryStateStore } from '../../src/store/state/memory-state-store.ts'
 import { service } from './support/log.ts'
 import { contentOf, restorableState, Restore } from './support/restoring.ts'
 
-// Goal: a member that restarts, or is sent a snapshot, while a restore is staged takes the same step as all others.
-// Method: one log is applied by three machines; what happens to each of them happens after another entry of the restore.
+// Goal: a member that restarts or receives a snapshot while a restore is staged takes the same step
+// as all others.
+// Method: three machines apply one log; each is disturbed after a different entry of the restore.
 
 const clock = { nowMs: () => 1_700_000_000_000, monotonicMs: () => 0 }
 

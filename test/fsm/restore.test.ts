@@ -18,7 +18,7 @@ import type { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 const refusedRestore = { ok: false, code: 'RESTORE_REFUSED' }
 
-/** What both have: the cluster of before the backup. */
+/** Records of both: the cluster as it was before the backup. */
 function write(log: LogWriter): void {
   log.create('identity', 'alice', identity('alice', ['staff']))
   log.create('identity', 'bob', identity('bob'))
@@ -34,14 +34,14 @@ function write(log: LogWriter): void {
   }
 }
 
-/** The same cluster, in which things have gone wrong since. */
+/** The same cluster, after harmful changes. */
 function since(): { readonly state: ClusterState; readonly log: LogWriter } {
   const made = restorableState()
   write(made.log)
   const { log } = made
   log.delete('service', 'wiki')
   log.patch('service', 'mail', { name: 'post' })
-  // The name of a record that comes back: it must be free by then.
+  // The name of a restored record must be free before.
   log.create('service', 'other', service('mail'))
   // Two that have taken each other's names.
   log.patch('identity', 'alice', { name: 'nobody' })

@@ -4,7 +4,8 @@ import { defaultLimits } from '../../src/api/limits.ts'
 import type { Consequences } from '../../src/fsm/apply/context.ts'
 import { revocationLimits, revokeSession } from '../../src/fsm/sessions/revocation-rules.ts'
 
-// Goal: the ends of sessions never fill the table for good, and no access token outlives what routers know of its session.
+// Goal: ends of sessions never fill the table permanently, and no access token outlives the
+// revocation that routers keep of its session.
 
 const { sessionRevocationsMax, sessionRevocationMs } = revocationLimits
 

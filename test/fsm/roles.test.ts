@@ -47,7 +47,7 @@ function ids(result: { readonly records: readonly EntityRecord[] } | null): stri
   return (result?.records ?? []).map(({ id }) => id)
 }
 
-/** What policies grant, found the slow way: every policy against every pair. */
+/** Grants of policies, computed the slow way: every policy against every pair. */
 function slowGrants(state: ClusterState, identityId: string): Map<string, Set<string>> {
   const caller = state.get('identity', identityId)
   const grants = new Map<string, Set<string>>()

@@ -12,7 +12,7 @@ import type { StandingRecords } from '../../src/ports/state-view.ts'
 import { formedState, identity, type LogWriter, service } from './support/log.ts'
 import type { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
-// Goal: a session is judged once, and anew as soon as a record that decides how it stands was written.
+// Goal: a session is checked once, and again as soon as a record that affects it is written.
 
 /** Alice, in a session that was opened by a certificate of a CA and needs both second factors. */
 function withAlice() {

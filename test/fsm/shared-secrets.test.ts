@@ -67,7 +67,8 @@ test('versions that a compromised controller never knew keep their overlap', () 
   cluster.rotate('clusterKey', 2, ['ctrl1'])
   cluster.join('ctrl3')
   cluster.rotate('clusterKey', 3, ['ctrl1', 'ctrl3'])
-  // It was admitted after version 3 and could open all of them by then; one admitted after the next rotation could not.
+  // It was admitted after version 3 and could open all versions at that time; one admitted after
+  // the next rotation could not.
   expect(cluster.versions('clusterKey').map(({ exposure }) => exposure)).toEqual([
     'left',
     'none',

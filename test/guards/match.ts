@@ -1,15 +1,15 @@
 import { isTree, membersOf, nameOf, type Role, type Tree } from './tree.ts'
 
-/** A piece of code, and what its nodes are written in. */
+/** A piece of code with its text. */
 export interface Piece {
   readonly text: string
   readonly nodes: readonly Tree[]
 }
 
-/** What the names and gaps of a fragment stand for in the source. */
+/** The source code that the names and gaps of a fragment match. */
 export interface Bound {
   readonly variables: Map<string, string>
-  /** By the name, and by what stands before it: `a.x` and `b.x` may be two properties. */
+  /** By name and by preceding expression: `a.x` and `b.x` may be two properties. */
   readonly properties: Map<string, Map<string, string>>
   /** By `$name` or `$$$name`. */
   readonly gaps: Map<string, readonly Tree[]>
@@ -30,13 +30,16 @@ export function gapOf(node: unknown): string | null {
   return isNamed ? String(node['name']) : null
 }
 
-/** @returns what stands before a property, as `a.b` before `.c`; empty for a key of an object or a class. */
+/**
+ * @returns the expression before a property, as `a.b` before `.c`; empty for a key of an object or
+ * a class.
+ */
 export function ownerOf(parent: Tree | null, text: string): string {
   const object = parent?.type === 'MemberExpression' ? parent['object'] : null
   return isTree(object) ? text.slice(object.start, object.end).replaceAll(/[\s?!()]/g, '') : ''
 }
 
-/** @returns what is bound when the nodes have the form of the fragment; null when they have not. */
+/** @returns the bindings if the nodes have the form of the fragment; null otherwise. */
 export function match(
   fragment: Piece,
   nodes: readonly Tree[],
@@ -49,7 +52,7 @@ export function match(
     : null
 }
 
-/** What the nodes that are held against each other belong to: that of the fragment, and that of the source. */
+/** Parents of the compared nodes: in the fragment, and in the source. */
 interface Place {
   readonly parent: Tree | null
   readonly member: string

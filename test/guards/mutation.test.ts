@@ -90,7 +90,7 @@ describe('a mutation', () => {
     expect(mutated(text, '- const b = 1\n- go(b)\n+ go(1)\n')).toBe('// @guard m\nrun(1)\nend()\n')
   })
 
-  test('keeps what stands in the place of $name and $$$name', () => {
+  test('keeps the code that $name and $$$name match', () => {
     const text = '// @guard m\nif (x.y) {\n  one() // here\n  two()\n}\n'
     expect(
       mutated(text, '- if ($test) {\n-   $$$rest\n- }\n+ if (!$test) {\n+   $$$rest\n+ }\n'),
@@ -145,7 +145,7 @@ describe('a mutation of equal places', () => {
 describe('a marker', () => {
   const mutation = parseMutation('m', path, '- run(a)\n')
 
-  test('that is missing is asked for', () => {
+  test('is required', () => {
     expect(misfitsOf([mutation], sourceOf('run(a)'))).toEqual([
       `${path}: no comment "// @guard m" is in src; put it before the statement or member to mutate, or delete the mutation with its proof`,
     ])

@@ -9,12 +9,12 @@ const root = resolve(import.meta.dirname, '../..')
 
 /** One place of the source and what it becomes. The form of the file is described in test/guards/README.md. */
 export interface Change {
-  /** Of the marked statement or member. */
+  /** Name of the marked statement or member. */
   readonly marker: string
   /** Which one of how many matches is meant. */
   readonly ordinal: { readonly at: number; readonly of: number } | null
   readonly before: string
-  /** Empty: what matches is deleted. */
+  /** Empty: the matched code is deleted. */
   readonly after: string
   /** Names of `after` that the source need not have. */
   readonly newNames: readonly string[]
@@ -22,7 +22,7 @@ export interface Change {
 
 export interface Mutation {
   readonly name: string
-  /** What the mutated code guards against; empty where another list says it. */
+  /** Fault that the mutated code prevents; empty if another list has it. */
   readonly reason: string
   /** The file of the mutation, from the root of the project. */
   readonly path: string
@@ -74,7 +74,7 @@ function parseChange(
     const own = lines.filter((line) => line.startsWith(sign))
     return own.map((line) => line.slice(1).replace(/^ /, '')).join('\n')
   })
-  // First the heads, then what is, then what it becomes.
+  // First the heads, then the old code, then the new code.
   const order = lines.map((line) => '@-+'.indexOf(line[0] ?? ''))
   const isOrdered = order.every((rank, k) => rank >= Math.max(0, order[k - 1] ?? 0))
   let ordinal: Change['ordinal'] = null
@@ -94,7 +94,7 @@ function malformed(path: string): Error {
   return new Error(`${path}: not the form that test/guards/README.md describes`)
 }
 
-/** A mutation does not apply to the source as it is; the message says why and what to do. */
+/** A mutation does not apply to the current source; the message says why and what to do. */
 export class MutationMisfit extends Error {}
 
 /** A file of the source with a mutation in it. */
@@ -453,7 +453,10 @@ function isShortSpecifier({ type, imported, local }: Tree): boolean {
   )
 }
 
-/** @returns the variables that a fragment declares itself: parameters, and all that stands left of a value. */
+/**
+ * @returns the variables that a fragment declares itself: parameters, and all names left of an
+ * assigned value.
+ */
 function declaredIn({ nodes }: FormedPiece): ReadonlySet<string> {
   const names = new Set<string>()
   const addAll = (pattern: unknown): void => {

@@ -5,17 +5,18 @@ import { join, relative, resolve } from 'node:path'
 import { MarkedSource } from './markers.ts'
 import { applyMutation, attackTestOf, type Mutation, readMutations } from './mutation.ts'
 
-// Deletes one guard after another from a copy of the project and runs the tests that should notice, narrow ones first.
-// A guard that no test misses is a failure, and so is a mutation that no longer applies. Names as arguments: only those.
-// With --attacks the mutations are those of test/attacks: each must let its attack succeed, that is, fail the attack's test.
+// Deletes one guard at a time from a copy of the project and runs the tests that should detect it,
+// narrow ones first. An undetected deletion is a failure, and so is a mutation that no longer
+// applies. Names as arguments: only those. With --attacks it uses the mutations of test/attacks:
+// each must make its attack succeed, so the attack's test must fail.
 
 const root = resolve(import.meta.dirname, '../..')
 const source = MarkedSource.read(root)
 const runTimeoutMs = 300_000
-/** Of all tests together, with every guard in place. */
+/** Time limit for all tests together, with every guard in place. */
 const wholeRunTimeoutMs = 6 * runTimeoutMs
 
-/** What is run, one after another, until something fails. A deletion is to be noticed by the first of them. */
+/** Tests that run one after another until one fails. The first one should detect a deletion. */
 const quickTests: Readonly<Record<string, readonly string[]>> = {
   raft: ['scripts', 'paper', 'durability', 'quorum', 'owed', 'log-time'].map(
     (name) => `test/raft/${name}.test.ts`,
@@ -54,7 +55,7 @@ class Copy {
     const left = new Set(['node_modules', '.git', '.test', '.flotilla'])
     const filter = (from: string): boolean => !left.has(relative(root, from))
     cpSync(root, this.#dir, { recursive: true, filter })
-    // A guard may be missing here, and then its mutation does not apply: not what is asked about.
+    // A guard may be missing here, and then its mutation does not apply; that is not tested here.
     rmSync(join(this.#dir, 'test/guards'), { recursive: true })
     symlinkSync(join(root, 'node_modules'), join(this.#dir, 'node_modules'))
   }
@@ -98,7 +99,7 @@ class Copy {
       {
         cwd: this.#dir,
         stdio: 'ignore',
-        // A group of its own: its workers go with it.
+        // A separate process group, so that its workers end with it.
         detached: true,
       },
     )
@@ -190,7 +191,7 @@ async function main(words: readonly string[]): Promise<number> {
   const unknown = wanted.filter((name) => all.every((mutation) => mutation.name !== name))
   if (unknown.length > 0) throw new Error(`no such guard: ${unknown.join(', ')}`)
   const copy = new Copy()
-  // The tests run in a group of their own, so an interruption does not reach them by itself.
+  // The tests run in a separate process group, so an interruption does not reach them by itself.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => {
       copy.remove()

@@ -27,7 +27,7 @@ export function isTree(value: unknown): value is Tree {
   return typeof (value as Tree | null | undefined)?.type === 'string'
 }
 
-/** Members that say how a node is written and not what it is. */
+/** Members about the notation of a node, not its meaning. */
 const WRITTEN = new Set(['raw', 'shorthand', 'start', 'end', 'range', 'directive'])
 
 /** @returns null when the text is no TypeScript. */
@@ -39,7 +39,7 @@ export function parse(text: string, lang: 'ts' | 'tsx' = 'ts'): Parsed | null {
   return errors.length > 0 ? null : { program: program as unknown as Tree, comments }
 }
 
-/** @returns the members of a node that make out what it is. */
+/** @returns the members of a node that define its meaning. */
 export function membersOf(node: Tree): [string, unknown][] {
   const isByText = node.type === 'Literal' && ('regex' in node || 'bigint' in node)
   return Object.entries(node).filter(
@@ -93,7 +93,10 @@ export interface Visit {
   readonly at: number
 }
 
-/** Visits a node and all below it; a visitor that returns false keeps the walk from what is below its node. */
+/**
+ * Visits a node and all below it; if a visitor returns false, the walk skips the children of its
+ * node.
+ */
 export function walk(
   node: Tree,
   visitor: (visit: Visit) => boolean | void,

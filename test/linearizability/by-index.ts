@@ -12,18 +12,24 @@ import { type HistoryEvent, type Placement, PlacementSearch } from './placement.
 import { firstInexplicable, upTo } from './prefix.ts'
 import type { Undecided, Verdict, Violation } from './verdict.ts'
 
-/** Operations that took effect at one index: one change as a rule, or looks at the state that it left. */
+/**
+ * Operations that took effect at one index: usually one change, or the reads of the resulting
+ * state.
+ */
 interface Slot {
   readonly index: number
   readonly isChange: boolean
   readonly members: number[]
 }
 
-/** For each operation by its place in the history; for one without an index, what real time says of it. */
+/**
+ * For each operation by its position in the history: its index, or the bounds of real time if it
+ * has none.
+ */
 interface Bounds {
-  /** The last slot of what had returned before it was invoked, -1 when none. */
+  /** The last slot of the operations that had returned before its call; -1 if none. */
   readonly lowest: readonly number[]
-  /** The first slot of what was invoked after it had returned. */
+  /** The first slot of operations that were invoked after it had returned. */
   readonly highest: readonly number[]
 }
 
@@ -141,7 +147,7 @@ class LogOrder {
     return partUpTo(culprit).#violation(stuckReason(this.#model, states), culprit)
   }
 
-  /** @returns what the object could be where no order goes on, or null when one does. */
+  /** @returns the possible states of the object if no order continues, or null if one does. */
   #stuckIn(statesMax: number): readonly unknown[] | null {
     const bounds = this.#bounds()
     if ('kind' in bounds) return null
@@ -158,7 +164,10 @@ class LogOrder {
     return new PlacementSearch(this.#model, puzzle).run(statesMax)
   }
 
-  /** Slot by slot; what has no index is called before the first slot that it may follow in, and returns after the last. */
+  /**
+   * Slot by slot. An operation without an index is called before the first slot that it may follow,
+   * and returns after the last.
+   */
   #events({ lowest, highest }: Bounds): HistoryEvent[] {
     const calls = this.#slots.map((): HistoryEvent[] => [])
     const returns = this.#slots.map((): HistoryEvent[] => [])
@@ -182,7 +191,7 @@ class LogOrder {
     return [...events, ...lastCalls, ...lastReturns]
   }
 
-  /** What real time says of operations without an index beyond the order of the slots. */
+  /** Constraints of real time on operations without an index, beyond the order of the slots. */
   #after({ lowest, highest }: Bounds): Map<number, number[]> {
     const after = new Map<number, number[]>()
     const order = (before: number, at: number): void => {
@@ -208,7 +217,7 @@ class LogOrder {
     return this.#violation(reason, this.#operation(second), [first, second])
   }
 
-  /** @param shown in the order of the log, what leads to it; everything when not said. */
+  /** @param shown operations that lead to the fault, in the order of the log; all if absent. */
   #violation(reason: string, culprit: Operation, shown?: readonly number[]): Violation {
     const places = shown ?? sortedBy(this.#operations, ({ index }) => index ?? Infinity)
     const operations = [
@@ -230,13 +239,13 @@ class LogOrder {
   }
 }
 
-/** What is in the log took effect, whether or not anybody saw it. */
+/** An operation in the log took effect, whether or not anybody saw it. */
 function seenOrLogged(operations: readonly Operation[], model: Model): Operation[] {
   const relevant = new Set(model.relevant(operations))
   return operations.filter((operation) => operation.index !== null || relevant.has(operation))
 }
 
-/** By index, a change before the looks at what it left. */
+/** By index, a change before the reads of its result. */
 function slotted(
   operations: readonly Operation[],
   model: Model,
@@ -260,7 +269,7 @@ function changes(operation: Operation | undefined, model: Model): boolean {
   return operation !== undefined && model.changes(operation)
 }
 
-/** Places in the history, in ascending order of what is asked of each. */
+/** Positions in the history, in ascending order of their values. */
 function sortedBy(
   operations: readonly Operation[],
   value: (operation: Operation) => number,

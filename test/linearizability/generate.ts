@@ -74,7 +74,7 @@ function draftsOf(process: number, shape: Shape, random: Random): Draft[] {
   })
 }
 
-/** Drawn when it takes effect, so that about half of the compare-and-sets take place. */
+/** Drawn when it takes effect, so that about half of the compare-and-sets succeed. */
 function ask(
   subject: Subject,
   draft: Draft,
@@ -95,7 +95,7 @@ function ask(
   }
 }
 
-/** What each kind does, said once more and in the simplest way: the models are judged by it. */
+/** The effect of each kind, written again in the simplest way to check the models against it. */
 export function answer(
   subject: Subject,
   { kind, argument }: Pick<Operation, 'kind' | 'argument'>,

@@ -1,25 +1,28 @@
-/** What a value, an element or an answer is made of: compared by `===`. */
+/** Type of a value, an element or an answer; compared by `===`. */
 export type Scalar = null | boolean | number | string
 
 /**
- * `ok`: answered, with `result`. `failed`: it certainly took no effect, and nobody may ever see that it did. `unknown`: it
- * took effect once, at any time after it was invoked, or never.
+ * `ok`: answered, with `result`. `failed`: it certainly took no effect, and must never become
+ * visible. `unknown`: it took effect once, at any time after its call, or never.
  */
 export type Outcome = 'ok' | 'failed' | 'unknown'
 
-/** What a client asks for. */
+/** Operation that a client requests. */
 export interface Request {
-  /** Whose operation it is; only for who reads a counterexample. */
+  /** Client of the operation; only for readers of a counterexample. */
   readonly process: string | number
   /** The object it is on. Objects are judged one by one, for a history is right when each of its objects is (P-compositionality). */
   readonly key: string
   /** A word of the model. */
   readonly kind: string
-  /** What the model says of the kind; `[from, to]` of a compare-and-set. */
+  /** Argument of the operation in the model; `[from, to]` for a compare-and-set. */
   readonly argument: Scalar | readonly [Scalar, Scalar]
 }
 
-/** What became of it. Times are of any clock that never runs backwards, the same one for all operations. */
+/**
+ * Result and times of the operation. Times come from any clock that never runs backwards, the same
+ * one for all operations.
+ */
 export interface Operation extends Request {
   readonly outcome: Outcome
   /** Null unless `ok`. */

@@ -5,8 +5,8 @@ import type { Operation } from './history.ts'
 import { appendList, type Model, register, uniqueSet } from './models.ts'
 import { print, type Verdict } from './verdict.ts'
 
-// Histories whose verdict is known. A line is an operation: process, what it asks, the answer, and its column where it stands
-// between `[` and `]`; one without `]` never learns its outcome.
+// Histories with a known verdict. Each line is an operation: process, request, answer. Its columns
+// between `[` and `]` are its time; without `]` it never learns its outcome.
 
 type Line = readonly [string, string]
 
@@ -327,7 +327,7 @@ test('a read of an index before a write that was completed is a fault', () => {
   expect(culprit(checkByIndex(history(trimmedLines, [5, 4]), zero))).toBe('B read')
 })
 
-test('an answer that is not what its index holds is a fault, although another index would hold it', () => {
+test('an answer that contradicts its index is a fault, even if another index would explain it', () => {
   const lines = trimmed([
     ['A write 1  ', '[-----]      '],
     ['B write 2  ', '[-----]      '],
@@ -338,7 +338,7 @@ test('an answer that is not what its index holds is a fault, although another in
   expect(verdict).toMatchObject({ kind: 'violation', reason: 'index 6 holds "2"' })
 })
 
-test('what is known to stand in the log is in force from its index on, whatever its client was told', () => {
+test('an operation that is known to be in the log counts from its index on, whatever answer its client got', () => {
   const lines = trimmed([
     ['A write 1  ', '[            '],
     ['B read -> 0', '    [-]      '],
@@ -347,7 +347,7 @@ test('what is known to stand in the log is in force from its index on, whatever 
   expect(culprit(checkByIndex(history(lines, [7, 8]), zero))).toBe('B read')
 })
 
-test('changes that share an index stand in any order that real time allows', () => {
+test('changes with the same index may have any order that real time allows', () => {
   const overlapping = trimmed([
     ['A append a      ', '[---]        '],
     ['B append b      ', '[---]        '],
@@ -370,7 +370,7 @@ test('a budget that ends leaves the history undecided, not right', () => {
   expect(print(verdict)).toContain('undecided')
 })
 
-test('a counterexample is cut where it fails, and only what is needed is left of the looks', () => {
+test('a counterexample ends where it fails, and contains only the necessary reads', () => {
   const lines: Line[] = [
     ['A write 1', '[]'],
     ['Z write 7 !', '[]'],

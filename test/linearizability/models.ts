@@ -1,30 +1,32 @@
 import type { Operation, Scalar } from './history.ts'
 
-/** What one object does when its operations come one after the other. Pure: a state is never changed, only followed. */
+/** Sequential behavior of one object. Pure: states are never changed, only followed by others. */
 export interface Model<State = unknown> {
   readonly name: string
   readonly initial: State
   /**
-   * The state after it, or undefined when it cannot have been answered as it was. An unknown operation was answered in any way.
-   * One that leaves the object as it is returns the very state that it was given.
+   * The state after the operation, or undefined if its answer is impossible. An unknown operation
+   * may have any answer. An operation without effect returns the same state object.
    */
   step(state: State, operation: Operation): State | undefined
   /** False: it only looks. Two looks may share a log index with each other and with the change that they see. */
   changes(operation: Operation): boolean
   /**
-   * Without the unknown operations of which no answer could tell: those are right wherever they stand, so leaving them
-   * out changes no verdict and spares the search. @throws on what the model can not judge.
+   * Removes the unknown operations that no answer could reveal: they are correct in every position,
+   * so removing them changes no verdict and shortens the search. @throws if the model cannot check
+   * an operation.
    */
   relevant(operations: readonly Operation[]): Operation[]
-  /** What all operations of one object together say of its states. */
+  /** Facts about the states that follow from all operations of one object together. */
   outlook(operations: readonly Operation[]): Outlook<State>
   describe(state: State): string
 }
 
 export interface Outlook<State> {
   /**
-   * Compared by `===`: when the same operations, in two orders, led to states of one identity, the same answers are right
-   * from there on. What the set of those operations alone decides need not be part of it.
+   * Compared by `===`. If the same operations in two orders lead to the same identity, the same
+   * later answers are correct. It may omit everything that follows from the set of these operations
+   * alone.
    */
   identity(state: State): unknown
   /** False when some answer can not be right any more once this change has followed this state: found out early. */
@@ -69,7 +71,7 @@ export function register(initial: Scalar = null): Model<Scalar> {
   }
 }
 
-/** What was added, the newest first: following states share all but one node. */
+/** Added elements, the newest first: successive states share all but one node. */
 interface Chain {
   readonly before: Chain | null
   readonly element: Scalar
@@ -110,7 +112,7 @@ export function uniqueSet(): Model<Chain> {
         if (kind === 'add') sizeMin.set(argument, sizeOfLastWithout(argument as Scalar, reads))
       }
       return {
-        // No element is added twice, so the operations alone decide what the set holds.
+        // No element is added twice, so the operations alone determine the content of the set.
         identity: () => null,
         mayFollow: (set, { argument }) => set.size >= (sizeMin.get(argument) ?? 0),
       }
@@ -137,11 +139,11 @@ export function appendList(): Model<Chain> {
     changes: ({ kind }) => kind === 'append',
     relevant: (operations) => relevantUnique(operations, 'append'),
     outlook: (operations) => {
-      // A list only grows, so the longest that was read says where each of its elements stands.
+      // A list only grows, so the longest answer gives the position of each of its elements.
       const reads = operations.filter(isAnsweredRead).map(elementsRead)
       const longest = reads.reduce((a, b) => (b.length > a.length ? b : a), [])
       return {
-        // Up to there only one order may stand, and nobody read what follows.
+        // Up to that position only one order is possible, and nobody read what follows.
         identity: () => null,
         mayFollow: ({ size }, { argument }) => size >= longest.length || longest[size] === argument,
       }
@@ -163,7 +165,10 @@ function isAnsweredRead({ kind, outcome }: Operation): boolean {
   return kind === 'read' && outcome === 'ok'
 }
 
-/** By halves: in a right history each read holds all that smaller ones do. In a wrong one some read without it will do. */
+/**
+ * By bisection: in a correct history each read contains all smaller ones. In a wrong one any read
+ * without it is sufficient.
+ */
 function sizeOfLastWithout(element: Scalar, bySize: readonly ReadonlySet<Scalar>[]): number {
   let low = 0
   let high = bySize.length

@@ -141,7 +141,10 @@ function changed(
   return operations.map((one) => (one === victim ? { ...one, result: result(victim) } : one))
 }
 
-/** After all that returned. The index is that of a log in which nothing but unknown operations could come later. */
+/**
+ * After all returned operations. The index belongs to a log in which only unknown operations could
+ * come later.
+ */
 function atTheEnd(operations: readonly Operation[]): Partial<Operation> {
   const times = operations.map((one) =>
     one.outcome === 'unknown' ? one.invokedAt : one.returnedAt,

@@ -1,7 +1,7 @@
 import type { Operation } from './history.ts'
 import type { Model, Outlook } from './models.ts'
 
-/** Of operation `at`: it is called or, when `isReturn`, has returned. */
+/** Event of operation `at`: its call or, if `isReturn`, its return. */
 export interface HistoryEvent {
   readonly at: number
   readonly isReturn: boolean
@@ -11,7 +11,9 @@ export interface Puzzle {
   readonly operations: readonly Operation[]
   /** Each operation is called once. One that returns must be placed between the two; another may be, at any time after. */
   readonly events: readonly HistoryEvent[]
-  /** Further operations that must be placed before this one, where the events do not say so. */
+  /**
+   * Further operations that must be placed before this one, although the events do not require it.
+   */
   readonly after?: ReadonlyMap<number, readonly number[]>
 }
 
@@ -22,7 +24,10 @@ export type Placement =
       readonly kind: 'stuck'
       /** The first to return of those that no order could place in time. */
       readonly culprit: number
-      /** What the object could be where the search got so far and no further: some, the first found first. */
+      /**
+       * Some possible states of the object where the search got furthest, in the order of
+       * discovery.
+       */
       readonly before: readonly unknown[]
     }
 
@@ -37,22 +42,26 @@ interface Frame {
 const STATES_SHOWN_MAX = 4
 
 /**
- * Wing and Gong's search (1993) in the form that Lowe gave it (2017): operations are placed one by one among those that
- * may come next, taken back in the opposite order, and no set of placed operations is tried twice with the same state.
- *
- * An operation that must be placed and leaves the state as it is, is placed as soon as it can be and never reconsidered: any order
- * that has it later stays right when it is moved here. Those that need not be placed are tried last.
+ * Wing and Gong's search (1993) in Lowe's form (2017): it places operations one by one among the
+ * possible next ones, removes them in the opposite order, and tries no set of placed operations
+ * twice with the same state.
+ * An operation that must be placed and does not change the state is placed as soon as possible and
+ * never reconsidered: every order with it later stays correct if it is moved here. Optional
+ * operations are tried last.
  */
 export class PlacementSearch {
   readonly #model: Model
   readonly #operations: readonly Operation[]
   readonly #after: ReadonlyMap<number, readonly number[]>
   readonly #outlook: Outlook<unknown>
-  /** What is not placed, in a list: the call of operation i is node 2i, its return 2i+1; the last node is head and end. */
+  /**
+   * Unplaced events, in a list: the call of operation i is node 2i, its return 2i+1; the last node
+   * is head and end.
+   */
   readonly #next: Int32Array
   readonly #previous: Int32Array
   readonly #end: number
-  /** Of each node among the events. */
+  /** Position of each node among the events. */
   readonly #position: Int32Array
   readonly #isPlaced: Uint8Array
   /** It returns. */
@@ -119,7 +128,10 @@ export class PlacementSearch {
     return { kind: 'placed', order: this.#frames.map((frame) => frame.at) }
   }
 
-  /** The next one to try after `previous`: of those called before anything that is not placed returns. */
+  /**
+   * The next candidate after `previous`: an operation called before the return of any unplaced
+   * operation.
+   */
   #candidate(previous: number | null): number | null {
     const isRequired = previous === null ? 1 : this.#isRequired[previous]
     const from = previous === null ? this.#end : callOf(previous)
@@ -153,7 +165,7 @@ export class PlacementSearch {
   #tryToPlace(at: number): boolean {
     const operation = this.#operation(at)
     const next = this.#model.step(this.#state, operation)
-    // What changes nothing was placed already, or may as well not be placed.
+    // An operation without effect was already placed, or need not be placed.
     if (next === undefined || next === this.#state) return false
     if (!this.#outlook.mayFollow(this.#state, operation)) return false
     this.#place(at, next, false)
@@ -173,7 +185,7 @@ export class PlacementSearch {
     this.#missing -= 1
   }
 
-  /** @returns the one that was placed last among those to which there was another choice, no longer placed. */
+  /** @returns the last placed operation that had an alternative, after removing it. */
   #takeBack(): number | null {
     for (let frame = this.#frames.pop(); frame !== undefined; frame = this.#frames.pop()) {
       const { at } = frame
@@ -190,7 +202,9 @@ export class PlacementSearch {
     return null
   }
 
-  /** What is placed is told by the last call that is, and by the calls before it that are not. */
+  /**
+   * The last placed call and the unplaced calls before it identify the set of placed operations.
+   */
   #isNew(): boolean {
     let key = `${this.#frontier}`
     let node = this.#following(this.#end)

@@ -1,6 +1,9 @@
 import type { Operation } from './history.ts'
 
-/** The history as it was when this operation returned: what had not returned by then may yet be answered in any way. */
+/**
+ * The history up to the return of this operation; operations that had not returned may still get
+ * any answer.
+ */
 export function upTo(
   operations: readonly Operation[],
   { returnedAt }: Operation,
@@ -12,9 +15,9 @@ export function upTo(
 }
 
 /**
- * The answer with which a history that no order explains became one. By halves, for what cannot be explained is not
- * explained by what comes later.
- * @param isExplicable judges the history up to this operation.
+ * Finds the answer that made the history inexplicable, by bisection: a later answer cannot explain
+ * an inexplicable history.
+ * @param isExplicable checks the history up to this operation.
  */
 export function firstInexplicable(
   operations: readonly Operation[],

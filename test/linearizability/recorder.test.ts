@@ -6,7 +6,7 @@ import { Recorder } from './recorder.ts'
 const write = (argument: number) => ({ process: 'A', key: 'x', kind: 'write', argument })
 const read = { process: 'B', key: 'x', kind: 'read', argument: null }
 
-test('what is recorded without a clock keeps the order of its events', () => {
+test('a history without a clock keeps the order of its events', () => {
   const recorder = new Recorder()
   recorder.begin(write(1)).ok()
   recorder.begin(write(2)).ok(null, 7)
@@ -29,7 +29,7 @@ test('a clock that stands still makes all overlap', () => {
   expect(checkBySearch(recorder.operations(), register()).kind).toBe('linearizable')
 })
 
-test('what has not ended is unknown', () => {
+test('an operation without an end is unknown', () => {
   const recorder = new Recorder()
   const late = recorder.begin(write(1))
   recorder.begin(write(2)).failed()
@@ -53,7 +53,7 @@ test('an operation ends once, and a history is bounded', () => {
   expect(() => recorder.begin(write(3))).toThrow('more than 2 operations')
 })
 
-test('what nothing can have recorded is refused rather than judged', () => {
+test('an impossible recording is refused, not checked', () => {
   const recorder = new Recorder({ now: () => 5 })
   recorder.begin(read).ok(1)
   const [operation] = recorder.operations()

@@ -2,11 +2,14 @@ import type { Operation, Outcome, Request } from './history.ts'
 
 /** An operation under way; ended once. */
 export interface Pending {
-  /** @param index the log index that the answer names: of the effect itself, not of a repetition. */
+  /** @param index log index in the answer: that of the effect itself, not of a repetition. */
   ok(result?: Operation['result'], index?: number | null): void
   /** It certainly took no effect. */
   failed(): void
-  /** The client can not tell. @param index when it is known from elsewhere that it took effect, and where. */
+  /**
+   * The client does not know the outcome. @param index if another source shows that it took effect,
+   * and where.
+   */
   unknown(index?: number | null): void
 }
 
@@ -20,7 +23,10 @@ interface Options {
   readonly operationsMax?: number
 }
 
-/** Gathers the history of one run, from as many clients as there are. What has not ended when it is read is unknown. */
+/**
+ * Records the history of one run, from any number of clients. Operations without an end when it is
+ * read are unknown.
+ */
 export class Recorder {
   readonly #now: () => number
   readonly #operationsMax: number

@@ -4,11 +4,17 @@ export type Verdict = Linearizable | Violation | Undecided
 
 export interface Linearizable {
   readonly kind: 'linearizable'
-  /** For each object one order that explains every answer; unknown operations stand in it where they took effect. */
+  /**
+   * For each object one order that explains every answer; unknown operations are in it where they
+   * took effect.
+   */
   readonly orders: ReadonlyMap<string, readonly Operation[]>
 }
 
-/** The budget ended before the search did. It says nothing of the history, and is never to be taken for right. */
+/**
+ * The budget ran out before the search ended. This says nothing about the history, and must never
+ * count as correct.
+ */
 export interface Undecided {
   readonly kind: 'undecided'
   readonly key: string
@@ -22,8 +28,9 @@ export interface Violation {
   /** One sentence. */
   readonly reason: string
   /**
-   * What is wrong by itself, of this object alone: nothing invoked after no order explains the answers any more, and no looks
-   * that are not needed for that. Failed operations that should not have been seen are among them.
+   * The smallest inexplicable part, of this object alone: no order explains the answers up to here,
+   * and every listed operation is needed for that. It includes failed operations that should not
+   * have been visible.
    */
   readonly operations: readonly Operation[]
   /** The one that cannot be placed. */
@@ -33,7 +40,10 @@ export interface Violation {
 const LINES_MAX = 40
 const LINE_CHARACTERS_MAX = 160
 
-/** For a person: what cannot be placed, and the last of what led there. At most some forty lines. */
+/**
+ * For a person: the operation that cannot be placed, and the last operations before it. At most
+ * some forty lines.
+ */
 export function print(verdict: Verdict): string {
   if (verdict.kind === 'linearizable') return 'linearizable'
   if (verdict.kind === 'undecided') {

@@ -13,9 +13,10 @@ import { dataOf } from './support/enrolling.ts'
 import { Fleet } from './support/fleet.ts'
 import { run } from './support/page.ts'
 
-// Goal: a reader who types docs/operate/backup-and-restore.md backs a cluster up, corrects a mistake and restores it after the loss of all
-// controllers.
-// Method: each line as it stands there. Hosts are folders: the old controller, the restored one, the one that joins.
+// Goal: a reader who follows docs/operate/backup-and-restore.md backs up a cluster, corrects a
+// mistake and restores the cluster after the loss of all controllers.
+// Method: runs each line unchanged. Hosts are folders: the old controller, the restored one, the
+// joining one.
 
 const page = 'operate/backup-and-restore.md'
 const management = '/edge/management/v1'
@@ -26,7 +27,7 @@ const JOINING = 3
 let fleet: Fleet
 let folder = ''
 const children: ChildProcess[] = []
-/** What a reader fills in. */
+/** Values that a reader fills in. */
 const noted = new Map<string, string>()
 
 beforeAll(async () => {
@@ -47,7 +48,7 @@ function blocksOf(heading: string, count: number): string[] {
   return blocks
 }
 
-/** Paths, addresses and what was noted as they are on that host. */
+/** Paths, addresses and noted values as they are on that host. */
 function onHost(k: number, text: string): string {
   return text
     .replaceAll('/etc/flotilla/config.yml', fleet.config(k))
@@ -55,7 +56,7 @@ function onHost(k: number, text: string): string {
     .replace(/<([^>]+)>/g, (_, name: string) => noted.get(name) ?? `'${name} was not noted'`)
 }
 
-/** Types what is on the page, but for what runs on in the foreground: that is started, and returned from. */
+/** Runs the commands of the page. It starts foreground programs and returns while they run. */
 async function type(k: number, text: string): Promise<string> {
   const lines = onHost(k, text)
   const at = lines.search(/^flotilla (?:controller run|cluster join)/m)

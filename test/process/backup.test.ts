@@ -10,8 +10,10 @@ import { certifiedKey, dataOf, newRequest } from './support/enrolling.ts'
 import { expectMembers, Fleet } from './support/fleet.ts'
 import { Load } from './support/load.ts'
 
-// Goal: a cluster that is lost as a whole is there again from its backup: who could log in can, and what was written is there.
-// Method: three controllers are backed up under writes and killed; a fourth is restored elsewhere, and a fifth joins it.
+// Goal: a cluster that was lost completely is restored from its backup, with the same users and
+// records.
+// Method: three controllers are backed up under writes and killed; a fourth is restored elsewhere,
+// and a fifth joins it.
 
 const management = '/edge/management/v1'
 const kinds = ['identities', 'authenticators', 'configs', 'config-types', 'auth-policies'] as const
@@ -51,7 +53,9 @@ async function enrolled(client: Client): Promise<{ id: string; key: CertifiedKey
   return { id, key: certifiedKey(keys, dataOf(answer)['cert']) }
 }
 
-/** Every record of a kind as an administrator sees it, but for what is told of who is connected. */
+/**
+ * Every record of a kind as an administrator sees it, without the fields about current connections.
+ */
 async function recordsOf(client: Client, path: string): Promise<unknown[]> {
   const answer = await client.request('GET', `${management}/${path}?limit=500&sort=id`)
   const records = dataOf(answer) as unknown as Record<string, unknown>[]
@@ -102,7 +106,7 @@ test('three controllers are backed up under writes, lost, and restored on other 
   expect(result).toMatchObject({ id: 'ctrl4', generation: 2, isIdentityKept: false })
   await fleet.start(4)
 
-  // Nobody is let in by what was opened before, and everybody by what they log in with.
+  // No session from before works, and every credential does.
   const second = fleet.client(4)
   second.token = client.token
   await until('ctrl4 leads', async () => (await fleet.leader(4)) === 4)

@@ -9,9 +9,10 @@ import { until } from './support/client.ts'
 import { flotilla } from './support/cluster.ts'
 import { expectMembers, Fleet } from './support/fleet.ts'
 
-// Goal: whoever holds the disk and the key of a removed controller cannot keep a router to itself, although the router was off when
-// the controller was removed and reaches it before all others. Method: the folder of ctrl3 is copied while it is a member; the copy is
-// recovered as a cluster of its own and answers at the address of ctrl3. Each test goes on where the one before ended.
+// Goal: an attacker with the disk and the key of a removed controller cannot capture a router, even
+// if the router was off during the removal and reaches the attacker before all others. Method: the
+// folder of ctrl3 is copied while it is a member; the copy is recovered as a separate cluster and
+// answers at the address of ctrl3. Each test continues where the previous one ended.
 
 let fleet: Fleet
 let folder: string
@@ -51,7 +52,10 @@ async function stopRouter(): Promise<void> {
   await ended
 }
 
-/** Waits on what the router and its cluster show, and tells both when it does not come. */
+/**
+ * Waits for a condition on the output of the router and its cluster, and prints both if it does not
+ * occur.
+ */
 async function eventually(what: string, look: () => boolean | Promise<boolean>): Promise<void> {
   await until(what, () => Promise.resolve(look()), 60_000).catch((error: unknown) => {
     throw new Error(`${String(error)}\n${output}\n${JSON.stringify(known())}\n${fleet.logs()}`)

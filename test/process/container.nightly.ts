@@ -22,12 +22,16 @@ import { freePort, freePortBlock } from '../support/ports.ts'
 import { flotilla } from '../support/program.ts'
 import { until } from './support/client.ts'
 
-// Goal: the commands of deploy/docker/compose.yml make a cluster of three controllers and a router without a hand, and the same
-// commands go on with it. Method: the entrypoint itself, a folder in place of each volume, loopback in place of the network.
+// Goal: the commands of deploy/docker/compose.yml create a cluster of three controllers and a
+// router without manual steps, and the same commands restart it. Method: the entrypoint itself, a
+// folder in place of each volume, loopback in place of the network.
 
 const entrypoint = resolve(import.meta.dirname, '../../deploy/docker/entrypoint.sh')
 const run = promisify(execFile)
-/** Between two starts of a command that asks how far it is: each takes processor time from what it asks about. */
+/**
+ * Pause between two starts of a command that polls for progress: each start takes processor time
+ * from the polled process.
+ */
 const COMMAND_EVERY_MS = 1000
 
 let dir: string
@@ -89,7 +93,7 @@ async function exitOf(child: ChildProcess): Promise<number | null> {
   return await new Promise((done) => child.once('exit', (code) => done(code)))
 }
 
-/** What compose.yml says, but for the addresses: three hosts are one here. */
+/** The environment of compose.yml, except for the addresses: three hosts are one here. */
 function layout(k: number, base = port): string[] {
   const bind = (offset: number): string => `127.0.0.1:${base + k - 1 + offset}`
   const binds = ['--bind-api', bind(0), '--bind-router', bind(100), '--bind-cluster', bind(200)]
@@ -175,7 +179,7 @@ test('containers form a cluster, join it with tickets, enroll a router, and cont
     children.delete(name)
   }
 
-  // A first controller that lost its volume must not form a second cluster beside the one that goes on.
+  // A first controller that lost its volume must not form a second cluster beside the running one.
   await stop('ctrl1')
   rmSync(volume('ctrl1'), { recursive: true })
   const again = ['form', volume('ctrl1'), join(tickets, 'formed'), ...layout(1)]

@@ -9,8 +9,10 @@ import { type Client, isRunning, until } from './support/client.ts'
 import { TestCluster, flotilla } from './support/cluster.ts'
 import { dataOf } from './support/enrolling.ts'
 
-// Goal: a debug bundle of a controller, running or down, holds what explains it and not one secret.
-// Method: one real controller. Every secret that a controller can hold is made there first, and looked for in all bytes.
+// Goal: a debug bundle of a controller, running or not, contains the relevant information and no
+// secret.
+// Method: one real controller. Every secret that a controller can have is created first, and
+// searched for in all bytes.
 
 const run = promisify(execFile)
 const hookToken = 'hook-token-5f0c'
@@ -71,7 +73,7 @@ interface Bundle {
   readonly missing: readonly string[]
 }
 
-/** By the tar of this host, as whoever is sent it reads it. */
+/** Unpacked by the tar of this host, as a recipient would do. */
 async function bundle(name: string): Promise<Bundle> {
   const out = join(cluster.dir, `${name}.tar.gz`)
   const config = join(cluster.folder, 'ctrl1', 'config.yml')

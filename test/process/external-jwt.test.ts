@@ -14,9 +14,9 @@ import { TestCluster } from './support/cluster.ts'
 import { Front } from './support/front.ts'
 import { linesOf, run } from './support/page.ts'
 
-// Goal: a provider that publishes its keys over HTTPS vouches for identities on every one of three controllers, and whoever
-// follows docs/administer/external-jwt.md gets what it says. And the controllers are a provider themselves, to a certified client that is
-// not ours. One cluster for all.
+// Goal: a provider that publishes its keys over HTTPS authenticates identities on each of three
+// controllers, and the steps of docs/administer/external-jwt.md work. The controllers themselves
+// are a provider to a certified third-party client. One cluster for all.
 
 let cluster: TestCluster
 let server: KeyServer
@@ -93,7 +93,7 @@ test('a key published over HTTPS works on each controller, and so does its succe
     const reply = await logIn(k, await provider.token(id))
     expect(reply.status, reply.text).toBe(200)
     expect(reply.body.data).toMatchObject({ identityId: id })
-    // What one controller opened is a session on all.
+    // A session opened at one controller works on all.
     const other = cluster.client((k % 3) + 1)
     other.token = String(reply.headers['zt-session'])
     const own = await other.request('GET', '/edge/client/v1/current-identity')
@@ -197,7 +197,7 @@ test('a user who logs in at an external provider in a browser is admitted with i
   expect((await logIn(3, other)).status).toBe(401)
 })
 
-/** Each request on a connection of its own, which the front takes to a controller that is there. */
+/** Each request on a separate connection, which the front forwards to a running controller. */
 function fetchVia(browser: Browser): openid.CustomFetch {
   return async (url, { body, headers }) => {
     const form = body instanceof URLSearchParams ? Object.fromEntries(body) : null
@@ -210,7 +210,7 @@ function fetchVia(browser: Browser): openid.CustomFetch {
 
 type Asked = Awaited<ReturnType<Browser['ask']>>
 
-/** A controller dies, and the one before is back by then: two of three are there at each step. */
+/** A controller stops, and the previous one is back before that: two of three run at each step. */
 class Killer {
   #dead = 0
 
@@ -314,7 +314,10 @@ test('a certified OIDC client logs in, with a controller killed after each step'
   )
 })
 
-/** Somebody whose log-in takes a password and a code; recovery codes, as a time-based one counts once a step. */
+/**
+ * An identity whose log-in needs a password and a code; recovery codes, because a time-based one is
+ * valid once per step.
+ */
 async function withSecondFactor(username: string, password: string): Promise<string[]> {
   const identityId = await made('identities', { name: username, type: 'User', isAdmin: false })
   await made('authenticators', { method: 'updb', identityId, username, password })
@@ -342,7 +345,7 @@ test('a controller killed during any step of a log-in costs at most one restart 
   const at = (path: string): URL => new URL(path, `https://${front.address}`)
   const json = { accept: 'application/json' }
 
-  /** @returns the access token; null: a step was not answered, or not with what comes next. */
+  /** @returns the access token; null: a step got no answer, or not the next step. */
   async function logIn(fatal: string): Promise<string | null> {
     const verifier = openid.randomPKCECodeVerifier()
     const redirect = 'http://127.0.0.1:9/auth/callback'

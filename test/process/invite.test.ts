@@ -13,7 +13,7 @@ import { FEATURE_LEVEL } from '../../src/ports/feature-level.ts'
 import { until, isRunning } from './support/client.ts'
 import { TestCluster } from './support/cluster.ts'
 
-// Goal: what a controller shares with others lies on no disk in the clear, and a ticket lets one in over HTTPS.
+// Goal: no disk contains a shared secret in plaintext, and a ticket admits a controller over HTTPS.
 
 let cluster: TestCluster
 beforeAll(async () => {

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
 import { JoinCampaign } from '../chaos/joins.ts'
 
-// Goal: whoever dies in the middle of a join, repeating the join ends it. Method: one round of the campaign for each.
+// Goal: if any participant fails during a join, repeating the join completes it. Method: one round
+// of the campaign for each.
 
 test('repeating a join completes it after its joiner, admitting controller or leader was killed', async () => {
   await using campaign = await JoinCampaign.start(20_260)

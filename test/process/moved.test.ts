@@ -23,7 +23,7 @@ beforeAll(async () => {
       FLOTILLA_CLUSTER_SEEDS: `controllers.flotilla.test:${port + 200}`,
       FLOTILLA_CLUSTER_RESOLVERS: names.at,
     },
-    // The time to the first leader is what is judged here.
+    // This test measures the time to the first leader.
     hasCalmElections: false,
   })
   fleet.hasSamePorts = true

@@ -23,8 +23,8 @@ import { until } from './support/client.ts'
 import { Fleet } from './support/fleet.ts'
 import { run } from './support/page.ts'
 
-// Goal: an operator who types docs/operate forms a cluster, looks after it and recovers it.
-// Method: each block of its pages, as it stands there. Hosts are folders; only paths and addresses
+// Goal: an operator who follows docs/operate forms a cluster, maintains it and recovers it.
+// Method: runs each block of its pages unchanged. Hosts are folders; only paths and addresses
 // differ.
 
 /** Pages that another test types as a whole. */
@@ -165,6 +165,8 @@ test('status, health, metrics, a snapshot, the log level and a debug bundle are 
   expect(await type(1, block('flotilla pki issue --name prometheus'))).toMatch(/^flotilla_/m)
   const copied = await type(1, block('curl -s --unix-socket /etc/flotilla/data/admin.sock -H'))
   expect(copied).toContain('/data/snapshots/before-upgrade"')
+  const since = await type(1, block('flotilla cluster snapshot diff /etc/flotilla/data'))
+  expect(since).toMatch(/ index \d+/)
   expect(await type(1, block('flotilla log level debug'))).toContain(
     'debug (after a restart: info)',
   )

@@ -49,7 +49,7 @@ test('the package installs the tested versions without install scripts, and runs
   })
   expect(found).toEqual(wanted.map(([path, { version: tested }]) => [path, tested]))
 
-  // npm 9.2 makes no link to the Node that the package brings, and a stock Debian 13 has Node 20.
+  // npm 9.2 creates no link to the Node in the package, and Debian 13 has Node 20.
   const node20 = join(dir, 'node20')
   mkdirSync(node20)
   writeFileSync(join(node20, 'node'), '#!/bin/sh\necho v20.19.2\n', { mode: 0o700 })

@@ -15,10 +15,11 @@ import { type ApiName, apiNames, bases, placeOf, ServedAnswers } from '../suppor
 import { type Answer, type Client, until } from './support/client.ts'
 import { TestCluster } from './support/cluster.ts'
 
-// Goal: every operation that is served works on a real cluster, and what was written through one controller is what the
-// others show, field by field.
-// Method: operations, bodies and expectations are made from the served documents and the descriptors. The client holds
-// every answer to its document; in the end no operation may be left that was never called, or never done.
+// Goal: every served operation works on a real cluster, and the other controllers show each write
+// field by field.
+// Method: operations, bodies and expectations are generated from the served documents and the
+// descriptors. The client compares every answer with its document. At the end, every operation must
+// have been called and have succeeded.
 
 let cluster: TestCluster
 let admins: Client[]
@@ -54,7 +55,7 @@ function keyOf(api: string, method: string, path: string): string {
   return `${api} ${method} ${path}`
 }
 
-/** Through the next controller, which must reflect all that was asked before. */
+/** Through the next controller, which must reflect all earlier requests. */
 function ask(method: string, url: string, body?: unknown): Promise<Answer> {
   turn += 1
   return askOf(admins[turn % admins.length], method, url, body)
@@ -110,7 +111,7 @@ async function shown(url: string): Promise<JsonObject> {
   return first
 }
 
-/** What was sent stands there, member by member, as far as the kind stores it under that name. */
+/** The sent values are stored, member by member, if the kind stores them under that name. */
 function expectShown(
   path: string,
   sent: JsonObject,
@@ -135,7 +136,7 @@ function plain(value: Json): Json {
   return isTime ? Date.parse(value) : value
 }
 
-/** What a detail says of the certificate that its record was given. */
+/** Fields of a detail that describe the certificate given to its record. */
 const ofCertificate = ['commonName', 'fingerprint', 'notAfter', 'notBefore']
 
 /** One record of a kind from its creation to its end. */
@@ -206,7 +207,7 @@ test('a record of every kind passes through its operations, and is the same on a
   console.log(`${creations.length} kinds: ${creations.map(({ path }) => path).join(' ')}`)
 })
 
-/** Somebody with a password, and a session of its own on some controller. */
+/** An identity with a password and a separate session on some controller. */
 async function newUser(api: ApiName): Promise<{
   readonly client: Client
   readonly username: string
@@ -257,7 +258,7 @@ test('a user changes their password and logs out through either API, and an admi
   expect((await askOf(client, 'GET', `${bases.client}/current-api-session`)).status).toBe(401)
 })
 
-/** With ids that are there where they can be had; a deletion takes a record of its own. */
+/** With IDs of existing records where possible; a deletion gets a separate record. */
 async function urlFor(operation: ServedOperation): Promise<string> {
   const query = knownQueries[operation.path] ?? ''
   const collection = collectionOf(operation.path)
@@ -278,11 +279,12 @@ test('every served operation has been called with success', async () => {
     return !statuses.some((status) => status < 300)
   })
   await maker.openAll()
-  // What takes something away comes last.
+  // Operations that remove something come last.
   left.sort((a, b) => Number(a.method === 'DELETE') - Number(b.method === 'DELETE'))
   for (const operation of left) {
     const body = operation.body === null ? undefined : await maker.body(operation, 'minimal')
-    // A stream would not end: it is asked for in a way that is refused. test/events/streams.test.ts holds what it sends.
+    // A stream would not end, so the request is one that is refused. test/events/streams.test.ts
+    // checks the content of streams.
     const isStream = operation.path === '/events'
     const url = isStream ? `${bases.fabric}/events?entityTypes=nobody` : await urlFor(operation)
     await ask(operation.method, url, body)

@@ -21,9 +21,11 @@ import { flotilla } from '../support/program.ts'
 import { isRunning, until } from './support/client.ts'
 import { run } from './support/page.ts'
 
-// Goal: an operator who types docs/start/production.md on three hosts gets a cluster of three voters, a backup and metrics.
-// Method: each host is a folder with its own /etc, /usr, /var and /opt; names and ports lead to loopback. What changes the system
-// itself (users, units, npm) is a script that does what it would do there for a controller.
+// Goal: an operator who follows docs/start/production.md on three hosts gets a cluster of three
+// voters, a backup and metrics.
+// Method: each host is a folder with a separate /etc, /usr, /var and /opt; names and ports lead to
+// loopback. A script replaces each command that changes the system (users, units, npm) and does the
+// same for a controller.
 
 const root = resolve(import.meta.dirname, '../..')
 const page = readFileSync(join(root, 'docs/start/production.md'), 'utf8')

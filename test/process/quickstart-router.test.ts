@@ -7,7 +7,8 @@ import { flotilla } from '../support/program.ts'
 import { until } from './support/client.ts'
 import { TestCluster } from './support/cluster.ts'
 
-// Goal: the routers beside a quickstart are there when it says that it is ready, carry what enters them, and end with it.
+// Goal: the routers of a quickstart run when it prints that it is ready, carry traffic, and end
+// with it.
 
 let cluster: TestCluster
 beforeAll(async () => {

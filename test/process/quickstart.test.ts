@@ -13,7 +13,7 @@ import {
 import { until } from './support/client.ts'
 import { flotilla, TestCluster } from './support/cluster.ts'
 
-// Goal: one command gives a real cluster that a person can use, stop and take up again.
+// Goal: one command creates a real cluster that a person can use, stop and restart.
 
 let cluster: TestCluster
 beforeAll(async () => {

@@ -17,8 +17,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { isRunning, until } from './support/client.ts'
 import { freePortBlock } from '../support/ports.ts'
 
-// Goal: a reader who types docs/start/evaluate.md, whose beginning the README shows, and docs/integrate/api.md beside it gets
-// what they say, line by line.
+// Goal: the commands of docs/start/evaluate.md, whose beginning the README shows, and of
+// docs/integrate/api.md give the documented results, line by line.
 
 const ROOT = resolve(import.meta.dirname, '../..')
 const PROGRAM = resolve(process.env['FLOTILLA_PROGRAM'] ?? '', '../..')
@@ -37,7 +37,8 @@ class Terminal {
   #done = 0
 
   constructor() {
-    // In a process group of its own, as a terminal gives each command, so that ^C reaches all that runs in it.
+    // In a separate process group, as a terminal gives each command, so that ^C reaches every
+    // program in it.
     this.#child = spawn('bash', ['-eo', 'pipefail'], {
       cwd: folder,
       detached: true,
@@ -124,7 +125,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** What is typed, in order, and whether into a terminal of its own. */
+/** Commands in order, and whether each one needs a separate terminal. */
 function steps(): { lines: string; isElsewhere: boolean }[] {
   return blocksOf(readFileSync(join(folder, PAGE), 'utf8')).flatMap((block) =>
     block.split(OTHER_TERMINAL).flatMap((lines, at) => {
@@ -166,14 +167,14 @@ test('the commands of docs/start/evaluate.md work when pasted in order', async (
   }
   await integrator.finish()
   expect(integrator.output).toMatch(/^enrolled: \.flotilla\/phone\.pem$/m)
-  // What the phone, enrolled with the first controller, was shown by the third.
+  // The services that the phone, enrolled with the first controller, received from the third.
   expect(integrator.output).toMatch(/"name":"notes"[^\n]*"permissions":\["Dial"\]/)
   await integrator.interrupt('SIGHUP')
 
   const second = new Terminal()
   for (const { lines, isElsewhere } of others) {
     if (!isElsewhere) {
-      // What runs in the foreground, a controller that joins, ends with a line of a later terminal.
+      // A foreground program, such as a joining controller, ends with a line of a later terminal.
       if (second.output !== '') await second.finish()
       second.type(lines)
       continue

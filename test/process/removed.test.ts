@@ -14,8 +14,9 @@ import { FEATURE_LEVEL } from '../../src/ports/feature-level.ts'
 import { type Client, until } from './support/client.ts'
 import { expectMembers, Fleet } from './support/fleet.ts'
 
-// Goal: whoever holds all that a removed controller had can neither come back, nor vote, nor read, nor make a token that
-// is honoured. Method: its folder is copied while it is a member, it is removed, and the copy is used for each attack.
+// Goal: an attacker with everything that a removed controller had cannot return, vote, read, or
+// make a valid token. Method: its folder is copied while it is a member, it is removed, and the
+// copy is used for each attack.
 
 let fleet: Fleet
 beforeAll(async () => {
@@ -27,7 +28,7 @@ afterAll(async () => {
   await fleet[Symbol.asyncDispose]()
 })
 
-/** What a thief takes from controller k, the session of the owner among it. */
+/** Everything that a thief copies from controller k, including the session of the owner. */
 async function stolenFrom(k: number, owner: Client): Promise<string> {
   const copy = join(fleet.dir, `stolen-${k}`)
   expect(await statusWith(k, owner.token ?? '', '127.0.0.1')).toBe(200)
@@ -121,7 +122,7 @@ test('a removed controller gets no access with its certificate, key and data', a
 
   expect(await enter(stolen)).toBe('refused')
 
-  // As its process: it is told, and ends; nobody has voted anew because of it.
+  // Started as a process, it learns of the removal and exits; no election happened because of it.
   rmSync(fleet.folder(5), { recursive: true })
   cpSync(stolen, fleet.folder(5), { recursive: true })
   fleet.run(5)
@@ -130,14 +131,14 @@ test('a removed controller gets no access with its certificate, key and data', a
   await expectMembers(fleet, [1, 2, 3, 4])
   expect(await termOf(1)).toBe(term)
 
-  // A join over what is left of it has failed, and says what is in the way.
+  // A join over its remaining folder fails, and says what is in the way.
   fleet.beginJoin(5, await fleet.invite(1))
   expect(await fleet.ended(5, 60_000)).toBe(1)
   const folder = fleet.folder(5)
   const left = ['data', 'controller.key', 'cert.pem'].map((name) => join(folder, name))
   expect(fleet.log(5)).toContain(`move away: ${left.join(' ')}`)
 
-  // Its tokens are those of the clients, so they count only where those are.
+  // Its tokens are those of the clients, so they are valid only from the same addresses.
   const tokens = await tokensFrom(stolen, 5)
   expect(tokens).toContain(owner.token)
   for (const k of [1, 2]) {

@@ -9,11 +9,12 @@ import { formerRelease, thisRelease } from '../upgrade/former.ts'
 import { downgradeIsRefused, goBackOnce, upgradeLast, upgradeTwo } from '../upgrade/steps.ts'
 import type { Client } from './support/client.ts'
 
-// Goal: three controllers of the former release are upgraded one by one to this one, as docs/operate/upgrade.md says, and then to a
-// release with one more field and one more feature level. Under load, no write is refused, no controller is quarantined, and
-// what is new takes effect once all of them know it, not before.
-// Method: real processes of the kept package; the next release is this one with support/next-release.ts preloaded. One
-// cluster for all of it.
+// Goal: three controllers of the previous release are upgraded one by one to this one, as
+// docs/operate/upgrade.md says, and then to a release with one more field and one more feature
+// level. Under load, no write is refused and no controller is quarantined. New features take effect
+// once all controllers know them, not before.
+// Method: real processes of the kept package; the next release is this one with
+// support/next-release.ts preloaded. One cluster for all of it.
 
 const eachHost = 'Upgrade each host'
 const preload = pathToFileURL(join(import.meta.dirname, 'support/next-release.ts')).href
@@ -48,7 +49,7 @@ test('a field of the next release is ignored until every voter runs it, and kept
   const [first, second, third] = drill.clients as [Client, Client, Client]
   drill.publish(thisRelease, {
     program: flotillaOfSources,
-    // What is compiled of the next release is kept apart from what this one has compiled.
+    // The compile cache of the next release is separate from that of this one.
     env: {
       NODE_OPTIONS: `--import=${preload}`,
       NODE_COMPILE_CACHE: join(drill.cluster.dir, 'compiled'),

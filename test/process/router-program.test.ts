@@ -12,8 +12,10 @@ import { Client, until } from './support/client.ts'
 import { flotilla } from './support/cluster.ts'
 import { expectMembers, Fleet } from './support/fleet.ts'
 
-// Goal: a router of ours finds its cluster, whatever becomes of single controllers, and every controller shows it as online.
-// Method: three real controllers and one real router; each test goes on where the one before ended.
+// Goal: our router finds its cluster despite failures of single controllers, and every controller
+// shows it as online.
+// Method: three real controllers and one real router; each test continues where the previous one
+// ended.
 
 let fleet: Fleet
 let folder: string
@@ -244,7 +246,7 @@ link: ${linksAt(await freePort())}
     child.kill('SIGTERM')
     await ended
   }
-  // As ctrl2 has seen it: that it came, and that it is gone.
+  // As ctrl2 has seen it: its arrival and its departure.
   const types = (): unknown[] => events.events.map((one) => one['event_type'])
   await until('ctrl2 tells of the link', () => Promise.resolve(types().includes('fault')))
   expect(types()[0]).toMatch(/^routerLink(New|DisconnectedDest)$/)
@@ -282,7 +284,7 @@ test('a router renews its certificates, and is accepted with the new ones', asyn
   await expectOnline([1, 2, 3])
 })
 
-/** Asked of every controller, each of which has closed its own channel by then. */
+/** Queries every controller, after each has closed its channel. */
 async function expectOffline(ks: readonly number[]): Promise<void> {
   const clients = await Promise.all(ks.map((k) => fleet.loggedIn(k)))
   try {
@@ -338,7 +340,7 @@ test('a router forgets a removed controller, and is refused by all once it is de
   expect(await stopRouter()).toBe(0)
   expect(output).toContain('router stopped')
 
-  // Deleted through one controller, it is let in by none.
+  // Deleted through one controller, it is refused by all.
   startRouter()
   await expectOnline(left)
   await Promise.all(left.map((k) => connectedTo(k)))

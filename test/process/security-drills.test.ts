@@ -5,7 +5,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { flotilla, TestCluster } from './support/cluster.ts'
 import { linesOf, run } from './support/page.ts'
 
-// Goal: an operator who follows the drills of docs/internals/security.md word for word ends what they say on four controllers.
+// Goal: an operator who follows the drills of docs/internals/security.md on four controllers gets
+// the documented results.
 
 let cluster: TestCluster
 beforeAll(async () => {

@@ -1,7 +1,9 @@
-import { createReadStream, readdirSync, statSync } from 'node:fs'
+import { readdirSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { SnapshotDecoder } from '../../src/store/state/snapshot-stream.ts'
+import { bytesOfFile } from '../../src/backup/files.ts'
+import { loadBackup } from '../../src/backup/load-backup.ts'
+import { MemoryStateStore } from '../../src/store/state/memory-state-store.ts'
 import { allServices, createService, until } from './support/client.ts'
 import { TestCluster } from './support/cluster.ts'
 
@@ -11,7 +13,8 @@ import { TestCluster } from './support/cluster.ts'
 const writes = Number(process.env['FLOTILLA_TEST_WRITES'] ?? 3000)
 let cluster: TestCluster
 beforeAll(async () => {
-  // Fewer writes than the log keeps by default prove nothing, unless it is told to keep less.
+  // Fewer writes than the log keeps by default prove nothing, unless the configuration makes it
+  // keep less.
   const keepsLittle = { FLOTILLA_LOG_RETAIN_ENTRIES: '500', FLOTILLA_LOG_RETAIN_BYTES: '131072' }
   cluster = await TestCluster.start({ env: writes < 30_000 ? keepsLittle : {} })
 })
@@ -79,13 +82,10 @@ test('a snapshot on request of any controller contains the current state, and ca
     })
     expect(open, 'whatever is in the data folder is for its owner alone').toEqual([])
 
-    const decoder = new SnapshotDecoder()
-    const records = []
-    for await (const chunk of createReadStream(path)) records.push(...decoder.push(chunk as Buffer))
-    const { position } = decoder.finish()
-    expect(path.endsWith(`/kept-at-${position.index}`)).toBe(true)
-    const services = records.filter(({ key }) => key.startsWith('e/service/'))
-    const names = services.map(({ value }) => (JSON.parse(value) as { name: string }).name)
+    const read = { privateKeyPem: null }
+    const { manifest, state } = await loadBackup(bytesOfFile(path), new MemoryStateStore(), read)
+    expect(path.endsWith(`/kept-at-${manifest.index}`)).toBe(true)
+    const names = [...state.table('service').rows.values()].map(({ record }) => record.name)
     expect(names).toContain('the last one')
     expect(names.sort()).toEqual([...(await allServices(admin)).values()].sort())
 

@@ -5,8 +5,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { TestCluster, flotilla } from './support/cluster.ts'
 import { linesOf, run } from './support/page.ts'
 
-// Goal: a reader who types the pages of docs/administer gets what they say on three controllers.
-// Method: one cluster for all of them, as a reader has it; each page works in a folder of its own.
+// Goal: the commands of the pages of docs/administer give the documented results on three
+// controllers.
+// Method: one cluster for all of them, as a reader has it; each page has a separate folder.
 
 let cluster: TestCluster
 beforeAll(async () => {
@@ -83,7 +84,7 @@ test('the commands of docs/administer/enrollment.md work when pasted in order', 
     1,
   )
 
-  // What was enrolled with one controller is the same on another.
+  // An identity enrolled with one controller is the same on another.
   const client = await cluster.loggedIn(3)
   const { body } = await client.request('GET', '/edge/management/v1/identities?limit=100')
   const names = (body.data as { name: string }[]).map(({ name }) => name)
@@ -99,7 +100,7 @@ test('an interrupted enrollment resumes at real controllers, and a used token is
   const { id } = made.body.data as { id: string }
   const { body: shown } = await client.request('GET', `/edge/management/v1/identities/${id}`)
   const { jwt } = (shown.data as { enrollment: { ott: { jwt: string } } }).enrollment.ott
-  // The token names the first controller, and any of them may lead: the one that is asked forwards.
+  // The token names the first controller, and any controller may lead: the called one forwards.
   const script = `
     umask 077
     printf %s '${jwt}' > notebook.jwt

@@ -1,6 +1,7 @@
 import { shareCluster, subject } from './support/shared-cluster.ts'
 
-// What is written through one controller, on all of them: whole, refused without a majority, and repaired where a disk has it wrong.
+// Writes through one controller and their effect on all: complete, refused without a majority, and
+// repaired after disk damage.
 
 shareCluster()
 subject('writes', () => import('./writes/writes.ts'))

@@ -88,13 +88,14 @@ test('a script whose result differs from its recording fails, and only the flag 
 
 function contents(): string {
   const parts = [
-    '# The rules, a script each',
+    '# Raft rules, one script each',
     '',
-    'Scripts over the real core, with what came of them written below each scene: the rules of the Raft paper (Ongaro and',
-    'Ousterhout, 2014), of the dissertation (Ongaro, 2014) and of our own ([divergences](../../../docs/internals/divergence.md)) in the',
-    'order in which they are best read. The language stands in [script-runner.ts](../script-runner.ts). The test fails when a',
-    'script comes out otherwise than it is recorded; `FLOTILLA_RECORD=1` records anew, this page included. Exactly-once (paper',
-    '8, dissertation 6.3) is no rule of the core: `test/fsm/dedupe.test.ts`.',
+    'Each script runs over the real core and has the recorded results below each scene. The scripts cover the rules of the Raft',
+    'paper (Ongaro and Ousterhout, 2014), of the dissertation (Ongaro, 2014) and our own',
+    '([divergences](../../../docs/internals/divergence.md)), in the recommended order of reading.',
+    '[script-runner.ts](../script-runner.ts) defines the language. The test fails when a result differs from its recording;',
+    '`FLOTILLA_RECORD=1` records again, including this page. Exactly-once (paper 8, dissertation 6.3) is not a rule of the core:',
+    '`test/fsm/dedupe.test.ts`.',
   ]
   for (const { title, scripts } of chapters) {
     parts.push('', `## ${title}`, '| section | script | rule |', '|---|---|---|')

@@ -349,7 +349,7 @@ export class SimulatedCluster implements World {
   #deliver(from: SimulatedNode, message: Message): void {
     const target = this.nodes.get(message.to)
     if (target?.isRunning !== true || !this.#isReachable(from, target)) return
-    // A stranger's messages carry no store id, as if there were no mesh to tell disks apart.
+    // A stranger's messages carry no store ID, as if no mesh distinguished disks.
     target.node.receive(message, from.isHeardAsStranger ? undefined : Uint8Array.of(from.store))
   }
 

@@ -15,9 +15,10 @@ import { LevelStateStore } from '../../src/store/state/level-state-store.ts'
 import { openLog } from '../../src/store/log/open-log.ts'
 import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
-// Goal: the data folders that release 0.2.0 left behind hold the same for this program as they did for that one.
-// Method: three folders of killed controllers, recorded by that release with a listing of its own (README.md beside this
-// file). They are opened as `controller run` opens them; no time passes for what is in them.
+// Goal: the data folders of release 0.2.0 have the same content for this program as for that one.
+// Method: three folders of killed controllers, recorded by that release with a separate listing
+// (README.md beside this file). They are opened as `controller run` opens them; no time passes for
+// their content.
 
 type Records = Readonly<Record<string, Readonly<Record<string, Readonly<Record<string, Json>>>>>>
 
@@ -44,7 +45,7 @@ afterAll(() => rmSync(dir, { recursive: true, force: true }))
 
 interface Opened {
   readonly machine: StateMachine
-  /** Where the state stood before the log was applied to it. */
+  /** Position of the state before the log was applied to it. */
   readonly persisted: number
   readonly digest: string
 }
@@ -62,7 +63,7 @@ async function open(folder: string): Promise<Opened> {
   return { machine, persisted: statePosition.index, digest: machine.digests().state }
 }
 
-/** What this release knows more of a record is not in the listing; what it knows less would be lost. */
+/** Additional fields of this release are not in the listing; missing ones would be lost data. */
 function expectRecorded(records: Records, here: (kind: KindName, id: string) => unknown): void {
   for (const [kind, byId] of Object.entries(records)) {
     for (const [id, record] of Object.entries(byId)) {
@@ -109,7 +110,7 @@ async function received(file: string): Promise<ClusterState> {
   return state
 }
 
-test('its snapshot file is loaded, and holds what was there when it was taken', async () => {
+test('its snapshot file is loaded, and has the records of that time', async () => {
   const folder = join(dir, 'ctrl1', 'snapshots')
   const [name] = readdirSync(folder)
   const state = await received(join(folder, present(name, 'the snapshot file')))

@@ -132,7 +132,7 @@ function copyData(k: number): void {
   cpSync(dataFolder(k), join(scratch, cluster.id(k)), { recursive: true, filter: isKept })
 }
 
-/** Without owners and times, and sorted: what differs is what was written. */
+/** Without owners and times, and sorted, so that only different content differs. */
 function pack(file: string): void {
   const flags = [
     '--sort=name',

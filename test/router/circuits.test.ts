@@ -10,7 +10,7 @@ import {
   PeerStateChangesSchema,
 } from '../../proto/gen/router_pb.ts'
 import { routesOf } from '../../src/fabric/circuits/route.ts'
-import type { LiveLink } from '../../src/ports/live-links.ts'
+import type { LiveLink } from '../../src/ports/live-table.ts'
 import type { RouterProgram } from '../../src/router/router.ts'
 import { freePort } from '../support/ports.ts'
 import { digestOf, hostAt, Peer } from './forward/peer.ts'
@@ -79,7 +79,7 @@ async function lay(linkId: string): Promise<void> {
   }
 }
 
-/** Bytes of the circuit by kind, over all reports: each byte is told once. */
+/** Bytes of the circuit by kind, over all reports: each byte is reported once. */
 function used(controller: ScriptedController): Record<string, number> {
   const sums: Record<string, number> = {}
   for (const { body } of controller.ofType(1007)) {

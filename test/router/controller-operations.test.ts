@@ -12,7 +12,8 @@ import { EdgeBench, serviceToken } from './edge/support.ts'
 import { eventually } from './support.ts'
 import { serviceOf, TunnelStage } from './tunnel/support.ts'
 
-// Goal: controllers are asked for rateLimitedWorkerCount changes of terminators at a time, and rateLimitedQueueLength wait.
+// Goal: controllers get at most rateLimitedWorkerCount concurrent changes of terminators, and
+// rateLimitedQueueLength wait.
 
 const closing: (() => Promise<void>)[] = []
 afterEach(async () => {

@@ -19,8 +19,9 @@ import { AskedController } from './listen/support.ts'
 import { eventually } from './support.ts'
 import { echoServer, serviceOf, TunnelStage } from './tunnel/support.ts'
 
-// Goal: what `options` of a dialer, a listener or a tunnel says of an end of a circuit is what its ends go by.
-// Method: each with an option that differs from its default; the ends that are opened are looked at.
+// Goal: the `options` of a dialer, a listener or a tunnel apply to the ends of its circuits.
+// Method: each with an option that differs from its default; the test reads the options of the
+// opened ends.
 
 /** Joins ends in memory, and remembers how each was opened. */
 class SeenCircuits extends JoinedCircuits {

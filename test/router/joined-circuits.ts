@@ -48,7 +48,7 @@ export class JoinedCircuits implements LocalCircuits {
   }
 }
 
-/** What is written here waits until the application of the other end takes it. */
+/** Data written here waits until the application at the other end accepts it. */
 export class JoinedEnd implements CircuitEnd {
   readonly circuitId: string
   isClosed = false

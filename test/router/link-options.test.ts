@@ -17,8 +17,8 @@ import { configured } from './dial/support.ts'
 import { askWithoutReading, PeerRouter } from './peer-router.ts'
 import { eventually, type ScriptedController, TestNetwork } from './support.ts'
 
-// Goal: each option of links, and of those who dial and accept them, does what it names.
-// Method: a real router with the option, whose controller and whose peers are the test's.
+// Goal: each option of links, dialers and listeners has its documented effect. Method: a real
+// router with the option; the test plays its controller and its peers.
 
 let network: TestNetwork
 let controller: ScriptedController
@@ -40,7 +40,7 @@ async function start(more: string): Promise<void> {
 const dialing = (options: string, more = '') =>
   start(`link: {dialers: [{binding: transport, ${options}}]${more}}`)
 
-/** The controller tells of routers and of where they listen. */
+/** The controller sends the other routers and their listeners. */
 function tell(...peers: readonly { readonly id: string; readonly port: number }[]): void {
   const changes = peers.map(({ id, port }) => ({
     id,
@@ -276,7 +276,10 @@ link: {dialers: [{binding: transport}], heartbeats: {sendInterval: 100ms, closeU
     const addresses = { dialAddress: '', localAddress: '', remoteAddress: '' }
     const fields = { id: 'l1', peerId: 'router2', iteration: 1, isDialed: true, ...addresses }
     const made = new Link({ ...fields, channel, queues: linkQueues(link, options) })
-    /** How many are taken one after the other, each in a turn of its own, while nothing is read. */
+    /**
+     * Number of pieces accepted one after the other, each in a separate turn, while nothing is
+     * read.
+     */
     const taken = async (contentType: number): Promise<number> => {
       for (let count = 0; ; count += 1) {
         if (!made.trySend({ contentType }, Infinity)) return count

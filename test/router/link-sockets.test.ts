@@ -52,7 +52,7 @@ async function peerRouter(): Promise<PeerRouter> {
   return peer
 }
 
-/** Sockets of each link, as a router tells its controller. */
+/** Number of sockets of each link, as a router reports them to its controller. */
 async function socketsAt({ channel }: ScriptedController): Promise<number[]> {
   const requestedValues = ['links']
   const body = toBinary(InspectRequestSchema, create(InspectRequestSchema, { requestedValues }))

@@ -21,8 +21,9 @@ import { systemClock } from '../../src/lib/clock.ts'
 import { freePort } from '../support/ports.ts'
 import { eventually, type ScriptedController, TestNetwork } from './support.ts'
 
-// Goal: two routers that are told of each other have one link, and every controller is told of it by the one that dialed.
-// Method: real routers, and a controller for each whose answers are the test's.
+// Goal: two routers that learn of each other have one link, and the dialing one reports it to every
+// controller.
+// Method: real routers, and a controller for each whose answers the test gives.
 
 interface Side {
   readonly network: TestNetwork
@@ -55,7 +56,7 @@ async function start(side: Side, link?: string): Promise<void> {
   await eventually(() => side.controller.isConnected).toBe(true)
 }
 
-/** As a controller tells `to` of the router of `about`. */
+/** Sends the router `about` to `to`, as a controller does. */
 function tell(
   to: Side,
   about: Side,

@@ -130,7 +130,7 @@ describe('A server of web', () => {
     await serve('readTimeout: 1h, writeTimeout: 100ms')
     const socket = kept(open())
     await new Promise<void>((done) => socket.once('secureConnect', done))
-    // Answers that nobody reads: more than what the system takes for it.
+    // Unread answers: more than the buffers of the system.
     const timer = setInterval(() => {
       if (socket.writableLength === 0) socket.write(REQUEST.repeat(500))
     }, 5)
@@ -153,7 +153,7 @@ describe('A server of web', () => {
     expect(socket.getProtocol()).toBe('TLSv1.2')
   })
 
-  test('presents the certificate of its own identity', async () => {
+  test('presents the certificate of its identity', async () => {
     const { certificatePem, privateKeyPem } = await network.leaf('web of r', [], ['127.0.0.1'])
     writeFileSync(network.path('web.cert'), certificatePem, { mode: 0o600 })
     writeFileSync(network.path('web.key'), privateKeyPem, { mode: 0o600 })

@@ -8,7 +8,9 @@ import { systemClock } from '../../src/lib/clock.ts'
 import { LINK_PROTOCOL } from '../../src/channel/messages/links.ts'
 import type { TestNetwork } from './support.ts'
 
-/** Another router that is dialed; its certificate and channels are real, what it says is the test's. */
+/**
+ * Another router that is dialed, with a real certificate and channels; the test gives its answers.
+ */
 export class PeerRouter {
   readonly id: string
   readonly channels: Channel[] = []
@@ -75,7 +77,7 @@ export class PeerRouter {
   }
 }
 
-/** Reads nothing more, and asks for answers without end. @returns what stops it. */
+/** Reads nothing more, and requests endless answers. @returns the reason why it stops. */
 export function askWithoutReading(channel: Channel): () => void {
   channel.pauseReading()
   const headers = new Map([[128, new Uint8Array(60_000)]])

@@ -15,8 +15,8 @@ import { linkHello } from '../../src/channel/messages/links.ts'
 import { freePort } from '../support/ports.ts'
 import { eventually, type ScriptedController, TestNetwork } from './support.ts'
 
-// Goal: whoever connects is shown the certificate for the name that it asks for, at each listener of a router.
-// Method: a real router with two certificates beside its first one.
+// Goal: each listener of a router shows the certificate for the requested name.
+// Method: a real router with two certificates besides its first one.
 
 let network: TestNetwork
 let controller: ScriptedController
@@ -48,7 +48,10 @@ async function start(sections: string): Promise<void> {
   await router.start({ extends: false })
 }
 
-/** Common name of the certificate that is shown to who asks for a name; null: for none. */
+/**
+ * Common name of the certificate that the listener shows for a requested name; null: without a
+ * name.
+ */
 async function shownTo(
   name: string | null,
   protocol: string | null = null,

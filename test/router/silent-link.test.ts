@@ -11,14 +11,16 @@ import {
   RouterLinksSchema,
 } from '../../proto/gen/router_pb.ts'
 import { routesOf } from '../../src/fabric/circuits/route.ts'
-import type { LiveLink } from '../../src/ports/live-links.ts'
+import type { LiveLink } from '../../src/ports/live-table.ts'
 import { freePort } from '../support/ports.ts'
 import { digestOf, hostAt, Peer } from './forward/peer.ts'
 import { endsOf } from './forward/support.ts'
 import { eventually, type ScriptedController, TestNetwork } from './support.ts'
 
-// Goal: a link whose packets vanish without an end or a reset is given up by its heartbeats, and its circuits go on another way.
-// Method: real routers with a cable between them that swallows what it carries, as a firewall that has forgotten its connections.
+// Goal: when packets of a link vanish without an end or a reset, heartbeats end the link, and its
+// circuits use another path.
+// Method: real routers with a cable between them that swallows all data, like a firewall that lost
+// its connection table.
 
 const MIB = 1024 * 1024
 const circuit = endsOf('circuit1')
@@ -59,7 +61,7 @@ class Cable {
     return typeof address === 'object' && address !== null ? address.port : 0
   }
 
-  /** Nothing arrives of the links that there are, and neither side hears of it; new ones work. */
+  /** Data on the existing links is lost, and neither side learns of it; new ones work. */
   silence(): void {
     for (const carried of this.#carried) carried.isSilent = true
   }
@@ -89,7 +91,7 @@ afterEach(async () => {
   cable.close()
 })
 
-/** The links that the first router has told of, the newest last. */
+/** Links that the first router has reported, the newest last. */
 const toldLinks = (): { readonly id: string; readonly iteration: number }[] =>
   controllers[0]
     .ofType(1035)

@@ -37,11 +37,11 @@ export const trustDomain = 'test.example'
 /** A controller whose answers are the test's; its TLS and its channels are real. */
 export class ScriptedController {
   readonly id: string
-  /** Of its public key. */
+  /** Fingerprint of its public key. */
   readonly keySha256: Uint8Array
   readonly received: ChannelMessage[] = []
   readonly hellos: Hello[] = []
-  /** Of certificates of routers that it is asked about. */
+  /** Whether it confirms router certificates when asked. */
   verifies = true
   /** Addresses that its sockets came from. */
   readonly remoteAddresses: string[] = []
@@ -52,7 +52,7 @@ export class ScriptedController {
   readonly #arrivals: { readonly contentType: number; readonly atMs: number }[] = []
   /** Shown each message as it comes. */
   onReceived: (message: ChannelMessage) => void = () => undefined
-  /** What the test does with messages of a type. */
+  /** Handler of the test for messages of a type. */
   readonly handlers = new Map<number, (message: ChannelMessage, channel: Channel) => void>()
   channel: Channel | null = null
   readonly #server: Server
@@ -146,7 +146,7 @@ export class ScriptedController {
     this.channel?.send(outgoing)
   }
 
-  /** Tells the router who the members are, and who was removed. */
+  /** Sends the router the members and the removed controllers. */
   tell(
     members: readonly ScriptedController[],
     index: number,
@@ -176,7 +176,7 @@ export interface LoggedLine {
   readonly message: string
 }
 
-/** An authority with controllers and a router of it, in a folder of its own. */
+/** An authority with controllers and one of its routers, in a separate folder. */
 export class TestNetwork {
   readonly folder: string
   readonly root: CertifiedKey

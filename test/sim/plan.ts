@@ -73,7 +73,7 @@ export type Misfortune =
   | { readonly type: 'disk rolled back'; readonly target: Target; readonly downMs: number }
   | { readonly type: 'operator'; readonly verb: Verb }
   | { readonly type: 'bad input'; readonly what: BadInput }
-  /** A backup is taken and later restored in place of all records. */
+  /** A backup is created and later restored in place of all records. */
   | {
       readonly type: 'restore'
       /** Time from the backup to its restore, ms. */

@@ -84,7 +84,9 @@ export class VirtualLoop {
   onError: (error: unknown, context: Context | null) => void = (error) => {
     throw error
   }
-  /** Goes along with promises: what continues after a wait still belongs to the process that waited. */
+  /**
+   * Follows promises: code that continues after a wait still belongs to the process that waited.
+   */
   #steps = 0
 
   get nowMs(): number {

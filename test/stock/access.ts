@@ -8,9 +8,9 @@ import { pause } from '../process/support/client.ts'
 import { type StockClient, StockNetwork } from './network.ts'
 import { seen } from './stock-router.ts'
 
-// A client of the public family holds a circuit through one of its routers, and its access is taken away: for each reason, how
-// long the connection stays open from the answer to the request that took it. `node test/stock/access.ts --binary PATH`, and with
-// `--router ours` through a router of ours.
+// An OpenZiti client holds a circuit through an OpenZiti router, and its access is removed: for
+// each reason, the time from the answer to the removing request until the connection closes. `node
+// test/stock/access.ts --binary PATH`, and with `--router ours` through our router.
 
 const { values: options } = parseArgs({
   options: {
@@ -24,11 +24,16 @@ if (binary === undefined || !existsSync(binary)) {
   console.log('skipped: --binary names no program of the router family, so there is nothing to try')
   process.exit(0)
 }
-/** A router that is not told leaves it open till its server gives up; a busy machine takes a part of this. */
+/**
+ * A router without the information leaves it open until its server gives up; a busy machine uses a
+ * part of this.
+ */
 const longestMs = 5_000
-/** Clients of the family look so often at what a posture check asks of their device. */
+/** Interval in which OpenZiti clients check the posture of their device. */
 const deviceMs = 10_000
-/** Who begins to lead lets clients report to it again for so long, before it ends sessions by their reports. */
+/**
+ * Time for which a new leader lets clients report again, before it ends sessions by their reports.
+ */
 const graceMs = 60_000
 
 interface Held {
@@ -150,7 +155,7 @@ function programOf(path: string): object {
   return { osType: 'Linux', path, hashes: [], signerFingerprint: '' }
 }
 
-/** A service of its own, hosted, that one client may dial while a program runs. */
+/** A separate hosted service that one client may dial while a program runs. */
 async function offered(serial: number): Promise<Held> {
   const [name, role] = [`echo${serial}`, `users${serial}`]
   const serviceId = await network.post('services', {
@@ -162,7 +167,8 @@ async function offered(serial: number): Promise<Held> {
   copyFileSync('/bin/sleep', program)
   const watched = spawn(program, ['600'], { stdio: 'ignore' })
   children.push(watched)
-  // Routers of the family know one program of a device, and systems whose version has three parts.
+  // OpenZiti routers know one program of a device, and operating systems whose version has three
+  // parts.
   const checkId = await network.post('posture-checks', {
     name: `runs${serial}`,
     typeId: 'PROCESS',
@@ -221,7 +227,7 @@ function started(args: readonly string[], name: string): ChildProcessWithoutNull
   return child
 }
 
-/** Of its newest one: an attempt to dial that was made too early has left others. */
+/** Terminator of its newest attempt: an attempt to dial that was made too early has left others. */
 async function idOf(kind: 'sessions' | 'api-sessions', { id }: StockClient): Promise<string> {
   const apiSession = await newest('api-sessions', `identity="${id}"`)
   return kind === 'api-sessions' ? apiSession : await newest(kind, `apiSession="${apiSession}"`)

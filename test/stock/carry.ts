@@ -8,8 +8,9 @@ import { inBackground, offerEcho, sendAndReceive } from './echo.ts'
 import { StockNetwork } from './network.ts'
 import { seen } from './stock-router.ts'
 
-// A host and a client of the public family reach each other through routers: that of the host and that of the client, or one for
-// both. `node test/stock/carry.ts --binary PATH [--bytes N] [--routers ours|stock|ours,stock|stock,ours|stock,stock|ours,ours]`
+// An OpenZiti host and client reach each other through routers: one for each, or one for both.
+// `node test/stock/carry.ts --binary PATH [--bytes N] [--routers
+// ours|stock|ours,stock|stock,ours|stock,stock|ours,ours]`
 
 const { values: options } = parseArgs({
   options: {

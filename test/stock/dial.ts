@@ -7,8 +7,8 @@ import { inBackground, offerEcho, sendAndReceive } from './echo.ts'
 import { StockNetwork } from './network.ts'
 import { seen } from './stock-router.ts'
 
-// A host and a client of the public family reach each other through two of its routers: the host at one, the client at the
-// other, a link between them. `node test/stock/dial.ts --binary PATH`
+// An OpenZiti host and client reach each other through two OpenZiti routers with a link between
+// them: the host at one, the client at the other. `node test/stock/dial.ts --binary PATH`
 
 const { values: options } = parseArgs({ options: { binary: { type: 'string' } } })
 const { binary } = options
@@ -63,7 +63,7 @@ try {
   for (const child of children) child.kill('SIGKILL')
 }
 
-/** What a client says comes back, by a connection of its own. */
+/** A client's words come back, over a separate connection. */
 async function echoes(word: string): Promise<void> {
   await seen(`"${word}" comes back through two routers`, async () => {
     const circuits: unknown[] = []
@@ -82,7 +82,10 @@ async function echoes(word: string): Promise<void> {
   })
 }
 
-/** An identity file names one controller; a client that starts while that one is away is told of another. */
+/**
+ * An identity file names one controller; a client that starts while that one is away gets another
+ * address.
+ */
 function reach(file: string, k: number): void {
   const config = JSON.parse(readFileSync(file, 'utf8')) as Record<string, unknown>
   const url = `${network.cluster.admin.controllers[k - 1]}/edge/client/v1`

@@ -46,8 +46,8 @@ export async function offerEcho(
 }
 
 /**
- * A program in the background, which writes what it says to a file by itself: an echo server says
- * two lines a KB.
+ * A program in the background, which writes its output to a file by itself: an echo server writes
+ * two lines per KB.
  */
 export function inBackground(binary: string, args: readonly string[], log: string): ChildProcess {
   const said = openSync(log, 'w')
@@ -66,7 +66,7 @@ export interface CameBack {
 const STALLED_AFTER_MS = 20_000
 
 /**
- * What a client of the family gets back that sends `bytes` over a connection of its own.
+ * The answer to an OpenZiti client that sends `bytes` over a separate connection.
  * @param onBack called while the connection is open.
  */
 export async function sendAndReceive(

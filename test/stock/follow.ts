@@ -7,10 +7,11 @@ import { Fleet, fleetAdmin } from '../process/support/fleet.ts'
 import { OurRouter } from './our-router.ts'
 import { seen, StockRouter } from './stock-router.ts'
 
-// A router follows its cluster: one more controller, the one it enrolled at removed, the leader killed, every controller moved to
-// another address, and a cold start with nothing but what it has kept. After each step every controller shows it online, and
-// its endpoints file names exactly the current members. `node test/stock/follow.ts` follows with a router of ours,
-// with `--binary PATH` with one of the public family.
+// A router follows its cluster: one more controller, the one where it enrolled removed, the leader
+// killed, every controller moved to another address, and a cold start with its stored files only.
+// After each step every controller shows it online, and its endpoints file names exactly the
+// current members. `node test/stock/follow.ts` tests our router, with `--binary PATH` an OpenZiti
+// router.
 
 const { values: options } = parseArgs({ options: { binary: { type: 'string' } } })
 const { binary } = options
@@ -118,7 +119,7 @@ async function hasChannel(k: number): Promise<boolean> {
   return values.some(({ appId }) => appId === id)
 }
 
-/** Of all controllers, whatever the release that has written the file. */
+/** Addresses of all controllers, whichever release has written the file. */
 function addressesIn(path: string): string {
   if (!existsSync(path)) return ''
   const found = readFileSync(path, 'utf8').match(/tls:[0-9.]+:[0-9]+/g) ?? []

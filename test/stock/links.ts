@@ -7,7 +7,8 @@ import { StockNetwork } from './network.ts'
 import { OurRouter } from './our-router.ts'
 import { seen } from './stock-router.ts'
 
-// A router of the public family, as it is, and one of ours form a link. `node test/stock/links.ts --binary PATH`
+// An unmodified OpenZiti router and one of ours form a link. `node test/stock/links.ts --binary
+// PATH`
 
 const { values: options } = parseArgs({ options: { binary: { type: 'string' } } })
 const { binary } = options

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import type { Client } from '../process/support/client.ts'
 import { TestCluster } from '../process/support/cluster.ts'
 import { freePort } from '../support/ports.ts'
-import { OurRouter } from './our-router.ts'
+import { OurRouter, type OurRouterOptions } from './our-router.ts'
 import { StockRouter, type TunnelOptions } from './stock-router.ts'
 
 export interface StockClient {
@@ -13,7 +13,7 @@ export interface StockClient {
   readonly file: string
 }
 
-/** A cluster of three with routers of the public family, each of them online in no controller yet. */
+/** A cluster of three with OpenZiti routers, none of which is online yet. */
 export class StockNetwork implements AsyncDisposable {
   readonly binary: string
   readonly cluster: TestCluster
@@ -64,9 +64,12 @@ export class StockNetwork implements AsyncDisposable {
   }
 
   /** One of ours among them, where clients can connect; it ends with the network. */
-  async addOurRouter(name: string): Promise<OurRouter> {
+  async addOurRouter(
+    name: string,
+    more: Pick<OurRouterOptions, 'edgeProtocol'> = {},
+  ): Promise<OurRouter> {
     const { jwt, id: _, ...options } = await this.#newRouter(name)
-    const router = new OurRouter(options)
+    const router = new OurRouter({ ...options, ...more })
     await router.enroll(jwt)
     router.start()
     this.ourRouters.push(router)
@@ -84,8 +87,8 @@ export class StockNetwork implements AsyncDisposable {
   }
 
   /**
-   * An identity with `role` that the program of the family has enrolled.
-   * @returns its id and its file.
+   * An identity with `role` that the OpenZiti program has enrolled.
+   * @returns its ID and its file.
    */
   async addClient(name: string, role: string): Promise<StockClient> {
     const id = await this.post('identities', {

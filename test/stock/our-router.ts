@@ -12,20 +12,22 @@ export interface OurRouterOptions {
   /** `tls:host:port` of a controller. */
   readonly endpoint: string
   readonly linkPort: number
-  /** The port that other routers are told; absent: that at which it listens. */
+  /** The port that other routers get; absent: the port on which it listens. */
   readonly linkAdvertised?: number
   readonly linkGroups?: readonly string[]
   /** Absent: it dials others. */
   readonly isDialedOnly?: boolean
   /** Where clients connect; absent: nowhere. */
   readonly edgePort?: number
+  /** Of the listener there; absent: tls. */
+  readonly edgeProtocol?: 'tls' | 'wss'
   /** Environment of its process; absent: that of the test. */
   readonly env?: NodeJS.ProcessEnv
   /** Sections beside those, a line each. */
   readonly sections?: readonly string[]
 }
 
-/** A router of ours in a process of its own. */
+/** Our router in a separate process. */
 export class OurRouter {
   readonly options: OurRouterOptions
   #child: ChildProcess | null = null
@@ -45,11 +47,12 @@ export class OurRouter {
   async enroll(jwt: string): Promise<void> {
     const { folder, endpoint, linkPort, edgePort, sections = [] } = this.options
     const { linkGroups = [], isDialedOnly = false, linkAdvertised = linkPort } = this.options
+    const { edgeProtocol = 'tls' } = this.options
     const groups = linkGroups.length === 0 ? '' : `, groups: [${linkGroups.join()}]`
     await mkdir(folder, { recursive: true })
     const at = `127.0.0.1:${linkPort}`
     const clients = `127.0.0.1:${edgePort}`
-    const listener = `listeners: [{binding: edge, bind: "tls:${clients}", options: {advertise: "${clients}"}}]`
+    const listener = `listeners: [{binding: edge, bind: "${edgeProtocol}:${clients}", options: {advertise: "${clients}"}}]`
     writeFileSync(
       this.config,
       `v: 3

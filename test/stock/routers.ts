@@ -6,8 +6,8 @@ import type { Client } from '../process/support/client.ts'
 import { StockNetwork } from './network.ts'
 import { seen, type StockRouter } from './stock-router.ts'
 
-// Two routers of the public family, as they are, at a cluster of three: they enroll, show online everywhere, form a link,
-// follow the data model and the controllers. `node test/stock/routers.ts --binary PATH`
+// Two unmodified OpenZiti routers at a cluster of three: they enroll, show online everywhere, form
+// a link, and follow the data model and the controllers. `node test/stock/routers.ts --binary PATH`
 
 const { values: options } = parseArgs({ options: { binary: { type: 'string' } } })
 const { binary } = options
@@ -86,7 +86,7 @@ await seen('er2 offline once it is disabled, and its link gone', async () => {
 })
 console.log('all seen')
 
-/** Something of every kind that routers are told of. */
+/** A record of every kind that routers receive. */
 async function fill(): Promise<void> {
   const client = network.client(1)
   const post = network.post.bind(network)

@@ -8,7 +8,7 @@ import { parse } from 'yaml'
 import { until } from '../process/support/client.ts'
 
 export interface StockRouterOptions {
-  /** The program of the family that has `router enroll` and `router run`. */
+  /** The OpenZiti program with `router enroll` and `router run`. */
   readonly binary: string
   readonly folder: string
   readonly name: string
@@ -17,7 +17,7 @@ export interface StockRouterOptions {
   readonly linkPort: number
   readonly linkGroups?: readonly string[]
   readonly edgePort: number
-  /** Of a `tunnel` listener; without it there is none. */
+  /** Mode of a `tunnel` listener; without it there is none. */
   readonly tunnel?: TunnelOptions
   /** Listeners beside that of clients, and sections at the end, a line each. */
   readonly listeners?: readonly string[]
@@ -26,11 +26,11 @@ export interface StockRouterOptions {
 
 export interface TunnelOptions {
   readonly mode: 'host' | 'proxy'
-  /** Of mode `proxy`: `service:port`. */
+  /** Services of mode `proxy`: `service:port`. */
   readonly services?: readonly string[]
 }
 
-/** A router of the public family, as it is, in a process of its own. */
+/** An unmodified OpenZiti router in a separate process. */
 export class StockRouter {
   readonly options: StockRouterOptions
   #child: ChildProcess | null = null

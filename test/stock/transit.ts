@@ -10,8 +10,9 @@ import { StockNetwork } from './network.ts'
 import { OurRouter } from './our-router.ts'
 import { seen } from './stock-router.ts'
 
-// A host and a client of the public family, each at a router of the family, reach each other through a router of ours: it alone
-// has links to both, which they dial: they offer several sockets a link, and are served by one. `node test/stock/transit.ts --binary PATH`
+// An OpenZiti host and client, each at an OpenZiti router, reach each other through our router,
+// which alone has links to both. They dial these links and offer several sockets per link, of which
+// it accepts one. `node test/stock/transit.ts --binary PATH`
 
 const { values: options } = parseArgs({ options: { binary: { type: 'string' } } })
 const { binary } = options
@@ -91,7 +92,7 @@ function sha256(bytes: Buffer): string {
   return createHash('sha256').update(bytes).digest('hex')
 }
 
-/** What a client of the service gets back for what it sends, by a connection of its own. */
+/** The answer to a client of the service, over a separate connection. */
 async function echoed(user: string, sent: Buffer): Promise<{ text: string; digest: string }> {
   const child = spawn(binary ?? '', ['demo', 'zcat', '-i', user, 'ziti:echo'])
   const got: Buffer[] = []

@@ -12,8 +12,9 @@ import { inBackground, offerEcho, sendAndReceive } from './echo.ts'
 import { StockNetwork } from './network.ts'
 import { seen } from './stock-router.ts'
 
-// `flotilla tunnel run` hosts and dials through an edge router of the public family, and meets hosts and clients of the family there.
-// Its identities are enrolled by the program of the family. `node test/stock/tunnel-run.ts --binary PATH`
+// `flotilla tunnel run` hosts and dials through an OpenZiti edge router, with OpenZiti hosts and
+// clients at the other end. The OpenZiti program enrolls its identities. `node
+// test/stock/tunnel-run.ts --binary PATH`
 
 const { values: options } = parseArgs({ options: { binary: { type: 'string' } } })
 const { binary } = options

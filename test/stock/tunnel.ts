@@ -8,8 +8,8 @@ import { freePort } from '../support/ports.ts'
 import { StockNetwork } from './network.ts'
 import { seen } from './stock-router.ts'
 
-// Tunnels within routers of the public family: one hosts a page, another one has a port for it, and no client takes part.
-// `node test/stock/tunnel.ts --binary PATH`
+// Tunnels within OpenZiti routers: one hosts a page, another one has a port for it; no client takes
+// part. `node test/stock/tunnel.ts --binary PATH`
 
 const { values: options } = parseArgs({ options: { binary: { type: 'string' } } })
 const { binary } = options

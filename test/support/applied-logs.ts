@@ -1,10 +1,10 @@
-/** A log that a test wrote, and the way to judge what was made of it. */
+/** A log that a test wrote, and the way to check the state that it led to. */
 export interface AppliedLog {
   /** Entries written so far. */
   readonly length: () => number
   /** @throws when replaying the log does not lead to the same state. */
   readonly judge: () => void | Promise<void>
-  /** Who made it must end it; null where nothing is to be ended. */
+  /** Its creator must close it; null if there is nothing to close. */
   readonly isEnded: (() => boolean) | null
 }
 
@@ -22,7 +22,7 @@ class AppliedLogs {
     if (this.isKept) this.#logs.push({ log, judgedLength: 0 })
   }
 
-  /** Judges each that has grown since it was last judged. */
+  /** Checks each log that has grown since its last check. */
   async judge(): Promise<void> {
     for (const kept of this.#logs) {
       const length = kept.log.length()

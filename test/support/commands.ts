@@ -2,7 +2,7 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandSchema } from '../../proto/gen/command_pb.ts'
 import { type Actor, type SessionActor, systemActor } from '../../src/ports/actor.ts'
 
-/** Whoever writes, in a test about something else: it may write everything. */
+/** Any writer, in a test about something else: it may write everything. */
 export const anySystem: Actor = systemActor({ name: 'test' })
 
 /** A session that is enough for whatever looks at the form of an actor alone. */
@@ -12,7 +12,7 @@ export function anySession(given: Partial<SessionActor> = {}): Actor {
   return { case: 'session', value: { ...who, ...shown, permission: 'session', ...given } }
 }
 
-/** What the log holds of a command, as another controller would have proposed it. */
+/** Log form of a command that another controller has proposed. */
 export function commandData(kind: number, payload: Uint8Array, actor = anySystem): Uint8Array {
   return toBinary(CommandSchema, create(CommandSchema, { kind, level: 1, payload, actor }))
 }

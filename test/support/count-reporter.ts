@@ -2,9 +2,10 @@ import { appendFileSync } from 'node:fs'
 import type { Reporter, TestModule } from 'vitest/node'
 
 /**
- * Appends `passed failed skipped` of one run to the file named by FLOTILLA_TEST_COUNTS, so that several
- * runs can close with one line. Modules that failed to load count as one failure each. What failed, a line
- * each, follows in the file named by FLOTILLA_TEST_FAILURES: the end of a long log is all that some readers see.
+ * Appends `passed failed skipped` of one run to the file named by FLOTILLA_TEST_COUNTS, so that
+ * several runs can close with one line. Modules that failed to load count as one failure each. The
+ * file named by FLOTILLA_TEST_FAILURES gets one line per failure, because some readers see only the
+ * end of a long log.
  */
 class CountReporter implements Reporter {
   onTestRunEnd(modules: readonly TestModule[]): void {
@@ -37,7 +38,7 @@ class CountReporter implements Reporter {
 
 const FAILURE_TEXT_MAX = 600
 
-/** What was expected opens a message; the log of a program that ended closes it with the reason. */
+/** A message begins with the expectation; the log of an ended program closes it with the reason. */
 function shortened(message = 'no message'): string {
   const text = message.replaceAll(/\s*\n\s*/g, ' | ')
   if (text.length <= FAILURE_TEXT_MAX) return text

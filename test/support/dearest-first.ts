@@ -2,9 +2,9 @@ import { relative } from 'node:path'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /**
- * Files that take the most processor time for their length. A clone knows no durations yet, so
- * Vitest would begin with the longest texts, and a short file that takes long would run at the end,
- * beside an idle core.
+ * Files that use the most processor time for their length. A clone knows no durations yet, so
+ * Vitest would begin with the longest texts, and a short, slow file would run at the end, beside an
+ * idle core.
  */
 const DEAREST = [
   'test/process/rolling-upgrade.test.ts',

@@ -2,7 +2,7 @@ import { vi } from 'vitest'
 
 import { periodicScheduler } from '../../src/lib/periodic-scheduler.ts'
 
-/** Gives each periodic task an interval of its own, which fake timers can advance. */
+/** Gives each periodic task a separate interval, which fake timers can advance. */
 export function scheduleByIntervals(): void {
   vi.spyOn(periodicScheduler, 'every').mockImplementation((periodMs, run) => {
     const timer = setInterval(run, periodMs)

@@ -1,8 +1,9 @@
 import { writeFileSync } from 'node:fs'
 import { BroadcastChannel, isMainThread } from 'node:worker_threads'
 
-// Loaded into a program with `--expose-gc --import`: at SIGPWR all its threads collect their garbage, and then the number of the
-// request stands in the file that FLOTILLA_COLLECTED names, before its `.PID`.
+// Loaded into a program with `--expose-gc --import`. On SIGPWR all its threads collect their
+// garbage, and then write the number of the request to the file that FLOTILLA_COLLECTED names, with
+// `.PID` appended.
 
 interface Message {
   readonly kind: 'begun' | 'collect' | 'collected'
@@ -12,7 +13,7 @@ const channel = new BroadcastChannel('forced-collection')
 channel.unref()
 const say = (kind: Message['kind']): void => channel.postMessage({ kind } satisfies Message)
 const collect = (): void => {
-  // What finalizers of the first round let go of is found by the next.
+  // The next round finds the objects that finalizers of the first one released.
   for (let round = 0; round < 3; round += 1) globalThis.gc?.()
 }
 

@@ -17,8 +17,8 @@ export interface FormedSecret {
 }
 
 /**
- * A shared secret as a cluster was formed with it, opened as its controller does: with the key beside the log that its
- * forming command stands in.
+ * A shared secret from the formation of a cluster, opened as its controller does: with the key
+ * beside the log with its forming command.
  * @param folder of a controller that does not write: `controller.key` and `data`.
  */
 export async function formedSecret(
@@ -46,7 +46,7 @@ export async function formedSecret(
   throw new Error(`the log in ${folder} does not hold the forming command`)
 }
 
-/** From a copy: opening a log mends it. */
+/** From a copy, because opening a log repairs it. */
 function entriesOf(data: string): readonly Entry[] {
   const copy = mkdtempSync(join(tmpdir(), 'flotilla-log-'))
   try {

@@ -28,7 +28,7 @@ export function jwkOf({ kid, publicKey }: ProviderKey): Record<string, unknown> 
   return { ...publicKey.export({ format: 'jwk' }), kid, use: 'sig' }
 }
 
-/** What a provider says of somebody, of its own accord and as a test wants it. */
+/** Claims about a person, by default and as a test sets them. */
 export interface TokenWish {
   readonly claims?: Readonly<Record<string, unknown>>
   readonly header?: Readonly<Record<string, unknown>>
@@ -37,7 +37,7 @@ export interface TokenWish {
   readonly nowMs?: number
 }
 
-/** An identity provider: keys of its own, and tokens signed by them for whoever a test names. */
+/** An identity provider: its keys, and tokens signed with them for any person that a test names. */
 export class TestProvider {
   readonly issuer: string
   readonly audience: string
@@ -81,12 +81,15 @@ export class TestProvider {
 
 type Answering = (request: IncomingMessage, response: ServerResponse) => void
 
-/** The endpoint of a provider's keys: a real HTTPS server on a port of its own, whose CA is trusted by whoever is told to. */
+/**
+ * The endpoint of a provider's keys: a real HTTPS server on a separate port, whose CA only
+ * configured clients trust.
+ */
 export class KeyServer {
   readonly #server: Server
   readonly caPem: string
   requests = 0
-  /** What it publishes, unless `answer` does something else. */
+  /** Its key set, unless `answer` does something else. */
   keys: readonly unknown[]
   answer: Answering = (_request, response) => {
     response.setHeader('content-type', 'application/json')

@@ -1,6 +1,6 @@
 /**
- * What a subject of these rooms may import of its own room, beside itself. A subject that is the room's name alone stands for
- * the files that compose it, and for those that all its subjects share.
+ * Subjects that each subject may import within its room, besides itself. A subject with the room's
+ * name stands for the files that compose the room or that all of its subjects share.
  */
 export const innerArrows: Readonly<Record<string, readonly string[]>> = {
   api: [

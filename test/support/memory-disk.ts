@@ -14,7 +14,7 @@ type Operation =
   | { readonly type: 'reset'; readonly position: Position; readonly token: number }
   | { readonly type: 'settle'; readonly owed: Position | null }
 
-/** What a {@link MemoryDisk} keeps across a crash: hand it to the next one. */
+/** Data that a {@link MemoryDisk} keeps across a crash, for the next one. */
 interface Platter {
   hardState: HardState
   base: Position
@@ -32,8 +32,8 @@ export interface MemoryDiskOptions {
 }
 
 /**
- * The log in memory, for tests and the simulator: what was not synced is forgotten by `crash`, as after a power cut.
- * No clock, no chance: with `manual` it does only what it is told.
+ * The log in memory, for tests and the simulator: `crash` discards unsynced data, like a power cut.
+ * No clock, no randomness: with `manual` it acts only on request.
  */
 export class MemoryDisk implements Disk {
   onDurable: (token: number) => void = () => {}
@@ -96,7 +96,7 @@ export class MemoryDisk implements Disk {
     return true
   }
 
-  /** All that waits now; what a report adds waits for the next call. */
+  /** Completes all waiting writes; a write that a report adds waits for the next call. */
   sync(): void {
     for (let count = this.#pending.length; count > 0; count -= 1) this.syncNext()
   }
@@ -109,7 +109,7 @@ export class MemoryDisk implements Disk {
     this.onFailed(error)
   }
 
-  /** Forgets what was not synced; this disk is silent from now on. */
+  /** Discards unsynced data; from now on this disk reports nothing. */
   crash(): void {
     this.#isEnded = true
     this.#pending = []

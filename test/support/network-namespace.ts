@@ -32,7 +32,10 @@ export function hasNft(): boolean {
   }
 }
 
-/** Runs a file of tests, `*.namespaced.ts`, in a network namespace of its own. @returns what vitest has printed. */
+/**
+ * Runs a file of tests, `*.namespaced.ts`, in a separate network namespace. @returns the output of
+ * vitest.
+ */
 export async function runInNamespace(file: string): Promise<string> {
   const vitest = join(root, 'node_modules/.bin/vitest')
   const command = `ip link set lo up && exec ${vitest} run --project namespaced --testTimeout ${TEST_MS_MAX} ${file}`
@@ -48,7 +51,10 @@ export async function runInNamespace(file: string): Promise<string> {
   }
 }
 
-/** Runs a drive, the whole of the program `file`, in a network namespace of its own: the program starts itself again there. */
+/**
+ * Runs a drive, the whole program `file`, in a separate network namespace: the program starts
+ * itself again there.
+ */
 export async function driveInNamespace(file: string, drive: () => Promise<void>): Promise<void> {
   if (process.env['FLOTILLA_DRIVE_NAMESPACE'] === '1') {
     await drive()

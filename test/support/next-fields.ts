@@ -1,10 +1,16 @@
 import type { Entity } from '../../src/entities/define.ts'
 import { attributes, boolean, integer, object, text } from '../../src/entities/fields.ts'
 
-/** One more than this version knows; a number of its own, as the mocks of the constant come while this is loaded. */
+/**
+ * One more than this version knows; a separate constant, because the constant's mocks run while
+ * this module loads.
+ */
 export const NEXT_LEVEL = 3
 
-/** What the next generation of descriptors adds to services: fields of several kinds, all of the next feature level. */
+/**
+ * Fields of several kinds that the next generation of descriptors adds to services, all of the next
+ * feature level.
+ */
 export const nextFields = {
   owner: text({ since: NEXT_LEVEL, charactersMax: 100 }),
   isCritical: boolean({ since: NEXT_LEVEL }),

@@ -6,9 +6,14 @@ import { createServer, type ListenOptions, type Server } from 'node:net'
  */
 const FIRST = 10_000
 const LAST = 32_000
-/** Ports of one process: first those of blocks, then single ones, so that neither takes the place of the other. */
+/**
+ * Ports of one process: first those of blocks, then single ones, so that the two do not overlap.
+ */
 const BAND_PORTS = 800
-/** Ports of quickstart stand in six rows so far apart; a block takes the next few of each row, and leaves some behind it. */
+/**
+ * Ports of quickstart are in six rows at this distance; a block uses the next few of each row, and
+ * leaves some free behind it.
+ */
 const ROW_PORTS = 100
 const ROWS = 6
 /** Controllers that a test adds to its cluster take the next ports. */
@@ -20,8 +25,8 @@ let blocksGiven = Math.floor(Math.random() * ROW_PORTS)
 let singlesGiven = Math.floor(Math.random() * SINGLE_PORTS)
 
 /**
- * A port that is free now, and that no other process of a test is given while this one lives. It is not given again until
- * so many others were: who asked for it may not listen there yet.
+ * A port that is free now, and that no other test process gets while this one lives. It is not
+ * given again until that many others were, because its user may not listen there yet.
  */
 export async function freePort(): Promise<number> {
   const first = (await ownBand()) + ROWS * ROW_PORTS
@@ -60,8 +65,9 @@ function ownBand(): Promise<number> {
 }
 
 /**
- * Takes a band of ports for this process. An abstract socket with the band's number is the claim: the kernel gives it to one
- * process at a time, takes it back however that process ends, and keeps its name in the network namespace of the ports.
+ * Claims a band of ports for this process. An abstract socket with the band's number is the claim:
+ * the kernel gives it to one process at a time, releases it when that process ends in any way, and
+ * keeps its name in the network namespace of the ports.
  * @returns its first port.
  */
 async function takeBand(): Promise<number> {

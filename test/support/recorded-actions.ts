@@ -18,5 +18,5 @@ export class RecordedActions implements ActionRecorder {
   }
 }
 
-/** Whoever asks, in a test about something else. */
+/** Any caller, in a test about something else. */
 export const anOperator = systemActor({ name: 'uid:1000 (op)' })

@@ -12,15 +12,16 @@ export interface StateDigests {
 /** So that a batch holds several entries, and a record is written in more than one batch. */
 const ENTRIES_A_BATCH = 7
 
-/** A log applied anew beside the state that was made of it first, and what a store is given of that batch by batch. */
+/** A log applied a second time beside the first state, and the writes to a store batch by batch. */
 export class Replay {
   readonly #state = new ClusterState()
   readonly #store = new MemoryStateStore()
   #loadedAt = 0
 
   /**
-   * Applies what the log has more than at the last call. A log of twice that length is loaded from the store too.
-   * @throws when either state is another one than was made of the log.
+   * Applies the entries of the log since the last call. A log of twice that length is also loaded
+   * from the store.
+   * @throws if either state differs from the first state of the log.
    */
   async judge(entries: readonly Entry[], made: StateDigests, isLast = false): Promise<void> {
     for (const entry of entries.slice(this.#state.position.index)) {

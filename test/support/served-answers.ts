@@ -42,7 +42,7 @@ export interface HeldAnswer {
   readonly text: string
 }
 
-/** The API that a URL belongs to, and what follows its base; null beside all of them. */
+/** The API of a URL, and the rest of the path; null for other URLs. */
 export function placeOf(url: string): { readonly api: ApiName; readonly path: string } | null {
   const path = (url.split('?')[0] ?? '').replace(/\/$/, '')
   for (const api of apiNames) {
@@ -92,7 +92,10 @@ export class ServedAnswers {
     return null
   }
 
-  /** What of the answer the document does not say; empty for an operation that it does not describe. */
+  /**
+   * Parts of the answer that the document does not describe; empty for an operation that it does
+   * not contain.
+   */
   faultsOf(method: string, path: string, answer: HeldAnswer): readonly string[] {
     const template = this.templateOf(path)
     const verb = method.toLowerCase()

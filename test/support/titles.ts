@@ -8,7 +8,10 @@ import { join } from 'node:path'
 const HEADING =
   /^( *)(describe|test)((?:\.\w+)*)(?:(?<=\.(?:each|for|skipIf|runIf))[^]*?\))?\(\s*('(?:[^'\\\n]|\\.)*'|"[^"\n]*"|`[^`\n]*`),/gm
 
-/** Titles in the text of a test file, each after those of its blocks; what may be skipped is none. */
+/**
+ * Titles in the text of a test file, each after those of its blocks, without tests that may be
+ * skipped.
+ */
 export function titlesIn(source: string): string[] {
   const titles: string[] = []
   const blocks: { readonly depth: number; readonly title: string | null }[] = []

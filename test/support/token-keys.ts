@@ -20,7 +20,7 @@ export class TestTokenKeys implements TokenKeys {
     return this.#factorKeys
   }
 
-  /** The next version is in force; those of the given numbers stay, or all. */
+  /** Activates the next version; those of the given numbers stay, or all. */
   rotateFactorKey(atMs: number, kept: (version: number) => boolean = () => true): void {
     const version = (this.#factorKeys.at(-1)?.version ?? 0) + 1
     const before = this.#factorKeys
@@ -39,7 +39,7 @@ export class TestTokenKeys implements TokenKeys {
     return Promise.resolve()
   }
 
-  /** The next version is in force; those before it end, or are gone at once for null. */
+  /** Activates the next version; the previous ones end, or are dropped at once for null. */
   rotate(overlapEndsAtMs: number | null): void {
     this.#keys = this.#rotated(overlapEndsAtMs)
   }
@@ -50,7 +50,7 @@ export class TestTokenKeys implements TokenKeys {
     return this.#arriving
   }
 
-  /** What the next refresh brings. */
+  /** Key that the next refresh returns. */
   arrive(keys: readonly TokenKey[]): void {
     this.#arriving = keys
   }

@@ -13,17 +13,17 @@ import {
 import type { Trace, TraceAfter, TraceEvent, TraceMembers } from './trace-event.ts'
 
 export interface Finding {
-  /** Of the event, counted from 1. */
+  /** Number of the event, counted from 1. */
   readonly number: number
   readonly event: TraceEvent
   readonly reason: string
 }
 
 /**
- * The twin of FlotillaTrace.tla: takes the run event by event through the same actions, and looks at the same guarantees
- * after each. It needs no Java and judges a run in the time that TLC needs to start; that both say the same of the same
- * runs is what it is trusted for.
- * @returns the first event that is not explained or breaks a guarantee; null when there is none.
+ * The TypeScript counterpart of FlotillaTrace.tla. It takes the run event by event through the same
+ * actions, and checks the same guarantees after each. It needs no Java, and checks a run in the
+ * time that TLC needs to start. It is trusted because both give the same verdict on the same runs.
+ * @returns the first event that is not accepted or breaks a guarantee; null if there is none.
  */
 export function checkTrace(trace: Trace): Finding | null {
   const spec = new SpecState(trace)

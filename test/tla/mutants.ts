@@ -19,7 +19,7 @@ import { readTrace } from './trace-file.ts'
 interface Mutant {
   readonly what: string
   readonly file: string
-  /** Each stands once in the file. */
+  /** Each occurs once in the file. */
   readonly changes: readonly (readonly [from: string, to: string])[]
 }
 

@@ -8,7 +8,7 @@ import { configurationFromRecord } from '../../src/raft/configuration.ts'
 import type { Entry, NodeId } from '../../src/raft/types.ts'
 import type { Server, TraceEntry, TraceMembers } from './trace-event.ts'
 
-/** Short names for what a run is about: disks, and the contents of entries. */
+/** Short names for disks and the contents of entries. */
 export class Naming {
   readonly #servers = new Map<string, Server>()
   readonly #names = new Map<Server, NodeId>()

@@ -2,7 +2,7 @@ import { Core, type CoreStart, type FullStatus } from '../../src/raft/core.ts'
 import type { Effects } from '../../src/raft/effects.ts'
 import type { Input } from '../../src/raft/input.ts'
 
-/** Told of all that every core of this process is asked and answers, in the one order in which it happens. */
+/** Receives each input and result of every core of this process, in one order. */
 export interface CoreObserver {
   onStart(core: Core, start: CoreStart): void
   /** Not called for a step that ends in an assertion. */
@@ -10,7 +10,10 @@ export interface CoreObserver {
   onEffects(core: Core, effects: Effects): void
 }
 
-/** From here on, until what is returned is called. Nothing of the cores or their drivers is changed by being watched. */
+/**
+ * Observes from now on, until the returned function is called. The cores and their drivers do not
+ * change.
+ */
 export function observeCores(observer: CoreObserver): () => void {
   const { restore } = Core
   const { step, takeEffects } = Core.prototype

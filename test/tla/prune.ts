@@ -1,9 +1,10 @@
 import type { TraceEvent, TraceMessage } from './trace-event.ts'
 
 /**
- * Marks what is never heard, and what is heard for the last time: a specification that keeps every message it ever saw is
- * slow to check. What binds nobody (a heartbeat, an answer that bears only a term) is left out where it is not heard; votes
- * and entries are judged also when nobody hears them.
+ * Marks messages that are never received, or received for the last time: a specification that keeps
+ * every message is slow to check. Messages without obligations (a heartbeat, an answer with only a
+ * term) are left out if nobody receives them. Votes and entries are checked even if nobody receives
+ * them.
  */
 export function withoutTheUnheard(events: readonly TraceEvent[]): readonly TraceEvent[] {
   const lastHeard = new Map<string, number>()

@@ -9,7 +9,7 @@ import type { Trace } from './trace-event.ts'
 
 export interface Recording {
   readonly trace: Trace
-  /** What ended the run before its time: a check of the simulation, or an assertion of the core. */
+  /** The reason why the run ended early: a check of the simulation, or an assertion of the core. */
   readonly failure: Error | null
 }
 
@@ -27,7 +27,10 @@ async function record(run: () => Promise<void>): Promise<Recording> {
   return { trace: writer.trace, failure }
 }
 
-/** A disk is always told apart from another under the same name, as the mesh does: the specification knows disks. */
+/**
+ * Always distinguishes a disk from another one under the same name, as the mesh does: the
+ * specification knows disks.
+ */
 class MeshedCluster extends SimulatedCluster {
   override startNode(node: SimulatedNode): void {
     node.isHeardAsStranger = false
@@ -39,13 +42,16 @@ class MeshedCluster extends SimulatedCluster {
 export async function recordSimulation(seed: number, runMs: number): Promise<Recording> {
   return await record(async () => {
     const cluster = new MeshedCluster(seed)
-    // What a damaged log owes is not in the specification.
+    // The specification does not contain the debt of a damaged log.
     cluster.isDamageSpared = true
     await cluster.runUntil(runMs)
   })
 }
 
-/** Until it is taken: on a busy machine elections may follow one another for longer than a cluster node waits. */
+/**
+ * Waits until the proposal is accepted: on a busy machine elections may follow each other for
+ * longer than a cluster node waits.
+ */
 async function propose(cluster: TestCluster, id: string, text: string): Promise<void> {
   for (;;) {
     try {
@@ -60,8 +66,9 @@ async function propose(cluster: TestCluster, id: string, text: string): Promise<
 }
 
 /**
- * Three hosts in this process over gRPC and TLS on loopback, in real time: they elect, take writes, lose their leader, take
- * writes without it, and have it back. One process, so that there is one order of events.
+ * Three hosts in this process over gRPC and TLS on loopback, in real time. They elect, accept
+ * writes, lose their leader, accept writes without it, and get it back. One process, so that there
+ * is one order of events.
  */
 export async function recordHosts(writes: number): Promise<Recording> {
   return await record(async () => {

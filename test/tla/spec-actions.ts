@@ -27,7 +27,10 @@ import type {
 type Of<Action extends TraceAction['action']> = Extract<TraceAction, { action: Action }>
 type MessageOf<Type extends TraceMessage['mtype']> = Extract<TraceMessage, { mtype: Type }>
 
-/** The actions of FlotillaRaft.tla, each with what it asks for and what it does, in the same order and words. */
+/**
+ * The actions of FlotillaRaft.tla with their preconditions and effects, in the same order and
+ * words.
+ */
 export function takeAction(spec: SpecState, i: ServerState, event: TraceAction): void {
   switch (event.action) {
     case 'Join':
@@ -294,7 +297,10 @@ function isSameSet(a: readonly string[], b: readonly string[]): boolean {
   return a.every((one) => b.includes(one)) && b.every((one) => a.includes(one))
 }
 
-/** Another disk under a voter's name stands in the old half only, beside the others, who alone are the new one. */
+/**
+ * Another disk under a voter's name is only in the old half; the new half is exactly the other
+ * voters.
+ */
 function isOldHalf(spec: SpecState, target: TraceMembers, voters: readonly Server[]): boolean {
   const { outgoing } = target
   if (isSameSet(outgoing, voters)) return true

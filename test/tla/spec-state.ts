@@ -97,7 +97,7 @@ function blank(server: Server, name: string): ServerState {
   }
 }
 
-/** What an action asks for and does not find. */
+/** The precondition of an action that does not hold. */
 export class NotEnabled extends Error {}
 
 export function need(condition: boolean, what: string): asserts condition {
@@ -158,7 +158,7 @@ export function diskAt({ disk, writes, done }: ServerState, token: number): Stor
   return at
 }
 
-/** What a crash may leave. */
+/** The states that a crash may leave. */
 export function* survivors(server: ServerState): Generator<Stored> {
   let at = server.disk
   yield at

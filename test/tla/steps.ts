@@ -14,7 +14,10 @@ export interface Step {
   readonly input: Input
   readonly before: FullStatus
   readonly after: FullStatus
-  /** The message stepped in; null when there is none, or none that the specification speaks of. */
+  /**
+   * The message that was stepped in; null if there is none, or the specification does not contain
+   * it.
+   */
   readonly message: TraceMessage | null
   readonly entriesAfter: (index: number) => readonly TraceEntry[]
 }
@@ -26,8 +29,9 @@ export function stateOf(role: Role): TraceAfter['state'] {
 }
 
 /**
- * The actions that this step is taken for, in order: what came in, what followed from it, and what a leader did last. Only
- * a guess from outside: a wrong one is an event that nothing explains.
+ * The assumed actions of this step, in order: the input, its consequences, and the last actions of
+ * a leader. It is only a guess from outside: a wrong one gives an event that the specification
+ * rejects.
  */
 export function explainStep(step: Step): readonly TraceAction[] {
   const handled = handledOf(step)
@@ -91,14 +95,17 @@ function take(action: HeardAction['action'], message: TraceMessage): TraceAction
 
 function isNewMatch(before: FullStatus, after: FullStatus, raw: Message): boolean {
   if (before.role !== 'leader' || before.term !== after.term) return false
-  // It gave up office over what this answer committed, and its books with it.
+  // It stepped down because of what this answer committed, and dropped its records of peers.
   if (after.role !== 'leader') return after.commit > before.commit
   const matchIn = ({ peers }: FullStatus): number =>
     peers.find(({ id }) => id === raw.from)?.matchIndex ?? 0
   return matchIn(after) > matchIn(before)
 }
 
-/** Elected first; then what is committed; then what is appended, for leaving a joint change follows from its commit. */
+/**
+ * First the election, then the commit, then the append, because leaving a joint change follows from
+ * its commit.
+ */
 function leaderActionsOf({ input, before, after, entriesAfter }: Step): readonly TraceAction[] {
   const wasLeader = before.role === 'leader'
   const isElected = after.role === 'leader' && (!wasLeader || before.term !== after.term)

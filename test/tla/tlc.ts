@@ -11,18 +11,21 @@ export interface Verdict {
   /** States that TLC reached: one more than the events it could take. */
   readonly states: number
   readonly seconds: number
-  /** A guarantee that does not hold, by its name in FlotillaTrace.cfg; null when none was found broken. */
+  /** Name in FlotillaTrace.cfg of a guarantee that does not hold; null if none was broken. */
   readonly broken: string | null
-  /** The first event that no action explains, or after which a guarantee does not hold; null when there is none. */
+  /**
+   * The first event that no action explains, or after which a guarantee does not hold; null if
+   * there is none.
+   */
   readonly culprit: { readonly number: number; readonly event: TraceEvent } | null
 }
 
 const MODULES = ['FlotillaRaft.tla', 'FlotillaTrace.tla', 'FlotillaTrace.cfg'] as const
 
 /**
- * Has TLC take the run step by step through FlotillaTrace.tla.
+ * Runs TLC over the events step by step with FlotillaTrace.tla.
  * @param jar tla2tools.jar, version 2.15 or later
- * @throws when TLC gives no verdict, with what it said
+ * @throws with TLC's output if it gives no verdict
  */
 export async function validate(jar: string, trace: Trace): Promise<Verdict> {
   const folder = mkdtempSync(join(tmpdir(), 'flotilla-tlc-'))
@@ -43,7 +46,7 @@ function judge(trace: Trace, said: string, seconds: number): Verdict {
   const events = trace.events.length
   const broken = /Invariant (\w+) is violated/.exec(said)?.[1] ?? null
   const depth = /depth of the complete state graph search is (\d+)/.exec(said)?.[1]
-  // Where a guarantee breaks, TLC tells the whole way there, state by state.
+  // When a guarantee breaks, TLC prints all states that lead there.
   const told = [...said.matchAll(/^State (\d+):/gm)].at(-1)?.[1]
   const states = Number(broken === null ? depth : told)
   if (!Number.isSafeInteger(states)) throw new Error(`TLC gives no verdict:\n${said.slice(-4_000)}`)
@@ -67,7 +70,7 @@ async function run(jar: string, folder: string): Promise<string> {
     { cwd: folder, stdio: ['ignore', 'pipe', 'inherit'] },
   )
   tlc.stdout.setEncoding('utf8')
-  // Of the way to a broken guarantee only the numbers of the states are wanted, not their content.
+  // Only the numbers of these states are needed, not their content.
   const wanted = /^(State \d+:|The depth|Error:|Finished)/
   let said = ''
   let rest = ''

@@ -9,7 +9,7 @@ export interface TraceMembers {
   readonly learners: readonly Server[]
 }
 
-/** Term, type, and a number that stands for what is in it; a configuration's members as well. */
+/** Term, type, and a number for the content; for a configuration also its members. */
 export type TraceEntry =
   | readonly [term: number, type: string, value: number]
   | readonly [term: number, type: string, value: number, members: TraceMembers]
@@ -17,7 +17,7 @@ export type TraceEntry =
 interface Header {
   readonly mterm: number
   readonly msource: Server
-  /** A name: which disk stands behind it is found out on arrival. */
+  /** A node name; the receiver looks up the disk behind it. */
   readonly mdest: string
 }
 
@@ -46,7 +46,7 @@ export type TraceMessage = Header &
     | { readonly mtype: 'Answer' }
   )
 
-/** What a server reports when a step is over. */
+/** The values that a server reports at the end of a step. */
 export interface TraceAfter {
   readonly term: number
   readonly votedFor: string
@@ -56,7 +56,7 @@ export interface TraceAfter {
   readonly commit: number
   /** Where it is not the one reported before. */
   readonly config?: TraceMembers
-  /** Of a leader: what each peer is known to hold. */
+  /** On a leader: the known log position of each peer. */
   readonly match?: readonly (readonly [Server, number])[]
 }
 

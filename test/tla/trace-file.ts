@@ -3,7 +3,7 @@ import { assert } from '../../src/lib/assert.ts'
 import type { Recording } from './record.ts'
 import type { Trace, TraceEvent } from './trace-event.ts'
 
-/** One JSON object a line: what the run is about, then its events. */
+/** One JSON object per line: the header of the run, then its events. */
 export function writeTrace(path: string, { trace, failure }: Recording): void {
   const { servers, formed, events } = trace
   const header = { servers, formed, failure: failure?.message ?? null }

@@ -1,6 +1,8 @@
-// Goal: whatever the cores do, in virtual time under faults and over gRPC in real time, is what FlotillaRaft.tla lets them do.
-// Method: every step of every core is recorded from outside and taken through the specification, event by event, by the
-// twin of the TLA+ module; `make traces` has TLC do the same. Runs with a vote, an entry or a report changed must not pass.
+// Goal: FlotillaRaft.tla permits everything that the cores do, in virtual time under faults and
+// over gRPC in real time.
+// Method: every step of every core is recorded from outside and checked event by event by the
+// TypeScript counterpart of the TLA+ module; `make traces` has TLC do the same. Runs with a changed
+// vote, entry or report must not pass.
 import { expect, test } from 'vitest'
 import { seededRandom } from '../../src/lib/random.ts'
 import { checkTrace } from './check.ts'
@@ -15,7 +17,7 @@ function withEvent(trace: Trace, at: number, event: TraceEvent): Trace {
   return { ...trace, events: trace.events.with(at, event) }
 }
 
-test('what simulated cores do under faults is explained to the last step', async () => {
+test('the specification accepts every step of simulated cores under faults', async () => {
   const seen = new Set<string>()
   for (const seed of SEEDS) {
     const { trace, failure } = await recordSimulation(seed, RUN_MS)
@@ -35,7 +37,7 @@ test('what simulated cores do under faults is explained to the last step', async
   )
 })
 
-test('what three hosts do over gRPC, and when their leader dies and comes back, is explained', async () => {
+test('the specification accepts three hosts over gRPC whose leader fails and returns', async () => {
   const { trace, failure } = await recordHosts(20)
   expect(failure).toBeNull()
   expect(checkTrace(trace)).toBeNull()
@@ -50,7 +52,8 @@ test('the same seed is written down the same', async () => {
 test('a run with one event left out is not explained, whichever event that is', async () => {
   const { trace } = await recordSimulation(2, RUN_MS)
   const random = seededRandom(1)
-  // A change of the term, the log or the disk is missed by what follows; what was lost or is the last is missed by nobody.
+  // Later events detect a change of the term, the log or the disk; nothing detects the change of a
+  // lost or last event.
   const needed = ['UpdateTerm', 'BecomeLeader', 'ClientRequest', 'Write', 'AdvanceCommitIndex']
   const places = [...trace.events.keys()].filter((at) =>
     needed.includes(trace.events[at]?.action ?? ''),

@@ -24,9 +24,9 @@ interface Life {
 }
 
 /**
- * Writes down what the cores of one process do, as actions of FlotillaRaft.tla. It names what it takes a step for and what
- * the core reports after it; whether a core may do that is for the specification to say. A step that it has no name for is
- * written down as well, and nothing explains it.
+ * Records the steps of the cores of one process as actions of FlotillaRaft.tla. It names the
+ * assumed action and the state that the core reports after it; the specification decides whether
+ * that is permitted. It also records a step without a name, which the specification then rejects.
  */
 export class TraceWriter implements CoreObserver {
   readonly #naming = new Naming()
@@ -116,7 +116,7 @@ export class TraceWriter implements CoreObserver {
     return life
   }
 
-  /** The state stands with the last action of the step: between them the core is not seen. */
+  /** The state belongs to the last action of the step: the core is not observed between them. */
   #report(core: Core, actions: readonly TraceAction[]): void {
     const { server } = this.#lifeOf(core)
     const last = actions.length - 1

@@ -5,7 +5,8 @@ import { recordHosts, type Recording, recordSimulation } from './record.ts'
 import { validate } from './tlc.ts'
 import { readTrace, writeTrace } from './trace-file.ts'
 
-// Holds recorded runs of the consensus core against FlotillaRaft.tla: docs/internals/engine.md says how to read what it prints.
+// Checks recorded runs of the consensus core against FlotillaRaft.tla: docs/internals/engine.md
+// explains the output.
 
 const { values: options } = parseArgs({
   options: {
@@ -13,9 +14,9 @@ const { values: options } = parseArgs({
     jar: { type: 'string' },
     seeds: { type: 'string', default: '20' },
     first: { type: 'string', default: '1' },
-    /** Of virtual time, a seed. */
+    /** Virtual time of a seed. */
     'run-ms': { type: 'string', default: '3000' },
-    /** A longer run is judged up to here: TLC takes longer the longer the logs are. */
+    /** A longer run is checked up to this event: TLC is slower with longer logs. */
     'events-max': { type: 'string', default: '2000' },
     /** Three hosts over gRPC, in place of the simulation. */
     hosts: { type: 'boolean', default: false },
@@ -36,7 +37,7 @@ const eventsMax = Number(options['events-max'])
 
 interface Judged {
   readonly isExplained: boolean
-  /** The run came to its end, and its judges agree. */
+  /** The run was completed, and both checkers agree. */
   readonly isWhole: boolean
   readonly events: number
 }

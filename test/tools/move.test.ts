@@ -13,8 +13,8 @@ import { tmpdir } from 'node:os'
 import { dirname, join, relative, resolve } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
-// Goal: a move rewrites every text that names a moved file, and no other. Method: a small project in
-// a repository of its own, whose whole tree is compared after the move.
+// Goal: a move rewrites every text that names a moved file, and no other. Method: a small project
+// in a separate repository, whose whole tree is compared after the move.
 
 const program = resolve(import.meta.dirname, '../../tools/move.ts')
 

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 
 import { freePort, freePortBlock } from '../support/ports.ts'
 
-// Goal: a process of many tests never runs out of ports, and is given none twice in a short while.
+// Goal: a process with many tests never runs out of ports, and gets none twice in a short time.
 
 const portsOf = (base: number): number[] =>
   [0, 100, 200, 300, 400].flatMap((row) => [0, 1, 2].map((at) => base + row + at))

@@ -133,7 +133,7 @@ export class TunnelStage {
   readonly refusedCodes: number[] = []
   readonly #results = new Map<string, (message: ChannelMessage) => void>()
   readonly #tunnels: IdentityTunnel[] = []
-  /** Tells the router of the session of an identity. */
+  /** Sends the router the session of an identity. */
   readonly #sessions = new Map<string, () => void>()
 
   private constructor(network: TestNetwork, controller: ScriptedController, edgePort: number) {
@@ -158,7 +158,7 @@ export class TunnelStage {
     return `edge: {}\nlisteners: [{binding: edge, ${address}}]`
   }
 
-  /** The router goes, and comes back at the same port. */
+  /** The router stops, and restarts on the same port. */
   async restartRouter(): Promise<void> {
     const before = this.controller.channel
     await this.network.closeRouters()

@@ -17,15 +17,16 @@ const WRITERS = 3
 const WRITES_BETWEEN = 30
 const ENDED_MS = 30_000
 
-/** What a controller is started with. */
+/** Program and environment that start a controller. */
 export interface Release {
   readonly program: string
   readonly env?: Readonly<Record<string, string>>
 }
 
 /**
- * Three controllers of a former release, under load, at whose hosts docs/operate/upgrade.md is typed. `systemctl` and `npm` are done
- * for what they would do there; every other line is run as it stands.
+ * Three controllers of a former release, under load, on whose hosts docs/operate/upgrade.md is
+ * followed. Scripts replace `systemctl` and `npm` with the same effect; every other line runs
+ * unchanged.
  */
 export class UpgradeDrill {
   readonly cluster: TestCluster
@@ -89,7 +90,10 @@ export class UpgradeDrill {
     if (load !== null) this.#load = new Load(this.clients, WRITERS, load)
   }
 
-  /** Types what the page has below a heading, at the host of controller `k`. @returns what it printed. */
+  /**
+   * Runs the commands below a heading of the page, on the host of controller `k`. @returns their
+   * output.
+   */
   async type(heading: string, k: number, block = 0): Promise<string> {
     const lines = blocksOf(heading)[block] ?? []
     if (lines.length === 0) throw new Error(`${heading} has no block ${block} of sh`)
@@ -155,7 +159,7 @@ export class UpgradeDrill {
     return new Promise((done) => child.once('exit', done))
   }
 
-  /** As controller `k` tells it, which runs a release that knows the verb. */
+  /** As controller `k` reports it, which runs a release that knows the verb. */
   async status(k: number): Promise<UpgradeStatus> {
     const config = join(this.cluster.folder, `ctrl${k}`, 'config.yml')
     const words = ['cluster', 'upgrade', 'status', '--json', '--config', config]
@@ -176,7 +180,7 @@ export class UpgradeDrill {
     return readFileSync(join(this.cluster.folder, `ctrl${k}`, 'controller.log'), 'utf8')
   }
 
-  /** As the first controller tells it, which is upgraded by the time that this is asked. */
+  /** As the first controller reports it, which is upgraded before this is called. */
   async #sameDigests(): Promise<void> {
     const members = await until('one digest index on all three', async () => {
       const { members } = await this.cluster.clusterStatus(1)

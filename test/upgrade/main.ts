@@ -1,4 +1,5 @@
-// `make upgrade`: three controllers of the last release are upgraded to this one under load, as docs/operate/upgrade.md says it.
+// `make upgrade`: three controllers of the last release are upgraded to this one under load, as
+// docs/operate/upgrade.md says.
 import { formerRelease, thisRelease } from './former.ts'
 import { UpgradeDrill } from './drill.ts'
 import { downgradeIsRefused, goBackOnce, hasNewLevel, upgradeLast, upgradeTwo } from './steps.ts'

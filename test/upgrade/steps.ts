@@ -4,7 +4,8 @@ import { FEATURE_LEVEL } from '../../src/ports/feature-level.ts'
 import { formerLevel, formerRelease, thisRelease } from './former.ts'
 import type { UpgradeDrill } from './drill.ts'
 
-// The steps of docs/operate/upgrade.md in their order, each with what must be so after it. Writes go on all the while.
+// The steps of docs/operate/upgrade.md in their order, each with the expected state after it.
+// Writes continue all the time.
 
 const eachHost = 'Upgrade each host'
 const former = `v${formerRelease}`

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 
-/** Of what a child says, the end is kept. */
+/** Number of characters kept from the end of a child's output. */
 const OUTPUT_CHARACTERS_MAX = 64 * 1024
 
 export interface Ended {
@@ -29,7 +29,7 @@ export async function run(
   let output = ''
   const keep = (chunk: Buffer): void => {
     output = (output + chunk.toString()).slice(-OUTPUT_CHARACTERS_MAX)
-    // What it would go on to explain is for a reader at a terminal.
+    // The remaining explanation is for a reader at a terminal.
     if (FAILED.test(output)) child.kill('SIGKILL')
   }
   child.stdout.on('data', keep)
@@ -55,7 +55,7 @@ export interface Failure {
   readonly step: number | null
 }
 
-/** @returns what the line of a failing seed or scenario tells; null when there is none. */
+/** @returns the content of the line about a failed seed or scenario; null if there is none. */
 export function failureIn(output: string): Failure | null {
   const line = FAILED.exec(output)
   if (line === null) return null

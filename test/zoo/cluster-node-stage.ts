@@ -27,7 +27,7 @@ export const someWrite: ProposalInput = {
   actor: anySystem,
 }
 
-/** The real cluster node over the real state machine; what the host would say is said by the scenario. */
+/** The real cluster node over the real state machine; the scenario plays the host. */
 export class ClusterNodeStage {
   readonly clusterNode: ClusterNode
   readonly machine: StateMachine
@@ -91,7 +91,7 @@ export class ClusterNodeStage {
     this.say({ type: 'status', ...status })
   }
 
-  /** Until all that was said has had its effect. */
+  /** Until all sent messages have had their effect. */
   async settle(turns = TURNS): Promise<void> {
     for (let at = 0; at < turns; at += 1) await turn()
   }

@@ -1,19 +1,19 @@
 /**
- * The forty-two bugs of other systems that must not come into this one unseen, and two that a
- * restore into a running cluster could have, and eight that circuits could. Each is planted in a copy of the source by
- * `NN-name.mutation` and has to be caught: by the random campaign of the simulator, or by the scenario
- * of the same name.
+ * Forty-two bugs of other systems that must not enter this one unnoticed, two that a restore into a
+ * running cluster could have, and eight that circuits could have. `NN-name.mutation` plants each in
+ * a copy of the source. The random campaign of the simulator, or the scenario of the same name, has
+ * to catch it.
  */
 export interface Bug {
   readonly number: number
   readonly name: string
-  /** What the mutation brings back. */
+  /** The bug that the mutation brings back. */
   readonly plants: string
   /** Where it happened. */
   readonly from: string
   /** For one that can not exist here as it was: why, and what stands for it. */
   readonly instead?: string
-  /** The campaign, that with routers, or a scenario of its own. */
+  /** The campaign, the campaign with routers, or a separate scenario. */
   readonly caughtBy: 'campaign' | 'circuits' | 'scenario'
   /** One at which the campaign has found it; looked at first. */
   readonly seed?: number

@@ -1,5 +1,5 @@
 // Plays one scenario: node test/zoo/play.ts test/zoo/scenarios/02-....ts
-// Ends with 0 when it holds; otherwise says, in one line, what does not.
+// Ends with 0 if it holds; otherwise prints the fault in one line.
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 

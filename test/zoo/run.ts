@@ -1,4 +1,5 @@
-// Plants the bugs of index.ts, one a copy of the source, and has each caught; `--help` tells the options.
+// Plants the bugs of index.ts, one per copy of the source, and checks that each is caught; `--help`
+// lists the options.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -21,7 +22,7 @@ scenario of that bug must fail on the copy, and must pass on the source as it st
 
 Prints a line a bug: number, name, what caught it, seed and step, and ends with 1 unless all are caught.`
 
-/** Between two words on what is under way. */
+/** Interval of progress messages. */
 const TELL_MS = 30_000
 
 class Wrong extends Error {}

@@ -5,7 +5,7 @@ import { readMutation } from '../guards/mutation.ts'
 import { copyTree, plant } from './tree.ts'
 
 export interface TrialOptions {
-  /** Of the campaign; run in the copy. */
+  /** Arguments of the campaign, which runs in the copy. */
   readonly simulator: readonly string[]
   readonly seeds: number
   readonly msMax: number
@@ -22,7 +22,7 @@ export class Trial {
   readonly #folder: string
   readonly #options: TrialOptions
   readonly #clean: string
-  /** What the source as it stands comes to, by seed or scenario: asked once each. */
+  /** Result of the unchanged source, by seed or scenario; computed once each. */
   readonly #unplanted = new Map<string, Promise<Ended>>()
 
   /** @param folder the trees are made in it; the caller's to remove. */

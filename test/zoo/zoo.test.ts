@@ -8,7 +8,8 @@ import { misfitsOf, readMutations } from '../guards/mutation.ts'
 import { bugs, fileStem } from './index.ts'
 import { root } from './tree.ts'
 
-// What `make zoo` needs in order to say anything, and one of its bugs; `make zoo`, part of `make nightly`, tries them all.
+// Preconditions of `make zoo`, and one of its bugs; `make zoo`, part of `make nightly`, tries them
+// all.
 
 const folder = import.meta.dirname
 

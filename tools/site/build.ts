@@ -1,5 +1,5 @@
-// `make docs`: lays the pages of the guide out below tools/site/pages, adds those that are generated,
-// and has VitePress build them: `node tools/site/build.ts FOLDER`. DOCS_BASE is the path of the site.
+// `make docs`: writes the pages of the guide below tools/site/pages, adds the generated ones, and
+// lets VitePress build them: `node tools/site/build.ts FOLDER`. DOCS_BASE is the path of the site.
 import { spawnSync } from 'node:child_process'
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
@@ -80,7 +80,7 @@ async function writeApiReference(): Promise<void> {
   fill('docs/integrate/api-reference.md', '<!-- pages of the API reference -->', links.join('\n'))
 }
 
-/** Puts what is generated in the place of a comment of the page. */
+/** Replaces a comment of the page with the generated content. */
 function fill(page: string, comment: string, generated: string): void {
   const text = readFileSync(join(laidOut, page), 'utf8')
   if (!text.includes(comment)) throw new Error(`${page} lacks ${comment}`)

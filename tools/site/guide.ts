@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, posix } from 'node:path'
 
-// The pages of the guide: which there are, where each stands in the sidebar, and where its links lead.
+// The pages of the guide, their places in the sidebar, and the targets of their links.
 
 /** Sections of the sidebar, in reading order. Pages that `first` does not name follow by title. */
 const sections: readonly Section[] = [

@@ -1,12 +1,11 @@
 import { defineEntity } from '../../entities/define.ts'
 import { text } from '../../entities/fields.ts'
-import type { LiveCircuit } from '../../ports/live-circuits.ts'
+import type { LiveTable, LiveCircuit } from '../../ports/live-table.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import { liveRef } from './live-list.ts'
 import type { Operation } from '../http/operation.ts'
 import { liveTableOperations } from './live-tables.ts'
 import { circuit, circuitDelete } from './fabric-schema.ts'
-import type { LiveTable } from '../../ports/live-table.ts'
 
 interface CircuitOperationsDeps {
   readonly state: StateView

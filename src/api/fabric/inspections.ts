@@ -6,8 +6,7 @@ import { type Operation, withBody } from '../http/operation.ts'
 import { preferredLeaders } from '../cluster/controller-view.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { LiveTable } from '../../ports/live-table.ts'
-import type { LiveChannel } from '../../ports/live-channels.ts'
+import type { LiveTable, LiveChannel } from '../../ports/live-table.ts'
 import type { RouterInspections } from '../../ports/router-inspections.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { ApiLimits } from '../limits.ts'
@@ -29,13 +28,14 @@ const inspectRequest = objectSchema(
     appRegex: {
       type: 'string',
       maxLength: inspectionLimits.regexCharactersMax,
-      description: 'of ECMAScript, found anywhere in the id of a controller',
+      description: 'ECMAScript expression that matches any part of a controller ID',
     },
     requestedValues: {
       type: 'array',
       maxItems: inspectionLimits.requestedValuesMax,
       items: { type: 'string', maxLength: inspectionLimits.nameCharactersMax },
-      description: 'of config, cluster-status, connected-peers, data-model-index, metrics, runtime',
+      description:
+        'one or more of config, cluster-status, connected-peers, data-model-index, metrics, runtime',
     },
   },
   ['appRegex', 'requestedValues'],

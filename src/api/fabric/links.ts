@@ -1,6 +1,6 @@
 import { defineEntity } from '../../entities/define.ts'
 import { boolean, integer, text } from '../../entities/fields.ts'
-import type { LiveLink, LiveLinks } from '../../ports/live-links.ts'
+import type { LiveLink, LiveLinks } from '../../ports/live-table.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import { detailAnswer } from '../http/answers/envelope.ts'
 import { liveRef } from './live-list.ts'

@@ -9,10 +9,13 @@ import { fieldProblem, Problem } from '../../lib/problems.ts'
 import { mayCall } from '../../auth/principal/permissions.ts'
 import { actorOf, type Caller, originBy } from '../../auth/principal/principal.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
-import type { LiveChannel } from '../../ports/live-channels.ts'
-import type { LiveCircuit } from '../../ports/live-circuits.ts'
-import type { LiveLink, LiveLinks } from '../../ports/live-links.ts'
-import type { LiveTable } from '../../ports/live-table.ts'
+import type {
+  LiveTable,
+  LiveChannel,
+  LiveCircuit,
+  LiveLink,
+  LiveLinks,
+} from '../../ports/live-table.ts'
 import type {
   MiscountedHost,
   NetworkValidations,
@@ -425,5 +428,5 @@ function comparedCircuits(
 }
 
 function silenceOf({ errors }: RouterInspection, what: string): string {
-  return errors.length > 0 ? errors.join(', ') : `the router does not tell of its ${what}`
+  return errors.length > 0 ? errors.join(', ') : `the router does not report its ${what}`
 }

@@ -13,13 +13,14 @@ interface MetaOperationsDeps {
   readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
 }
 
-/** All capabilities of OpenZiti; the version answer lists the enabled ones. */
+/** All capabilities of OpenZiti; the version answer lists the announced ones. */
 const knownCapabilities = ['OIDC_AUTH', 'HA_CONTROLLER', 'OIDC_AUTH_WITH_CSR']
 /**
  * Clients act on what is announced, and keep to it: a capability is named here once it works on
- * every member.
+ * every member. `OIDC_AUTH_WITH_CSR` works and is not announced: the JVM SDK from 0.30 on refuses
+ * a controller with a capability that it does not know, and no SDK acts on this one.
  */
-const clusterCapabilities: readonly string[] = ['OIDC_AUTH', 'OIDC_AUTH_WITH_CSR', 'HA_CONTROLLER']
+const announcedCapabilities: readonly string[] = ['OIDC_AUTH', 'HA_CONTROLLER']
 
 const bindingPaths: Readonly<Record<BindingName, string>> = {
   'edge-client': basePaths.client,
@@ -36,8 +37,8 @@ const bindingPaths: Readonly<Record<BindingName, string>> = {
 export function metaOperations(deps: MetaOperationsDeps): Operation[] {
   const before = detailAnswer(versionOf(deps, false, []))
   const isServed = deps.bindings['edge-oidc'] !== undefined
-  const without = clusterCapabilities.filter((name) => !name.startsWith('OIDC'))
-  const since = detailAnswer(versionOf(deps, isServed, isServed ? clusterCapabilities : without))
+  const without = announcedCapabilities.filter((name) => !name.startsWith('OIDC'))
+  const since = detailAnswer(versionOf(deps, isServed, isServed ? announcedCapabilities : without))
   const versionAnswer = (): Reply => (deps.state.featureLevel < OIDC_LEVEL ? before : since)
   const capabilities = wholeAnswer(knownCapabilities)
   const ofRouters = wholeAnswer(routerCapabilities)
@@ -69,7 +70,7 @@ export function metaOperations(deps: MetaOperationsDeps): Operation[] {
     {
       ...common,
       operationId: 'listEnumeratedCapabilities',
-      summary: 'List all capabilities of the API family',
+      summary: 'List all capabilities of the OpenZiti API',
       apis: ['client', 'management'],
       path: '/enumerated-capabilities',
       response: { kind: 'list', schema: capability },

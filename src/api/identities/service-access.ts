@@ -90,7 +90,7 @@ export function serviceAccessOperations(given: ServiceAccessOperationsDeps): Ope
       headers: [
         {
           name: SESSION_TOKEN,
-          description: 'of a service session of the caller, for this service',
+          description: 'token of a service session of the caller for this service',
         },
       ],
       success: 200,

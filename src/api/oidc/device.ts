@@ -84,7 +84,7 @@ export function deviceOperations(deps: DeviceOperationsDeps): Operation[] {
   ]
 }
 
-const doneText = '<p>It goes on by itself in a few seconds. You may close this page.</p>'
+const doneText = '<p>It continues automatically in a few seconds. You may close this page.</p>'
 
 async function begin(
   deps: DeviceOperationsDeps,
@@ -163,7 +163,7 @@ function codePage(userCode: string, fault = '', status = 200): Reply {
 function devicePage({ userCode, id, address }: WaitingDevice): Reply {
   const byPassword = withParameters(`${basePaths.oidc}/login/password`, { authRequestID: id })
   const content =
-    `<p>A device at <code>${htmlText(address)}</code> asks to act as you. Go on only if you began ` +
+    `<p>A device at <code>${htmlText(address)}</code> asks to act as you. Continue only if you began ` +
     'this yourself, and the device shows this very code:</p>' +
     `<p class="code">${htmlText(userCode)}</p>` +
     `<a class="button" href="${htmlText(byPassword)}">Log in to allow it</a>` +

@@ -225,7 +225,7 @@ const components: Readonly<Record<string, Json>> = {
     minimum: 0,
   }),
   'ziti-instance-id': headerOf('Changes with each start of the process'),
-  server: headerOf('Program and API family level'),
+  server: headerOf('Program version and OpenZiti API level'),
   'expiration-seconds': headerOf('Idle timeout of the session', {
     type: 'integer',
   }),

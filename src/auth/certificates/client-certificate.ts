@@ -118,7 +118,7 @@ export function isOfRecord(leaf: Certificate, certPem: string | null): boolean {
 const FIRST_OF_PEM = /-----BEGIN CERTIFICATE-----([^-]*)-----END CERTIFICATE-----/
 
 type NetworkQuestion = Omit<ClientChainQuestion, 'anchors' | 'nowMs'>
-export type NetworkChain =
+type NetworkChain =
   | (Extract<ClientChain, { ok: true }> & { readonly hasImproperChain: boolean })
   | Extract<ClientChain, { ok: false }>
 
@@ -148,7 +148,7 @@ export function chainTo(
 }
 
 /** A valid router, or the reason for a refusal, for logs. */
-export type RouterJudgement =
+type RouterJudgement =
   | { readonly ok: true; readonly router: Router }
   | { readonly ok: false; readonly reason: string }
 

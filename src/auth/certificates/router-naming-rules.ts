@@ -12,7 +12,7 @@ import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ServiceLogger } from '../../ports/logger.ts'
 
-export interface RouterCertifierDeps {
+interface RouterCertifierDeps {
   readonly issuer: Pick<CertificateIssuer, 'router'>
   readonly state: Pick<StateView, 'get' | 'find' | 'findAll'>
   readonly cluster: Pick<ClusterView, 'members'>

@@ -15,7 +15,7 @@ import type { StateView } from '../../ports/state-view.ts'
  * The issuer of a client certificate: the network itself, or the CA of somebody else that has this
  * id.
  */
-export type Issuer = { readonly by: 'network' } | { readonly by: 'ca'; readonly caId: string }
+type Issuer = { readonly by: 'network' } | { readonly by: 'ca'; readonly caId: string }
 
 interface ParsedAuthorities {
   readonly anchors: string

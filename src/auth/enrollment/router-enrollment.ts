@@ -23,12 +23,12 @@ import type { ServiceLogger } from '../../ports/logger.ts'
 import type { CommandWriter } from '../../ports/writer.ts'
 
 /** Certificates in PEM, each with its chain. */
-export interface RouterCertificates {
+interface RouterCertificates {
   readonly cert: string
   readonly serverCert: string
 }
 
-export interface RouterRequests {
+interface RouterRequests {
   readonly client: string | undefined
   readonly server: string | undefined
 }

@@ -19,7 +19,7 @@ interface FactorVaultDeps {
 type Named = Pick<Mfa, 'identityId' | 'secretId' | 'codesId'>
 
 /** A factor as a command carries it. */
-export interface SealedFactor {
+interface SealedFactor {
   readonly sealed: string
   readonly keyVersion: number
   readonly codesId: string

@@ -25,7 +25,7 @@ import { originBy } from '../principal/principal.ts'
 type Proof = MessageInitShape<typeof MfaProveSchema>['proof'] & {}
 
 /** A code to use, with its source. */
-export interface ProofGiven {
+interface ProofGiven {
   readonly purpose: ProofPurpose
   readonly code: string
   readonly address: string

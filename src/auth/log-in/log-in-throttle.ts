@@ -9,7 +9,7 @@ interface Attempts {
   pausedUntilMs: number
 }
 
-export interface ThrottleLimits {
+interface ThrottleLimits {
   readonly failuresMax: number
   readonly pauseMsMin: number
   readonly pauseMsMax: number

@@ -75,14 +75,14 @@ export interface OidcOpening {
   readonly keyRevision?: number
 }
 
-export interface OpenedSession {
+interface OpenedSession {
   readonly principal: SessionPrincipal
   readonly token: string
   /** An administrator requested an extension of the certificate of this log-in. */
   readonly isExtendRequested: boolean
 }
 
-export interface LogInDeps extends PasswordProofDeps, CertificateProofDeps, TokenProofDeps {
+interface LogInDeps extends PasswordProofDeps, CertificateProofDeps, TokenProofDeps {
   readonly limits: { readonly judgementsMax: number; readonly configTypesMax: number }
   readonly writer: CommandWriter
   readonly sessions: SessionTracker

@@ -46,7 +46,7 @@ export interface WaitingDevice {
   readonly address: string
 }
 
-export interface BegunDevice {
+interface BegunDevice {
   /** A secret. */
   readonly deviceCode: string
   readonly userCode: string

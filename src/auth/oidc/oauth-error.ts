@@ -1,5 +1,5 @@
 /** Errors of OAuth (RFC 6749, 7009 and 8628, 3.5) and OpenID Connect Core, 3.1.2.6. */
-export type OAuthErrorCode =
+type OAuthErrorCode =
   | 'invalid_request'
   | 'invalid_client'
   | 'invalid_grant'

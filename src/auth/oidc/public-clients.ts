@@ -29,7 +29,7 @@ export interface AuthorizationRequest {
   readonly configTypes: readonly string[]
 }
 
-export type Parameters = (name: string) => string | undefined
+type Parameters = (name: string) => string | undefined
 
 /**
  * The redirect URI of a request, once it is safe to send anything to it.

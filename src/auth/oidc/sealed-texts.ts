@@ -18,11 +18,11 @@ export interface SealedContents {
 export type SealPurpose = keyof SealedContents
 
 /** The family's C SDK has 8,196 bytes for its whole request head. */
-export const SEALED_CHARACTERS_MAX = 6 * 1024
+const SEALED_CHARACTERS_MAX = 6 * 1024
 
 const KEY_BYTES = 32
 
-export interface SealedTextsDeps {
+interface SealedTextsDeps {
   readonly keys: Pick<TokenKeys, 'clusterKeys' | 'refresh'>
   readonly clock: Clock
   readonly cluster: Pick<ClusterView, 'quorumClockMs'>

@@ -46,14 +46,14 @@ export interface Monitor {
 }
 
 /** A router, by its certificate. */
-export interface RouterPrincipal {
+interface RouterPrincipal {
   readonly kind: 'router'
   readonly routerId: string
   readonly address: string
 }
 
 /** A client that enrolls, by what it shows: a token of an enrollment or of a signer, or a CA. */
-export interface EnrollingPrincipal {
+interface EnrollingPrincipal {
   readonly kind: 'enrolling'
   readonly shown: Partial<Record<Exclude<ShownId, 'routerId'>, string>>
   readonly method: string

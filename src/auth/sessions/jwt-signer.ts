@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { VerifiedJwt } from '../../pki/jwt-verifier.ts'
 
-export interface ClaimsOptions {
+interface ClaimsOptions {
   /** The token names something, and gives access to nothing. */
   readonly isExpiredAllowed: boolean
 }

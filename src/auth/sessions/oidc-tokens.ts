@@ -25,7 +25,7 @@ const EARLIER_SECONDS = 60
 /** Type of TOTP tokens among the tokens of the API family. */
 const TOTP_TOKEN_TYPE = 't'
 
-export interface OidcTokenLimits {
+interface OidcTokenLimits {
   readonly accessTokenMs: number
   readonly refreshTokenMs: number
   readonly oidcSessionMsMax: number
@@ -35,7 +35,7 @@ export interface OidcTokenLimits {
 }
 
 /** Claims of the session that tokens are made of. */
-export interface TokenSubject {
+interface TokenSubject {
   readonly session: ApiSession
   readonly identity: Identity
   readonly issuer: string
@@ -292,7 +292,7 @@ export function isTokenOf({ identityId, clientId }: OidcToken, session: ApiSessi
 /**
  * Authentication methods of the session's holder (`amr`, RFC 8176), derived from the record alone.
  */
-export function methodsOf(session: ApiSession): string[] {
+function methodsOf(session: ApiSession): string[] {
   const methods: string[] = []
   if (session.signerId !== '') methods.push('ext-jwt', `ejs:${session.signerId}`)
   else methods.push(session.certFingerprint === null ? 'password' : 'cert')

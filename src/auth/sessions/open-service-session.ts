@@ -9,7 +9,7 @@ import { type JudgedPosture, unknownPosture } from '../../ports/judged-posture.t
 import type { DialBind, StateView } from '../../ports/state-view.ts'
 import type { CommandWriter, WriteOrigin } from '../../ports/writer.ts'
 
-export interface WantedSession {
+interface WantedSession {
   readonly id: string
   readonly identityId: string
   readonly serviceId: string
@@ -17,7 +17,7 @@ export interface WantedSession {
   readonly tags: JsonObject
 }
 
-export interface ServiceSessionDeps {
+interface ServiceSessionDeps {
   readonly state: StateView
   readonly posture: Pick<PostureService, 'ofSession' | 'grantingChecks' | 'failures' | 'refused'>
   readonly writer: CommandWriter

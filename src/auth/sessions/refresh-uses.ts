@@ -4,7 +4,7 @@ import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { OpenTopic, RefreshUse } from '../../ports/soft-topics.ts'
 import type { StateView } from '../../ports/state-view.ts'
 
-export interface RefreshUseLimits {
+interface RefreshUseLimits {
   readonly refreshReuseMs: number
   readonly refreshSessionsMax: number
   readonly refreshSweepMs: number

@@ -60,7 +60,7 @@ export async function verifiedSessionId(
   return isRight ? claimed.sessionId : null
 }
 
-export interface ClaimedSession {
+interface ClaimedSession {
   readonly sessionId: string
   readonly apiSessionId: string
   readonly serviceId: string

@@ -30,7 +30,7 @@ import type { NetworkAuthorities } from '../certificates/network-authorities.ts'
 /** The reason given in WWW-Authenticate of a 401 (RFC 6750 wording, as the API family uses it). */
 export type Challenge = 'missing' | 'invalid' | 'expired' | BearerChallenge
 /** The same of an access token, which is a bearer token. */
-export type BearerChallenge = 'bearer-invalid' | 'bearer-expired'
+type BearerChallenge = 'bearer-invalid' | 'bearer-expired'
 
 /** Result of admitting a request. */
 export type RequestAdmission =

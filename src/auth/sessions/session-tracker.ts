@@ -20,7 +20,7 @@ import type { OpenTopic } from '../../ports/soft-topics.ts'
 
 export type SessionFinding = SessionHolder | 'unknown' | 'expired' | 'refused'
 /** Limits of sessions, listed in docs/internals/limits.md. */
-export interface SessionLimits {
+interface SessionLimits {
   readonly sessionTimeoutMs: number
   /** A session of OIDC that is not used; its refresh token lasts as long. */
   readonly refreshTokenMs: number

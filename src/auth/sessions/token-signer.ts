@@ -21,7 +21,7 @@ export interface GoodToken {
  * `unknown-version`: newer than any key known here; another controller may have rotated the key a
  * moment ago. `no-key`: this controller has no key, so it cannot judge the token.
  */
-export type TokenFinding = GoodToken | 'invalid' | 'unknown-version' | 'no-key'
+type TokenFinding = GoodToken | 'invalid' | 'unknown-version' | 'no-key'
 
 interface KnownKey {
   readonly secret: KeyObject

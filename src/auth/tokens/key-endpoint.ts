@@ -7,7 +7,7 @@ import { BlockList, isIP, type LookupFunction } from 'node:net'
 import { getCACertificates } from 'node:tls'
 import { isReservedAddress, isReservedHost } from '../../lib/reserved-hosts.ts'
 
-export interface KeyEndpointLimits {
+interface KeyEndpointLimits {
   /** Time from the look-up of the name to the end of the answer. */
   readonly keyFetchMsMax: number
   readonly keySetBytesMax: number

@@ -7,7 +7,7 @@ import { type KeyEndpoint, KeyFetchError } from './key-endpoint.ts'
 import { keyOfJwk, type VerificationKey } from './verification-key.ts'
 import type { ServiceLogger } from '../../ports/logger.ts'
 
-export interface KeySetLimits {
+interface KeySetLimits {
   readonly keySetKeysMax: number
   readonly keySetFreshMs: number
   readonly keySetStaleMsMax: number

@@ -12,7 +12,7 @@ import { readToken, type UnprovenToken } from './token-text.ts'
 import { keyOfCertificate, type VerificationKey } from './verification-key.ts'
 import type { StateView } from '../../ports/state-view.ts'
 
-export interface TokenJudgeLimits {
+interface TokenJudgeLimits {
   readonly tokenClockSkewMs: number
   readonly tokenChecksMax: number
   readonly verifiedTokensMax: number
@@ -34,11 +34,9 @@ export interface VerifiedToken {
 }
 
 /** `expired`: good but for its time, which only its holder can know. */
-export type TokenFault = 'invalid' | 'expired'
-export type JwtFinding = VerifiedToken | TokenFault
-export type ClaimsFinding =
-  | { readonly verified: VerifiedToken; readonly claims: JsonObject }
-  | TokenFault
+type TokenFault = 'invalid' | 'expired'
+type JwtFinding = VerifiedToken | TokenFault
+type ClaimsFinding = { readonly verified: VerifiedToken; readonly claims: JsonObject } | TokenFault
 
 interface Remembered {
   readonly verified: VerifiedToken

@@ -26,7 +26,7 @@ interface Counts {
   readonly taken: number
 }
 
-export interface PreviewedRef {
+interface PreviewedRef {
   readonly id: string
   readonly name: string
 }

@@ -43,7 +43,7 @@ import type { Supplied } from './form-supplied.ts'
 export const FORMING_MARK = '.forming'
 const MARK_SUPPLIED = 'with an authority that was supplied\n'
 
-export interface FormInput {
+interface FormInput {
   /** The first members; `cluster init` has one. All share a trust domain. */
   readonly controllers: readonly [PlannedConfig, ...PlannedConfig[]]
   readonly adminName: string
@@ -58,7 +58,7 @@ export interface FormInput {
   readonly beforeData?: () => void
 }
 
-export interface FormedCluster {
+interface FormedCluster {
   readonly clusterId: string
   /** 0600; only needed to renew the issuing authority. Null when the authority was supplied. */
   readonly rootKeyPath: string | null

@@ -160,7 +160,7 @@ function refuseOverwriting({ config, folder }: PlannedConfig, isSupplied: boolea
   if (found === undefined) return
   throw new CommandFailure(
     EXIT_FAILED,
-    `${found} already exists and stays unchanged; move it away, or put CONFIG in a folder of its own`,
+    `${found} already exists and stays unchanged; move it away, or put CONFIG in a separate folder`,
   )
 }
 

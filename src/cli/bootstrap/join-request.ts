@@ -87,7 +87,7 @@ export async function reachMembers(
   return { reached: tried.flat(), faults }
 }
 
-export type JoinOutcome =
+type JoinOutcome =
   | { readonly type: 'admitted'; readonly answer: JoinAnswer }
   /**
    * The cluster refused the request, and would refuse it again. `isOpen`: an earlier attempt may

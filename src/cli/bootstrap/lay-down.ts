@@ -28,7 +28,7 @@ import { errorMessage } from '../../lib/error-code.ts'
 const SEEDS_MAX = 32
 
 /** Mesh addresses of the members, for a controller that has no roster yet. */
-export function seedsOf(answer: JoinAnswer, selfId: string): string[] {
+function seedsOf(answer: JoinAnswer, selfId: string): string[] {
   const { members } = fromBinary(ConfigurationSchema, answer.configuration)
   return members.flatMap(({ id, address }) => (id === selfId ? [] : [address]))
 }

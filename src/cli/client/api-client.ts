@@ -61,7 +61,7 @@ export interface ApiRequest extends ClusterRequest {
   readonly text?: string
 }
 
-export interface ShownDetachment {
+interface ShownDetachment {
   readonly entity: string
   readonly ids: readonly string[]
   readonly totalCount: number

@@ -148,7 +148,7 @@ export function connectTo(options: ConnectionOptions): AskCluster {
  * Calls an operation of a controller.
  * @throws {CommandFailure} exit 1 with the controller's sentence.
  */
-export type AskOperation = (request: AdminRequest) => Promise<unknown>
+type AskOperation = (request: AdminRequest) => Promise<unknown>
 
 /** @throws {CommandFailure} exit 2 unless the options name exactly one controller. */
 export function askAt({ config, url, ca, sessionFile }: ConnectionOptions): AskOperation {
@@ -239,7 +239,7 @@ export function clientWithFiles({ url, ca, sessionFile }: SessionFiles): ApiClie
   })
 }
 
-export interface SessionFiles {
+interface SessionFiles {
   readonly url: string
   readonly ca: string
   readonly sessionFile: string

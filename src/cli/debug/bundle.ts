@@ -1,6 +1,7 @@
-import { existsSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { existsSync, lstatSync, readdirSync, statfsSync } from 'node:fs'
+import { resolve, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
+import { arch, availableParallelism, freemem, loadavg, release, totalmem, uptime } from 'node:os'
 
 import { type ControllerConfig, controllerOptions } from '../../config/controller/options.ts'
 import { shownValues } from '../../config/engine/shown.ts'
@@ -12,10 +13,9 @@ import { lockDataFolder } from '../../store/folder/folder-lock.ts'
 import { AdminError, askController } from '../client/admin-socket.ts'
 import { type ClusterVerb, loadConfigOrFail, requestOf } from '../client/connection.ts'
 import { printJson, printLine } from '../terminal/output.ts'
-import { hostFacts, listingOf, LOG_TAIL_BYTES } from './host-facts.ts'
 import { tailOf } from '../terminal/tail.ts'
-import { type TarFile, tarOf } from './tar.ts'
 import { errorMessage } from '../../lib/error-code.ts'
+import { programRevision, programVersion } from '../../controller/version.ts'
 
 export interface BundleOptions {
   readonly config: string
@@ -147,4 +147,91 @@ async function diskOf({ data }: ControllerConfig, facts: Facts): Promise<unknown
 function bytesOf(value: unknown): Buffer {
   if (Buffer.isBuffer(value)) return value
   return Buffer.from(typeof value === 'string' ? value : `${JSON.stringify(value, null, 2)}\n`)
+}
+
+const LISTED_MAX = 10_000
+/** Bytes from the end of the log file. */
+const LOG_TAIL_BYTES = 2 * 1024 * 1024
+
+/** This program and the machine that it runs on. */
+function hostFacts({ data }: ControllerConfig): unknown {
+  const { bavail, blocks, bsize } = statfsSync(data)
+  return {
+    program: { version: programVersion(), revision: programRevision(), node: process.version },
+    system: { platform: process.platform, arch: arch(), release: release(), load: loadavg() },
+    processors: availableParallelism(),
+    uptimeSeconds: Math.round(uptime()),
+    memory: { totalBytes: totalmem(), freeBytes: freemem() },
+    dataFolder: { freeBytes: bavail * bsize, totalBytes: blocks * bsize },
+    // The values may be secret; the names explain differences from the file.
+    variables: Object.keys(process.env)
+      .filter((name) => name.startsWith('FLOTILLA_'))
+      .sort(),
+  }
+}
+
+/**
+ * Names, sizes, modes and times of everything below a folder, one line each, without file contents.
+ */
+function listingOf(folder: string): string {
+  const lines: string[] = []
+  const visit = (path: string, shown: string): void => {
+    for (const name of readdirSync(path).sort()) {
+      if (lines.length >= LISTED_MAX) return
+      const found = lstatSync(join(path, name))
+      const mode = (found.mode & 0o777).toString(8)
+      const time = found.mtime.toISOString()
+      const kind = found.isDirectory() ? 'd' : found.isFile() ? '-' : '?'
+      lines.push(`${kind} ${mode} ${String(found.size).padStart(12)} ${time} ${shown}${name}`)
+      if (found.isDirectory()) visit(join(path, name), `${shown}${name}/`)
+    }
+  }
+  visit(folder, '')
+  return `${lines.join('\n')}\n`
+}
+
+/** Plain files in the tar format of POSIX (ustar), which every tar can read. */
+interface TarFile {
+  /** Up to 100 bytes. */
+  readonly name: string
+  readonly bytes: Uint8Array
+}
+
+const BLOCK_BYTES = 512
+const NAME_BYTES_MAX = 100
+
+/** One archive; the caller compresses it. */
+function tarOf(files: readonly TarFile[], mtimeMs: number): Buffer {
+  const blocks = files.flatMap(({ name, bytes }) => [
+    headerOf(name, bytes.length, mtimeMs),
+    padded(bytes),
+  ])
+  return Buffer.concat([...blocks, Buffer.alloc(2 * BLOCK_BYTES)])
+}
+
+function padded(bytes: Uint8Array): Buffer {
+  const rest = (BLOCK_BYTES - (bytes.length % BLOCK_BYTES)) % BLOCK_BYTES
+  return Buffer.concat([bytes, Buffer.alloc(rest)])
+}
+
+function headerOf(name: string, size: number, mtimeMs: number): Buffer {
+  if (Buffer.byteLength(name) > NAME_BYTES_MAX) throw new RangeError(`${name} is too long for tar`)
+  const header = Buffer.alloc(BLOCK_BYTES)
+  header.write(name, 0)
+  header.write('0000600\0', 100)
+  header.write('0000000\0', 108)
+  header.write('0000000\0', 116)
+  header.write(octal(size), 124)
+  header.write(octal(Math.floor(mtimeMs / 1000)), 136)
+  // The checksum is computed with its own field set to blanks.
+  header.write('        ', 148)
+  header.write('0', 156)
+  header.write('ustar\x0000', 257, 'latin1')
+  const sum = header.reduce((total, byte) => total + byte, 0)
+  header.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148)
+  return header
+}
+
+function octal(value: number): string {
+  return `${value.toString(8).padStart(11, '0')}\0`
 }

@@ -10,7 +10,7 @@ const REFUSAL_BYTES_MAX = 64 * 1024
 /** An event contains a record at most twice. */
 const EVENT_CHARACTERS_MAX = 16 * 1024 * 1024
 
-export interface SourceOptions {
+interface SourceOptions {
   /** URL with path and query. */
   readonly url: string
   readonly caPem: string | null

@@ -10,7 +10,6 @@ import type { RenewedSession } from '../client/session-tokens.ts'
 import { ApiRefusal } from '../client/refusal.ts'
 import { HttpsFault } from '../client/https.ts'
 import { printLine, printNote } from '../terminal/output.ts'
-import { eventLine } from './event-lines.ts'
 import { readEvents, type ServerEvent } from './event-source.ts'
 
 const EVENTS = '/fabric/v1/events'
@@ -177,3 +176,57 @@ class EventFollower {
 }
 
 const METRICS: (typeof EVENT_NAMESPACES)[number] = 'metrics'
+
+type EventJson = Readonly<Record<string, unknown>>
+
+/** One line for a person: time, event, and subject. */
+export function eventLine(event: EventJson): string {
+  const { timestamp, namespace, event_src_id: controller } = event
+  const type = textOf(event['event_type'] ?? event['eventType'])
+  const head = [timestamp, controller, type === '' ? namespace : `${textOf(namespace)}.${type}`]
+  return `${head.map(textOf).join('  ')}  ${shown(event)}`.trimEnd()
+}
+
+/** Fields that are shown already or are of no use to a person. */
+const said = new Set([
+  'namespace',
+  'event_src_id',
+  'timestamp',
+  'event_id',
+  'event_type',
+  'eventType',
+  'version',
+  'initialState',
+  'finalState',
+  'metadata',
+  'eventId',
+  'isParentEvent',
+  'token',
+])
+
+function shown(event: EventJson): string {
+  const record = objectIn(event, 'finalState') ?? objectIn(event, 'initialState')
+  const author = objectIn(objectIn(event, 'metadata') ?? {}, 'author')
+  const parts = Object.entries(event).flatMap(([name, value]) =>
+    said.has(name) || value === '' ? [] : `${textOf(name)}=${textOf(value)}`,
+  )
+  if (record !== undefined)
+    parts.push(`id=${textOf(record['id'])}`, `name=${textOf(record['name'])}`)
+  if (author !== undefined)
+    parts.push(`by=${textOf(author['name'] === '' ? author['id'] : author['name'])}`)
+  return parts.join(' ')
+}
+
+function objectIn(event: EventJson, name: string): EventJson | undefined {
+  const value = event[name]
+  // @guard answers-of-a-hostile-server--event
+  return isJsonObject(value) ? value : undefined
+}
+
+/** Text on one line without control characters, because others wrote it. */
+function textOf(value: unknown): string {
+  if (value === undefined || value === null) return ''
+  const text = typeof value === 'string' ? value : JSON.stringify(value)
+  // @guard names-at-a-terminal--event
+  return printableLine(text)
+}

@@ -23,7 +23,7 @@ export async function logInByBrowser(
     const answer = await waiting
     try {
       const tokens = await provider.redeem(begun, answer.parameters)
-      const text = `You are logged in as ${tokens.name}. Close this window and go on in the terminal.`
+      const text = `You are logged in as ${tokens.name}. Close this window and continue in the terminal.`
       answer.show({ isLoggedIn: true, text })
       return tokens
     } catch (error) {

@@ -19,7 +19,7 @@ export const redirectLimits = {
 const PATH = '/auth/callback'
 
 /** The answer that arrived at the redirect URI of a log-in. */
-export interface RedirectAnswer {
+interface RedirectAnswer {
   readonly parameters: URLSearchParams
   /** Shows the person the result of the log-in. */
   show(outcome: { readonly isLoggedIn: boolean; readonly text: string }): void

@@ -16,7 +16,7 @@ import { errorMessage } from '../../lib/error-code.ts'
 const TIMEOUT_MS = 15_000
 const CERTIFICATES_PATH = '/.well-known/est/cacerts'
 
-export interface TrustOptions {
+interface TrustOptions {
   readonly ca?: string
   readonly fingerprint?: string
   /** Certificates of the context, from an earlier log-in; undefined when there was none. */

@@ -29,7 +29,7 @@ export type Step =
 
 type Writing = Exclude<Step, { readonly verb: 'delete' }>
 
-export interface Plan {
+interface Plan {
   /** Steps in the order of their execution. */
   readonly steps: readonly Step[]
   readonly faults: readonly FileFault[]
@@ -296,7 +296,7 @@ function nameKey(kind: string, name: string): string {
 }
 
 /** The fields in which two objects differ. */
-export function changesOf(from: JsonObject, to: JsonObject): readonly FieldChange[] {
+function changesOf(from: JsonObject, to: JsonObject): readonly FieldChange[] {
   const names = [...new Set([...Object.keys(from), ...Object.keys(to)])]
   return names.flatMap((field) => {
     const [before = null, after = null] = [from[field], to[field]]

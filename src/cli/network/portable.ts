@@ -130,7 +130,7 @@ function onlyCertificate(pem: string): string {
 }
 
 /** Translates the name or id of a record of the kind `to`. */
-export type Translate = (to: string, word: string, path: string) => string
+type Translate = (to: string, word: string, path: string) => string
 
 /** Translates every reference of an object: names to ids, or ids to names. */
 export function translated(kind: Kind, fields: JsonObject, translate: Translate): JsonObject {

@@ -22,7 +22,7 @@ const previewed: ReadonlySet<string> = new Set([
 const ABSENT = '\u0000'
 
 /** The changes of a plan in the format of a preview. */
-export interface PreviewOfSteps {
+interface PreviewOfSteps {
   readonly changes: readonly PreviewChange[]
   /** Number of steps that the preview leaves out. */
   readonly leftOut: number

@@ -12,7 +12,7 @@ import { fileName, portableFields } from './portable.ts'
 import { allSections, identityExtras, type NetworkSection } from './sections.ts'
 
 /** Contents of an OpenZiti export, and the fields that Flotilla does not have. */
-export interface StockExport extends NetworkFile {
+interface StockExport extends NetworkFile {
   /** Notes for the person who imports the file. */
   readonly notes: readonly string[]
   /**

@@ -1,7 +1,15 @@
 import { existsSync } from 'node:fs'
 
-import { checkedAnswer } from '../client/answer-shape.ts'
-import { pkiShapes } from './shapes.ts'
+import {
+  checkedAnswer,
+  flagShape,
+  listShape,
+  nullableShape,
+  objectShape,
+  optionalShape,
+  textShape,
+  timeShape,
+} from '../client/answer-shape.ts'
 import { readTextFile } from '../terminal/text-file.ts'
 import { systemClock } from '../../lib/clock.ts'
 import {
@@ -360,3 +368,32 @@ async function ask(
   // @guard answers-of-a-hostile-server--pki
   return checkedAnswer<unknown>(controller, pkiShapes[operation], answer)
 }
+
+const certificate = objectShape({ subject: textShape, notAfterMs: timeShape })
+const inForce = objectShape({
+  certificates: listShape(certificate),
+  issuingPem: nullableShape(textShape),
+  isRenewedHere: optionalShape(flagShape),
+  renewAtMs: optionalShape(nullableShape(timeShape)),
+  refused: nullableShape(textShape),
+  alarm: nullableShape(textShape),
+  serverCertificates: optionalShape(
+    listShape(
+      objectShape({
+        path: textShape,
+        certificate: nullableShape(certificate),
+        refused: nullableShape(textShape),
+      }),
+    ),
+  ),
+})
+
+/** Shapes of the answers to the verbs of `flotilla pki`. */
+const pkiShapes = {
+  certificates: inForce,
+  renew: inForce,
+  reload: inForce,
+  'renew-member': objectShape({ id: textShape, certificatePem: textShape, notAfterMs: timeShape }),
+  'issuing-authority': objectShape({ notAfterMs: timeShape, formerNotAfterMs: timeShape }),
+  issue: objectShape({ certificatePem: textShape, notAfterMs: timeShape }),
+} as const

@@ -113,7 +113,7 @@ function filesOf(root: string, program: string, id: string) {
   return { id, folder, configPath, logPath }
 }
 
-export type FolderState = 'empty' | 'half-made' | 'complete'
+type FolderState = 'empty' | 'half-made' | 'complete'
 
 /** An interrupted write may have left the first; earlier releases, the second. */
 const LEFTOVER = /\.partial$|^\.forming$/

@@ -1,8 +1,8 @@
-import { PACKAGE_ROOT } from '../../lib/runtime/package-root.ts'
 import { readFileSync, realpathSync } from 'node:fs'
 import type { Server } from 'node:net'
 import { join, relative } from 'node:path'
 
+import { PACKAGE_ROOT } from '../../lib/runtime/package-root.ts'
 import { makeFolder } from '../terminal/make-folder.ts'
 import { requestOf } from '../client/connection.ts'
 import { askController } from '../client/admin-socket.ts'
@@ -10,8 +10,7 @@ import type { ClusterStatus, ListedMember } from '../../api/cluster/cluster-stat
 import { listenFault } from '../../controller/start/check-listeners.ts'
 import { Processes, type ProcessEvent } from './processes.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
-import { formatTable, printLine } from '../terminal/output.ts'
-import { linesOfEnd } from './end.ts'
+import { formatTable, printLine, shellWord } from '../terminal/output.ts'
 import { ADMIN_FILE_NAME } from '../bootstrap/admin-file.ts'
 import { ask } from '../client/https.ts'
 import { tailOf } from '../terminal/tail.ts'
@@ -362,4 +361,37 @@ function logTailOf(path: string): string {
   } catch {
     return '(no log)'
   }
+}
+
+/**
+ * Message for a controller or router that has exited. A stopped or failed one can be started again;
+ * a removed one would exit again.
+ */
+export async function linesOfEnd(
+  { id, program: kind, dataFolder, logPath, configPath }: ProcessPlan,
+  how: string,
+  others: readonly ControllerPlan[],
+  program: string,
+): Promise<readonly string[]> {
+  if (kind === 'controller' && (await wasRemoved(id, others))) {
+    return [
+      `${id} was removed from the cluster and exited; its log is ${logPath}, and ${dataFolder} can be deleted`,
+    ]
+  }
+  const command = `${shellWord(program)} ${kind} run ${shellWord(configPath)}`
+  return [`${id} ${how}; its log is ${logPath}. To start it again:`, `  ${command}`]
+}
+
+/** A running member does not list it; members that lag behind may still do. */
+async function wasRemoved(id: string, others: readonly ControllerPlan[]): Promise<boolean> {
+  const listing = requestOf('list', {}, ANSWER_MS_MAX)
+  for (const { dataFolder } of others) {
+    try {
+      const members = await askController(dataFolder, listing)
+      if (!(members as readonly ListedMember[]).some((member) => member.id === id)) return true
+    } catch {
+      // This one does not run, or is about to exit as well: try the next one.
+    }
+  }
+  return false
 }

@@ -11,7 +11,7 @@ import { memberSchema, valueOf } from './values.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { isJsonObject } from '../../lib/text/json-value.ts'
 
-export type WriteMode = 'create' | 'patch'
+type WriteMode = 'create' | 'patch'
 
 /** Changes of a record from a command line. */
 export interface Wanted {

@@ -7,7 +7,7 @@ import { baseColumns, type KindField, typesOf } from './fields.ts'
 import { fieldNamed, type Kind, kindById } from './kinds.ts'
 import type { Names, Row } from './names.ts'
 
-export const outputs = ['table', 'json', 'yaml', 'name'] as const
+const outputs = ['table', 'json', 'yaml', 'name'] as const
 export type Output = (typeof outputs)[number]
 
 /** More columns would not fit the width of a terminal. */
@@ -49,7 +49,7 @@ export function printRow(kind: Kind, row: Row, output: Exclude<Output, 'table'>)
 }
 
 /** The columns of a kind: its name, and the first fields that fit into a cell. */
-export function columnsOf(kind: Kind): readonly KindField[] {
+function columnsOf(kind: Kind): readonly KindField[] {
   const named = kind.fields.filter(({ name }) => name === 'name')
   const others = kind.fields.filter((field) => !['name', 'id'].includes(field.name))
   return [

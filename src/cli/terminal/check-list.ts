@@ -2,7 +2,7 @@ import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
 import { printLine } from './output.ts'
 
-export interface Check {
+interface Check {
   readonly check: string
   readonly result: 'ok' | 'warning' | 'failed'
   readonly detail: string

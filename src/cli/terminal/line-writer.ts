@@ -17,7 +17,7 @@ export const lineLimits = {
 } as const
 
 /** Output of lines, resolved before each write, while no write is under way. */
-export interface LineOutput {
+interface LineOutput {
   /** Descriptor for a write of that many bytes. */
   fdFor(bytes: number): number
   /** The descriptor of the last write. */
@@ -25,7 +25,7 @@ export interface LineOutput {
 }
 
 /** Calls of the file system that lines need. */
-export interface LineFile {
+interface LineFile {
   write(
     fd: number,
     bytes: Buffer,

@@ -9,7 +9,7 @@ export interface LineSink {
   write(line: string): void
 }
 
-export interface LogLinesOptions {
+interface LogLinesOptions {
   readonly level: string
   /** Members of each line. */
   readonly base: Readonly<Record<string, unknown>>

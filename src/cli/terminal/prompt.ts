@@ -7,7 +7,7 @@ import { printableText } from '../../lib/text/terminal-text.ts'
 const ANSWER_CHARACTERS_MAX = 4096
 
 /** Terminal for prompts. Prompts are not part of the output of a verb, which may be piped. */
-export interface Terminal {
+interface Terminal {
   readonly input: Readable & {
     readonly isTTY?: boolean
     readonly setRawMode?: (isRaw: boolean) => unknown

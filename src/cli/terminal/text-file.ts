@@ -2,7 +2,7 @@ import { closeSync, openSync, readSync } from 'node:fs'
 import { decodeText } from '../../lib/text/decode-text.ts'
 
 /** Default maximum size of a file that a verb reads: fields of a record, certificates, changes. */
-export const TEXT_FILE_BYTES_MAX = 4 * 1024 * 1024
+const TEXT_FILE_BYTES_MAX = 4 * 1024 * 1024
 const CHUNK_BYTES = 64 * 1024
 
 /**

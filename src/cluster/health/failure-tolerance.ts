@@ -1,7 +1,7 @@
 import type { Configuration as ConfigurationRecord } from '../../../proto/gen/membership_pb.ts'
 import type { NodeId } from '../../raft/types.ts'
 
-export interface Tolerance {
+interface Tolerance {
   readonly voters: number
   readonly votersConnected: number
   /**

@@ -6,7 +6,7 @@ import type { ClusterNodeStatus } from './cluster-node-status.ts'
 import type { HostStats } from '../../ports/stats.ts'
 
 /** Sources of the health document of a node. */
-export interface HealthSources {
+interface HealthSources {
   readonly cluster: ClusterView
   readonly record: ConfigurationRecord
   readonly status: ClusterNodeStatus

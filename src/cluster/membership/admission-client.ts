@@ -12,7 +12,7 @@ import {
 } from './judge-admission.ts'
 import { boundedText, countOf } from './messages.ts'
 
-export interface EnterOptions {
+interface EnterOptions {
   /** Mesh addresses (host:port) of members, tried in order. */
   readonly addresses: readonly string[]
   /** address:port of DNS servers; the system's resolver when empty. */

@@ -32,7 +32,7 @@ import { bytesOf, controllerId } from './messages.ts'
 import { isChangeFinished, keySha256Of } from './record.ts'
 import { waitUntil } from './wait.ts'
 
-export interface AdmissionServerDeps {
+interface AdmissionServerDeps {
   readonly consensus: Consensus
   readonly state: AdmissionState
   readonly changer: MemberChanger

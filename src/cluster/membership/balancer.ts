@@ -15,7 +15,7 @@ import {
 } from './leadership.ts'
 import type { Logger } from '../logger.ts'
 
-export interface LeadershipOptions extends LeadershipTiming {
+interface LeadershipOptions extends LeadershipTiming {
   /** Priority of this controller, 0 to 100. */
   readonly priority: number
   /**
@@ -26,7 +26,7 @@ export interface LeadershipOptions extends LeadershipTiming {
   readonly slowLoopMs: number
 }
 
-export interface LeadershipDeps {
+interface LeadershipDeps {
   readonly cluster: ClusterView
   readonly soft: SoftState
   readonly clock: Clock

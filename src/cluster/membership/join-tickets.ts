@@ -49,7 +49,7 @@ import type { Keyring } from '../secrets/keyring.ts'
 import { refusalProblem } from '../../lib/refusal-problem.ts'
 import { wrapAll } from '../secrets/wrap-secrets.ts'
 
-export interface AdmissionDeps {
+interface AdmissionDeps {
   readonly cluster: ClusterView & { configuration(): ConfigurationInForce }
   readonly proposer: Proposer
   readonly state: StateView

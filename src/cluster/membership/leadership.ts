@@ -13,7 +13,7 @@ export interface LeadershipView {
 }
 
 /** Times until which leadership does not move. */
-export interface LeadershipHolds {
+interface LeadershipHolds {
   /** After an operator moved it: preferences do not move it. */
   readonly manualUntilMs: number
   /** After a move by priority: neither priority nor slowness moves it again. */

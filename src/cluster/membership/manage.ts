@@ -8,7 +8,7 @@ import { AdmissionServer } from './admission-server.ts'
 import { LeaderCalls } from './leader-calls.ts'
 import { MembershipReconciler, type ReconcilerDeps } from './reconciler.ts'
 
-export interface MemberManagementDeps extends Pick<
+interface MemberManagementDeps extends Pick<
   ReconcilerDeps,
   'secrets' | 'featureLevel' | 'joinTimeoutMs'
 > {

@@ -13,11 +13,11 @@ import { isOfKey, noteRemovedKey } from './record.ts'
 import type { NodeId } from '../../raft/types.ts'
 import type { MembersNow } from './members-now.ts'
 
-export type Planned =
+type Planned =
   | { readonly ok: true; readonly plan: ChangePlan; readonly target: ConfigurationRecord }
   | ChangeRefusal
 
-export interface ChangeRefusal {
+interface ChangeRefusal {
   readonly ok: false
   readonly code: 'NOT_FOUND' | 'MEMBERSHIP_REFUSED'
   /** One sentence with a remedy. */
@@ -30,7 +30,7 @@ export interface ChangeRefusal {
 }
 
 /** Number of voters that may fail without stopping writes. */
-export function toleranceOf(voters: readonly NodeId[]): number {
+function toleranceOf(voters: readonly NodeId[]): number {
   return Math.floor((voters.length - 1) / 2)
 }
 

@@ -25,7 +25,7 @@ import { isChangeFinished, isOfKey, keySha256Of } from './record.ts'
 import { membersNow } from './members-now.ts'
 
 /** Duties for the shared secrets. All may be repeated at any time. */
-export interface MemberSecrets {
+interface MemberSecrets {
   /**
    * Deletes the admission of a former member and rotates the secrets that it could open.
    * @throws {Problem}

@@ -11,7 +11,7 @@ import type { ConfigurationInForce } from '../cluster-node-parts.ts'
 import { membershipLimits } from './limits.ts'
 
 /** A controller's id and pinned key. */
-export interface KeyOfMember {
+interface KeyOfMember {
   readonly id: string
   readonly publicKeySha256: Uint8Array
 }

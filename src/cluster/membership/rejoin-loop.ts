@@ -7,7 +7,7 @@ import type { Consensus } from './consensus.ts'
 import type { EntryAnswer } from './judge-admission.ts'
 import { sameBytes } from './record.ts'
 
-export interface RejoinDeps {
+interface RejoinDeps {
   readonly consensus: Pick<Consensus, 'selfId' | 'configuration' | 'peerStatuses'>
   /** Store id of the present data folder, 16 bytes. */
   readonly storeId: Uint8Array

@@ -32,7 +32,7 @@ import { membersNow, type MembersNow } from './members-now.ts'
 import { isChangeFinished, isJointRecord } from './record.ts'
 import { pause, waitUntil } from './wait.ts'
 
-export interface MembershipServiceDeps {
+interface MembershipServiceDeps {
   readonly consensus: Consensus
   readonly state: AdmissionState
   readonly changer: MemberChanger

@@ -7,7 +7,7 @@ import { leafControllerId, parseCertificate } from '../../pki/certificate.ts'
 import type { NodeId } from '../../raft/types.ts'
 import { resolveAddress } from './addresses-names.ts'
 
-export interface SeedFinderOptions {
+interface SeedFinderOptions {
   /** host:port; a name may resolve to many addresses. */
   readonly seeds: readonly string[]
   /** address:port of DNS servers; the system's resolver when empty. */
@@ -15,7 +15,7 @@ export interface SeedFinderOptions {
   readonly trustDomain: string
 }
 
-export interface SeedFinderDeps {
+interface SeedFinderDeps {
   readonly secureContext: () => SecureContext
   /** Whether any member is missing. */
   readonly isSearching: () => boolean

@@ -16,7 +16,7 @@ import { parseCertificates } from '../../pki/certificate.ts'
 import type { NodeId } from '../../raft/types.ts'
 import type { MeshIdentity } from './mesh-service.ts'
 
-export interface AddressBookOptions {
+interface AddressBookOptions {
   readonly selfId: NodeId
   readonly clusterId: string
   /** host:port at which peers reach this member. */

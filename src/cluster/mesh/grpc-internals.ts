@@ -21,7 +21,7 @@ export const serverInternals = {
 } as const satisfies Record<keyof ServerInternals, string>
 
 /** The HTTP/2 server of a gRPC server, and the injector of its connections. */
-export interface InjectedHttp2 {
+interface InjectedHttp2 {
   readonly injector: ConnectionInjector
   readonly http2: Http2Server
 }

@@ -14,7 +14,7 @@ import { meshLimits } from './limits.ts'
 import { serverOptions, STREAM_WINDOW_BYTES } from './mesh-service.ts'
 
 /** Whether the session may open another stream. */
-export type StreamGuard = (session: ServerHttp2Session, stream: ServerHttp2Stream) => boolean
+type StreamGuard = (session: ServerHttp2Session, stream: ServerHttp2Stream) => boolean
 
 /** gRPC over connections after their TLS handshake. It does not listen itself. */
 export class GrpcServer {

@@ -22,7 +22,7 @@ import type { MeshRefusal } from './mesh-refusal.ts'
 import { integer } from '../message-codec.ts'
 import type { RollbackDetector } from './rollback-detector.ts'
 
-export interface MembershipCacheDeps {
+interface MembershipCacheDeps {
   readonly selfId: NodeId
   readonly storeId: Uint8Array
   readonly generation: number
@@ -37,7 +37,7 @@ export interface MembershipCacheDeps {
   readonly post: (event: HostEvent) => void
 }
 
-export interface MembershipView {
+interface MembershipView {
   readonly members: readonly Member[]
   /** Index of the newest configuration known to be committed. */
   readonly committedIndex: Index

@@ -9,7 +9,7 @@ import { meshLimits } from './limits.ts'
 import { contextOptions, type MeshIdentity } from './mesh-service.ts'
 import { listenAt, portOf } from '../../lib/runtime/listening.ts'
 
-export interface MeshListenerDeps {
+interface MeshListenerDeps {
   readonly clock: Clock
   /** Called for each HTTP/2 connection with a certificate of the cluster CA. */
   readonly onConnection: (socket: TLSSocket) => void

@@ -35,7 +35,7 @@ import { OutboundStream } from './outbound-stream.ts'
 
 const HELLO_TIMEOUT_MS = 5000
 
-export interface MeshServerDeps {
+interface MeshServerDeps {
   readonly clock: Clock
   readonly selfId: NodeId
   readonly hello: () => Hello

@@ -12,7 +12,7 @@ import { meshLimits } from './limits.ts'
  */
 export type CallerStanding = { readonly id: NodeId; readonly isMember: boolean } | null
 
-export interface MeshSessionsDeps {
+interface MeshSessionsDeps {
   readonly clock: Clock
   readonly standing: (leafDer: Uint8Array, remote: string) => CallerStanding
 }

@@ -10,7 +10,7 @@ import { clientOptions, type MeshIdentity, meshSecureContext, meshService } from
 import { plainReason } from './mesh-reports.ts'
 import { problemOf } from '../peer/peer-rpc.ts'
 
-export interface PeerAnswer {
+interface PeerAnswer {
   /** Id of the answering controller from its certificate. */
   readonly calleeId: NodeId
   readonly payload: Uint8Array

@@ -18,7 +18,7 @@ const DRAIN_MS = 1000
 const BACKOFF_MIN_MS = 50
 const BACKOFF_MAX_MS = 1000
 
-export interface PeerLinkDeps {
+interface PeerLinkDeps {
   readonly selfId: NodeId
   readonly hello: () => Hello
   /** Whether `hello` reports everything that this member has acknowledged; retried soon if not. */

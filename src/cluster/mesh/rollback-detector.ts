@@ -27,7 +27,7 @@ interface Remembered {
  * `rolled-back`: the store is older than before. `superseded`: a later process has started on a
  * copy of it.
  */
-export type HistoryFault = 'rolled-back' | 'superseded'
+type HistoryFault = 'rolled-back' | 'superseded'
 
 /**
  * Records what peers have reported about their disks, to detect a disk that was reset to an old

@@ -53,7 +53,7 @@ export async function callPeer<Q extends DescMessage, A extends DescMessage>(
   return decodePeerMessage(answer, payload)
 }
 
-export interface OpenedLeaderCall<Q extends DescMessage> {
+interface OpenedLeaderCall<Q extends DescMessage> {
   readonly request: MessageShape<Q>
   readonly timeoutMs: number
 }

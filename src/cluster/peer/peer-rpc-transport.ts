@@ -15,7 +15,7 @@ import type { CallFailure, HostCommand, HostEvent } from '../link.ts'
 import { withOwnBuffer } from '../../lib/runtime/own-buffer.ts'
 import { integer } from '../message-codec.ts'
 
-export interface PeerFramesDeps {
+interface PeerFramesDeps {
   readonly forward: (to: NodeId, frame: ForwardFrame['frame']) => boolean
   readonly answer: (to: NodeId, frame: ForwardFrame['frame']) => void
   /** Caller authenticated by the open streams of a member; null if it has none. */

@@ -13,7 +13,7 @@ const SLICE_MS = 8
 /** Entries applied between two reads of the clock. */
 const SLICE_ENTRIES = 32
 
-export interface ApplyQueueDeps {
+interface ApplyQueueDeps {
   readonly machine: Machine
   readonly clock: Clock
   readonly onApplied: (entry: Entry, applied: AppliedEntry) => void

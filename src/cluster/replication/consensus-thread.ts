@@ -1,30 +1,32 @@
+import { fromBinary } from '@bufbuild/protobuf'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 import type { ForwardFrame, Hello } from '../../../proto/gen/mesh_pb.ts'
 import { LoopDelay, type LoopDelayGauge } from '../../lib/runtime/loop-delay.ts'
 import { seededRandom } from '../../lib/random.ts'
 import { encodeConfiguration } from '../../raft/configuration.ts'
-import type { Core } from '../../raft/core.ts'
+import { Core } from '../../raft/core.ts'
 import type { CoreStatus, ProposalResult } from '../../raft/effects.ts'
 import { encodeEntries } from '../../raft/entry-codec.ts'
 import { defaultRaftNodeLimits } from '../../raft/node-start.ts'
 import { RaftNode, systemScheduler } from '../../raft/node.ts'
-import type { Message, NodeId } from '../../raft/types.ts'
+import type { Message, NodeId, RestoredLog } from '../../raft/types.ts'
 import type { ConsensusOptions, ConsensusDeps } from '../consensus-options.ts'
-import { ConsensusReplies } from './consensus-replies.ts'
-import { openAddressBook, restoreCore, seedOf } from './consensus-start.ts'
 import { ConsensusStatus } from './consensus-status.ts'
 import { makeHello } from '../mesh/mesh-hello.ts'
 import { MembershipCache } from '../mesh/membership-cache.ts'
 import { RollbackDetector } from '../mesh/rollback-detector.ts'
-import { type HostCommand, type HostLink, logOverLink } from '../link.ts'
+import { type HostCommand, type HostLink, logOverLink, type HostEvent } from '../link.ts'
 import type { Logger } from '../logger.ts'
 import type { RaftContent } from '../message-codec.ts'
 import { Forwarding, forwardedRefusal } from './forwarding.ts'
 import { unpackProposals } from './proposal-codec.ts'
 import { SnapshotTransfers } from '../state-transfer/snapshot-transfers.ts'
-import type { AddressBook } from '../mesh/addresses.ts'
+import { AddressBook } from '../mesh/addresses.ts'
 import { Mesh, type HostMesh } from '../mesh/mesh.ts'
 import { PeerFrames } from '../peer/peer-rpc-transport.ts'
+import { ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { defaultCoreOptions } from '../../raft/options.ts'
 
 const STATUS_MS = 250
 
@@ -410,4 +412,90 @@ export class ConsensusThread {
     this.#node.stop()
     this.#mesh.stop()
   }
+}
+
+type ChangeConfiguration = Extract<HostCommand, { readonly type: 'changeConfiguration' }>
+
+/**
+ * Executes and answers main's requests to the leader's core; the counterpart of
+ * consensus-requests.ts.
+ */
+class ConsensusReplies {
+  readonly #node: RaftNode
+  readonly #status: () => CoreStatus
+  readonly #post: (event: HostEvent) => void
+
+  constructor(node: RaftNode, status: () => CoreStatus, post: (event: HostEvent) => void) {
+    this.#node = node
+    this.#status = status
+    this.#post = post
+  }
+
+  async transferLeadership(id: number, target: NodeId | null): Promise<void> {
+    const { role, leader } = this.#status()
+    if (role !== 'leader') {
+      this.#answer(id, `this controller is not the leader; ${leader ?? 'no other'} is`)
+      return
+    }
+    const isDone = await this.#node.transferLeadership(target)
+    const late =
+      target === null
+        ? 'no other voter took over in time; wait until one has caught up, or name it'
+        : `${target} did not become leader in time`
+    this.#answer(id, isDone ? null : late)
+  }
+
+  async changeConfiguration({ id, configuration, basedOn }: ChangeConfiguration): Promise<void> {
+    const target = fromBinary(ConfigurationSchema, configuration)
+    const result = await this.#node.changeConfiguration(target, basedOn ?? undefined)
+    this.#answer(id, result.ok ? null : result.code)
+  }
+
+  #answer(id: number, reason: string | null): void {
+    this.#post({ type: 'answered', id, reason })
+  }
+}
+
+/** Restores the core from log and state. */
+function restoreCore(options: ConsensusOptions, deps: ConsensusDeps): Core {
+  const { selfId, storeId, applied, appliedTimeMs, appliedSetbackMs = 0, core } = options
+  const { restored, clock } = deps
+  return Core.restore({
+    id: selfId,
+    storeId,
+    options: { ...defaultCoreOptions, ...core },
+    // Nodes must not draw equal election timeouts, and a node not the same ones after each start.
+    random: seededRandom(seedOf(storeId, restored.boot, clock.nowMs())),
+    log: restored,
+    applied,
+    appliedTimeMs,
+    appliedSetbackMs,
+    configuration: fromBinary(ConfigurationSchema, configurationAtStart(options, restored)),
+  })
+}
+
+/** Addresses of peers that are known before the first contact. */
+function openAddressBook(options: ConsensusOptions, clock: Clock): AddressBook {
+  const { selfId, clusterId, advertise, identity, addressHints } = options
+  const hints = new Map(addressHints)
+  return new AddressBook({ selfId, clusterId, advertise, identity, nowMs: clock.nowMs(), hints })
+}
+
+/** @throws when neither the state nor the log has a configuration. */
+function configurationAtStart(options: ConsensusOptions, restored: RestoredLog): Uint8Array {
+  if (options.configuration.length > 0) return options.configuration
+  const first = restored.entries.find(({ type }) => type === 'configuration')
+  // A copy, because the entry is a view of the whole log, which each status would transfer.
+  if (first !== undefined) return Uint8Array.from(first.data)
+  if (options.roster !== undefined && options.roster !== null) return options.roster.configuration
+  throw new Error(
+    'neither state nor log holds a configuration; this controller was never initialized',
+  )
+}
+
+/** The seed depends on the disk, the start count and the salt. */
+function seedOf(storeId: Uint8Array, boot: number, salt: number): number {
+  let seed = (boot ^ salt) >>> 0
+  for (const byte of storeId) seed = (Math.imul(seed, 31) + byte) >>> 0
+  return seed
 }

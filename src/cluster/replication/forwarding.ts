@@ -17,14 +17,14 @@ import { integer } from '../message-codec.ts'
 import type { PackedProposal } from './proposal-codec.ts'
 
 /** The part of the local consensus node that forwarding uses. */
-export interface ProposalTarget {
+interface ProposalTarget {
   /** Results arrive at {@link Forwarding.onProposed} with the same ids. */
   propose(proposals: readonly { readonly id: number; readonly data: Uint8Array }[]): void
   /** The result arrives at {@link Forwarding.onRead} with the same id. */
   read(id: number): void
 }
 
-export interface ForwardingDeps {
+interface ForwardingDeps {
   readonly selfId: NodeId
   readonly target: ProposalTarget
   readonly leader: () => NodeId | null

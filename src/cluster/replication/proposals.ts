@@ -34,7 +34,7 @@ export interface ProposalOptions {
   readonly outstandingBytesMax: number
 }
 
-export interface ProposalsDeps {
+interface ProposalsDeps {
   /** Id of this controller, the actor of its own writes. */
   readonly selfId: string
   readonly clock: Clock

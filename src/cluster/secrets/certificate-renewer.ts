@@ -38,7 +38,7 @@ const LOOK_MS = 5_000
 /** Delay after a failed renewal. */
 const RETRY_MS = 60_000
 
-export interface CertificateRenewerDeps {
+interface CertificateRenewerDeps {
   readonly selfId: string
   readonly trustDomain: string
   readonly paths: IdentityPaths
@@ -55,7 +55,7 @@ export interface CertificateRenewerDeps {
   readonly log: Logger
 }
 
-export interface CertificatesView {
+interface CertificatesView {
   /** The own leaf, then the authorities above it. */
   readonly certificates: readonly InspectedCertificate[]
   /** Certificate of the issuing authority in force (PEM); null when unknown. */

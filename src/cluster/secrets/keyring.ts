@@ -13,7 +13,7 @@ import type { TokenKey, TokenKeys } from '../../ports/token-keys.ts'
 import type { NodeId } from '../../raft/types.ts'
 import type { Logger } from '../logger.ts'
 
-export interface KeyringDeps {
+interface KeyringDeps {
   readonly state: Pick<StateView, 'get' | 'clusterId'>
   readonly selfId: NodeId
   /** Called for each decryption. */
@@ -22,7 +22,7 @@ export interface KeyringDeps {
 }
 
 /** A version of a shared secret that this controller has decrypted. */
-export interface HeldSecret {
+interface HeldSecret {
   readonly name: SharedSecretName
   readonly version: number
   readonly secret: Uint8Array

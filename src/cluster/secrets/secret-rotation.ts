@@ -35,7 +35,7 @@ export interface RotationDeps {
   readonly overlapMs: number
 }
 
-export interface RemovalManner {
+interface RemovalManner {
   /** Revokes all former versions at once, without an overlap. */
   readonly isCompromised: boolean
   /** The id was admitted again with another key; that admission stays. */
@@ -49,7 +49,7 @@ const ENROLLMENTS_LOGGED_MAX = 100
 const SHARED_AT_ONCE_MAX = 64
 
 /** Admissions, sorted by id. */
-export function admissionsOf(state: StateView): readonly RecordOf<'admission'>[] {
+function admissionsOf(state: StateView): readonly RecordOf<'admission'>[] {
   return state.list('admission', { limit: -1 }).records
 }
 
@@ -136,7 +136,7 @@ export async function rotateClusterKey(
  * their owners should not lose them.
  * @throws {Problem} like `rotateClusterKey`.
  */
-export async function rotateFactorKey(deps: RotationDeps, reason: string): Promise<void> {
+async function rotateFactorKey(deps: RotationDeps, reason: string): Promise<void> {
   const version = await putInForce(deps, 'factorKey', newClusterKey(), '', 0)
   deps.log.info({ version, reason }, 'rotated the key of second factors')
 }

@@ -18,7 +18,7 @@ export interface Recipient {
   readonly publicKeySpki: Uint8Array
 }
 
-export interface VersionToWrap {
+interface VersionToWrap {
   readonly name: SharedSecretName
   readonly version: number
   readonly secret: Uint8Array

@@ -27,7 +27,7 @@ export interface SelfDescription {
 }
 
 /** Sources of the rows; `ageMs`: time since `status` was sent. */
-export interface MemberSources {
+interface MemberSources {
   readonly record: ConfigurationRecord
   readonly status: HostStatus
   readonly ageMs: number

@@ -41,7 +41,7 @@ export interface HeardPresence {
 }
 
 /** Interval of reports without changes. */
-export const PRESENCE_MS = 500
+const PRESENCE_MS = 500
 const TEXT_CHARACTERS_MAX = 256
 const URL_CHARACTERS_MAX = 2048
 const API_ADDRESSES_MAX = 32

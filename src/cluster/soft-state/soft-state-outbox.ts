@@ -29,7 +29,7 @@ interface Stream {
   sentMs: number
 }
 
-export interface SoftOutboxOptions {
+interface SoftOutboxOptions {
   readonly epoch: number
   readonly beaconMs: number
   readonly batchBytesMax: number

@@ -48,7 +48,7 @@ export const defaultSoftStateOptions = {
   resyncMsMin: 1000,
 } as const satisfies Partial<SoftStateOptions>
 
-export interface SoftStateDeps {
+interface SoftStateDeps {
   readonly peers: Pick<PeerChannel, 'note' | 'onNote' | 'onLink' | 'readyPeers'>
   readonly clock: Clock
   /** Members that may own values; values of others are dropped. */

@@ -9,7 +9,7 @@ import type { Logger } from '../logger.ts'
  * stuck: repeated rebuilds went wrong, so another one would not help. The controller answers only
  * in `well`.
  */
-export type QuarantinePhase = 'well' | 'rebuilding' | 'proving' | 'stuck'
+type QuarantinePhase = 'well' | 'rebuilding' | 'proving' | 'stuck'
 
 /** Survives a restart: a state that was found wrong must not answer before it is compared again. */
 export interface QuarantineMark {
@@ -20,7 +20,7 @@ export interface QuarantineMark {
   clear(): void
 }
 
-export interface QuarantineDeps {
+interface QuarantineDeps {
   readonly clock: Clock
   readonly alarms: AlarmRaiser
   readonly log: Logger

@@ -12,7 +12,7 @@ import type { HostEvent } from '../link.ts'
 import { position as positionOf } from '../message-codec.ts'
 import { ChunkCheck } from './state-chunks.ts'
 
-export interface SnapshotReceiverOptions {
+interface SnapshotReceiverOptions {
   readonly chunkBytesMax: number
   /** Maximum bytes passed to main but not written; a sender never has more in transit. */
   readonly unwrittenBytesMax: number
@@ -26,7 +26,7 @@ export const defaultSnapshotReceiverOptions: SnapshotReceiverOptions = {
   silenceMsMax: 60_000,
 }
 
-export interface SnapshotReceiverDeps {
+interface SnapshotReceiverDeps {
   readonly clock: Clock
   /** @param transfer buffers transferred with the event. */
   readonly post: (event: HostEvent, transfer?: readonly ArrayBuffer[]) => void

@@ -27,7 +27,7 @@ export const defaultSnapshotSenderOptions: SnapshotSenderOptions = {
   bytesPerSecond: 64 * MIB,
 }
 
-export interface SnapshotSenderDeps {
+interface SnapshotSenderDeps {
   readonly clock: Clock
   readonly post: (event: HostEvent) => void
   /** @returns false when it cannot be sent now. */

@@ -17,7 +17,7 @@ import {
 } from './snapshot-sender.ts'
 
 /** Commands of main about the snapshots that it reads and writes. */
-export type SnapshotCommand = Extract<
+type SnapshotCommand = Extract<
   HostCommand,
   {
     type:
@@ -31,7 +31,7 @@ export type SnapshotCommand = Extract<
   }
 >
 
-export interface SnapshotTransfersDeps {
+interface SnapshotTransfersDeps {
   readonly clock: Clock
   readonly log: Logger
   /** Term and leader as the core knows them. */

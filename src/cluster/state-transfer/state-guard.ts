@@ -5,18 +5,16 @@ import type { PeerChannel } from '../peer-channel.ts'
 import type { StoreReceiver } from '../../ports/state-store.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
 import type { AlarmRaiser } from '../alarm-table.ts'
-import { DIGEST_INTERVAL_ENTRIES, DigestRing } from './digest-ring.ts'
-import { DivergenceWatch } from './divergence-watch.ts'
+import { DIGEST_INTERVAL_ENTRIES, DigestRing, type DigestComparison } from './digest-ring.ts'
 import type { MachineProgress } from '../link.ts'
 import type { Logger } from '../logger.ts'
 import type { Presence } from '../soft-state/presence-topic.ts'
 import { Quarantine, quarantineLimits, type QuarantineMark } from './quarantine.ts'
 import { StateTransferServer } from './state-transfer-server.ts'
 import { askDigests, fetchState } from './state-transfer-client.ts'
-import { judgeState } from './state-verdict.ts'
 
 /** Callbacks to the rest of the controller when its state is wrong. */
-export interface StateGuardHooks {
+interface StateGuardHooks {
   /** Nothing may be answered or sent from the state any more; consensus continues. */
   readonly onQuarantine: () => void
   /** Pauses apply until it is resumed or the state is replaced. */
@@ -33,7 +31,7 @@ export interface StateGuardHooks {
   readonly onFatal: (error: Error) => void
 }
 
-export interface StateGuardDeps extends StateGuardHooks {
+interface StateGuardDeps extends StateGuardHooks {
   readonly selfId: NodeId
   readonly machine: Machine
   readonly peers: PeerChannel
@@ -343,4 +341,95 @@ export class StateGuard {
     if (source === undefined) throw new Error('no connected member responds')
     return source
   }
+}
+
+/**
+ * Raises STATE_DIVERGED for members whose state differs from this controller's. Two members cannot
+ * tell which state is wrong, so this takes no member out of service; the {@link StateGuard} does so
+ * by majority.
+ */
+export class DivergenceWatch {
+  readonly #alarms: AlarmRaiser
+  /** Index of the difference, and start of the process that had the other state. */
+  readonly #diverged = new Map<NodeId, { readonly at: Index; readonly startedAtMs: number }>()
+
+  constructor(alarms: AlarmRaiser) {
+    this.#alarms = alarms
+  }
+
+  /** @param found null when there is no comparison. */
+  note(id: NodeId, startedAtMs: number, found: DigestComparison | null): void {
+    const known = this.#diverged.get(id)
+    if (found?.isSame === false) {
+      this.#diverged.set(id, { at: found.index, startedAtMs })
+      this.#alarms.raise('STATE_DIVERGED', { member: id, index: found.index })
+      return
+    }
+    if (known === undefined) return
+    // The alarm ends when the member has restarted and so reloaded its state, or when its state is
+    // equal again.
+    const isAnew = known.startedAtMs !== startedAtMs
+    if (isAnew || (found !== null && found.index > known.at)) this.#settle(id)
+  }
+
+  /** Drops alarms about former members. */
+  keep(members: readonly NodeId[]): void {
+    const gone = [...this.#diverged.keys()].filter((id) => !members.includes(id))
+    for (const id of gone) this.#settle(id)
+  }
+
+  /** The state of this controller was replaced, so all comparisons start over. */
+  clear(): void {
+    for (const id of Array.from(this.#diverged.keys())) this.#settle(id)
+  }
+
+  #settle(id: NodeId): void {
+    this.#diverged.delete(id)
+    this.#alarms.clear('STATE_DIVERGED', id)
+  }
+}
+
+/** State digests of members at one index. */
+interface DigestsAtIndex {
+  readonly selfId: NodeId
+  readonly own: string
+  /** Digests of other members, possibly not all of them. */
+  readonly heard: ReadonlyMap<NodeId, string>
+  readonly voters: readonly NodeId[]
+}
+
+/**
+ * fine: a majority of the voters has this controller's state; `odd` are the members that differ.
+ * odd: a majority agrees on another state; `agreeing` have it. tie: all voters answered, and no
+ * state has a majority. open: too few voters answered.
+ */
+type StateVerdict =
+  | { readonly kind: 'fine'; readonly odd: readonly NodeId[] }
+  | { readonly kind: 'odd'; readonly agreeing: readonly NodeId[] }
+  | { readonly kind: 'tie' }
+  | { readonly kind: 'open' }
+
+/**
+ * Decides whose state is wrong. Only a majority of the voters that agree at the same index can
+ * tell. A smaller group may itself be faulty, and one faulty or malicious member could take healthy
+ * ones out of service.
+ */
+export function judgeState({ selfId, own, heard, voters }: DigestsAtIndex): StateVerdict {
+  const all = new Map(heard).set(selfId, own)
+  const holders = new Map<string, NodeId[]>()
+  for (const id of new Set(voters)) {
+    const digest = all.get(id)
+    if (digest === undefined) continue
+    holders.set(digest, [...(holders.get(digest) ?? []), id])
+  }
+  const votes = new Set(voters).size
+  const majority = [...holders].find(([, ids]) => ids.length * 2 > votes)
+  if (majority === undefined) {
+    const isAllHeard = [...holders.values()].flat().length === votes
+    return { kind: isAllHeard ? 'tie' : 'open' }
+  }
+  const [right, agreeing] = majority
+  if (right !== own) return { kind: 'odd', agreeing: [...agreeing].sort() }
+  const odd = [...heard].filter(([, digest]) => digest !== own).map(([id]) => id)
+  return { kind: 'fine', odd: odd.sort() }
 }

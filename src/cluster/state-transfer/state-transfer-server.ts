@@ -19,7 +19,7 @@ export const stateTransferLimits = {
   pieceBytesMax: 128 * 1024,
 } as const
 
-export interface StateTransferServerDeps {
+interface StateTransferServerDeps {
   readonly peers: PeerChannel
   readonly machine: Machine
   readonly clock: Clock

@@ -4,7 +4,7 @@ import { yamlText } from '../engine/yaml-tree.ts'
 import { WEB_DEFAULTS } from './options.ts'
 
 /** Values that differ between the configurations of controllers; addresses are `host:port`. */
-export interface ComposedConfig {
+interface ComposedConfig {
   readonly id: string
   /** Path as written into the file: a relative path starts at the file's folder. */
   readonly data: string

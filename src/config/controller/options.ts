@@ -5,8 +5,9 @@ import {
   requiredList,
   section,
   type ValuesOf,
+  list,
 } from '../engine/schema.ts'
-import { DAY_MS, MIB, MINUTE_MS } from '../engine/units.ts'
+import { DAY_MS, MIB, MINUTE_MS, HOUR_MS } from '../engine/units.ts'
 import { boolean, choice, integer, path } from '../engine/values.ts'
 import {
   addressPorts,
@@ -19,10 +20,126 @@ import {
   networks,
   nullable,
   trustDomain,
+  choicesOrNone,
+  pattern,
 } from './values.ts'
-import { identityOptions, serverCertificates } from './certificate-options.ts'
-import { eventOptions } from './event-options.ts'
-import { oidcOptions } from './oidc-options.ts'
+import { EVENT_NAMESPACES } from '../../lib/event-namespaces.ts'
+
+/** Lifetimes of tokens and sessions of OpenID Connect. */
+const oidcOptions = section('Sessions of OpenID Connect (OIDC).', {
+  enabled: option(boolean(), {
+    default: true,
+    scope: 'cluster',
+    why: 'Serve the OpenID provider. Without it clients log in by the REST log-in alone, at one controller each.',
+  }),
+  // Routers remember an ended session for one hour, so no token may be valid longer.
+  accessTokenMs: option(integer(MINUTE_MS, 50 * MINUTE_MS), {
+    default: 30 * MINUTE_MS,
+    scope: 'cluster',
+    why: 'Lifetime of access and id tokens. A client whose controllers are all down works for so long.',
+  }),
+  refreshTokenMs: option(integer(2 * MINUTE_MS, 90 * DAY_MS), {
+    default: DAY_MS,
+    scope: 'cluster',
+    why: 'Lifetime of a refresh token. A session that is not used for so long ends.',
+  }),
+  sessionMaxMs: option(integer(HOUR_MS, 366 * DAY_MS), {
+    default: 30 * DAY_MS,
+    scope: 'cluster',
+    why: 'A session ends this long after its log-in, however often it is refreshed.',
+  }),
+})
+
+/** Destinations of events. HTTP streams have their own subscriptions. */
+const eventOptions = section('Stream of events of the network; see events.md.', {
+  file: section('File of events, one line of JSON each.', {
+    path: option(nullable(path()), {
+      default: null,
+      why: 'Path of the event file, mode 0600, outside of data. null: none.',
+    }),
+    namespaces: option(choices(EVENT_NAMESPACES), {
+      default: EVENT_NAMESPACES.filter((one) => one !== 'metrics'),
+      why: 'Namespaces written to the file.',
+    }),
+    bytesMax: option(integer(64 * 1024, 64 * 1024 * MIB), {
+      default: 64 * MIB,
+      why: 'Size at which the file is rotated to path.1, path.1 to path.2, and so on.',
+    }),
+    keep: option(integer(1, 100), { default: 5, why: 'Number of rotated files kept.' }),
+    fsync: option(boolean(), {
+      default: false,
+      why: 'Syncs each batch to disk before the next one. false: a crash of the host may lose the last seconds.',
+    }),
+  }),
+  stdout: section('Events on standard output, between the log lines.', {
+    namespaces: option(choicesOrNone(EVENT_NAMESPACES), {
+      default: [],
+      why: 'Namespaces written to standard output; none by default.',
+    }),
+  }),
+  metricsIntervalMs: option(integer(1000, HOUR_MS), {
+    default: MINUTE_MS,
+    why: 'Interval of the metrics of this controller, while anyone reads them.',
+  }),
+  entityCountIntervalMs: option(integer(1000, DAY_MS), {
+    default: 5 * MINUTE_MS,
+    why: 'Interval at which the leader counts the records of each kind, while anyone reads that.',
+  }),
+  metricFilter: option(pattern(), {
+    default: '',
+    why: 'Metrics written to file and standard output, by name.',
+  }),
+  sourceFilter: option(pattern(), {
+    default: '',
+    why: 'The same, by the id of their controller or router.',
+  }),
+})
+
+/** Each certificate adds a TLS context and a set of watched files. */
+const SERVER_CERTIFICATES_MAX = 8
+
+const identityOptions = section('Certificate and key of this controller, for peers and clients.', {
+  cert: option(path(), {
+    default: required,
+    why: 'PEM: its own certificate, then the intermediates.',
+  }),
+  key: option(path(), {
+    default: required,
+    why: 'PEM private key of the certificate, mode 0600.',
+  }),
+  ca: option(path(), {
+    default: required,
+    why: 'PEM: the CA certificates that peers are verified against.',
+  }),
+  signer: section(
+    'An authority of your own that signs leaves for this cluster, in place of one made by `cluster init`. Read when the cluster is formed, and not needed afterwards.',
+    {
+      cert: option(nullable(path()), {
+        default: null,
+        why: 'PEM: its CA certificate, then those above it that identity.ca does not hold.',
+      }),
+      key: option(nullable(path()), {
+        default: null,
+        why: 'PEM private key of it, mode 0600. Take it away once the cluster is formed.',
+      }),
+    },
+  ),
+})
+
+const serverCertificates = list(
+  SERVER_CERTIFICATES_MAX,
+  'Certificates of other authorities for the HTTPS listeners, such as a public one for browsers. Shown to clients that ask for a name (SNI) that is in one of them and not in `identity.cert`.',
+  {
+    cert: option(path(), {
+      default: required,
+      why: 'PEM: the certificate, then the intermediates (`fullchain.pem`).',
+    }),
+    key: option(path(), {
+      default: required,
+      why: 'PEM private key of it, mode 0600. It may be another one at each renewal.',
+    }),
+  },
+)
 
 export const API_NAMES = ['edge-client', 'edge-management', 'fabric', 'health-checks'] as const
 /** APIs that a listener serves by default. */
@@ -89,9 +206,9 @@ export const controllerOptions = {
     }),
     apis: option(choices(WEB_API_NAMES), {
       default: WEB_DEFAULTS,
-      why: 'APIs served. console: the web console at /console/; needs edge-management and fabric beside it. spa: the static files of spa. metrics: only metrics and health checks, without log-in; needs a private address of its own.',
+      why: 'APIs served. console: the web console at /console/; needs edge-management and fabric beside it. spa: the static files of spa. metrics: only metrics and health checks, without log-in; needs a separate private address.',
     }),
-    spa: optionalSection('A folder of static files, as the web console of the API family.', {
+    spa: optionalSection('A folder of static files, such as the web console of OpenZiti.', {
       path: option(mountPath(), {
         default: '/zac',
         why: 'Where the files are served: one name behind a slash.',

@@ -99,7 +99,7 @@ function judgeCertificates(
   const certs = [identity.cert, ...serverCertificates.map(({ cert }) => cert)]
   for (const [at, { cert }] of serverCertificates.entries()) {
     if (certs.indexOf(cert) === at + 1) continue
-    const problem = `is named more than once (${cert}); give each certificate a file of its own`
+    const problem = `is named more than once (${cert}); give each certificate a separate file`
     fault(`serverCertificates[${at}].cert`, problem)
   }
 }
@@ -142,8 +142,7 @@ function judgeMetricsListeners({ web }: ControllerConfig, fault: ReportFault): v
   for (const [at, { bind, apis }] of web.entries()) {
     if (!apis.includes('metrics')) continue
     if (apis.length > 1) {
-      const problem =
-        'metrics needs no log-in; move it to a listener of its own, on a private address'
+      const problem = 'metrics needs no log-in; move it to a separate listener on a private address'
       fault(`web[${at}].apis`, problem)
     } else if (EVERY_HOST.has(parseHostPort(bind)?.host ?? '')) {
       const problem = `exposes the metrics on every address of this host (${bind}); bind a private address`

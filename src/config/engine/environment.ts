@@ -12,7 +12,7 @@ export function environmentName(prefix: string, key: string): string {
 }
 
 /** A text with its variables replaced, and the names of these variables. */
-export interface Filled {
+interface Filled {
   readonly text: string
   readonly names: readonly string[]
   /** Names of unset variables, which are replaced by an empty text. */

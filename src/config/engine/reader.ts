@@ -38,7 +38,7 @@ export interface EffectiveValue {
   readonly hasEffect: boolean
 }
 
-export interface ReaderDeps {
+interface ReaderDeps {
   /** Absolute path of the file; relative paths start at its folder. */
   readonly file: string
   readonly environment: Environment

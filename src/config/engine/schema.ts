@@ -26,7 +26,7 @@ export const required: unique symbol = Symbol('required')
  * `cluster` options must be equal on every controller and are part of the fingerprint that peers
  * compare.
  */
-export type Scope = 'node' | 'cluster'
+type Scope = 'node' | 'cluster'
 
 interface Effective {
   /**
@@ -55,7 +55,7 @@ export interface Option<T> extends OptionSettings<T> {
 }
 
 /** An absent section has default values, is null, or is a fault. */
-export type Absence = 'defaults' | 'null' | 'required'
+type Absence = 'defaults' | 'null' | 'required'
 
 interface SectionSettings {
   /** A key without a value counts as an empty section, not as an absent one. */
@@ -96,7 +96,7 @@ export interface Variants extends Effective {
 }
 
 /** Accepted for compatibility with other programs; its content is not read. Always a warning. */
-export interface Ignored extends Effective {
+interface Ignored extends Effective {
   readonly kind: 'ignored'
   readonly why: string
 }

@@ -20,7 +20,7 @@ import { escapeUnprintable, firstUnprintable } from '../../lib/text/terminal-tex
  */
 export const yamlTreeLimits = { yamlNodesMax: 100_000, yamlDepthMax: 32 } as const
 
-export interface YamlTreeLimits {
+interface YamlTreeLimits {
   readonly yamlNodesMax: number
   readonly yamlDepthMax: number
 }
@@ -39,12 +39,12 @@ export interface YamlEntry {
   readonly value: YamlTree
 }
 
-export interface YamlFault {
+interface YamlFault {
   readonly line: number | null
   readonly problem: string
 }
 
-export type YamlParsed =
+type YamlParsed =
   | { readonly ok: true; readonly tree: YamlTree }
   | { readonly ok: false; readonly faults: readonly YamlFault[] }
 

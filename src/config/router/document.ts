@@ -16,7 +16,7 @@ configuration: each value with the line of the file, the environment variable or
   \`dialers\` it terminates no services, without \`edge\` no client connects, without \`link\` there are no links, without
   \`listeners\` nothing enters the network here.
 - **Environment**: \`$NAME\` and \`\${NAME}\` in a text are replaced by the variable. There is no default and no escape. One that is not
-  set is replaced by nothing, with a warning. Numbers and \`true\` or \`false\` stand in the file as they are.
+  set is replaced by nothing, with a warning. Numbers and \`true\` or \`false\` cannot come from a variable.
 - **Durations** are numbers with a unit (\`250ms\`, \`5s\`, \`1m30s\`, \`24h\`); keys in milliseconds are integers without a unit.
 - **Addresses** are \`<protocol>:<host>:<port>\`, IPv6 addresses in brackets: \`tls:[2001:db8::1]:6262\`.
 - **Paths** that are relative start at the folder of the file.
@@ -26,8 +26,8 @@ configuration: each value with the line of the file, the environment variable or
 ${configTables(routerTable)}
 ## Rules between keys
 
-- One of \`ctrl.endpoint\` and \`ctrl.endpoints\` is given; with both, \`endpoints\` is ignored. What \`ctrl.endpointsFile\` holds wins over both.
-- \`ctrl.options\` takes the addressing of \`ctrl\` as well; what stands in \`ctrl\` itself wins.
+- One of \`ctrl.endpoint\` and \`ctrl.endpoints\` is given; with both, \`endpoints\` is ignored. The content of \`ctrl.endpointsFile\` wins over both.
+- \`ctrl.options\` takes the addressing of \`ctrl\` as well; \`ctrl\` itself wins.
 - \`csr\` wins over \`edge.csr\`. One valid SAN at least is needed to accept clients or routers.
 - A listener has \`bind\` (or \`address\`) and \`advertise\` (there or in its \`options\`), but for \`tunnel\`. \`proxy\` and \`proxy_udp\` have \`service\`.
 - No two listeners take the same address.

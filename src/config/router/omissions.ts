@@ -1,4 +1,5 @@
 import type { RouterConfig } from './table.ts'
+import { transportsWithoutEffect } from './table-transport.ts'
 
 /** One sentence for each omitted section: what the router does not do without it. */
 export function omissionsOf(config: RouterConfig): readonly string[] {
@@ -18,12 +19,12 @@ export function omissionsOf(config: RouterConfig): readonly string[] {
 
 /** One sentence for each section that is checked but has no effect in this version. */
 export function sectionsWithoutData(config: RouterConfig): readonly string[] {
-  const { transport } = config
+  const others = transportsWithoutEffect(config.transport)
   const sections: readonly (readonly [boolean, string, string])[] = [
     [
-      Object.keys(transport).length > 0,
-      'transport',
-      'this router speaks TLS, of which nothing is tuned',
+      others.length > 0,
+      `transport.${others.join(', transport.')}`,
+      'this router has no such protocol',
     ],
   ]
   return sections.flatMap(([isThere, name, effect]) =>

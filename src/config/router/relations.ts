@@ -145,6 +145,8 @@ function checkPlace(
   else reader.fault(`${key}.bind`, `takes the same address as ${other}.bind (${bind.text})`)
 }
 
+const edgeProtocols: readonly string[] = ['tls', 'wss']
+
 function checkEdge({ edge, listeners }: RouterConfig, reader: RelationReader): void {
   const at = listeners.findIndex(({ binding }) => binding === 'edge')
   if (edge !== null && at < 0) {
@@ -153,6 +155,11 @@ function checkEdge({ edge, listeners }: RouterConfig, reader: RelationReader): v
   if (edge === null && at >= 0) {
     const problem = 'has the binding edge without a section edge: no client can connect'
     reader.warn(`listeners[${at}]`, problem)
+  }
+  for (const [number, { binding, bind }] of listeners.entries()) {
+    if (binding !== 'edge' || bind === null || edgeProtocols.includes(bind.protocol)) continue
+    const problem = `the binding edge listens on ${edgeProtocols.join(' or ')}, and not on ${bind.protocol}`
+    reader.fault(`listeners[${number}].bind`, problem)
   }
 }
 

@@ -345,7 +345,7 @@ function withAdvertise(): Fields {
   return plain({
     advertise: option(optional(advertised(addressProtocols.stream)), {
       default: null,
-      why: 'Other place of `advertise`; nobody is told of it.',
+      why: 'Alternative place for `advertise`; the router does not publish it.',
       hasEffect: false,
     }),
     ...listenerFlow,

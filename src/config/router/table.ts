@@ -1,6 +1,5 @@
 import {
   ignored,
-  keyed,
   list,
   option,
   optionalSection,
@@ -43,6 +42,7 @@ import {
   listenerOptions,
 } from './shared-options.ts'
 import { linkSection } from './table-link.ts'
+import { transportSection } from './table-transport.ts'
 import { webList } from './table-web.ts'
 
 export const CONFIG_VERSION = 3
@@ -90,7 +90,7 @@ export const routerFields = {
     }),
     key: option(pemSource(), {
       default: required,
-      why: 'Private key of `cert`, and of server certificates without one of their own; mode 0600.',
+      why: 'Private key of `cert`, and of server certificates without a separate key; mode 0600.',
       isSecret: true,
     }),
     server_cert: option(optional(pemSource()), {
@@ -147,7 +147,7 @@ export const routerFields = {
     listeners: ignored('controllers that dial routers are not supported'),
   }),
   csr: optionalSection(
-    'Fields of the certificates that are asked for at enrollment and renewal.',
+    'Fields of the certificates that the router requests at enrollment and renewal.',
     csrFields,
   ),
   dialers: list(
@@ -162,7 +162,7 @@ export const routerFields = {
     },
   ),
   edge: optionalSection(
-    'Present, even if empty: clients of the API family may connect.',
+    'Present, even if empty: OpenZiti clients may connect.',
     {
       csr: optionalSection('Earlier place of `csr`.', csrFields, {
         deprecated: 'move it to csr, at the top of the file',
@@ -174,13 +174,13 @@ export const routerFields = {
       db: ignored('the data model is kept in memory alone'),
       dbSaveIntervalSeconds: ignored('the data model is kept in memory alone'),
       sessionValidateChunkSize: ignored(
-        'sessions are checked when a controller has told of all of them',
+        'sessions are checked when a controller has sent all of them',
       ),
       sessionValidateMinInterval: ignored(
-        'sessions are checked when a controller has told of all of them',
+        'sessions are checked when a controller has sent all of them',
       ),
       sessionValidateMaxInterval: ignored(
-        'sessions are checked when a controller has told of all of them',
+        'sessions are checked when a controller has sent all of them',
       ),
       apiProxy: ignored('the API of controllers is not forwarded by this router'),
     },
@@ -193,7 +193,7 @@ export const routerFields = {
     }),
     idleCircuitTimeout: option(milliseconds(0, DAY_MS), {
       default: 60_000,
-      why: 'Silence after which a circuit counts as idle and is asked about.',
+      why: 'Silence after which a circuit counts as idle and the router confirms it with the controller.',
     }),
     idleTxInterval: option(milliseconds(0, DAY_MS), {
       default: 60_000,
@@ -309,43 +309,7 @@ export const routerFields = {
   trace: optionalSection('Messages that come and go, decoded, into a file. To debug.', {
     path: option(path(), { default: required, why: 'The file, mode 0600.' }),
   }),
-  transport: withoutEffect(
-    keyed(8, 'Tuning of protocols below the channel, by protocol. To develop.', {
-      profile_version: option(optional(integer(0, 1_000_000)), {
-        default: null,
-        why: 'Version of the profile.',
-      }),
-      tx_portal_min_sz: option(optional(integer(1, 1_073_741_824)), {
-        default: null,
-        why: 'Minimum bytes in flight.',
-      }),
-      tx_portal_max_sz: option(optional(integer(1, 1_073_741_824)), {
-        default: null,
-        why: 'Maximum bytes in flight.',
-      }),
-      instrument: optionalSection('Measurements of the protocol.', {
-        name: option(optional(text()), { default: null, why: 'Kind of measurement.' }),
-        path: option(optional(path()), { default: null, why: 'Where it is written.' }),
-        snapshot_ms: option(optional(milliseconds(1, DAY_MS)), {
-          default: null,
-          why: 'Wait between two measurements.',
-        }),
-        enabled: option(boolean(), { default: false, why: 'Whether it is measured.' }),
-      }),
-      writeBufferSize: option(optional(integer(1, 1_073_741_824)), {
-        default: null,
-        why: 'dtls: bytes that may wait to be sent.',
-      }),
-      readBufferSize: option(optional(integer(1, 1_073_741_824)), {
-        default: null,
-        why: 'dtls: bytes that may wait to be read.',
-      }),
-      maxBytesPerSecond: option(optional(integer(1, Number.MAX_SAFE_INTEGER)), {
-        default: null,
-        why: 'dtls: most bytes in a second.',
-      }),
-    }),
-  ),
+  transport: transportSection,
   profile: optionalSection('Profiles of this process. To debug.', {
     cpu: optionalSection('Where time is spent, written when the router ends.', {
       path: option(path(), { default: required, why: 'The file.' }),
@@ -377,7 +341,7 @@ export const routerFields = {
     }),
   }),
   connectEvents: ignored(
-    'controllers are told of clients each second, and of all when they connect',
+    'the router reports clients to controllers each second, and all of them when a controller connects',
   ),
   enableDebugOps: ignored('there are no debugging operations'),
   plugins: ignored('plugins of other routers cannot be loaded'),

@@ -3,7 +3,7 @@ import { userInfo } from 'node:os'
 import { type Actor, systemActor } from '../../ports/actor.ts'
 
 /** User who runs a command on this host, as the command's own process reports it. */
-export interface AdminCaller {
+interface AdminCaller {
   readonly uid: number
   readonly name: string
 }

@@ -11,7 +11,7 @@ import { dirname, join, resolve } from 'node:path'
 import { lastLockHolder, parsePid } from '../../store/folder/folder-lock.ts'
 
 /** The pid file is in the folder of the configuration. */
-export function pidFileOf(configPath: string): string {
+function pidFileOf(configPath: string): string {
   return join(dirname(configPath), 'pid')
 }
 

@@ -40,7 +40,7 @@ const DAY_MS = 24 * 60 * 60 * 1000
 const COMMON_NAME = /^[A-Za-z0-9][A-Za-z0-9 ._@-]{0,63}$/
 const DNS_NAME = /^(?:\*\.)?[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$/
 
-export interface PkiControlDeps {
+interface PkiControlDeps {
   readonly renewer: CertificateRenewer
   /** Server certificates from other authorities. */
   readonly serverCertificates: () => readonly ServerCertificateInForce[]

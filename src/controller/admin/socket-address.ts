@@ -5,7 +5,7 @@ import { join } from 'node:path'
  * Admin socket of a controller: HTTP over a Unix socket in its data folder. Its mode is 0600, so
  * only the controller's user and root can connect. They may use every operation, without a session.
  */
-export const ADMIN_SOCKET_NAME = 'admin.sock'
+const ADMIN_SOCKET_NAME = 'admin.sock'
 
 /**
  * Longest path of a Unix socket on Linux (sun_path, unix(7)), without the terminating zero byte.

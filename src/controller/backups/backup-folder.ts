@@ -8,7 +8,7 @@ import { requireFreeSpace } from '../free-space.ts'
 const PARTIAL = /^\..*\.partial$/
 
 /** Facts encoded in the name of a backup. */
-export interface NamedBackup {
+interface NamedBackup {
   readonly name: string
   /** UTC ms, with a precision of one second. */
   readonly takenAtMs: number

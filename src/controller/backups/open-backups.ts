@@ -12,7 +12,7 @@ import { backupControl } from './backup-control.ts'
 import { restoreControl } from './restore-control.ts'
 
 /** Backups and restores of a controller. */
-export interface Backups {
+interface Backups {
   readonly control: BackupControl
   readonly restores: RestoreControl
   /**

@@ -9,7 +9,7 @@ import {
 import { fieldProblem, Problem, type ProblemCode } from '../../lib/problems.ts'
 import { refusalProblem } from '../../lib/refusal-problem.ts'
 import type { Actor } from '../../ports/actor.ts'
-import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
+import type { MemberView } from '../../ports/cluster-view.ts'
 import { levelOfKind } from '../../ports/feature-level.ts'
 import type { Applied, Proposer } from '../../ports/proposer.ts'
 import type {
@@ -22,10 +22,7 @@ import type {
 import { type BackupDeps, requireServing } from './take-backup.ts'
 import { sealFactor } from '../../pki/secrets/sealed-factor.ts'
 
-export interface RestoreDeps extends Pick<
-  BackupDeps,
-  'cluster' | 'machine' | 'secrets' | 'refusal'
-> {
+interface RestoreDeps extends Pick<BackupDeps, 'cluster' | 'machine' | 'secrets' | 'refusal'> {
   readonly proposer: Proposer
 }
 
@@ -79,7 +76,7 @@ function requireReady(deps: RestoreDeps): void {
   })
 }
 
-function voters(cluster: ClusterView): MemberView[] {
+function voters(cluster: BackupDeps['cluster']): MemberView[] {
   return cluster.members().filter(({ voter }) => voter)
 }
 
@@ -106,7 +103,7 @@ async function propose(
  * Waits until all voters have applied the index, at most `APPLIED_MS_MAX`. A slower voter restores
  * from its log later.
  */
-async function appliedBy(cluster: ClusterView, index: number): Promise<string[]> {
+async function appliedBy(cluster: BackupDeps['cluster'], index: number): Promise<string[]> {
   const endMs = performance.now() + APPLIED_MS_MAX
   for (;;) {
     const all = voters(cluster)

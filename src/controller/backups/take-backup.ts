@@ -10,7 +10,10 @@ import type { Machine } from '../../ports/machine.ts'
 import type { StateView } from '../../ports/state-view.ts'
 
 export interface BackupDeps {
-  readonly cluster: ClusterView
+  readonly cluster: Pick<
+    ClusterView,
+    'clusterId' | 'generation' | 'selfId' | 'featureLevel' | 'members' | 'readIndex'
+  >
   readonly machine: Pick<Machine, 'snapshot' | 'waitForApplied'> &
     Pick<StateView, 'get' | 'logTimeMs'>
   readonly secrets: Pick<Keyring, 'refresh' | 'held'>

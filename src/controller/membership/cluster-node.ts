@@ -25,7 +25,7 @@ import { apiAddressesOf, coreOptionsOf } from '../settings.ts'
 import { hasOtherVoters, membersOfRoster } from '../start/known-voters.ts'
 import { programVersion } from '../version.ts'
 
-export interface ClusterNodeSources {
+interface ClusterNodeSources {
   readonly controller: ControllerDeps
   readonly startedAtMs: number
   readonly folder: DataIdentity

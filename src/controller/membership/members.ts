@@ -22,10 +22,13 @@ import type { StateMachine } from '../../fsm/machine.ts'
 import { majorityNowMs, systemClock } from '../../lib/clock.ts'
 import { FEATURE_LEVEL } from '../../ports/feature-level.ts'
 import type { IdentityInForce } from '../identity-in-force.ts'
-import { watchLeadership } from './leadership.ts'
 import type { Releases } from '../releases.ts'
 import type { Credentials } from '../start/check-certificates.ts'
 import { programVersion } from '../version.ts'
+import { defaultLeadershipTiming } from '../../cluster/membership/leadership.ts'
+import { LeadershipBalancer } from '../../cluster/membership/balancer.ts'
+import { SYSTEM_ACTOR } from '../../ports/actor.ts'
+import type { ActionRecorder } from '../../ports/membership.ts'
 
 /** Timeout of an admission request to one member, which needs one or two commits. */
 const ENTER_TIMEOUT_MS = 10_000
@@ -147,4 +150,32 @@ async function enter(
     startedAtMs,
     timeoutMs: ENTER_TIMEOUT_MS,
   })
+}
+
+/** Starts to move leadership to the member that the configuration prefers. */
+function watchLeadership(
+  { cluster }: ControllerConfig,
+  clusterNode: ClusterNode,
+  actions: ActionRecorder,
+  log: Logger,
+): LeadershipBalancer {
+  const { priority, slowFsyncMs, slowLoopMs } = cluster
+  const steward = new LeadershipBalancer(
+    { ...defaultLeadershipTiming, priority, slowFsyncMs, slowLoopMs },
+    {
+      cluster: clusterNode,
+      soft: clusterNode.soft,
+      clock: systemClock,
+      log,
+      matchIndex: (id) =>
+        clusterNode.peerStatuses().find((peer) => peer.id === id)?.matchIndex ?? null,
+      transfer: async (to, reason) => {
+        await clusterNode.transferLeadership(to)
+        const action = { action: 'leadership-transfer', target: to, reason }
+        void actions.note({ ...action, outcome: 'done' }, SYSTEM_ACTOR)
+      },
+    },
+  )
+  steward.start()
+  return steward
 }

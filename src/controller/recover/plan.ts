@@ -12,7 +12,7 @@ export interface RecoveryPlan {
   readonly confirmation: string
 }
 
-export type PlannedRecovery =
+type PlannedRecovery =
   | { readonly ok: true; readonly plan: RecoveryPlan }
   /** `reason` is one sentence with a remedy; `--accept-loss` overrides it if `isWaivable`. */
   | { readonly ok: false; readonly reason: string; readonly isWaivable: boolean }

@@ -19,7 +19,7 @@ import { logLevelOf } from '../log-level.ts'
 import { API_FAMILY_VERSION, programDate, programRevision, programVersion } from '../version.ts'
 import type { NodeHealth } from '../../ports/node-health.ts'
 
-export interface ApiSources {
+interface ApiSources {
   readonly controller: ControllerDeps
   readonly clusterNode: ClusterNode
   readonly machine: StateMachine

@@ -1,6 +1,8 @@
 import { lookup } from 'node:dns/promises'
 import type { Server as HttpsServer } from 'node:https'
 import type { SecureContext, TlsOptions } from 'node:tls'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 
 import type { Api } from '../../api/server.ts'
 import { listenerTls } from '../../api/http/transport/tls.ts'
@@ -9,7 +11,11 @@ import { assert } from '../../lib/assert.ts'
 import { parseHostPort } from '../../lib/text/names.ts'
 import type { Credentials } from '../start/check-certificates.ts'
 import { apisOf } from '../settings.ts'
-import { mountsOf } from './mounts.ts'
+import type { FileMount } from '../../api/files/file-mount.ts'
+import { FileSet } from '../../api/files/file-set.ts'
+import { errorMessage } from '../../lib/error-code.ts'
+import { PACKAGE_ROOT } from '../../lib/runtime/package-root.ts'
+import { CommandFailure, EXIT_FAILED } from '../failure.ts'
 
 type CertificateAndKey = 'certificatePem' | 'privateKeyPem'
 
@@ -76,5 +82,40 @@ export class Listeners {
   /** Stops accepting connections and resolves after the requests in progress are answered. */
   async close(): Promise<void> {
     await Promise.all(this.#apps.map((app) => app.close()))
+  }
+}
+
+const CONSOLE_PATH = '/console'
+/** Output folder of tools/build-console.ts, in a clone and in a package. */
+const consoleFolder = join(PACKAGE_ROOT, 'dist', 'console')
+
+type WebListener = ControllerConfig['web'][number]
+
+/**
+ * The static files that a listener serves, read from disk.
+ * @throws {CommandFailure} when the folder of `spa` cannot be served.
+ */
+function mountsOf({ apis, spa }: Pick<WebListener, 'apis' | 'spa'>): FileMount[] {
+  return [
+    ...(apis.includes('console') ? [consoleMount()] : []),
+    ...(apis.includes('spa') && spa !== null ? [spaMount(spa)] : []),
+  ]
+}
+
+/** A clone without a built console still serves everything else. */
+function consoleMount(): FileMount {
+  const files = existsSync(join(consoleFolder, 'index.html')) ? FileSet.load(consoleFolder) : null
+  const missing = "the console is not built; run 'make console' and start the controller again"
+  return { path: CONSOLE_PATH, policy: 'console', files, missing }
+}
+
+function spaMount({ path, folder }: NonNullable<WebListener['spa']>): FileMount {
+  try {
+    const files = FileSet.load(folder)
+    if (files.get('index.html') === null) throw new Error('it has no index.html')
+    return { path, policy: 'spa', files, missing: '' }
+  } catch (error) {
+    const reason = `web spa.folder: cannot serve ${folder}: ${errorMessage(error)}`
+    throw new CommandFailure(EXIT_FAILED, reason, error)
   }
 }

@@ -24,7 +24,7 @@ export type LiveDeps = Pick<
   | 'traces'
 >
 
-export interface LiveSources {
+interface LiveSources {
   readonly config: ControllerConfig
   readonly clusterNode: ClusterNode
   readonly machine: StateMachine

@@ -16,14 +16,14 @@ import { ServerCertificates } from './server-certificates.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
 /** The issuing authority that all members share. */
-export interface SharedAuthority {
+interface SharedAuthority {
   /** null until this controller knows it. */
   issuing(): CertifiedKey | null
   /** Replaces the authority of the whole cluster. @throws {Problem} */
   install(authority: CertifiedKey): Promise<void>
 }
 
-export interface CertificatesDeps {
+interface CertificatesDeps {
   readonly config: ControllerConfig
   readonly credentials: Credentials
   readonly authority: SharedAuthority

@@ -13,9 +13,7 @@ import type { ProcessorShare } from '../../lib/bounds/processor-share.ts'
 import { parseHostPort } from '../../lib/text/names.ts'
 import type { RouterCertifier } from '../../ports/certificate-issuer.ts'
 import type { PublishFact } from '../../ports/live-facts.ts'
-import type { LiveLink } from '../../ports/live-links.ts'
-import type { LiveChannel } from '../../ports/live-channels.ts'
-import type { LiveTable } from '../../ports/live-table.ts'
+import type { LiveTable, LiveChannel, LiveLink } from '../../ports/live-table.ts'
 import type { NetworkAuthorities } from '../../auth/certificates/network-authorities.ts'
 import type { RouterClients } from '../../ports/router-clients.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
@@ -50,14 +48,18 @@ import { LinkTable } from '../../fabric/links/link-table.ts'
 import { PeerDuty } from '../../fabric/links/peer-duty.ts'
 import { ModelDuty } from '../../fabric/model/model-duty.ts'
 import { type CertificateAndKey, RouterListener } from '../../fabric/listener.ts'
-import { RouterChannels, type RouterLogger } from '../../fabric/router-channels.ts'
+import {
+  RouterChannels,
+  type RouterLogger,
+  type RouterCluster,
+} from '../../fabric/router-channels.ts'
 import { boundedByRouter } from '../../fabric/router-log.ts'
 import { RouterStatusTopic } from '../../fabric/status-topic.ts'
-import { hostsOf } from './hosts.ts'
-import { clusterOf, controllersOfRouters } from './router-cluster.ts'
 import { API_FAMILY_VERSION, programDate, programRevision } from '../version.ts'
+import type { Terminator } from '../../entities/kinds/terminator.ts'
+import type { Host, HostedService, Hosts } from '../../fabric/circuits/hosts.ts'
 
-export interface RouterDeps {
+interface RouterDeps {
   readonly config: ControllerConfig
   readonly clusterNode: ClusterNode
   readonly machine: StateMachine
@@ -73,7 +75,7 @@ export interface RouterDeps {
 }
 
 /** Services that decide about clients and tunnels of routers. */
-export interface ServedByRouters {
+interface ServedByRouters {
   /** Refusals are re-evaluated at the latest commit with these reads. */
   readonly reads: Pick<LatestReads, 'reachLatest'>
   readonly clients: RouterClients
@@ -328,7 +330,7 @@ function* enabledRouters(machine: Pick<StateMachine, 'get' | 'ids'>): Iterable<s
  * Decides by the router's record alone, because every controller checks routers that are connected
  * to other controllers.
  */
-export function certificateJudge(machine: Pick<StateMachine, 'get'>) {
+function certificateJudge(machine: Pick<StateMachine, 'get'>) {
   return (routerId: string, fingerprints: readonly string[]): boolean => {
     const router = machine.get('router', routerId)
     if (router === undefined || router.disabled || !router.isVerified) return false
@@ -375,5 +377,99 @@ export function gateOf({
       if (!record.isVerified) return 'the router must enroll again'
       return record.certPem === certPem ? null : 'the certificate of the router changed'
     },
+  }
+}
+
+/**
+ * Minimum cost of a router in a path: of two paths with the same latency, the one with fewer
+ * routers wins.
+ */
+const ROUTER_COST_MIN = 10
+
+/** Terminators from the records, in the form that circuits need. */
+export function hostsOf(machine: Pick<StateMachine, 'get' | 'findAll'>): Hosts {
+  return {
+    service: (serviceId) => {
+      const service = machine.get('service', serviceId)
+      if (service === undefined) return undefined
+      const { encryptionRequired, terminatorStrategy: strategy } = service
+      const { maxIdleTimeMillis: maxIdleTimeMs } = service
+      const all = machine.findAll('terminator', 'serviceId', serviceId)
+      const hosts = all.map(hostOf)
+      return { encryptionRequired, maxIdleTimeMs, strategy, hosts } satisfies HostedService
+    },
+    routerCost: (id) => Math.max(machine.get('router', id)?.cost ?? 0, ROUTER_COST_MIN),
+    isEndOnly: (id) => machine.get('router', id)?.noTraversal === true,
+  }
+}
+
+function hostOf(terminator: Terminator): Host {
+  const { id, routerId, hostId, binding, address, cost, precedence, instanceId } = terminator
+  const peerData = new Map<number, Uint8Array>()
+  for (const [key, value] of Object.entries(terminator.peerData)) {
+    peerData.set(Number(key), new Uint8Array(Buffer.from(value, 'base64')))
+  }
+  return {
+    terminatorId: id,
+    routerId,
+    hostId,
+    isMadeByRouter: terminator.isSystem,
+    binding,
+    address,
+    cost,
+    precedence,
+    instanceId,
+    peerData,
+  }
+}
+
+/**
+ * The cluster as this controller reports it to routers.
+ * @param isOusted whether the cluster continues without this controller. It then omits itself: a
+ * router drops one of two controllers only when both omit it.
+ */
+export function clusterOf(clusterNode: ClusterNode, isOusted: () => boolean): RouterCluster {
+  return {
+    addresses: () => {
+      const isGone = isOusted()
+      const members = clusterNode.members().filter(({ id }) => !isGone || id !== clusterNode.selfId)
+      // Members that have never connected have no address yet, but may get one.
+      const isKnown = members.every(
+        ({ startedAtMs, routerAddress }) => startedAtMs > 0 || routerAddress !== null,
+      )
+      if (members.length === 0 || !isKnown) return null
+      const { index: configurationIndex, record } = clusterNode.configuration()
+      const keys = new Map(record.members.map((member) => [member.id, member.publicKeySha256]))
+      const controllers = members.flatMap(({ id, routerAddress }) => {
+        const publicKeySha256 = keys.get(id) ?? new Uint8Array()
+        return routerAddress === null ? [] : [{ id, address: routerAddress, publicKeySha256 }]
+      })
+      const isLeader = clusterNode.leaderId() === clusterNode.selfId
+      const index = isLeader
+        ? Math.max(configurationIndex, clusterNode.status().commit)
+        : configurationIndex
+      // While a voter leaves, it is still listed as a member.
+      const removed = record.removed.filter(
+        ({ id, publicKeySha256 }) => !isSameKey(keys.get(id), publicKeySha256),
+      )
+      return { controllers, removed, index, configurationIndex, isLeader }
+    },
+    leaderIndex: () => {
+      if (clusterNode.leaderId() !== clusterNode.selfId) return null
+      return (
+        clusterNode.members().find(({ id }) => id === clusterNode.selfId)?.progress?.term ?? null
+      )
+    },
+  }
+}
+
+function isSameKey(a: Uint8Array | undefined, b: Uint8Array): boolean {
+  return a !== undefined && Buffer.compare(a, b) === 0
+}
+
+/** Controllers that routers can reach now, including this one if it listens for routers. */
+export function* controllersOfRouters(clusterNode: ClusterNode): Iterable<string> {
+  for (const { id, connected, routerAddress } of clusterNode.members()) {
+    if (connected && routerAddress !== null) yield id
   }
 }

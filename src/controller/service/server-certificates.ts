@@ -39,7 +39,7 @@ interface InForce {
  * One server certificate of another authority. While certificate and key do not match, the previous
  * pair stays in force.
  */
-export class ServerCertificate {
+class ServerCertificate {
   readonly paths: ServerCertificatePaths
   readonly #deps: ServerCertificateDeps
   #inForce: InForce | null = null

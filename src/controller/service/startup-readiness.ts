@@ -2,7 +2,7 @@ import type { Configuration as ConfigurationRecord } from '../../../proto/gen/me
 import type { ConfigurationInForce } from '../../cluster/cluster-node-parts.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
 
-export interface ReadinessDeps {
+interface ReadinessDeps {
   readonly selfId: NodeId
   /** Store id of the present data folder, 16 bytes. */
   readonly storeId: Uint8Array

@@ -17,7 +17,7 @@ import { decodeText } from '../../lib/text/decode-text.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 /** Remaining lifetime below which each start logs a warning. */
-export const EXPIRY_WARNING_MS = 30 * DAY_MS
+const EXPIRY_WARNING_MS = 30 * DAY_MS
 
 const EXPIRED_REMEDY =
   "correct the clock, or renew the certificate: 'flotilla pki renew --member-cert' on a running member, or 'pki renew --root-key' here if none runs; one of your own PKI is renewed by its issuer, for the same key"

@@ -15,7 +15,7 @@ import { checkDataFolder, checkLogFile } from './check-folders.ts'
 import { checkListeners } from './check-listeners.ts'
 import { attempt, Report } from './check-report.ts'
 
-export interface Preflight {
+interface Preflight {
   /** One sentence each, with its remedy; empty when the controller can start. */
   readonly faults: readonly string[]
   /** Warnings that do not prevent the start. */
@@ -39,7 +39,7 @@ export async function preflight(config: ControllerConfig, nowMs: number): Promis
   return { faults: report.faults, warnings: report.warnings, credentials }
 }
 
-const NO_BACKUPS = 'no backups are taken'
+const NO_BACKUPS = 'no backup will be made'
 
 /**
  * Faults of backups never prevent the start. They are reported here, and by an alarm at run time.

@@ -15,7 +15,7 @@ const PAUSE_MS = 2_000
 /** Timeout for each address. The leader commits a new configuration before it answers. */
 const ANSWER_MS = 10_000
 
-export interface LostDisk {
+interface LostDisk {
   readonly config: ControllerConfig
   readonly credentials: Credentials
   /** Mesh addresses (host:port) of members. */

@@ -5,7 +5,7 @@ import { moveStateAside } from '../../store/state/damaged-state.ts'
 import { isCorrupt } from '../../store/errors.ts'
 import { LevelStateStore } from '../../store/state/level-state-store.ts'
 
-export interface OpenedState {
+interface OpenedState {
   readonly machine: StateMachine
   /** Fault of the previous state, and where it was moved to; null if there was none. */
   readonly dropped: { readonly finding: string; readonly aside: string | null } | null

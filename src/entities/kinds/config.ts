@@ -1,5 +1,5 @@
 import { crud } from '../crud.ts'
-import { defineEntity, type EntityOf } from '../define.ts'
+import { defineEntity } from '../define.ts'
 import { nameText, object, reference } from '../fields.ts'
 import { published } from '../published.ts'
 import { refOf } from '../refs.ts'
@@ -22,5 +22,3 @@ export const config = defineEntity({
   symbols: ['name', { name: 'type', field: 'configTypeId' }],
   lists: { services: { of: 'service', through: 'naming', by: 'configs' } },
 })
-
-export type Config = EntityOf<typeof config>

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { atCreate } from '../body-members.ts'
-import { defineEntity, type EntityOf } from '../define.ts'
+import { defineEntity } from '../define.ts'
 import { object } from '../fields.ts'
 import { published } from '../published.ts'
 
@@ -40,5 +40,3 @@ export const controllerSetting = defineEntity({
   },
   symbols: [],
 })
-
-export type ControllerSetting = EntityOf<typeof controllerSetting>

@@ -5,7 +5,7 @@ import { choice, optionalText, reference, text, timestamp } from '../fields.ts'
 import { published, withheld } from '../published.ts'
 import { nullableRefOf, refOf, refWithUrlNameOf } from '../refs.ts'
 
-export const enrollmentMethods = ['ott', 'ottca', 'updb', 'erott', 'trott'] as const
+const enrollmentMethods = ['ott', 'ottca', 'updb', 'erott', 'trott'] as const
 export type EnrollmentMethod = (typeof enrollmentMethods)[number]
 
 /** RFC 3339 time of a request body. */

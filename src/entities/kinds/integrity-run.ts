@@ -4,7 +4,7 @@ import { boolean, object, text, timestamp } from '../fields.ts'
 /** Id of the only record of the kind: the current or last run. */
 export const integrityRunId = 'run'
 
-export interface IntegrityFinding {
+interface IntegrityFinding {
   readonly [name: string]: string | boolean
   readonly description: string
   readonly fixed: boolean

@@ -16,7 +16,7 @@ import {
 import { published } from '../published.ts'
 import { oneOfProcesses, operatingSystem, runningProcess } from '../parts/posture-check-subjects.ts'
 
-export const postureTypes = ['OS', 'DOMAIN', 'MAC', 'PROCESS', 'PROCESS_MULTI', 'MFA'] as const
+const postureTypes = ['OS', 'DOMAIN', 'MAC', 'PROCESS', 'PROCESS_MULTI', 'MFA'] as const
 export type PostureType = (typeof postureTypes)[number]
 
 /** Fields of each type, the required ones first. */

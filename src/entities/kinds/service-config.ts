@@ -1,4 +1,4 @@
-import { defineEntity, type EntityOf } from '../define.ts'
+import { defineEntity } from '../define.ts'
 import { reference, text } from '../fields.ts'
 import { published, withheld } from '../published.ts'
 import { refOf } from '../refs.ts'
@@ -24,8 +24,6 @@ export const serviceConfig = defineEntity({
   indexes: ['holder'],
   symbols: [],
 })
-
-export type ServiceConfig = EntityOf<typeof serviceConfig>
 
 export function serviceConfigHolder(identityId: string, serviceId: string): string {
   return `${identityId}:${serviceId}`

@@ -5,7 +5,7 @@ import { EventFile, type EventFileOptions } from './event-file.ts'
 import { gapLine, SinkReader, stoppedLine } from './sink-reader.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
-export interface FileSinkDeps {
+interface FileSinkDeps {
   readonly bus: EventBus
   readonly filter: EventFilter
   readonly options: EventFileOptions

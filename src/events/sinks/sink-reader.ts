@@ -8,7 +8,7 @@ import type { EmittedEvent } from '../emitted-event.ts'
 import type { EventBus } from '../event-bus.ts'
 
 /** Lines for a sink, and how many events were lost before the first of them. */
-export interface SinkBatch {
+interface SinkBatch {
   readonly lines: string
   readonly events: number
 }

@@ -13,7 +13,7 @@ export interface RaisedAlarm {
   readonly severity: 'warning' | 'critical'
 }
 
-export interface ClusterWatchDeps {
+interface ClusterWatchDeps {
   readonly bus: EventBus
   readonly cluster: Pick<ClusterView, 'selfId' | 'members' | 'leaderId' | 'leaderContactMs'>
   readonly alarms: () => readonly RaisedAlarm[]

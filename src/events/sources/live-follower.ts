@@ -17,7 +17,7 @@ import { routerEvent } from '../subjects/router.ts'
 import { terminatorEvent } from '../subjects/terminator.ts'
 import { usageEvent } from '../subjects/usage.ts'
 
-export interface LiveFollowerDeps {
+interface LiveFollowerDeps {
   readonly bus: EventBus
   readonly clock: Clock
   readonly state: Pick<StateView, 'findAll'>

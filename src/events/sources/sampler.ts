@@ -15,7 +15,7 @@ import { metricEvent } from '../subjects/metrics.ts'
 import { dialEvent } from '../subjects/service.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 
-export interface SamplerDeps {
+interface SamplerDeps {
   readonly bus: EventBus
   readonly cluster: Pick<ClusterView, 'selfId' | 'members' | 'leaderId' | 'leaderContactMs'>
   readonly state: Pick<StateView, 'count' | 'appliedIndex'>

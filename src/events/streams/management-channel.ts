@@ -28,7 +28,7 @@ const frameLimits = {
   frameBodyBytesMax: eventLimits.webSocketMessageBytesMax,
 }
 
-export interface ManagementChannelDeps {
+interface ManagementChannelDeps {
   readonly permits: (namespace: EventNamespace) => boolean
   readonly validations: NetworkValidations
   /** Called with the subscriptions of the client. */

@@ -12,7 +12,7 @@ import { ManagementChannel } from './management-channel.ts'
 import { ServerSentEvents } from './server-sent.ts'
 import type { Upgrade } from './web-socket.ts'
 
-export interface StreamRoomDeps {
+interface StreamRoomDeps {
   readonly bus: EventBus
   readonly clock: Clock
   /** Events lost by all sinks and streams of this controller. */

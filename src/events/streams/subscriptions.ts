@@ -68,7 +68,7 @@ function entityOptions({ include }: Given): Pick<EventFilter, 'entityTypes'> {
 }
 
 /** @throws {SubscriptionFault} for an unknown name. */
-export function entityTypesIn(names: readonly string[]): ReadonlySet<string> {
+function entityTypesIn(names: readonly string[]): ReadonlySet<string> {
   const unknown = names.find((name) => !entityTypeNames.includes(name))
   if (unknown === undefined) return new Set(names)
   const known = entityTypeNames.join(', ')

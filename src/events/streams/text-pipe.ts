@@ -1,4 +1,4 @@
-export interface TextPipeDeps {
+interface TextPipeDeps {
   /** All written text has been read: the writer may continue. */
   readonly onTaken: () => void
   /** The reader has stopped reading. */

@@ -1,14 +1,14 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { type WebSocket, WebSocketServer } from 'ws'
 
+import { type WebSocket, webSocketUpgrades } from '../../lib/runtime/web-sockets.ts'
 import { eventLimits } from '../limits.ts'
 
 const REASON_BYTES_MAX = 123
 
 export const closeCode = { normal: 1000, goingAway: 1001, protocol: 1002 } as const
 
-export interface EventSocketHandlers {
+interface EventSocketHandlers {
   readonly onMessage: (data: Buffer) => void
   readonly onDrain: () => void
   /** Called once, when the connection ends for any reason. */
@@ -23,12 +23,10 @@ export interface Upgrade {
   readonly head: Buffer
 }
 
-const server = new WebSocketServer({
-  noServer: true,
-  clientTracking: false,
-  perMessageDeflate: false,
-  autoPong: false,
-  maxPayload: eventLimits.webSocketMessageBytesMax,
+const server = webSocketUpgrades({
+  messageBytesMax: eventLimits.webSocketMessageBytesMax,
+  fragmentsMax: eventLimits.webSocketFragmentsMax,
+  closeMs: eventLimits.eventLingerMs,
 })
 
 /**
@@ -52,7 +50,7 @@ export class EventSocket {
     web.on('message', (data, isBinary) => {
       if (this.#isClosing) return
       if (isBinary) handlers.onMessage(data as Buffer)
-      else this.close(closeCode.protocol, 'only binary messages are taken')
+      else this.close(closeCode.protocol, 'only binary messages are accepted')
     })
     // A client that does not read its answers gets no more.
     web.on('ping', (data) => {

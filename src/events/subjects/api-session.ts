@@ -12,10 +12,10 @@ export const apiSession: EventSubject = {
   ],
   fields: [
     { name: 'event_type', type: 'string', meaning: 'The type.' },
-    { name: 'id', type: 'string', meaning: 'Id of the session; not its token.' },
+    { name: 'id', type: 'string', meaning: 'ID of the session; not its token.' },
     { name: 'type', type: 'string', meaning: 'Always `legacy`: the session is kept in the state.' },
     { name: 'token', type: 'string', meaning: 'Always empty: tokens are never emitted.' },
-    { name: 'identity_id', type: 'string', meaning: 'Id of its identity.' },
+    { name: 'identity_id', type: 'string', meaning: 'ID of its identity.' },
     { name: 'ip_address', type: 'string', meaning: 'Address that it was opened from.' },
     { name: 'cert_generated', type: 'boolean', meaning: 'Always false.' },
   ],

@@ -16,7 +16,7 @@ export const authentication: EventSubject = {
     {
       name: 'authenticator_id',
       type: 'string',
-      meaning: 'Id of the authenticator; empty if none matched.',
+      meaning: 'ID of the authenticator; empty if none matched.',
     },
     {
       name: 'external_jwt_signer_id',
@@ -26,7 +26,7 @@ export const authentication: EventSubject = {
     {
       name: 'identity_id',
       type: 'string',
-      meaning: 'Id of the identity; empty if it was not proven.',
+      meaning: 'ID of the identity; empty if it was not proven.',
     },
     { name: 'auth_policy_id', type: 'string', meaning: 'Name of that identity.' },
     { name: 'remote_address', type: 'string', meaning: 'Source address.' },

@@ -19,12 +19,12 @@ export const circuit: EventSubject = {
     { name: 'failed', emitter: 'seer', when: 'it could not be created' },
   ],
   fields: [
-    { name: 'version', type: 'number', meaning: 'Of the shape: 2.' },
+    { name: 'version', type: 'number', meaning: 'Version of this format: 2.' },
     { name: 'event_type', type: 'string', meaning: 'The type.' },
-    { name: 'circuit_id', type: 'string', meaning: 'Of the circuit.' },
+    { name: 'circuit_id', type: 'string', meaning: 'ID of the circuit.' },
     { name: 'client_id', type: 'string', meaning: 'The identity that dials.' },
-    { name: 'service_id', type: 'string', meaning: 'Id of the service.' },
-    { name: 'terminator_id', type: 'string', meaning: 'Id of the terminator; empty at a failure.' },
+    { name: 'service_id', type: 'string', meaning: 'ID of the service.' },
+    { name: 'terminator_id', type: 'string', meaning: 'ID of the terminator; empty at a failure.' },
     { name: 'instance_id', type: 'string', meaning: 'Instance that was requested.' },
     {
       name: 'creation_timespan',
@@ -38,7 +38,7 @@ export const circuit: EventSubject = {
       meaning: '`nodes` (routers), `links`, `ingress_id`, `egress_id`.',
     },
     { name: 'link_count', type: 'number', meaning: 'Number of links of its path.' },
-    { name: 'path_cost', type: 'number', meaning: 'Of its way.', isOptional: true },
+    { name: 'path_cost', type: 'number', meaning: 'Cost of its path.', isOptional: true },
     { name: 'failure_cause', type: 'string', meaning: 'Why it failed.', isOptional: true },
     { name: 'duration', type: 'number', meaning: 'Time that it lasted, ns.', isOptional: true },
     {

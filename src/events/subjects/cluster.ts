@@ -24,19 +24,19 @@ export const cluster: EventSubject = {
       name: 'peers',
       type: 'objects',
       meaning:
-        'Of `members.*` all members, of `peer.*` the one: `id`, `addr`, `version`, `apiAddresses` {name: [{`url`, `version`}]}, `isPreferredLeader`.',
+        'For `members.*` all members, for `peer.*` the one: `id`, `addr`, `version`, `apiAddresses` {name: [{`url`, `version`}]}, `isPreferredLeader`.',
       isOptional: true,
     },
     {
       name: 'leaderId',
       type: 'string',
-      meaning: 'Id of the leader, if there is one.',
+      meaning: 'ID of the leader, if there is one.',
       isOptional: true,
     },
   ],
 }
 
-export interface ClusterFact {
+interface ClusterFact {
   readonly type: string
   readonly index: number
   readonly members: readonly MemberView[]

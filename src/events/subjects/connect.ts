@@ -13,10 +13,10 @@ export const connect: EventSubject = {
   types: [{ name: 'connect', emitter: 'seer', when: 'a connection was made' }],
   fields: [
     { name: 'src_type', type: 'string', meaning: '`router`, `peer` or `identity`.' },
-    { name: 'src_id', type: 'string', meaning: 'Id of the one that connected.' },
+    { name: 'src_id', type: 'string', meaning: 'ID of the one that connected.' },
     { name: 'src_addr', type: 'string', meaning: 'Its address.' },
     { name: 'dst_type', type: 'string', meaning: '`ctrl` or `router`.' },
-    { name: 'dst_id', type: 'string', meaning: 'Id of the one that it connected to.' },
+    { name: 'dst_id', type: 'string', meaning: 'ID of the one that it connected to.' },
     { name: 'dst_addr', type: 'string', meaning: 'Address that it connected to.' },
   ],
 }
@@ -36,7 +36,7 @@ export const sdk: EventSubject = {
   ],
   fields: [
     { name: 'event_type', type: 'string', meaning: 'The type.' },
-    { name: 'identity_id', type: 'string', meaning: 'Id of the identity.' },
+    { name: 'identity_id', type: 'string', meaning: 'ID of the identity.' },
   ],
 }
 

@@ -21,7 +21,7 @@ export const entityChange: EventSubject = {
   ],
   fields: [
     { name: 'eventType', type: 'string', meaning: 'The type.' },
-    { name: 'eventId', type: 'string', meaning: 'Of the change; `committed` repeats it.' },
+    { name: 'eventId', type: 'string', meaning: 'ID of the change; `committed` repeats it.' },
     {
       name: 'entityType',
       type: 'string',
@@ -57,7 +57,7 @@ export const entityChange: EventSubject = {
 }
 
 /** A log entry with changes, from the state machine. */
-export interface ChangedEntry {
+interface ChangedEntry {
   readonly index: number
   readonly timeMs: number
   readonly audit: AuditRecord | null

@@ -21,10 +21,10 @@ export const link: EventSubject = {
   ],
   fields: [
     { name: 'event_type', type: 'string', meaning: 'The type.' },
-    { name: 'link_id', type: 'string', meaning: 'Of the link.' },
+    { name: 'link_id', type: 'string', meaning: 'ID of the link.' },
     { name: 'src_router_id', type: 'string', meaning: 'The router that dialed it.' },
     { name: 'dst_router_id', type: 'string', meaning: 'The router that was dialed.' },
-    { name: 'protocol', type: 'string', meaning: 'Of the link, as `tls`.' },
+    { name: 'protocol', type: 'string', meaning: 'Protocol of the link, such as `tls`.' },
     { name: 'dial_address', type: 'string', meaning: 'That was dialed.' },
     { name: 'cost', type: 'number', meaning: 'Static cost and latencies.' },
     {

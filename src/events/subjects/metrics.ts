@@ -12,7 +12,7 @@ export const metrics: EventSubject = {
     {
       name: 'metrics',
       emitter: 'itself',
-      when: 'each `events.metricsIntervalMs` while somebody reads them, of the controller; of a router when it reports, at the one controller that it tells to pass them on',
+      when: 'each `events.metricsIntervalMs` while somebody reads them, of the controller; of a router when it reports, at the one controller that forwards them',
     },
   ],
   fields: [
@@ -25,10 +25,10 @@ export const metrics: EventSubject = {
     {
       name: 'source_entity_id',
       type: 'string',
-      meaning: 'Of a link: its id, which is then no part of the name.',
+      meaning: 'ID of the link, for metrics of a link; the name then omits it.',
       isOptional: true,
     },
-    { name: 'version', type: 'number', meaning: 'Of the shape: 3.' },
+    { name: 'version', type: 'number', meaning: 'Version of this format: 3.' },
     { name: 'metric', type: 'string', meaning: 'The name.' },
     {
       name: 'metrics',
@@ -40,7 +40,7 @@ export const metrics: EventSubject = {
   ],
 }
 
-export interface MetricSource {
+interface MetricSource {
   readonly id: string
   readonly eventId: string
   readonly atMs: number

@@ -11,7 +11,7 @@ export const router: EventSubject = {
   ],
   fields: [
     { name: 'event_type', type: 'string', meaning: 'The type.' },
-    { name: 'router_id', type: 'string', meaning: 'Of the router.' },
+    { name: 'router_id', type: 'string', meaning: 'ID of the router.' },
     { name: 'router_online', type: 'boolean', meaning: 'The same as the type says.' },
   ],
 }

@@ -38,7 +38,7 @@ export const service: EventSubject = {
   typeField: 'event_type',
   types: Object.values(types).map(({ name, when }) => ({ name, emitter: 'itself', when })),
   fields: [
-    { name: 'version', type: 'number', meaning: 'Of the shape: 2.' },
+    { name: 'version', type: 'number', meaning: 'Version of this format: 2.' },
     { name: 'event_type', type: 'string', meaning: 'The type.' },
     { name: 'service_id', type: 'string', meaning: 'What was dialed.' },
     { name: 'terminator_id', type: 'string', meaning: 'Where it led; empty where none was tried.' },

@@ -19,10 +19,10 @@ export const session: EventSubject = {
       type: 'string',
       meaning: 'Always `legacy`: the session is kept in the state.',
     },
-    { name: 'id', type: 'string', meaning: 'Of the session; it is no token.' },
-    { name: 'api_session_id', type: 'string', meaning: 'Id of its API session.' },
-    { name: 'identity_id', type: 'string', meaning: 'Id of the identity.' },
-    { name: 'service_id', type: 'string', meaning: 'Id of the service.' },
+    { name: 'id', type: 'string', meaning: 'ID of the session; it is not a token.' },
+    { name: 'api_session_id', type: 'string', meaning: 'ID of its API session.' },
+    { name: 'identity_id', type: 'string', meaning: 'ID of the identity.' },
+    { name: 'service_id', type: 'string', meaning: 'ID of the service.' },
   ],
 }
 

@@ -20,24 +20,24 @@ export const usage: EventSubject = {
   types: usageKinds.map((kind) => ({
     name: `usage.${kind}`,
     emitter: 'seer',
-    when: `${counted[kind]}; told by the one controller that the router tells to pass it on`,
+    when: `${counted[kind]}; from the one controller that forwards the router's report`,
   })),
   fields: [
-    { name: 'version', type: 'number', meaning: 'Of the shape: 2.' },
+    { name: 'version', type: 'number', meaning: 'Version of this format: 2.' },
     { name: 'event_type', type: 'string', meaning: 'The type.' },
     {
       name: 'source_id',
       type: 'string',
-      meaning: 'The router that has counted; all else is as it says.',
+      meaning: 'The router that counted; all other fields are its report.',
     },
-    { name: 'circuit_id', type: 'string', meaning: 'Of the circuit.' },
+    { name: 'circuit_id', type: 'string', meaning: 'ID of the circuit.' },
     { name: 'usage', type: 'number', meaning: 'Bytes.' },
     {
       name: 'interval_start_utc',
       type: 'number',
       meaning: 'Start of the interval, Unix time in s.',
     },
-    { name: 'interval_length', type: 'number', meaning: 'Of the interval, s.' },
+    { name: 'interval_length', type: 'number', meaning: 'Length of the interval, in s.' },
     {
       name: 'tags',
       type: 'object',

@@ -2,7 +2,7 @@ import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 
 import { type CircuitRecord, CircuitRecordSchema } from '../../../proto/gen/soft_pb.ts'
 import { ownText } from '../../lib/text/own-text.ts'
-import type { PathLink } from '../../ports/live-links.ts'
+import type { PathLink } from '../../ports/live-table.ts'
 import { integer } from '../../lib/text/safe-integer.ts'
 import { routerLimits } from '../limits.ts'
 import type { Circuit } from './circuit-table.ts'

@@ -1,5 +1,5 @@
 import type { LiveFact } from '../../ports/live-facts.ts'
-import type { LiveCircuit } from '../../ports/live-circuits.ts'
+import type { LiveCircuit } from '../../ports/live-table.ts'
 import { FairShare } from '../../lib/bounds/fair-share.ts'
 import { routerLimits } from '../limits.ts'
 import { LiveRows } from '../live-rows.ts'

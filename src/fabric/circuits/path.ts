@@ -1,4 +1,4 @@
-import type { LiveLinks, PathLink } from '../../ports/live-links.ts'
+import type { LiveLinks, PathLink } from '../../ports/live-table.ts'
 
 /** The path of a circuit: routers and the links between them. */
 export interface CircuitPath {

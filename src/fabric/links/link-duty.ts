@@ -12,7 +12,7 @@ import {
   VerifyRouterSchema,
 } from '../../../proto/gen/router_pb.ts'
 import type { Outgoing } from '../../channel/frame.ts'
-import type { LinkConnection, LinkIds, LiveLink } from '../../ports/live-links.ts'
+import type { LinkConnection, LinkIds, LiveLink } from '../../ports/live-table.ts'
 import type { RouterMetrics } from '../../ports/live-facts.ts'
 import { decodeInSteps } from '../../channel/wire-scan.ts'
 import type { MessageHandler, RouterConnection } from '../connection.ts'
@@ -25,7 +25,7 @@ import { routerMetricsIn } from './router-metrics.ts'
 const LATENCY = /^link\.(.{1,128})\.latency$/
 const NAME_CHARACTERS_MAX = 256
 
-export interface LinkDutyDeps {
+interface LinkDutyDeps {
   readonly table: LinkTable
   readonly log: RouterLogger
   /** Called with the metrics of a router, except those that another controller publishes. */

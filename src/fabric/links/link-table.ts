@@ -6,7 +6,7 @@ import type {
   LiveLinks,
   LinkVisit,
   PathLink,
-} from '../../ports/live-links.ts'
+} from '../../ports/live-table.ts'
 import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
 import { ownText } from '../../lib/text/own-text.ts'
 import { routerLimits } from '../limits.ts'
@@ -29,7 +29,7 @@ export interface ReportedLink {
   readonly connections: readonly LinkConnection[]
 }
 
-export interface LinkTableDeps {
+interface LinkTableDeps {
   /** This controller. */
   readonly owner: string
   /** Whether the router has a channel to this controller. */

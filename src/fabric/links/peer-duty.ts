@@ -24,7 +24,7 @@ import {
 
 const { linkListenersMax, routerTextCharactersMax } = routerLimits
 
-export interface PeerDutyDeps {
+interface PeerDutyDeps {
   /** IDs of the routers that others may have links with, connected or not. */
   readonly routerIds: () => Iterable<string>
   readonly connections: () => Iterable<RouterConnection>

@@ -4,6 +4,7 @@ import {
   ModelChangeSetSchema,
   type ModelEvent as EncodedEvent,
   ModelEventSchema,
+  DataStateSchema,
 } from '../../../proto/gen/router_pb.ts'
 import { textValue, uint64Value } from '../../channel/headers.ts'
 import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
@@ -18,14 +19,13 @@ import type { RouterLogger } from '../router-channels.ts'
 import { encodedEvent } from './encode.ts'
 import { followingOn, ModelLog } from './model-log.ts'
 import { publicKeysOf, type PublicKeyValue, type TrustedCertificates } from './public-keys.ts'
-import { encodeWholeModel } from './whole-model.ts'
 import { readSubscribe } from '../../channel/messages/model.ts'
 
 const { modelIndexEveryMs, modelSendsMax, modelSendTimeoutMs } = routerLimits
 const SENT_POLL_MS = 20
 const { modelSubscriptionSecondsMin, modelSubscriptionSecondsMax } = routerLimits
 
-export interface ModelDutyDeps {
+interface ModelDutyDeps {
   readonly model: RouterModel
   /**
    * Changes whenever the history of the model changes; routers discard the model of another
@@ -346,4 +346,42 @@ export class ModelDuty implements RouterDuty {
     this.#whole = null
     this.#sendSynthetic(changes, this.#edgeRouters())
   }
+}
+
+/** Events encoded before other work gets its turn. */
+const SLICE_EVENTS = 500
+
+interface WholeModel {
+  readonly events: Iterable<ModelEvent>
+  readonly keys: readonly PublicKeyValue[]
+  readonly endIndex: number
+  readonly timelineId: string
+  /** UTC ms. */
+  readonly nowMs: number
+}
+
+/**
+ * Encodes the message with the full model in slices, because repeated fields of a message may be
+ * concatenated.
+ */
+export async function encodeWholeModel(model: WholeModel): Promise<Uint8Array> {
+  const { keys, endIndex, timelineId, nowMs } = model
+  // Records do not change, but the set of records may change before the next slice.
+  const events = [...model.events]
+  const parts: Uint8Array[] = []
+  for (let at = 0; at < events.length; at += SLICE_EVENTS) {
+    const slice = events.slice(at, at + SLICE_EVENTS).flatMap((event) => {
+      const encoded = encodedEvent(event, nowMs)
+      return encoded === null ? [] : [encoded]
+    })
+    parts.push(toBinary(DataStateSchema, create(DataStateSchema, { events: slice })))
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  const last = create(DataStateSchema, {
+    events: keys.map((value) => create(ModelEventSchema, { model: { case: 'publicKey', value } })),
+    endIndex: BigInt(endIndex),
+    timelineId,
+  })
+  parts.push(toBinary(DataStateSchema, last))
+  return Buffer.concat(parts)
 }

@@ -5,7 +5,7 @@ import {
   type ModelEvent as EncodedEvent,
 } from '../../../proto/gen/router_pb.ts'
 
-export interface ModelLogLimits {
+interface ModelLogLimits {
   readonly modelEntriesMax: number
   readonly modelEntriesBytesMax: number
 }

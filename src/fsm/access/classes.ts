@@ -38,7 +38,7 @@ function keyOf(policies: ReadonlySet<string>): string {
   return hash('sha256', [...policies].sort().join('\n'), 'base64url')
 }
 
-export function rolesOfIdentities(policy: ServicePolicy): RoleList {
+function rolesOfIdentities(policy: ServicePolicy): RoleList {
   return { roles: policy.identityRoles, semantic: policy.semantic }
 }
 

@@ -17,7 +17,7 @@ function markOf(state: State, id: string): AccessMark | undefined {
  * Log time at which the view of an active identity moved last; 0 when it has not since its first
  * session.
  */
-export function movedAt(state: State, identityId: string, key: string): number {
+function movedAt(state: State, identityId: string, key: string): number {
   const own = markOf(state, ofIdentity(identityId))
   const shared = markOf(state, ofClass(key))
   const counts = shared !== undefined && shared.index > (own?.index ?? 0)

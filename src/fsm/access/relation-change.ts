@@ -82,7 +82,7 @@ interface Group {
 }
 
 /** Kinds whose records were made, deleted, or have other role attributes. */
-export type MovedIds = ReadonlyMap<string, ReadonlySet<string>>
+type MovedIds = ReadonlyMap<string, ReadonlySet<string>>
 
 /**
  * Finds the pairs that gain or lose a right of one relation through some writes. Changed records

@@ -7,7 +7,7 @@ import { allowsPassword, authPolicyOf } from './authentication.ts'
 import type { State } from '../records/state.ts'
 
 /** Change of one record by a write; `after` is undefined where it is deleted. */
-export interface AdminChange {
+interface AdminChange {
   readonly kind: KindName
   readonly id: string
   readonly after: JsonObject | undefined

@@ -8,7 +8,7 @@ import type { MfaAttempts } from '../../entities/kinds/mfa-attempts.ts'
 import type { PasswordAttempts } from '../../entities/kinds/password-attempts.ts'
 import type { RecordSource } from '../../ports/state-view.ts'
 
-export const DEFAULT_AUTH_POLICY = 'default'
+const DEFAULT_AUTH_POLICY = 'default'
 
 /**
  * The auth policy of an identity: the default one where it names none. Undefined: nobody may log
@@ -28,7 +28,7 @@ export type PendingFactor =
   | { readonly kind: 'extJwt'; readonly signerId: string }
 
 /** Factors that a session has shown so far. */
-export type GivenFactors = Pick<ApiSession, 'isMfaComplete'>
+type GivenFactors = Pick<ApiSession, 'isMfaComplete'>
 
 /**
  * Session field that records a given factor; null: each request proves the factor. The record is
@@ -144,7 +144,7 @@ export function allowsPassword(policy: AuthPolicy | undefined): policy is AuthPo
 }
 
 /** Whether a password alone suffices for a full session under a policy. */
-export function allowsPasswordAlone(policy: AuthPolicy | undefined): boolean {
+function allowsPasswordAlone(policy: AuthPolicy | undefined): boolean {
   return allowsPassword(policy) && !asksFor(policy, askingFields.totp)
 }
 

@@ -17,7 +17,7 @@ import type { Authority, CommandContext } from './context.ts'
 import { type Refusal, refused } from './outcome.ts'
 
 /** Rights of the actor of a command. */
-export interface ActorRights {
+interface ActorRights {
   readonly authority: Authority
   /** Permissions of its identity, which decide whom a limited one reaches. */
   readonly held: readonly string[]
@@ -132,7 +132,7 @@ export function isOfPrivileged(records: Records, kind: KindName, record: JsonObj
 }
 
 /** The router that an enrollment is for; undefined for one of an identity. */
-export function enrolledRouterOf(records: Records, enrollment: JsonObject): JsonObject | undefined {
+function enrolledRouterOf(records: Records, enrollment: JsonObject): JsonObject | undefined {
   const id = enrollment['edgeRouterId'] || enrollment['transitRouterId']
   return typeof id === 'string' ? records.get('router', id) : undefined
 }
@@ -217,7 +217,7 @@ function permissionsOf(identity: JsonObject | undefined): readonly string[] {
   return Array.isArray(permissions) ? (permissions as readonly string[]) : []
 }
 
-export interface GuardedWrite {
+interface GuardedWrite {
   readonly kind: KindName
   readonly mode: 'create' | 'replace' | 'patch' | 'delete'
   /** Undefined at create. */

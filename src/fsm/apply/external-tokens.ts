@@ -10,7 +10,7 @@ import type { PendingFactor } from './authentication.ts'
 // moment.
 
 /** The signer whose token came with a request, as it stood when the token was judged. */
-export interface ShownSigner {
+interface ShownSigner {
   readonly signerId: string
   readonly signerRevision: number
 }

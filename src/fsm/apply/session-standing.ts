@@ -8,7 +8,7 @@ import { isSignerHonoured } from './external-tokens.ts'
 import { consequencesIn } from './references.ts'
 
 /** Validity of a session by the records, regardless of the time. */
-export interface SessionStanding {
+interface SessionStanding {
   readonly session: ApiSession
   readonly identity: Identity
   /** Its certificate and its signer are still taken; true where it was opened by neither. */

@@ -167,10 +167,7 @@ function missingOf(state: State, entity: Entity, record: EntityRecord): Missing[
 }
 
 /** The ids that a reference holds. */
-export function referredBy(
-  field: Field,
-  value: EntityRecord[string] | undefined,
-): readonly string[] {
+function referredBy(field: Field, value: EntityRecord[string] | undefined): readonly string[] {
   const elements = elementsOf(value)
   if (field.kind !== 'roleList') return elements
   return elements.filter((role) => role.startsWith('@')).map((role) => role.slice(1))

@@ -15,7 +15,7 @@ import { spelledOut, symbolNamed } from './symbols.ts'
 import type { Comparison } from './value-tests.ts'
 
 /** The kinds that symbols lead to. */
-export interface Tables {
+interface Tables {
   table(kind: KindName): Records | null
 }
 

@@ -152,7 +152,7 @@ export interface StoredRequest {
 export type RequestJudgement = 'new' | Outcome
 
 /** `caller` is an identity id or ''. */
-export function requestKey(caller: string, id: Uint8Array): string {
+function requestKey(caller: string, id: Uint8Array): string {
   return `r/${caller}/${hexOf(id)}`
 }
 
@@ -205,7 +205,7 @@ function weigh(weight: Weight, key: string, outcome: string, sign: 1 | -1): void
 const weightless = (): Weight => ({ count: 0, bytes: 0, formerBytes: 0 })
 
 /** When requests are judged, and by which bounds. */
-export interface RequestMoment {
+interface RequestMoment {
   readonly logTimeMs: number
   /** A request that was made before it is expired unless it is remembered. */
   readonly floorMs: number

@@ -17,7 +17,7 @@ export function elementsOf(value: Json | undefined): readonly string[] {
 }
 
 /** One id that a value of a field leads to. */
-export interface IndexEntry {
+interface IndexEntry {
   readonly field: string
   readonly element: string
   readonly id: string

@@ -56,7 +56,7 @@ interface StagedBlock {
 }
 
 /** Converts records to the form of their tables at the current feature level. */
-export interface Shaping {
+interface Shaping {
   readonly featureLevel: number
   shaped(kind: KindName, values: Values): ShapedRecord
 }

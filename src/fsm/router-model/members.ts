@@ -7,7 +7,7 @@ import { changeInScope, sameTexts } from '../access/changes.ts'
 import { matches, meant, policiesMatching } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
 
-export const memberKinds = ['service', 'identity', 'postureCheck'] as const
+const memberKinds = ['service', 'identity', 'postureCheck'] as const
 
 const roleFields = {
   service: 'serviceRoles',

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 
 /** A config type that every cluster begins with; an ordinary record from then on. */
-export interface SeededConfigType {
+interface SeededConfigType {
   readonly id: string
   readonly name: string
   readonly target: 'service' | 'router'

@@ -24,7 +24,7 @@ export interface ConnectionBounds {
 }
 
 /** Limits for connections that are not authenticated yet. */
-export type PendingBounds = Pick<
+type PendingBounds = Pick<
   ConnectionBounds,
   'handshakeTimeoutMs' | 'handshakesMax' | 'handshakesPerSourceMax'
 >
@@ -109,6 +109,14 @@ export class PendingConnections {
     clearTimeout(handshake.timer)
     this.#underWay.delete(endpoint)
     this.#sources.add(handshake.source, -1)
+  }
+
+  /** Closes all of them, when their listener stops. */
+  closeAll(): void {
+    for (const [endpoint, { socket }] of Array.from(this.#underWay)) {
+      this.end(endpoint)
+      socket.destroy()
+    }
   }
 
   #endOldest(source: string): void {

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts'
 
-export interface Rate {
+interface Rate {
   /** Uses allowed at once after an idle period. */
   readonly burst: number
   /** Sustained uses per second. */

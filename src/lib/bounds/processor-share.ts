@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts'
 import { FairQueue } from './fair-queue.ts'
 import { Problem } from '../problems.ts'
 
-export interface ShareLimits {
+interface ShareLimits {
   /** Processor time that a caller may use without waiting, beyond its free part. */
   readonly processorBurstMs: number
   /** Time that waiting work gets per turn of the event loop. */

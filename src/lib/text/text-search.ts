@@ -5,7 +5,7 @@
 const shortCharactersMax = 16
 
 /** Finds a pattern in a text, starting at `from`; -1: not found. */
-export type TextSearch = (text: string, from: number) => number
+type TextSearch = (text: string, from: number) => number
 
 /**
  * A search in linear time for any pattern. With some long patterns the built-in search takes time

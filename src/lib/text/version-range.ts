@@ -36,7 +36,7 @@ export function isVersionRange(text: string): boolean {
  * Whether a text is one complete version, `1.2.3` or `1.2.3-rc.1+build` (Semantic Versioning
  * 2.0.0).
  */
-export function isVersion(text: string): boolean {
+function isVersion(text: string): boolean {
   return WHOLE.test(text)
 }
 

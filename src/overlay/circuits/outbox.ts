@@ -19,7 +19,7 @@ import type { XgressOptions } from './xgress-options.ts'
 export type TransmitKind = 'payload' | 'retransmission' | 'acknowledgement'
 export type Transmit = (message: Outgoing, kind: TransmitKind) => 'sent' | 'full'
 
-export interface OutboxDeps {
+interface OutboxDeps {
   /** Id of the circuit in its wire form. */
   readonly circuitId: Uint8Array
   /** Flag in all messages of this end. */

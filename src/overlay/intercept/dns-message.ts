@@ -1,6 +1,6 @@
 /** Response codes (RFC 1035, 4.1.1). */
 export const dnsCode = { none: 0, serverFailure: 2, notImplemented: 4, refused: 5 } as const
-export type DnsCode = (typeof dnsCode)[keyof typeof dnsCode]
+type DnsCode = (typeof dnsCode)[keyof typeof dnsCode]
 
 /** Record types. */
 export const dnsType = { a: 1, any: 255 } as const

@@ -11,7 +11,7 @@ import {
 } from './listening-plan.ts'
 import { DATAGRAM_HOST, PortRedirects, redirectedPort, type RunNft } from './port-redirects.ts'
 
-export interface InterceptListenersDeps {
+interface InterceptListenersDeps {
   /** Options of all listeners, without their address. */
   readonly shared: Omit<StreamListenerDeps & DatagramListenerDeps, 'bind' | 'choose'>
   readonly choose: (

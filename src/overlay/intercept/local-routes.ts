@@ -12,7 +12,7 @@ import { type Network, isSingleAddress, networkText } from '../../lib/text/netwo
 /** Runs `ip` of iproute2. @returns its output. @throws with its error output when it fails. */
 export type RunIp = (args: readonly string[]) => Promise<string>
 
-export interface LocalRoutesDeps {
+interface LocalRoutesDeps {
   /** Separates the routes of two routers on one host. */
   readonly routerId: string
   readonly run: RunIp

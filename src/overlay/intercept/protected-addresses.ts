@@ -7,7 +7,7 @@ import { parseName } from '../../lib/text/host-name.ts'
 import { type IpAddress, parseIp } from '../../lib/text/ip-address.ts'
 import { type Network, parseCidr, networkContains, networkText } from '../../lib/text/networks.ts'
 
-export interface ProtectedAddressesDeps {
+interface ProtectedAddressesDeps {
   /** Hosts that the router depends on: controllers, other routers, name servers. */
   readonly hosts: () => readonly string[]
   /** Hosts that the system depends on: its gateways and name servers. */

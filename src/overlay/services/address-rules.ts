@@ -5,7 +5,7 @@ import { parseName } from '../../lib/text/host-name.ts'
 import { parseCidr } from '../../lib/text/networks.ts'
 
 /** Rule that allows a name. Names that an operator listed literally are trusted more. */
-export type NameRule = 'exact' | 'wildcard'
+type NameRule = 'exact' | 'wildcard'
 
 /** Whether it is the unspecified address; connecting to it reaches the host itself. */
 export function isUnspecified({ text }: IpAddress): boolean {

@@ -6,12 +6,12 @@ import type { Precedence } from '../../channel/messages/terminators.ts'
 const COST_MAX = 65_535
 
 /** Cost and precedence of a terminator according to the health of its target. */
-export interface OfferState {
+interface OfferState {
   readonly cost: number
   readonly precedence: Precedence
 }
 
-export interface HealthProbesDeps {
+interface HealthProbesDeps {
   readonly probes: readonly HealthProbe[]
   readonly onEvent: (isHealthy: boolean) => void
   readonly onChanged: (state: OfferState) => void

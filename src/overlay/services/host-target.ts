@@ -30,7 +30,7 @@ export function targetFor(terms: HostTerms, data: AppData): HostTarget {
   }
   // @guard targets-of-a-tunnel--source
   if (data.sourceAddress !== null) {
-    throw refused('a source address is asked for, and this router connects from its own')
+    throw refused('the config requires a source address, but this router uses its own')
   }
   return { protocol: protocolFor(terms, data), port: portFor(terms, data), ...hostFor(terms, data) }
 }

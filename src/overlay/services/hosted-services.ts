@@ -27,7 +27,7 @@ export interface OfferedTerminators {
   sendHealth(id: string, isHealthy: boolean): void
 }
 
-export interface HostedServicesDeps {
+interface HostedServicesDeps {
   readonly services: UsableServices
   readonly terminators: OfferedTerminators
   readonly identityId: string

@@ -26,7 +26,7 @@ export interface ConfiguredService {
   readonly protocol: TunnelProtocol
 }
 
-export interface OfferedServicesDeps {
+interface OfferedServicesDeps {
   readonly services: UsableServices
   readonly configured: readonly ConfiguredService[]
   /** Listening address when neither the configuration nor a config has one. */

@@ -9,7 +9,7 @@ import { appDataBytes, type WireAppData } from './app-data.ts'
 import { newKeyPair, SecureStream, type SessionKeys, sessionKeys } from './secure-stream.ts'
 import { peerDataKey } from '../../channel/messages/peer-data.ts'
 
-export interface SecureCircuitsDeps extends Pick<LocalCircuits, 'open'> {
+interface SecureCircuitsDeps extends Pick<LocalCircuits, 'open'> {
   /** Sent to the host of the service. */
   readonly appData: WireAppData
   /** Service instance to dial; '' for any. */

@@ -9,7 +9,7 @@ const NONE = new Uint8Array()
 /**
  * The dialing side is the client of the key exchange, and the host of the service is the server.
  */
-export type KeyRole = 'client' | 'server'
+type KeyRole = 'client' | 'server'
 
 export interface KeyPair {
   readonly publicKey: Uint8Array

@@ -9,7 +9,7 @@ export interface PortRange {
 export const PORT_MAX = 65_535
 
 /** An invalid config of a service; the message contains the reason. */
-export class ServiceConfigFault extends Error {
+class ServiceConfigFault extends Error {
   override readonly name = 'ServiceConfigFault'
 }
 

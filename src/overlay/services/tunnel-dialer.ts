@@ -40,7 +40,7 @@ export interface DialedTerminator {
   readonly hold: (end: Pick<CircuitEnd, 'close'>) => () => void
 }
 
-export interface TunnelDialerDeps {
+interface TunnelDialerDeps {
   readonly circuits: Pick<LocalCircuits, 'open'>
   readonly sockets: TargetSockets
   readonly flow: XgressOptions

@@ -6,7 +6,7 @@ import { formatHostPort, type HostPort } from '../../lib/text/names.ts'
 import { ProgramFailure } from '../failure.ts'
 
 /** A listening address; `text` is its form in the configuration. */
-export interface BindPlace extends HostPort {
+interface BindPlace extends HostPort {
   readonly text?: string
   readonly ipv6Only?: boolean
 }

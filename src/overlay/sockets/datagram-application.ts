@@ -4,7 +4,7 @@ import type { Piece } from '../../channel/messages/payload.ts'
 
 const { datagramBytesMax, datagramsUnsentBytesMax } = socketLimits
 
-export interface DatagramApplicationDeps {
+interface DatagramApplicationDeps {
   /** Sends one datagram to the peer; calls `onSent` after success or failure. */
   readonly transmit: (body: Uint8Array, onSent: () => void) => void
   /** Idle time in both directions after which the circuit ends. */

@@ -8,7 +8,7 @@ export interface ServerIdentity {
 }
 
 /** An alternate server certificate, used for the names that it contains. */
-export interface AlternateIdentity extends ServerIdentity {
+interface AlternateIdentity extends ServerIdentity {
   /** TLS context that also verifies client certificates with the CA certificates of the router. */
   readonly context: SecureContext
 }

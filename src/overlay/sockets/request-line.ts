@@ -28,7 +28,7 @@ export function clientAnswer(circuitId: string, text: string): Uint8Array {
   return Buffer.from(`${JSON.stringify(answer)}\n`)
 }
 
-export interface RequestLine {
+interface RequestLine {
   readonly line: Uint8Array
   /** Bytes after the line. */
   readonly rest: Uint8Array

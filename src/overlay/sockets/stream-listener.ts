@@ -194,7 +194,7 @@ export class StreamListener {
   }
 }
 
-function endsOf({ localAddress, localPort, remoteAddress, remotePort }: Socket): ClientEnds {
+export function endsOf({ localAddress, localPort, remoteAddress, remotePort }: Socket): ClientEnds {
   return {
     localAddress: localAddress ?? '',
     localPort: localPort ?? 0,

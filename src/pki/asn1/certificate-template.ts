@@ -1,7 +1,7 @@
 import { contextTag, derTag, type DerTree, tagged, unsignedInteger } from './der.ts'
 
 /** Contents of a certificate to be issued (RFC 5280, 4.1); all in DER except the times. */
-export interface CertificateTemplate {
+interface CertificateTemplate {
   /** Big-endian, not negative. */
   readonly serial: Uint8Array
   /** An AlgorithmIdentifier. */

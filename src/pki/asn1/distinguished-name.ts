@@ -5,7 +5,7 @@ import { attributeNames, attributeOids } from './object-identifiers.ts'
 const RELATIVE_NAMES_MAX = 64
 const ATTRIBUTES_MAX = 16
 
-export interface NameAttribute {
+interface NameAttribute {
   readonly type: Oid
   /** null when the value is not a string type. */
   readonly text: string | null
@@ -13,7 +13,7 @@ export interface NameAttribute {
   readonly der: Buffer
 }
 
-export type RelativeName = readonly NameAttribute[]
+type RelativeName = readonly NameAttribute[]
 
 /** A distinguished name (RFC 5280, 4.1.2.4), the most general relative name first. */
 export interface DistinguishedName {
@@ -80,7 +80,7 @@ function wideText(contents: Buffer, bytesEach: number): string {
   if (contents.length % bytesEach !== 0) throw new DerError('a text that is cut off')
   for (let at = 0; at < contents.length; at += bytesEach) {
     const point = contents.readUIntBE(at, bytesEach)
-    if (point > 0x10_ffff) throw new DerError('a text with a character that there is not')
+    if (point > 0x10_ffff) throw new DerError('a text with an invalid character')
     text += String.fromCodePoint(point)
   }
   return text

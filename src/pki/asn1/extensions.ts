@@ -16,7 +16,7 @@ import { extensionOids } from './object-identifiers.ts'
 const EXTENSIONS_MAX = 64
 const PURPOSES_MAX = 64
 
-export interface Extension {
+interface Extension {
   readonly isCritical: boolean
   /** Content of its OCTET STRING. */
   readonly value: Buffer
@@ -48,7 +48,7 @@ export function readExtensions(sequence: DerValue): Extensions {
   return extensions
 }
 
-export interface BasicConstraints {
+interface BasicConstraints {
   readonly isAuthority: boolean
   readonly pathLengthMax: number | null
 }

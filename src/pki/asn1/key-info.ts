@@ -2,7 +2,7 @@ import { DerError, DerReader, derTag, oidOf, onlyValue, wholeBytes } from './der
 import { curveOids, keyOids } from './object-identifiers.ts'
 
 /** The kind of a public key; `other` is any kind that is refused everywhere. */
-export type KeyInfo =
+type KeyInfo =
   | { readonly kind: 'ec'; readonly curve: 'P-256' | 'P-384' | 'P-521' }
   | { readonly kind: 'rsa'; readonly bits: number; readonly exponent: number }
   | { readonly kind: 'ed25519' }

@@ -37,7 +37,7 @@ import { identitySpiffeId, parseSpiffeId, routerSpiffeId, sessionSpiffeId } from
 import { isoTime } from '../../lib/text/shown-time.ts'
 
 /** Validity begins this much earlier, because verifiers' clocks may be behind. */
-export const ENROLLED_BACKDATE_MS = 60 * 1000
+const ENROLLED_BACKDATE_MS = 60 * 1000
 
 /** An issuing authority, parsed once for many certificates. */
 export interface CertificateSigner {

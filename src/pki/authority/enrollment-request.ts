@@ -27,8 +27,8 @@ import { CertificateError } from '../certificate.ts'
 import { CERTIFICATE_REQUEST_CHARACTERS_MAX, pemText } from '../pem.ts'
 
 /** Limits of a request: bytes of its subject in DER, and number of requested alternative names. */
-export const REQUEST_SUBJECT_BYTES_MAX = 4 * 1024
-export const REQUEST_NAMES_MAX = 64
+const REQUEST_SUBJECT_BYTES_MAX = 4 * 1024
+const REQUEST_NAMES_MAX = 64
 const ATTRIBUTES_MAX = 16
 
 /**

@@ -31,7 +31,7 @@ const LEVELS: readonly ExpiryLevel[] = ['none', 'soon', 'urgent', 'critical', 'e
 
 export type CertificateKind = 'leaf' | 'issuing' | 'root'
 
-export interface CertificateLife {
+interface CertificateLife {
   readonly kind: CertificateKind
   readonly certificate: Certificate
   /** Whole days; negative once it has expired. */
@@ -89,7 +89,7 @@ export function certificateLife(certificate: Certificate, nowMs: number): Certif
   }
 }
 
-export function worstLevel(lives: readonly CertificateLife[]): ExpiryLevel {
+function worstLevel(lives: readonly CertificateLife[]): ExpiryLevel {
   const worst = Math.max(0, ...lives.map(({ level }) => LEVELS.indexOf(level)))
   return LEVELS[worst] ?? 'expired'
 }

@@ -14,7 +14,7 @@ export function generateRouterKeyPem(algorithm: RouterKeyAlgorithm): string {
   return privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
 }
 
-export interface RouterSubject {
+interface RouterSubject {
   readonly commonName: string
   readonly country: string | null
   readonly province: string | null
@@ -23,7 +23,7 @@ export interface RouterSubject {
   readonly organizationalUnit: string | null
 }
 
-export interface RequestedNames {
+interface RequestedNames {
   readonly dns: readonly string[]
   readonly ip: readonly string[]
   readonly uri: readonly string[]

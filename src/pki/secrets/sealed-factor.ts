@@ -13,7 +13,7 @@ export interface Factor {
  * Holder and ids of the factor. They are authenticated with the ciphertext, so that no factor can
  * be passed off as another.
  */
-export interface FactorContext {
+interface FactorContext {
   readonly clusterId: string
   readonly identityId: string
   readonly secretId: string

@@ -23,7 +23,7 @@ export interface Ticket {
   readonly expiresAtMs: number
 }
 
-export type TicketFault = 'no-ticket' | 'damaged' | 'newer'
+type TicketFault = 'no-ticket' | 'damaged' | 'newer'
 
 /** One sentence with its remedy; never contains a part of the ticket. */
 export class TicketError extends Error {
@@ -37,7 +37,7 @@ export class TicketError extends Error {
 }
 
 export const TICKET_CHARACTERS_MAX = 16 * 1024
-export const TICKET_SECRET_BYTES = 32
+const TICKET_SECRET_BYTES = 32
 export const TICKET_ADDRESSES_MAX = 64
 const PREFIX = 'flotilla-ticket-1.'
 const ANY_PREFIX = /^flotilla-ticket-([0-9]{1,6})\./

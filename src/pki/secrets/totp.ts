@@ -2,13 +2,13 @@ import { timingSafeEqual } from 'node:crypto'
 import { HOTP, Secret } from 'otpauth'
 
 /** RFC 6238 with the defaults of authenticator apps: SHA-1, 6 digits, 30 s, from the Unix epoch. */
-export const TOTP_STEP_MS = 30_000
+const TOTP_STEP_MS = 30_000
 const DIGITS = 6
 /**
  * Accepted steps before and after the current one, because clocks differ and people need time to
  * type.
  */
-export const TOTP_SKEW_STEPS = 1
+const TOTP_SKEW_STEPS = 1
 
 const BASE32 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
 

@@ -15,7 +15,7 @@ export const WRAPPED_CHARACTERS_MAX = 32 * 1024
  * Kind and receiver of a wrapped secret. They are authenticated with it, so that no secret can be
  * passed off as another.
  */
-export interface SecretContext {
+interface SecretContext {
   readonly clusterId: string
   readonly name: string
   readonly version: number

@@ -51,7 +51,7 @@ export interface IdentityFault {
   readonly error: unknown
 }
 
-export interface JudgedIdentity {
+interface JudgedIdentity {
   /** Null when there are faults. */
   readonly set: IdentitySet | null
   readonly faults: readonly IdentityFault[]

@@ -27,7 +27,7 @@ import { attributeOids, extensionOids } from '../asn1/object-identifiers.ts'
 const SUBTREES_MAX = 256
 
 /** Constraints on the names of certificates below an authority (RFC 5280, 4.2.1.10). */
-export interface NameConstraints {
+interface NameConstraints {
   readonly permitted: readonly Subtree[]
   readonly excluded: readonly Subtree[]
 }
@@ -44,7 +44,7 @@ interface Subtree {
 type Name = string | Uint8Array | DistinguishedName
 
 /** Certificate whose names are checked. */
-export interface NamedCertificate {
+interface NamedCertificate {
   readonly subject: DistinguishedName
   readonly names: AlternativeNames
 }

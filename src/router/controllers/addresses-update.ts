@@ -7,7 +7,7 @@ import type { ReportedMembers, ReportedController } from './membership.ts'
 
 const SHA256_BYTES = 32
 
-export interface AddressesUpdate extends Omit<ReportedMembers, 'senderId'> {
+interface AddressesUpdate extends Omit<ReportedMembers, 'senderId'> {
   /** The list temporarily lacks some members; the complete list follows. */
   readonly isInterim: boolean
 }

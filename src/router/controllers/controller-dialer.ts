@@ -19,7 +19,7 @@ export type Dial = (
   },
 ) => Promise<DialedController>
 
-export interface ControllerDialerDeps {
+interface ControllerDialerDeps {
   readonly dial: Dial
   readonly clock: Clock
   readonly random: Random

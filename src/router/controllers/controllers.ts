@@ -15,7 +15,7 @@ import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 const { configuredEndpointAfterMs, configuredEndpointWaitMsMax, membersJudgedEveryMs } =
   controllerLimits
 
-export interface ControllersDeps {
+interface ControllersDeps {
   readonly endpointsFile: string
   /** Also dialed while fewer controllers are connected than are known or configured. */
   readonly configuredEndpoints: readonly string[]

@@ -19,7 +19,7 @@ import type { RouterIdentity } from '../identity/identity.ts'
 import type { ControlConnection } from './control-connection.ts'
 import { CONTROL_PROTOCOL, routerHello } from '../../channel/messages/control.ts'
 
-export interface DialControllerDeps {
+interface DialControllerDeps {
   readonly config: RouterConfig['ctrl']
   readonly identity: () => RouterIdentity
   readonly version: VersionLine

@@ -49,7 +49,7 @@ export interface KnownEndpoints {
 
 const SHA256_HEX = /^[0-9a-f]{64}$/
 
-export type ReadEndpoints =
+type ReadEndpoints =
   | { readonly kind: 'known'; readonly known: KnownEndpoints }
   | { readonly kind: 'absent' }
   /** Why the file is unusable: a clause that follows its path. */

@@ -27,7 +27,7 @@ export interface ReportedMembers {
   readonly removed: readonly ControllerKey[]
 }
 
-export interface MembershipOptions {
+interface MembershipOptions {
   /** The controllers in the endpoints file. */
   readonly controllers: readonly KnownController[]
   readonly removed: readonly ControllerKey[]

@@ -54,7 +54,7 @@ export async function admitClient(
     return refused(
       BearerSessions.isMeant(token)
         ? 'the access token is not good: sign in again'
-        : 'no controller has told of this API session',
+        : 'no controller has reported this API session',
     )
   }
   // @guard client-with-a-stolen-token--authority

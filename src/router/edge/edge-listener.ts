@@ -13,6 +13,7 @@ import {
 } from '../../channel/hello.ts'
 import { channelLimits } from '../../channel/limits.ts'
 import { headerKey } from '../../channel/numbers.ts'
+import type { WebSocketTimeouts } from '../../config/router/table-transport.ts'
 import type { Address } from '../../config/router/values.ts'
 import { limitConnections } from '../../lib/bounds/connections.ts'
 import { KeyedCounts } from '../../lib/bounds/keyed-counts.ts'
@@ -22,6 +23,7 @@ import { errorMessage } from '../../lib/error-code.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
 import type { XgressOptions } from '../../overlay/circuits/xgress-options.ts'
 import { certificateByName } from '../../overlay/sockets/listener-certificates.ts'
+import { type ClientEnds, endsOf } from '../../overlay/sockets/stream-listener.ts'
 import type { RouterIdentity } from '../identity/identity.ts'
 import { edgeLimits } from './limits.ts'
 import { ProgramFailure } from '../../overlay/failure.ts'
@@ -39,6 +41,7 @@ import {
 import { closeServer, portOf } from '../../lib/runtime/listening.ts'
 import { bindServer } from '../../overlay/sockets/bind-server.ts'
 import { circuitDataTypes } from '../../channel/messages/payload.ts'
+import { WebSocketAcceptor } from './web-socket-acceptor.ts'
 
 export interface EdgeListenerDeps {
   readonly identity: () => RouterIdentity
@@ -49,7 +52,9 @@ export interface EdgeListenerDeps {
   readonly services: ClientServices
   readonly trustDomain: () => string | null
   readonly handshakeTimeoutMs: number
-  /** Time from the first packet to the end of the hello. */
+  /** For a listener of web sockets; null: clients connect by TLS. */
+  readonly webSockets: WebSocketTimeouts | null
+  /** Time from the end of the TLS handshake to the end of the hello. */
   readonly helloTimeoutMs: number
   readonly lookupTimeoutMs: number
   /** Timeout for sending one message to a client; null: none. */
@@ -59,6 +64,14 @@ export interface EdgeListenerDeps {
   readonly faultOfRoom: (identityId: string) => string | null
   readonly onOpen: (client: ClientChannel) => void
   readonly onClosed: (client: ClientChannel, reason: string) => void
+}
+
+/** A client whose hello is awaited. */
+interface Arrival {
+  readonly channel: Channel
+  readonly flow: ClientFlow
+  readonly socket: TLSSocket
+  readonly ends: ClientEnds
 }
 
 /**
@@ -73,10 +86,13 @@ const clientChannelLimits = {
   unmeteredTypes: new Set([...circuitDataTypes, edgeMessage.data]),
 }
 
-/** The listener for clients. */
+/** The listener for clients, which connect by TLS, or by TLS within a web socket. */
 export class EdgeListener {
   readonly #deps: EdgeListenerDeps
-  readonly #server: Server
+  /** TLS server of the clients' channels. */
+  readonly #channels: Server
+  /** Null if `#channels` listens itself. */
+  readonly #webSockets: WebSocketAcceptor | null
   readonly #open = new Set<Channel>()
   /** Connections without an admitted client. */
   readonly #waiting = new KeyedCounts()
@@ -84,7 +100,7 @@ export class EdgeListener {
 
   constructor(deps: EdgeListenerDeps) {
     this.#deps = deps
-    this.#server = createServer({
+    this.#channels = createServer({
       ...this.#credentials(),
       SNICallback: certificateByName(deps.identity),
       requestCert: true,
@@ -93,15 +109,37 @@ export class EdgeListener {
       minVersion: 'TLSv1.2',
       ALPNProtocols: [EDGE_PROTOCOL],
     })
-    this.#server.maxConnections = edgeLimits.clientConnectionsOpenMax
-    limitConnections(this.#server, {
+    this.#channels.on('tlsClientError', (_error, socket) => socket.destroy())
+    const bounds = {
       connectionsPerSourceMax: edgeLimits.clientConnectionsPerSourceMax,
       handshakeTimeoutMs: deps.handshakeTimeoutMs,
       handshakesMax: edgeLimits.clientsWaitingMax,
       handshakesPerSourceMax: edgeLimits.clientsWaitingPerSourceMax,
-    })
-    this.#server.on('tlsClientError', (_error, socket) => socket.destroy())
-    this.#server.on('secureConnection', (socket) => this.#accept(socket))
+    }
+    const { webSockets: timeouts } = deps
+    if (timeouts === null) {
+      this.#webSockets = null
+      limitConnections(this.#channels, bounds)
+      this.#channels.on('secureConnection', (socket) => {
+        socket.setKeepAlive(true, edgeLimits.clientKeepAliveMs)
+        this.#accept(socket, endsOf(socket))
+      })
+    } else {
+      this.#webSockets = new WebSocketAcceptor({
+        ...deps,
+        timeouts,
+        bounds,
+        credentials: () => this.#credentials(),
+        inner: this.#channels,
+        onSecure: (socket, ends, onAdmitted) => this.#accept(socket, ends, onAdmitted),
+      })
+    }
+    this.#server.maxConnections = edgeLimits.clientConnectionsOpenMax
+  }
+
+  /** The server that listens. */
+  get #server(): Server {
+    return this.#webSockets?.server ?? this.#channels
   }
 
   /** The bound port, also if it was configured as 0. */
@@ -119,11 +157,13 @@ export class EdgeListener {
 
   /** New connections get the current certificate. */
   renew(): void {
-    this.#server.setSecureContext(this.#credentials())
+    this.#channels.setSecureContext(this.#credentials())
+    this.#webSockets?.renew()
   }
 
   async close(): Promise<void> {
     const closed = closeServer(this.#server)
+    this.#webSockets?.closeWaiting()
     for (const channel of Array.from(this.#open)) channel.close('the router stops')
     await closed
   }
@@ -138,10 +178,9 @@ export class EdgeListener {
     return { cert: server.certificatePem, key: server.privateKeyPem, ca: caPem }
   }
 
-  #accept(socket: TLSSocket): void {
+  #accept(socket: TLSSocket, ends: ClientEnds, onAdmitted?: () => void): void {
     const { clock, helloTimeoutMs, log, writeTimeoutMs } = this.#deps
-    socket.setKeepAlive(true, edgeLimits.clientKeepAliveMs)
-    const wait = this.#wait(socket)
+    const wait = this.#wait(ends)
     if (wait === null) {
       socket.destroy()
       return
@@ -158,10 +197,13 @@ export class EdgeListener {
           : { ...clientChannelLimits, writeMsMax: writeTimeoutMs },
       onHello: (message) => {
         clearTimeout(deadline)
-        void this.#admit(channel, flow, socket, message, closing.signal).then((admitted) => {
-          wait.end()
-          client = admitted
-        })
+        void this.#admit({ channel, flow, socket, ends }, message, closing.signal).then(
+          (admitted) => {
+            wait.end()
+            client = admitted
+            if (admitted !== null) onAdmitted?.()
+          },
+        )
       },
       onMessage: (message) => {
         try {
@@ -191,8 +233,8 @@ export class EdgeListener {
   }
 
   /** @returns null if too many connections wait. */
-  #wait(socket: TLSSocket): { end: () => void } | null {
-    const source = sourceOf(socket.remoteAddress ?? '')
+  #wait({ remoteAddress }: ClientEnds): { end: () => void } | null {
+    const source = sourceOf(remoteAddress)
     const isFull =
       this.#waitingCount >= edgeLimits.clientsWaitingMax ||
       this.#waiting.of(source) >= edgeLimits.clientsWaitingPerSourceMax
@@ -210,9 +252,7 @@ export class EdgeListener {
   }
 
   async #admit(
-    channel: Channel,
-    flow: ClientFlow,
-    socket: TLSSocket,
+    { channel, flow, socket, ends }: Arrival,
     message: ChannelMessage,
     closeSignal: AbortSignal,
   ): Promise<ClientChannel | null> {
@@ -221,7 +261,7 @@ export class EdgeListener {
     const admission = hello === null ? noHello : await this.#judged(socket, message, closeSignal)
     if (channel.isClosed) return null
     if (hello === null || !admission.ok) {
-      this.#refuse(channel, socket, admission.ok ? '' : admission.reason)
+      this.#refuse(channel, ends, admission.ok ? '' : admission.reason)
       return null
     }
     const { client } = admission
@@ -231,10 +271,9 @@ export class EdgeListener {
       ? this.#deps.faultOfRoom(session.identityId)
       : 'the API session has ended'
     if (fault !== null) {
-      this.#refuse(channel, socket, fault, 'busy')
+      this.#refuse(channel, ends, fault, 'busy')
       return null
     }
-    const { localAddress = '', localPort = 0, remoteAddress = '', remotePort = 0 } = socket
     const admitted = new ClientChannel({
       channel,
       flow,
@@ -242,8 +281,8 @@ export class EdgeListener {
       closeSignal,
       services,
       options: this.#deps.options,
-      localAddress: formatHostPort({ host: localAddress, port: localPort }),
-      remoteAddress: formatHostPort({ host: remoteAddress, port: remotePort }),
+      localAddress: formatHostPort({ host: ends.localAddress, port: ends.localPort }),
+      remoteAddress: formatHostPort({ host: ends.remoteAddress, port: ends.remotePort }),
       connectedAtMs: clock.nowMs(),
     })
     // Without a group in the answer, its dialer uses a single socket.
@@ -282,11 +321,10 @@ export class EdgeListener {
 
   #refuse(
     channel: Channel,
-    socket: TLSSocket,
+    { remoteAddress: address }: ClientEnds,
     reason: string,
     rejectClass: HelloRejectClass = 'notPermitted',
   ): void {
-    const address = socket.remoteAddress ?? ''
     this.#deps.log.warn({ address, reason }, 'client refused')
     channel.close(reason, helloRefused(reason, rejectClass))
   }

@@ -2,6 +2,7 @@ import { formatHostPort, type HostPort } from '../../lib/text/names.ts'
 import type { VersionLine } from '../../channel/hello.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
+import { type WebSocketTimeouts, webSocketTimeouts } from '../../config/router/table-transport.ts'
 import type { ControlConnection, ControlMessageTable } from '../controllers/control-connection.ts'
 import type { ControllerOperations } from '../controllers/controller-operations.ts'
 import type { LocalCircuits, TerminatorDialer } from '../../overlay/circuits/circuit-ends.ts'
@@ -33,7 +34,7 @@ import { controlMessage } from '../../channel/messages/control.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 
 export interface EdgeDeps {
-  readonly config: Pick<RouterConfig, 'edge' | 'listeners' | 'tls'>
+  readonly config: Pick<RouterConfig, 'edge' | 'listeners' | 'tls' | 'transport'>
   readonly identity: () => RouterIdentity
   readonly version: VersionLine
   readonly clock: Clock
@@ -180,16 +181,13 @@ export class Edge {
   async start(): Promise<void> {
     const { config, log } = this.#deps
     if (config.edge === null) return
-    for (const listener of config.listeners) {
-      if (listener.binding !== EDGE_BINDING || listener.bind === null) continue
+    for (const listener of this.#opened()) {
+      if (listener.bind === null) continue
       const place = `listeners[${config.listeners.indexOf(listener)}]`
       const { protocol, text } = listener.bind
-      if (!this.#opened().includes(listener)) {
-        log.warn({}, `${place}: the protocol ${protocol} is not supported; it is not opened`)
-        continue
-      }
       const opened = this.#listenerOf(
         listener.options as Readonly<Record<string, unknown>> & EdgeOptions,
+        protocol === 'wss' ? webSocketTimeouts(config.transport) : null,
       )
       await opened.listen(listener.bind, place)
       this.#listeners.push(opened)
@@ -234,12 +232,13 @@ export class Edge {
   #opened(): ListenerConfig[] {
     const { edge, listeners } = this.#deps.config
     if (edge === null) return []
-    return listeners.filter(
-      ({ binding, bind }) => binding === EDGE_BINDING && bind?.protocol === 'tls',
-    )
+    return listeners.filter(({ binding, bind }) => binding === EDGE_BINDING && bind !== null)
   }
 
-  #listenerOf(options: Readonly<Record<string, unknown>> & EdgeOptions): EdgeListener {
+  #listenerOf(
+    options: Readonly<Record<string, unknown>> & EdgeOptions,
+    webSockets: WebSocketTimeouts | null,
+  ): EdgeListener {
     const { identity, version, clock, log, trustDomain, config, circuits } = this.#deps
     const connects = new Connects({
       circuits,
@@ -260,6 +259,7 @@ export class Edge {
       sessions: this.#sessions,
       services: this.#servicesOf(connects, options.lookupApiSessionTimeout),
       handshakeTimeoutMs: config.tls.handshakeTimeout,
+      webSockets,
       helloTimeoutMs: options.connectTimeout ?? options.connectTimeoutMs,
       lookupTimeoutMs: options.lookupApiSessionTimeout,
       writeTimeoutMs: options.writeTimeout,

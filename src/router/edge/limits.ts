@@ -16,6 +16,16 @@ export const edgeLimits = {
   clientsWaitingPerSourceMax: 128,
   /** TCP keep-alive delay, because clients do not answer heartbeats. */
   clientKeepAliveMs: 30_000,
+  /** Headers of the request for a web socket, and how often their timeout is checked. */
+  upgradeHeaderBytesMax: 16 * 1024,
+  upgradeCheckEveryMs: 1000,
+  /** One message of a web socket, and its fragments. */
+  webSocketMessageBytesMax: 1024 * 1024,
+  webSocketFragmentsMax: 64,
+  /** Bytes of a web socket before its client is admitted: TLS handshake and hello. */
+  webSocketAdmissionBytesMax: 128 * 1024,
+  /** Time in which a client answers the close frame of a web socket. */
+  webSocketCloseMs: 2000,
   /** Channels per identity. */
   clientChannelsPerIdentityMax: 256,
   /** Connections within channels: per channel, and in total. */

@@ -20,7 +20,7 @@ interface Hop {
 }
 
 /** An end of a circuit in this router. */
-export interface LocalEnd {
+interface LocalEnd {
   readonly destination: Destination
   /** It may send while `forward` runs; other ends of this router send in a later turn. */
   readonly isStream: boolean

@@ -13,7 +13,7 @@ import {
 } from '../../channel/messages/circuits.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 
-export interface FaultsDeps {
+interface FaultsDeps {
   readonly circuits: CarriedCircuits
   readonly clock: Clock
   readonly log: ProgramLogger

@@ -35,7 +35,7 @@ import { xgressOptions } from '../../overlay/circuits/xgress-options.ts'
 import type { CountedKind } from '../../channel/messages/reports.ts'
 
 /** A link to another router, as used for sending frames. */
-export interface ForwardLink {
+interface ForwardLink {
   readonly id: string
   readonly peerId: string
   /** Time since the peer last answered a heartbeat, ms. */
@@ -46,7 +46,7 @@ export interface ForwardLink {
   onceWritable(callback: () => void): void
 }
 
-export interface ForwarderDeps {
+interface ForwarderDeps {
   readonly routerId: string
   readonly config: RouterConfig['forwarder']
   readonly clock: Clock

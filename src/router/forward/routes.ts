@@ -48,7 +48,7 @@ export interface RoutedCircuits {
   forget(circuit: CarriedCircuit): void
 }
 
-export interface RoutesDeps {
+interface RoutesDeps {
   readonly circuits: RoutedCircuits
   readonly config: RouterConfig['forwarder']
   readonly clock: Clock

@@ -4,7 +4,7 @@ interface Count {
 }
 
 /** Sides of a router: links, ends that requested circuits, and ends at terminators. */
-export type TrafficSide = 'fabric' | 'ingress' | 'egress'
+type TrafficSide = 'fabric' | 'ingress' | 'egress'
 
 const count = (): { readonly rx: Count; readonly tx: Count } => ({
   rx: { msgs: 0, bytes: 0 },

@@ -2,7 +2,7 @@ import type { Clock } from '../../lib/clock.ts'
 import { durationText } from '../../lib/text/duration-text.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
-export interface CheckDeps {
+interface CheckDeps {
   readonly id: string
   readonly intervalMs: number
   readonly initialDelayMs: number

@@ -14,7 +14,7 @@ import { bindServer } from '../../overlay/sockets/bind-server.ts'
 
 type WebConfig = RouterConfig['web'][number]
 
-export interface HealthServersDeps {
+interface HealthServersDeps {
   readonly web: readonly WebConfig[]
   readonly identity: () => RouterIdentity
   readonly handshakeTimeoutMs: number

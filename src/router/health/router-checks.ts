@@ -6,7 +6,7 @@ import type { Link } from '../links/link.ts'
 import { HealthCheck } from './checks.ts'
 import { contentType } from '../../channel/numbers.ts'
 
-export interface RouterCheckDeps {
+interface RouterCheckDeps {
   readonly config: RouterConfig
   readonly clock: Clock
   readonly connections: () => readonly ControlConnection[]

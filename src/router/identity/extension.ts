@@ -22,7 +22,7 @@ export type AskExtension = (
   identity: RouterIdentity,
 ) => Promise<{ readonly cert: string; readonly serverCert: string }>
 
-export interface ExtenderDeps {
+interface ExtenderDeps {
   readonly config: RouterConfig
   readonly holder: IdentityHolder
   readonly clock: Clock

@@ -11,7 +11,7 @@ export interface IdentityFiles {
   readonly ca: string
 }
 
-export type IdentityFilesOrFault =
+type IdentityFilesOrFault =
   | { readonly ok: true; readonly files: IdentityFiles }
   /** One sentence. */
   | { readonly ok: false; readonly fault: string }

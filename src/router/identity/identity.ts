@@ -36,7 +36,7 @@ export interface RouterIdentity extends ListenerCertificates {
 type IdentityConfig = RouterConfig['identity']
 
 /** @throws {ProgramFailure} with the configuration path, the problem and its solution. */
-export function readRouterIdentity(identity: IdentityConfig, nowMs: number): RouterIdentity {
+function readRouterIdentity(identity: IdentityConfig, nowMs: number): RouterIdentity {
   const { cert, key, ca, server_cert: serverCert, server_key: serverKey } = identity
   if (ca === null) {
     throw new ProgramFailure(

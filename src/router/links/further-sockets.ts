@@ -6,7 +6,7 @@ import { type LinkSocketType, linkSocketTypes } from '../../channel/messages/lin
 
 const { furtherSocketWaitMs, furtherSocketWaitMsMax } = linkLimits
 
-export interface FurtherSocketsDeps {
+interface FurtherSocketsDeps {
   readonly link: Link
   /** Desired number of sockets of each type, including the first one. */
   readonly wanted: Readonly<Record<LinkSocketType, number>>

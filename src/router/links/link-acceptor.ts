@@ -29,7 +29,7 @@ import { closeServer } from '../../lib/runtime/listening.ts'
 import { peerLeafDer, peerLeafSha256 } from '../../lib/runtime/peer-certificates.ts'
 import { bindServer } from '../../overlay/sockets/bind-server.ts'
 
-export interface LinkAcceptorDeps {
+interface LinkAcceptorDeps {
   readonly identity: () => RouterIdentity
   readonly registry: LinkRegistry
   readonly user: LinkUser

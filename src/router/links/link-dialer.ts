@@ -27,7 +27,7 @@ import type { DialedPeer, LinkTarget } from './peer-dialer.ts'
 
 type LinkConfig = NonNullable<RouterConfig['link']>
 
-export interface LinkDialerDeps {
+interface LinkDialerDeps {
   readonly section: LinkConfig
   readonly config: LinkConfig['dialers'][number]
   readonly identity: () => RouterIdentity

@@ -8,7 +8,7 @@ export interface LinkUser {
   onLinkMessage(link: Link, message: ChannelMessage): void
 }
 
-export interface LinkHooks {
+interface LinkHooks {
   readonly onEstablished: (link: Link) => void
   readonly onLost: (link: Link, reason: string, isDuplicate: boolean) => void
 }

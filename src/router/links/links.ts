@@ -1,3 +1,4 @@
+import { fromBinary } from '@bufbuild/protobuf'
 import type { Outgoing } from '../../channel/frame.ts'
 import { readFlag } from '../../channel/headers.ts'
 import { headerKey } from '../../channel/numbers.ts'
@@ -27,12 +28,13 @@ import { linkChannelLimits, linkQueues } from './link-options.ts'
 import { LinkRegistry, type LinkUser } from './link-registry.ts'
 import type { Link } from './link.ts'
 import { type DialedPeer, PeerDialer } from './peer-dialer.ts'
-import { type PeerChange, readPeerChanges } from './peer-changes.ts'
 import { controlMessage } from '../../channel/messages/control.ts'
+import { PeerStateChangesSchema } from '../../../proto/gen/router_pb.ts'
+import { parseAddress } from '../../config/router/values.ts'
 
 type LinkConfig = NonNullable<RouterConfig['link']>
 
-export interface LinksDeps {
+interface LinksDeps {
   /** Null if links are not configured. */
   readonly config: RouterConfig['link']
   readonly dialing: Pick<RouterConfig['forwarder'], 'linkDialWorkerCount' | 'linkDialQueueLength'>
@@ -248,4 +250,33 @@ export class Links {
 function sharesGroup(own: readonly string[], theirs: readonly string[]): boolean {
   const others = theirs.length === 0 ? ['default'] : theirs
   return own.some((group) => others.includes(group))
+}
+
+/** State of another router in a controller's report. */
+interface PeerChange {
+  readonly id: string
+  readonly state: 'healthy' | 'unhealthy' | 'removed'
+  readonly version: string
+  readonly listeners: readonly PeerListener[]
+}
+
+const states = ['healthy', 'unhealthy', 'removed'] as const
+
+/**
+ * Skips addresses that links cannot use.
+ * @throws when the bytes cannot be decoded.
+ */
+export function readPeerChanges(body: Uint8Array): readonly PeerChange[] {
+  const { peersMax, peerListenersMax } = linkLimits
+  return fromBinary(PeerStateChangesSchema, body)
+    .changes.slice(0, peersMax)
+    .flatMap(({ id, state, version, listeners }): PeerChange[] => {
+      const found = states[state]
+      if (found === undefined || id === '') return []
+      const usable = listeners
+        .filter(({ address }) => parseAddress(address)?.protocol === 'tls')
+        .slice(0, peerListenersMax)
+        .map(({ address, groups }) => ({ address, groups }))
+      return [{ id, state: found, version, listeners: usable }]
+    })
 }

@@ -22,7 +22,7 @@ export interface LinkTarget {
   readonly iteration: number
 }
 
-export interface PeerDialerDeps {
+interface PeerDialerDeps {
   readonly config: DialerConfig
   readonly random: Random
   readonly log: ProgramLogger

@@ -41,7 +41,7 @@ export class CircuitRequests implements CircuitSource {
     circuitData?: CircuitData,
   ): Promise<LocalCircuit> {
     if (this.#asked >= forwardLimits.circuitsAskedMax) {
-      throw new CircuitUnavailable('too many circuits are asked for')
+      throw new CircuitUnavailable('too many circuits are requested')
     }
     this.#asked += 1
     try {

@@ -14,7 +14,6 @@ import {
   type ModelServicePolicyChange,
 } from '../../../proto/gen/router_pb.ts'
 import { estimatedBytes } from './estimated-bytes.ts'
-import { ModelTable } from './model-table.ts'
 import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
 
 export interface ModelLimits {
@@ -24,7 +23,7 @@ export interface ModelLimits {
 }
 
 /** A policy with its members, as resolved by controllers. */
-export interface FollowedPolicy {
+interface FollowedPolicy {
   readonly id: string
   readonly name: string
   readonly type: 'Dial' | 'Bind'
@@ -262,5 +261,50 @@ export class ModelContents {
     for (const { postureChecks } of this.#policies.values()) {
       if (postureChecks.delete(id)) this.#members -= 1
     }
+  }
+}
+
+/** Records of one kind, by ID and by name. */
+class ModelTable<T extends { readonly id: string; readonly name: string }> {
+  readonly #byId = new Map<string, T>()
+  /** Two records may briefly share a name while it moves between them; the later one wins. */
+  readonly #idByName = new Map<string, string>()
+  #bytes = 0
+
+  get size(): number {
+    return this.#byId.size
+  }
+
+  /** Estimated. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  get(id: string): T | undefined {
+    return this.#byId.get(id)
+  }
+
+  named(name: string): T | undefined {
+    const id = this.#idByName.get(name)
+    return id === undefined ? undefined : this.#byId.get(id)
+  }
+
+  values(): IterableIterator<T> {
+    return this.#byId.values()
+  }
+
+  set(record: T): void {
+    this.delete(record.id)
+    this.#byId.set(record.id, record)
+    this.#idByName.set(record.name, record.id)
+    this.#bytes += estimatedBytes(record)
+  }
+
+  delete(id: string): void {
+    const known = this.#byId.get(id)
+    if (known === undefined) return
+    this.#byId.delete(id)
+    if (this.#idByName.get(known.name) === id) this.#idByName.delete(known.name)
+    this.#bytes -= estimatedBytes(known)
   }
 }

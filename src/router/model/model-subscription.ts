@@ -31,7 +31,7 @@ const {
   modelSubscriptionSeconds,
 } = modelLimits
 
-export interface ModelSubscriptionDeps {
+interface ModelSubscriptionDeps {
   readonly model: RouterDataModel
   readonly connections: () => readonly ControlConnection[]
   /** Silence of a controller, ms, after which another one is preferred. */
@@ -207,7 +207,8 @@ export class ModelSubscription {
       return
     }
     const outcome = yield* model.change(message.body, isOfSubscription)
-    if (outcome === 'not following') this.#resubscribe('a change does not follow on what is here')
+    if (outcome === 'not following')
+      this.#resubscribe('a change does not follow the last received index')
     if (outcome === 'too large') this.#onExcess('it has grown too large')
   }
 

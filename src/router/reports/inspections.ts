@@ -3,7 +3,7 @@ import type { Inspected } from '../../channel/messages/reports.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
 /** Inspectable values: names and functions that create the values. */
-export type Inspectable = Readonly<Record<string, () => unknown>>
+type Inspectable = Readonly<Record<string, () => unknown>>
 
 /**
  * Every value is JSON text. An unknown name, or a value that cannot be created, becomes an error

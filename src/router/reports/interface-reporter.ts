@@ -12,7 +12,7 @@ interface SentReport {
   readonly atMs: number
 }
 
-export interface InterfaceReporterDeps {
+interface InterfaceReporterDeps {
   readonly config: RouterConfig['interfaceDiscovery']
   readonly requestTimeoutMs: number
   readonly clock: Clock

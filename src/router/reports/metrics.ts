@@ -11,7 +11,7 @@ interface QueuedBatch {
   readonly beganMs: number
 }
 
-export interface MetricsDeps {
+interface MetricsDeps {
   readonly config: RouterConfig['metrics']
   readonly clock: Clock
   readonly figures: () => Pick<MetricsBatch, 'integers' | 'numbers' | 'latenciesNs'>

@@ -7,7 +7,7 @@ import { usageMessage } from '../../channel/messages/reports.ts'
 import type { CircuitUsages } from '../forward/circuit-usages.ts'
 import { reportLimits } from './limits.ts'
 
-export interface UsageReporterDeps {
+interface UsageReporterDeps {
   readonly routerId: string
   readonly clock: Pick<Clock, 'nowMs'>
   readonly usages: CircuitUsages

@@ -24,7 +24,7 @@ import { controlMessage } from '../../channel/messages/control.ts'
 const { offerWaitMsMin, offerWaitMsMax, offerTimeoutMs, offersRepeatedAfterMs, withdrawalsMax } =
   terminatorOfferLimits
 
-export interface TerminatorOffersDeps {
+interface TerminatorOffersDeps {
   readonly connections: () => readonly ControlConnection[]
   readonly operations: ControllerOperations
   readonly clock: Clock

@@ -15,9 +15,9 @@ import { ANY_ADDRESS, configuredService } from '../../overlay/services/offered-s
 import { TerminatorOffers } from './terminator-offers.ts'
 import { noCircuitData, tunnelExchange } from '../../overlay/services/tunnel-exchange.ts'
 import { TunnelServices } from '../../overlay/tunnel-services.ts'
-import { servicesInModel } from './services-in-model.ts'
+import type { UsableServices } from '../../overlay/services/usable-services.ts'
 
-export interface TunnelDeps {
+interface TunnelDeps {
   /** Options of the listener with the binding `tunnel`. */
   readonly options: Readonly<Record<string, unknown>>
   readonly identity: () => RouterIdentity
@@ -122,4 +122,15 @@ export function tunnelOf(
 ): Tunnel | null {
   const listener = listeners.find(({ binding }) => binding === TUNNEL_BINDING)
   return listener === undefined ? null : new Tunnel({ ...deps, options: listener.options })
+}
+
+/** The services of an identity in the data model of a router. */
+function servicesInModel(model: RouterDataModel, identityId: string): UsableServices {
+  return {
+    identity: () => model.contents.identities.get(identityId),
+    idsOf: (type) => model.servicesOf(identityId, type),
+    service: (id) => model.contents.services.get(id),
+    configsOf: (service) =>
+      model.contents.configsOf(service, model.contents.identities.get(identityId)),
+  }
 }

@@ -1,6 +1,6 @@
 import { nodeFileSystem, replaceFile, type FileSystem } from '../file-system.ts'
 
-export const FENCE_NAME = 'FENCE'
+const FENCE_NAME = 'FENCE'
 const FILE_BYTES_MAX = 4096
 
 /** Records that the cluster continues without this data folder. */

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { StoreError } from '../errors.ts'
 import { openDatabase } from '../state/level-database.ts'
 
-export interface FolderLock {
+interface FolderLock {
   release(): Promise<void>
 }
 

@@ -12,9 +12,7 @@ import { logFolder } from '../log/open-log.ts'
 import { SegmentPreparer } from '../log/segment-preparer.ts'
 import { SEGMENT_HEADER_BYTES, STORE_ID_BYTES, ZERO_CHAIN } from '../log/wal-format.ts'
 
-export interface FormOptions extends Partial<
-  Pick<FileDiskOptions, 'segmentBytes' | 'freeBytesMin'>
-> {
+interface FormOptions extends Partial<Pick<FileDiskOptions, 'segmentBytes' | 'freeBytesMin'>> {
   readonly files?: FileSystem
 }
 

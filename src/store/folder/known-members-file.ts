@@ -5,7 +5,7 @@ const FILE_NAME = 'known-members.json'
 const FILE_BYTES_MAX = 4 * 1024 * 1024
 
 /** Last report of a member about itself; the shape is defined in src/cluster. */
-export interface SavedMember {
+interface SavedMember {
   readonly version: string
   readonly startedAtMs: number
   readonly apiAddresses: readonly {

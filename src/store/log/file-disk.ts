@@ -39,7 +39,7 @@ export const FILE_DISK_DEFAULTS: FileDiskOptions = {
 }
 
 /** State from which a log continues: the result of recovery, or of forming a data folder. */
-export interface LogState {
+interface LogState {
   readonly hardState: HardState
   readonly commit: Index
   readonly boot: number

@@ -18,7 +18,7 @@ export const IDENTITY_NAME = 'IDENTITY'
 const IDENTITY_FORMAT = 1
 
 /** One line of JSON. `check` is a CRC-32 of the other members, which detects accidental edits. */
-export function encodeIdentity(identity: DataIdentity): string {
+function encodeIdentity(identity: DataIdentity): string {
   const { nodeId, clusterId, generation } = identity
   const storeId = Buffer.from(identity.storeId).toString('hex')
   const members = { format: IDENTITY_FORMAT, nodeId, storeId, clusterId, generation }

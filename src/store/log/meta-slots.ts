@@ -43,7 +43,7 @@ export interface Meta {
   readonly owed: Position | null
 }
 
-export const META_NAMES = ['meta.0', 'meta.1'] as const
+const META_NAMES = ['meta.0', 'meta.1'] as const
 const PAGE_BYTES = 4096
 const VOTED_FOR_AT = 88
 export const NODE_ID_BYTES_MAX = 256
@@ -57,7 +57,7 @@ const FLAG_CLOSED = 2
 const FLAG_OWING = 4
 const MAGIC = Buffer.from('FLOTMETA', 'latin1')
 
-export function encodeMeta(storeId: Uint8Array, sequence: number, meta: Meta): Uint8Array {
+function encodeMeta(storeId: Uint8Array, sequence: number, meta: Meta): Uint8Array {
   const page = new Uint8Array(PAGE_BYTES)
   const view = new DataView(page.buffer)
   const { term, votedFor } = meta.hardState

@@ -3,7 +3,7 @@ import type { FileSystem } from '../file-system.ts'
 import type { SegmentPreparer } from './segment-preparer.ts'
 import { encodeSegmentHeader, SEGMENT_HEADER_BYTES, segmentName } from './wal-format.ts'
 
-export interface NewSegment {
+interface NewSegment {
   readonly fd: number
   readonly path: string
   /** Size of the file. */

@@ -12,7 +12,7 @@ import { PREPARED_NAME, SegmentPreparer } from './segment-preparer.ts'
 import { SEGMENT_HEADER_BYTES, ZERO_CHAIN } from './wal-format.ts'
 
 /** Folder inside the log folder that keeps the files removed by a repair. */
-export const DAMAGED_NAME = 'damaged'
+const DAMAGED_NAME = 'damaged'
 export const DAMAGED_BYTES_MAX = 64 * 1024 * 1024
 
 /** Index of a missing tail whose end is unknown. */
@@ -33,7 +33,7 @@ export interface LogRepair {
   readonly aside: string | null
 }
 
-export interface RepairedLog {
+interface RepairedLog {
   readonly disk: FileDisk
   readonly base: Position
   readonly entries: readonly Entry[]

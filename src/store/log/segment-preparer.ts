@@ -8,7 +8,7 @@ const STEP_BYTES_MAX = 4 * SLICE_BYTES
 const ZEROS = new Uint8Array(SLICE_BYTES)
 
 /** A file of zeros, open for writing, of at least the requested size. */
-export interface PreparedFile {
+interface PreparedFile {
   readonly fd: number
   readonly path: string
   readonly bytes: number

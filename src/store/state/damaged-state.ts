@@ -4,7 +4,7 @@ import { nodeFileSystem, type FileSystem } from '../file-system.ts'
 import { STATE_NAME } from './level-state-store.ts'
 
 /** Folder beside the state that keeps the last damaged state. */
-export const DAMAGED_STATE_NAME = 'state.damaged'
+const DAMAGED_STATE_NAME = 'state.damaged'
 
 /**
  * Moves the state out of a data folder durably and in one step, so that the next open finds an

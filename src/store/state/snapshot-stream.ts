@@ -16,10 +16,10 @@ import { decodeMark, encodeMark } from './state-mark.ts'
 
 export type FullRecord = StoreRecord & { readonly value: string }
 
-export const KEY_BYTES_MAX = 4096
-export const VALUE_BYTES_MAX = 16 * 1024 * 1024
+const KEY_BYTES_MAX = 4096
+const VALUE_BYTES_MAX = 16 * 1024 * 1024
 /** The largest chunk a receiver takes. */
-export const CHUNK_BYTES_MAX = 8 * 1024 * 1024
+const CHUNK_BYTES_MAX = 8 * 1024 * 1024
 export const CHUNK_BYTES_DEFAULT = 256 * 1024
 
 const MAGIC = Buffer.from('FLOTSNP1', 'latin1')
@@ -169,7 +169,7 @@ export class SnapshotDecoder {
 
   #take(count: number): Buffer {
     const joined = this.#pieces.length === 1 ? this.#pieces[0] : Buffer.concat(this.#pieces)
-    assert(joined !== undefined, 'bytes are taken only where there are some')
+    assert(joined !== undefined, 'bytes are read only if there are some')
     const rest = joined.subarray(count)
     this.#pieces = rest.length === 0 ? [] : [rest]
     this.#available = rest.length

@@ -14,8 +14,9 @@ import { admin, startController, type TestController } from '../support/controll
 import { claimsOf, type Detail, made, newIdentity, shown } from '../support/network.ts'
 import { clientKey, TlsListener, type TlsReply } from '../support/tls.ts'
 
-// Goal: who has a token or a certificate of a verified CA gets in, in the ways of every stock client, and nobody else does.
-// Method: the real listener, by TLS, as clients meet it.
+// Goal: a caller with a token or a certificate of a verified CA enrolls, in the ways of every
+// OpenZiti client, and nobody else does.
+// Method: the real listener, over TLS, as clients use it.
 
 const ENROLL = `${client}/enroll`
 const PEM = { 'content-type': 'application/x-pem-file' }

@@ -16,7 +16,7 @@ export interface BodyCase {
   readonly body: Json
   /** Names the place in the answer. */
   readonly field: string
-  /** `edge`: the schema lets it through, so nothing may be said against its size. */
+  /** `edge`: the schema accepts it, so no refusal of its size is expected. */
   readonly is: 'beyond' | 'edge'
 }
 
@@ -25,7 +25,9 @@ type Make = (value: Json | undefined) => Json
 
 const VALUES: readonly Json[] = ['text', 5, 1.5, true, {}, [], null]
 
-/** Every way in which a body can break what its schema says, one at a time, and the last ones that do not. */
+/**
+ * Every way in which a body can violate its schema, one at a time, and the last values that do not.
+ */
 export function* bodyCases(schema: Item, valid: JsonObject): Generator<BodyCase> {
   for (const value of VALUES) {
     if (value !== null && !Array.isArray(value) && typeof value === 'object') continue

@@ -39,7 +39,7 @@ for (const operation of operations.filter(({ isSocketOnly }) => isSocketOnly)) {
 }
 const maker = new Maker(operations, (method, url, body) => prober.ask(method, url, body))
 await maker.openAll()
-// What the schema of a password allows, its policy allows as well.
+// Passwords that the schema allows, the policy allows as well.
 const shortest = { primary: { updb: { minPasswordLength: 5 } } }
 await prober.root.call('PATCH', '/edge/management/v1/auth-policies/default', shortest)
 const permissions = new Map(
@@ -55,7 +55,7 @@ afterAll(async () => {
   await controller.close()
 })
 
-/** With ids of records that are there, and what is required of its query. */
+/** With IDs of existing records, and the required query. */
 async function goodUrl(operation: ServedOperation): Promise<string> {
   return urlOf(operation, await maker.ids(operation)) + (knownQueries[operation.path] ?? '')
 }
@@ -171,7 +171,7 @@ describe.each(operations)('$api $method $path', (operation) => {
       // Where none is required, `null` counts as no body.
       if (bad === null && !isRequired) continue
       const said = `${method} ${url}: ${field} ${why}`
-      // What is sent as JSON, also where it is a text or null.
+      // The values that are sent as JSON, including texts and null.
       const asking = () => prober.ask(method, url, JSON.stringify(bad))
       if (is === 'beyond') {
         const reply = await prober.refused(said, [400], asking)

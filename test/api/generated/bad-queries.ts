@@ -89,7 +89,7 @@ export const badListQueries: readonly BadQuery[] = [
   ),
 ]
 
-/** What a list must take, however odd. */
+/** Queries that a list must accept, however unusual. */
 export const goodListQueries: readonly string[] = [
   'limit=0',
   'limit=-1',

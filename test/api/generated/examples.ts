@@ -6,14 +6,18 @@ import { uniqueText } from './schemas.ts'
 /** The id of a record at a collection of the management API, made if need be. */
 export type IdAt = (collection: string) => Promise<string>
 
-/** Members that take the place of the sampled ones; undefined leaves one out. Another value takes the place of it all. */
+/**
+ * Members that replace the sampled ones; undefined omits one. A value that is not an object
+ * replaces all of it.
+ */
 export type Example = (id: IdAt) => Promise<Json | Readonly<Record<string, Json | undefined>>>
 
 export const adminPassword = 'correct horse battery'
 
 /**
- * What a schema can not say of a valid body: a line a kind, by its collection, and a line an operation that is none of
- * create, replace and patch. Everything else is sampled: references are made, lists are empty, texts are unique.
+ * Constraints on valid bodies that a schema cannot express: a line per kind, by its collection, and
+ * a line per operation other than create, replace and patch. Everything else is sampled: references
+ * are created, lists are empty, texts are unique.
  */
 export const examples: Readonly<Record<string, Example>> = {
   '/auth-policies': async () => ({
@@ -132,14 +136,17 @@ export const knownIds: Readonly<Record<string, string>> = {
   '/specs': 'edge-client',
 }
 
-/** What a path must be asked with. */
+/** Required query of a path. */
 export const knownQueries: Readonly<Record<string, string>> = {
   '/enroll/updb': '?token=00000000-0000-4000-8000-000000000000',
   '/authenticate': '?method=password',
   '/access/explain': '?identity=Default%20Admin',
 }
 
-/** Operations that a probe of a whole cluster calls in a way that must be refused: done, they would take it apart. */
+/**
+ * Operations that a probe of a whole cluster calls in a way that must be refused: a success would
+ * destroy the cluster.
+ */
 export const refusedOnPurpose: readonly string[] = [
   // There are none before routers connect.
   'fabric GET /links/{id}',
@@ -157,7 +164,7 @@ export const refusedOnPurpose: readonly string[] = [
   'fabric POST /database/snapshot',
   // A stream that does not end by itself.
   'fabric GET /events',
-  // Gone with what it was opened for.
+  // Deleted with the record that it was opened for.
   'client DELETE /sessions/{id}',
   'management DELETE /sessions/{id}',
   // For an authenticator with a certificate, and a certificate that the CA signed over its token.

@@ -35,9 +35,9 @@ export class Maker {
   }
 
   /**
-   * Of a record at a collection of the management API: the same one each time, or one of its own for `<collection> fresh`.
-   * `NOWHERE` where nothing is and nothing is made.
-   * @throws where none can be made: the collection lacks its line in examples.ts.
+   * ID of a record of a collection of the management API: the same one each time, or a new one for
+   * `<collection> fresh`. `NOWHERE` if nothing exists there and nothing can be created.
+   * @throws if none can be created: the collection lacks its line in examples.ts.
    */
   readonly id = (collection: string): Promise<string> => {
     const [path = '', fresh] = collection.split(' ')
@@ -74,7 +74,7 @@ export class Maker {
     return id
   }
 
-  /** @throws with what the body lacks, as far as the answer says it. */
+  /** @throws with the missing members of the body, as far as the answer names them. */
   async create(
     operation: ServedOperation,
     body: Json,
@@ -118,7 +118,7 @@ export class Maker {
     return first?.id ?? NOWHERE
   }
 
-  /** `minimal`: what is required alone; `full`: a value for each member. */
+  /** `minimal`: only required members; `full`: a value for each member. */
   async body(operation: ServedOperation, extent: 'minimal' | 'full'): Promise<Json> {
     const { schema } = operation.body ?? { schema: {} }
     const example = await (
@@ -145,7 +145,10 @@ export class Maker {
     return !isOfKind || method === 'DELETE' ? undefined : examples[collection]
   }
 
-  /** What the descriptor of the kind knows of the members: above all, which ones name other records. */
+  /**
+   * Facts from the descriptor of the kind about its members: above all, which ones refer to other
+   * records.
+   */
   async #described(path: string, names: readonly string[]): Promise<Record<string, Json>> {
     const entity = entityAt(collectionOf(path))
     const members: Record<string, Json> = {}

@@ -18,7 +18,7 @@ export interface ServedOperation {
   readonly path: string
   readonly operationId: string
   readonly query: readonly Parameter[]
-  /** Its schema with every reference resolved; null where it takes none. */
+  /** Its schema with every reference resolved; null if it has no body. */
   readonly body: {
     readonly schema: Item
     readonly isRequired: boolean

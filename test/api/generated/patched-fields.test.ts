@@ -11,21 +11,22 @@ import { controllerForFile } from '../support/for-file.ts'
 import { authorityPem, certificatePem } from './certificates.ts'
 import { uniqueText } from './schemas.ts'
 
-// Goal: what a PATCH does not name stays, whatever the kind is.
-// Method: a record of each kind with every field at something else than its default, and a PATCH of one member at a time,
-// also of one inside an object that is merged. What is stored may differ in what was named, and in nothing else.
+// Goal: a PATCH leaves every field that it does not name, for every kind.
+// Method: a record of each kind with a non-default value in every field, and a PATCH of one member
+// at a time, also of one inside a merged object. The stored record may differ only in the named
+// member.
 
 const { controller, root } = await controllerForFile()
 
-/** A body with all that can be written; of the other turn, each member is another one. */
+/** A body with all writable members; for the other turn, each value is different. */
 type Body = (turn: 0 | 1) => Promise<JsonObject>
 
 interface Example {
   readonly entity: string
   readonly body: Body
-  /** What is stored of a member, where it does not go by its own name; nothing where it is passed over. */
+  /** Stored name of a member, if it differs from its own; nothing if the member is ignored. */
   readonly stored?: Readonly<Record<string, readonly string[]>>
-  /** What every PATCH of the kind must name. */
+  /** Members that every PATCH of the kind must name. */
   readonly always?: JsonObject
 }
 
@@ -452,7 +453,7 @@ describe.each(examples.map((example) => [example.entity, example] as const))(
         for (const changed of changes) expect(at(after, changed)).not.toEqual(at(before, changed))
         const rest = (record: JsonObject): JsonObject => changes.reduce(without, record)
         expect(rest(after), `after a PATCH of ${path}`).toEqual(rest(before))
-        // Back, so that what comes next starts from something else than defaults as well.
+        // Back, so that the next patch also starts from non-default values.
         const back = at(await body(0), path) as Json
         const undone = await root.call('PATCH', url, { ...always, ...onlyAt(path, back) })
         expect(undone.status, `${path}: ${undone.text}`).toBe(200)

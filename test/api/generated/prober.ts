@@ -10,12 +10,12 @@ const wire = new Set(
   ),
 )
 
-/** Asks for what must be refused and looks whether it was, and whether anything changed all the same. */
+/** Sends a request that must be refused and checks the refusal, and that nothing changed. */
 export class Prober {
   readonly root: CallerOf
-  /** Whoever runs the host. */
+  /** The user of the host. */
   readonly system: CallerOf
-  /** What is asked of that one alone, as `POST /url`. */
+  /** Requests of the host user only, as `POST /url`. */
   readonly socketOnly = new Set<string>()
   readonly #controller: TestController
   requests = 0
@@ -47,7 +47,7 @@ export class Prober {
     return caller.call(method, url, body, headers)
   }
 
-  /** @param statuses one of which it must be, 4xx for none. */
+  /** @param statuses permitted statuses; 4xx if empty. */
   async refused(
     why: string,
     statuses: readonly number[],

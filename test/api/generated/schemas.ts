@@ -3,7 +3,7 @@ import type { Item } from '../../support/served-answers.ts'
 
 export type JsonType = 'string' | 'integer' | 'number' | 'boolean' | 'object' | 'array' | 'null'
 
-/** The types that a schema lets through; all of them where it says nothing. */
+/** The types that a schema accepts; all if it names none. */
 export function typesOf(schema: Item): ReadonlySet<JsonType> {
   const type = schema['type']
   if (typeof type === 'string') return new Set([type as JsonType])
@@ -17,7 +17,7 @@ function branchesOf(schema: Item): readonly Item[] {
   return (schema['anyOf'] ?? schema['oneOf'] ?? []) as readonly Item[]
 }
 
-/** The branch that says what a value that is there looks like. */
+/** The branch of the schema for a present value. */
 export function present(schema: Item): Item {
   const branches = branchesOf(schema)
   const branch = branches.find((one) => !(typesOf(one).size === 1 && typesOf(one).has('null')))
@@ -55,7 +55,7 @@ export function uniqueText(prefix: string): string {
   return `${prefix}-${process.pid.toString(36)}-${serial}`
 }
 
-/** A value that the schema lets through: with what is required alone, or with all there is. */
+/** A value that the schema accepts: with the required members only, or with all members. */
 export function sample(schema: Item, isFull: boolean, name = 'probe'): Json {
   const shape = present(schema)
   const values = shape['enum']

@@ -40,8 +40,8 @@ export const fabric = bases.fabric
 const servedBy = new WeakMap<TestController, Map<ApiName, ServedAnswers>>()
 
 /**
- * Somebody talking to a controller. Every answer is held against the document that the controller serves: the status
- * must be declared, the body must satisfy its schema, and show nothing that the schema does not name.
+ * A client of a controller. It compares every answer with the served document: the status must be
+ * declared, and the body must satisfy its schema and show nothing else.
  */
 export class CallerOf {
   readonly #controller: TestController
@@ -98,7 +98,7 @@ export class CallerOf {
     return reply
   }
 
-  /** What the controller says of one of its APIs. */
+  /** The document of one of the controller's APIs. */
   async served(api: ApiName): Promise<ServedAnswers> {
     const known = servedBy.get(this.#controller) ?? new Map<ApiName, ServedAnswers>()
     servedBy.set(this.#controller, known)
@@ -117,7 +117,7 @@ export class CallerOf {
     const served = await this.served(place.api)
     const contentType = String(reply.headers['content-type'])
     const faults = served.faultsOf(method, place.path, { ...reply, contentType })
-    // Tests ask tens of thousands of times: an assertion is made where there is something to say.
+    // Tests send tens of thousands of requests: an assertion is made only for a fault.
     if (faults.length > 0) {
       expect(faults, `${method} ${url} answers as the document says`).toEqual([])
     }

@@ -62,7 +62,7 @@ import { ManualClock, ManualScheduler } from './manual-time.ts'
 import { nodeHealthExample, vitalsExample } from './node-examples.ts'
 import { SchemaWorker } from '../../../src/threads/schema-worker.ts'
 import { MemoryStateStore } from '../../../src/store/state/memory-state-store.ts'
-import { SnapshotFiles } from '../../../src/store/state/snapshot-files.ts'
+import { SnapshotFolder } from '../../../src/controller/backups/database-snapshots.ts'
 import { anySystem, commandData } from '../../support/commands.ts'
 import type { ServiceLogger } from '../../../src/ports/logger.ts'
 import type { ClusterState } from '../../../src/fsm/access/cluster-state.ts'
@@ -76,8 +76,9 @@ const ownLeaf = memberLeaf('ctrl1')
 const ownAuthorities = networkAuthorities(new ManualClock().nowMs())
 
 /**
- * A cluster of one: the real state machine, and a log that is committed as soon as it is proposed. What a network would
- * do to it is done on demand: no leader, an answer that got lost, entries that arrive late.
+ * A cluster of one: the real state machine, and a log that commits as soon as something is
+ * proposed. Faults of a network happen on demand: no leader, a lost answer, entries that arrive
+ * late.
  */
 export class LocalCluster implements Proposer, ClusterView {
   readonly selfId = 'ctrl1'
@@ -90,20 +91,20 @@ export class LocalCluster implements Proposer, ClusterView {
   readonly #clock: ManualClock
   #stampMs = 0
   hasLeader = true
-  /** Who leads; null: this one. */
+  /** ID of the leader; null: this controller. */
   leader: string | null = null
-  /** The command takes effect, but the one who proposed it never hears of it. */
+  /** The command takes effect, but its proposer never learns of it. */
   losesAnswers = false
   contactMs = 0
   readRounds = 0
   /** So much are the clocks of the members ahead of that of this controller, which stamps by them. */
   aheadMs = 0
-  /** What a majority's clocks have reached; undefined: what that of this controller has. */
+  /** Time that a majority's clocks have reached; undefined: that of this controller's clock. */
   clockMs: number | null | undefined = undefined
   proposals: ProposalInput[] = []
-  /** Told of what is proposed here, and of what is refused before. */
+  /** Receives all proposals of this controller, and all earlier refusals. */
   audit: AuditTrail | null = null
-  /** Commands that other controllers proposed: applied here when somebody asks for the latest. */
+  /** Commands of other controllers: applied here when somebody requests the latest state. */
   readonly arriving: Uint8Array[] = []
   /** The log so far. */
   readonly entries: Entry[] = []
@@ -215,7 +216,7 @@ export class LocalCluster implements Proposer, ClusterView {
   }
 }
 
-/** Takes note of what is asked; the judgement of changes is tested where it is made. */
+/** Records the requests; other tests check the decisions about changes. */
 export class LocalMembership implements MembershipControl {
   readonly transfers: (string | null)[] = []
   readonly changes: { change: MembershipChange; confirmation: string | null }[] = []
@@ -247,7 +248,7 @@ export class LocalMembership implements MembershipControl {
   }
 }
 
-/** Notes what it was asked, and answers as it was told to. */
+/** Records its requests, and gives the answers that the test sets. */
 export class TestAdmission implements Admission {
   readonly invitations: Parameters<Admission['invite']>[0][] = []
   readonly requests: JoinRequest[] = []
@@ -291,13 +292,13 @@ export class TestAdmission implements Admission {
 
 export interface TestController {
   readonly app: FastifyInstance
-  /** What stands for its admin socket. */
+  /** Substitute for its admin socket. */
   readonly socket: FastifyInstance
-  /** What stands for its data folder. */
+  /** Substitute for its data folder. */
   readonly dir: string
   readonly parts: ApiDeps
   readonly machine: StateMachine
-  /** What the machine works on, to be harmed. */
+  /** The store below the machine, so that tests can damage it. */
   readonly state: ClusterState
   readonly cluster: LocalCluster
   readonly activity: LocalTopic<number>
@@ -335,8 +336,8 @@ const noKeyEndpoints: KeyEndpointRules = {
 }
 
 /**
- * A formed controller with an administrator and a plain identity, both able to log in by password.
- * @param given parts in place of those that it has otherwise.
+ * A formed controller with an administrator and a plain identity, both with passwords.
+ * @param given parts in place of the default ones.
  */
 export async function startController(
   limits: Partial<ApiLimits> = {},
@@ -463,10 +464,15 @@ export async function startController(
     backups,
     events: events.streams,
     publishFact: events.publishFact,
-    snapshots: new SnapshotFiles({
+    snapshots: new SnapshotFolder({
       dir,
+      cluster,
       machine,
+      secrets: { refresh: () => Promise.resolve(), held: () => [] },
       clock,
+      trustDomain: testTrustDomain,
+      version: 'v1.2.3',
+      caPem: authorities.anchorsPem,
       freeBytesMin: 0,
       refusal: () => controller.refusal,
     }),

@@ -7,7 +7,7 @@ import { controllerForFile, type ForFile } from './for-file.ts'
 export interface WithProvider extends ForFile {
   readonly server: KeyServer
   readonly provider: TestProvider
-  /** Of the provider. */
+  /** Name of the provider. */
   readonly signerId: string
   /** @returns its id. */
   newSigner(fields: object): Promise<string>

@@ -9,7 +9,7 @@ export interface ForFile {
   readonly controller: TestController
   /** The administrator, in a session. */
   readonly root: CallerOf
-  /** Somebody in a session of their own. */
+  /** A caller with a separate session. */
   sessionOf(identityId: string): CallerOf
 }
 

@@ -36,7 +36,7 @@ const inForce: CertificatesInForce = {
   ],
 }
 
-/** Notes who asked for what; certificates are tested where they are made. */
+/** Records callers and requests; certificates are tested elsewhere. */
 export class LocalPki implements PkiControl {
   readonly asked: (readonly [string, string])[] = []
 
@@ -95,7 +95,7 @@ export class LocalBackups implements BackupControl {
   }
 }
 
-/** Notes what it is told to do, and replaces nothing. */
+/** Records its instructions, and replaces nothing. */
 export class LocalRestores implements RestoreControl {
   readonly asked: (readonly [string, string, unknown])[] = []
 

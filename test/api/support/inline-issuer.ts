@@ -20,14 +20,14 @@ import { problemOfRefusal } from '../../../src/threads/certificate-worker.ts'
 
 export const testTrustDomain = 'test.internal'
 
-/** What the thread of certificates does, done here and at once. */
+/** Issues certificates in this thread, at once, as the certificate thread does. */
 export class InlineIssuer implements CertificateIssuer {
   readonly #authority: CertifiedKey
   readonly #commands: CertificateCommands
   readonly #clock: Clock
   /** Thrown in place of a certificate. */
   refusal: Problem | null = null
-  /** What was asked for, in order. */
+  /** Requests, in order. */
   readonly orders: CertificateOrder[] = []
 
   constructor(authority: CertifiedKey, settings: IssuingSettings, clock: Clock) {

@@ -1,4 +1,4 @@
-import type { LiveChannel } from '../../../src/ports/live-channels.ts'
+import type { LiveChannel } from '../../../src/ports/live-table.ts'
 import { circuitTable, type CircuitTable } from '../../../src/fabric/circuits/circuit-table.ts'
 import { LinkTable } from '../../../src/fabric/links/link-table.ts'
 import { LiveRows } from '../../../src/fabric/live-rows.ts'

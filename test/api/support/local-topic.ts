@@ -1,6 +1,6 @@
 import type { SoftListener, SoftTopic, SoftValue } from '../../../src/ports/soft-state.ts'
 
-/** Soft state of one controller without a mesh: a test says what the others publish. */
+/** Soft state of one controller without a mesh: a test plays the publications of others. */
 export class LocalTopic<T> implements SoftTopic<T> {
   readonly own = new Map<string, T>()
   /** Takes nothing more. */

@@ -25,7 +25,7 @@ export class ManualClock implements Clock {
   }
 }
 
-/** Holds what was to run again and again, for a test to run: all that has one period together. */
+/** Collects periodic tasks, which a test runs: all tasks of one period together. */
 export class ManualScheduler implements PeriodicScheduler {
   readonly #runs = new Map<number, Set<() => void>>()
 

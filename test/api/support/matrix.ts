@@ -27,7 +27,10 @@ function kindOf(collection: string): string {
 
 const publicPaths =
   /^\/(|version|enumerated-(router-)?capabilities|specs.*|network-jwts|openapi\.json|swagger\.json|protocols|\.well-known\/.*|authenticate|enroll(\/.*)?)$/
-/** Operations open to a session that lacks a second factor, of each edge API: they show what it lacks, give it, or end it. */
+/**
+ * Operations of each edge API for a session that lacks a second factor: they show the missing
+ * factor, provide it, or end the session.
+ */
 export const openToPartial: readonly string[] = [
   'DELETE /current-api-session',
   'GET /current-api-session',
@@ -40,12 +43,12 @@ export const openToPartial: readonly string[] = [
 const ownPaths =
   /^\/(current-.*|identity-types.*|posture-check-types.*|authenticators\/\{id\}\/extend-verify|controllers|summary)$/
 const adminPaths = /^\/database\/.*$/
-/** Below one record: what they list decides, not whose they are. */
+/** Below one record: the listed records decide, not their owner. */
 const ofListedKind: Readonly<Record<string, string>> = { 'policy-advice': 'service' }
 /** Below one record, and about it. */
 const ofRecord = /^(service-configs|posture-data|failed-service-requests|jwt|route-path|effective)$/
 
-/** Operations of our own, beside those of the family. */
+/** Our own operations, besides those of OpenZiti. */
 const own: Readonly<Record<string, string>> = {
   'get /access/explain': 'service.read',
   'post /access/preview': 'identity.read',
@@ -56,8 +59,8 @@ const own: Readonly<Record<string, string>> = {
 }
 
 /**
- * What the API family asks for an operation of the management API, told from its path alone; a session where the API
- * document asks for no more.
+ * The right that OpenZiti requires for an operation of the management API, derived from its path
+ * alone; a session where the API document requires no more.
  */
 export function neededFor(method: string, path: string): string {
   const ofOurs = own[`${method} ${path}`]
@@ -72,7 +75,7 @@ export function neededFor(method: string, path: string): string {
   if (below === undefined) return `${kindOf(collection)}.${actions[method] ?? ''}`
   const listed = ofListedKind[below]
   if (listed !== undefined) return `${listed}.read`
-  // What holds for a controller in the place of what holds for all: taken away, it is deleted.
+  // Settings of one controller that override those for all: removing one deletes it.
   if (below === 'effective' && method === 'delete') return `${kindOf(collection)}.delete`
   if (method !== 'get') return `${kindOf(collection)}.update`
   return `${kindOf(ofRecord.test(below) ? collection : below)}.read`

@@ -29,7 +29,7 @@ export class Authenticator {
     return codeOf(this.url, this.#controller.clock.nowMs() + stepsLater * STEP_MS)
   }
 
-  /** A code that was not used yet: time goes on until there is one. */
+  /** A code that was not used yet: time advances until there is one. */
   freshCode(): string {
     this.#controller.clock.advance(STEP_MS)
     return this.code()

@@ -19,7 +19,7 @@ export interface Device {
   readonly serviceId: string
   readonly checkId: string
   readonly routerId: string
-  /** What a router shows of it. */
+  /** The access token as a router sees it. */
   readonly shown: ShownClient
   call(method: string, path: string, body?: object): Promise<Reply>
 }
@@ -48,7 +48,7 @@ export class OidcDevices {
     return made(this.#root, `${management}/${collection}`, { name: newShortId(), ...body })
   }
 
-  /** Somebody whose only service asks for the check. */
+  /** An identity whose only service requires the check. */
   async behind(check: object): Promise<Device> {
     const mark = newShortId()
     const all = { semantic: 'AnyOf', identityRoles: [`#${mark}`], serviceRoles: [`#${mark}`] }

@@ -96,7 +96,9 @@ export class OidcClient {
     return parameterOf(headers['location'], 'authRequestID')
   }
 
-  /** What the callback sends the client, from the answer of the last step of a log-in. */
+  /**
+   * Parameters that the callback sends to the client, from the answer to the last step of a log-in.
+   */
   async codeOf(step: OidcReply): Promise<string> {
     const { pathname, search } = new URL(String(step.headers['location']))
     const left = await this.send('GET', pathname + search)

@@ -5,7 +5,7 @@ import { systemActor } from '../../../src/ports/actor.ts'
 import { FEATURE_LEVEL } from '../../../src/ports/feature-level.ts'
 import type { TestController } from './controller.ts'
 
-/** What a steward does once every voter knows the level. */
+/** Raises the level as the reconciler does once every voter knows it. */
 export async function raiseLevel({ cluster }: TestController): Promise<void> {
   const message = create(FeatureLevelRaiseSchema, { level: FEATURE_LEVEL })
   const payload = toBinary(FeatureLevelRaiseSchema, message)

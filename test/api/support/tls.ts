@@ -31,11 +31,11 @@ export interface TlsRequest {
   readonly body?: unknown
   readonly token?: string
   readonly headers?: Readonly<Record<string, string>>
-  /** Holds connections open; without one, each request has a connection of its own. */
+  /** Keeps connections open; without one, each request has a separate connection. */
   readonly agent?: Agent | false
 }
 
-/** The real listener of a controller, on a port of its own, as clients with certificates meet it. */
+/** The real listener of a controller, on a separate port, for clients with certificates. */
 export class TlsListener {
   readonly #listener: ReturnType<ReturnType<typeof createApi>['listener']>
   readonly port: number
@@ -60,7 +60,7 @@ export class TlsListener {
     return new TlsListener(listener)
   }
 
-  /** Each on a connection of its own, but for an agent's. */
+  /** Each request on a separate connection, except with an agent. */
   call({
     method = 'POST',
     path,
@@ -107,7 +107,7 @@ export class TlsListener {
   }
 }
 
-/** What the listener shows, issued by the authority of the network. */
+/** Server certificate of the listener, issued by the authority of the network. */
 export function serverKey(controller: TestController): Promise<CertifiedKey> {
   return issueLeaf({
     issuer: controller.authorities.issuing,
@@ -119,7 +119,7 @@ export function serverKey(controller: TestController): Promise<CertifiedKey> {
   })
 }
 
-/** A client's certificate with its key, by whoever is given. */
+/** A client certificate with its key, issued by the given authority. */
 export function clientKey(
   issuer: CertifiedKey,
   commonName: string,

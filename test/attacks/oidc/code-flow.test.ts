@@ -7,7 +7,7 @@ import { claimsOf, listed } from '../../api/support/network.ts'
 import { OidcClient, parameterOf, redirectUri, type Tokens } from '../../api/support/oidc.ts'
 import { ownIdentity, password, twoControllers } from './support.ts'
 
-// The attack: somebody who has an id, a code or a token of the code flow uses it for more than it was given for.
+// The attack: somebody with an ID, a code or a token of the code flow uses it for another purpose.
 
 const two = await twoControllers()
 const { controller, root, first, second, newPerson, newPersonWithCodes } = two

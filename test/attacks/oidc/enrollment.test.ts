@@ -7,8 +7,8 @@ import { made } from '../../api/support/network.ts'
 import { type OidcClient, type OidcReply } from '../../api/support/oidc.ts'
 import { password, twoControllers } from './support.ts'
 
-// The attack: somebody who knows a password, or finds a browser that was left, reads the key of the app of another
-// from the page that sets it up, or sets up an app of their own.
+// The attack: somebody who knows a password, or finds an abandoned browser, reads the key of
+// another's app from the page that sets it up, or sets up another app.
 
 const { root, controller, second, newClient, newClientOf } = await twoControllers()
 const authPolicyId = await policyOfCodes(root)

@@ -8,8 +8,8 @@ import { OidcClient, redirectUri } from '../../api/support/oidc.ts'
 import { commandData } from '../../support/commands.ts'
 import { password, twoControllers } from './support.ts'
 
-// The attack: somebody without an account, or with one, sends much, odd or wrong: to fill the state, to guess, or to be taken for
-// something else.
+// The attack: somebody with or without an account sends many, unusual or wrong requests: to fill
+// the state, to guess, or to pass for another.
 
 const { controller, root, first, second, newClient, newPerson, newPersonWithCodes } =
   await twoControllers()
@@ -161,7 +161,7 @@ describe('a parameter', () => {
     })
     const other = `${grant.toString()}&code_verifier=${'v'.repeat(43)}`
     expect((await oidc.send('POST', '/oidc/oauth/token', other, form)).status).toBe(400)
-    // One client of the family sends the state once more, behind the code.
+    // One OpenZiti client sends the state again, after the code.
     const more = `${grant.toString()}&state=a&state=b&unknown=c`
     expect((await oidc.send('POST', '/oidc/oauth/token', more, form)).status).toBe(200)
   })
@@ -193,7 +193,7 @@ describe('a parameter', () => {
     }
   })
 
-  test('of a thousand is as good as one of a few', async () => {
+  test('of a thousand characters is accepted like a short one', async () => {
     const many = Array.from({ length: 5000 }, (_, at) => `p${at}=${at}`).join('&')
     const reply = await newClient().send('POST', '/oidc/oauth/token', many, form)
     expect([reply.status, reply.json['error']]).toEqual([400, 'invalid_client'])

@@ -12,7 +12,8 @@ import {
 } from '../../api/support/oidc-device.ts'
 import { raiseLevel } from '../../api/support/raise-level.ts'
 
-// The attack: a stolen router says of clients what their devices have not reported, or that it has judged what it may not.
+// The attack: a stolen router claims posture that clients' devices have not reported, or
+// evaluations that it may not make.
 
 const { controller, root, sessionOf } = await controllerForFile()
 const devices = new OidcDevices(controller, root)

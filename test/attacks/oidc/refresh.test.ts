@@ -6,7 +6,8 @@ import { claimsOf } from '../../api/support/network.ts'
 import { OidcClient, type OidcReply, type Tokens } from '../../api/support/oidc.ts'
 import { Certificates, ownIdentity, password, twoControllers } from './support.ts'
 
-// The attack: somebody goes on with a refresh token that is stolen, or whose holder may log in no more.
+// The attack: somebody continues with a stolen refresh token, or with one whose holder may no
+// longer log in.
 
 const ACCESS = 'urn:ietf:params:oauth:token-type:access_token'
 const REFRESH = 'urn:ietf:params:oauth:token-type:refresh_token'
@@ -96,7 +97,7 @@ describe('a refresh token of an identity', () => {
     const revoked = await root.call('POST', `${management}/revocations`, { id: named, type })
     expect(revoked.status, revoked.text).toBe(201)
     expect(await waysOn(tokens)).toEqual(hasEnded)
-    // Whoever logs in again afterwards is not meant.
+    // A later log-in is not affected.
     const later = await newClient().logIn(username, password)
     expect(await waysOn(later)).toEqual(goesOn)
   })
@@ -288,7 +289,7 @@ describe('a refresh token that was used', () => {
   })
 })
 
-// The clock goes on by a month: no other test comes after.
+// The clock advances by a month: no other test comes after.
 test('a refresh token ends with the longest time of a session, however often it was used', async () => {
   const oidc = newClient()
   let { refresh_token: token } = await oidc.logIn((await newPerson()).username, password)

@@ -87,7 +87,7 @@ describe.each([
     'before the key is rotated',
     () => controller.keys.set(stolen.map((key) => ({ ...key, isExposed: true }))),
   ],
-])('what a removed controller sealed, %s', (_when, remove) => {
+])('a text that a removed controller sealed, %s', (_when, remove) => {
   test('is no code', async () => {
     const code = await seal('code', await forgedLogIn())
     remove()

@@ -22,7 +22,7 @@ const flow = {
   sessionId: 'session',
 }
 
-/** Of a controller whose clock is so much ahead of those of the others. */
+/** Texts of a controller whose clock is this far ahead of the others. */
 function sealsOf(aheadMs: number): SealedTexts {
   const { clock, keys } = controller
   const own = { nowMs: () => clock.nowMs() + aheadMs, monotonicMs: () => clock.monotonicMs() }

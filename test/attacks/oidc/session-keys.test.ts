@@ -14,8 +14,8 @@ import { OidcClient, type OidcReply, type Tokens } from '../../api/support/oidc.
 import { TlsListener } from '../../api/support/tls.ts'
 import { Certificates, ownIdentity, password, twoControllers } from './support.ts'
 
-// The attack: somebody has the tokens of a client that asked for a certificate amid its log-in, or asks for one that names
-// somebody else.
+// The attack: somebody has the tokens of a client that requested a certificate during its log-in,
+// or requests one that names somebody else.
 
 const DAY_MS = 86_400_000
 const two = await twoControllers()
@@ -110,7 +110,7 @@ describe('the tokens of a client that requested a certificate during its log-in'
     expect(claimsOf(access)['z_cfs']).toEqual([printOf(next)])
     const bad = await doorOf(next).refresh(refresh, { csr_pem: 'no request' })
     expect([bad.status, bad.json['error']]).toEqual([400, 'invalid_request'])
-    // Whoever has the old key and all tokens neither renews them nor uses them.
+    // A holder of the old key and all tokens can neither renew nor use them.
     const thief = doorOf(key)
     for (const stolen of [tokens.refresh_token, refresh]) {
       const { csr } = await newRequest()
@@ -227,7 +227,7 @@ describe('the tokens of a client that requested a certificate during its log-in'
       expect(isLate).toBe(false)
     }
     isLate = true
-    // Nothing is asked of the cluster for whoever shows no certificate at all.
+    // A caller without any certificate causes no query to the cluster.
     expect((await listener.call(asked)).status).toBe(401)
     expect(isLate).toBe(true)
     const form = {

@@ -10,8 +10,8 @@ import { OidcClient, type OidcReply, type Tokens } from '../../api/support/oidc.
 import { memberLeaf, signerOf } from '../../support/member-leaf.ts'
 import { ownIdentity, password, twoControllers } from './support.ts'
 
-// The attack: a token that was made for one purpose, by another key or for another cluster, is shown where another one is asked
-// for. Each kind is shown at each door.
+// The attack: a token for one purpose, of another key or of another cluster is presented where
+// another one is required. Each kind is presented everywhere.
 
 const two = await twoControllers()
 const { controller, root, first, second, members, newClient, newPerson } = two
@@ -237,7 +237,7 @@ test('the tokens of a former administrator manage nothing', async () => {
   const { access_token: token } = await oidc.logIn('deputy', password)
   expect(await oidc.statusAt(`${management}/identities`, token)).toBe(200)
   await root.call('PATCH', `${management}/identities/${id}`, { isAdmin: false })
-  // The claim of the token is a hint, which nobody goes by.
+  // The claim of the token is a hint, on which nothing depends.
   expect(await oidc.statusAt(`${management}/identities`, token)).toBe(401)
   expect(admin.username).toBe('admin')
 })

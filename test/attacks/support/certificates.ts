@@ -137,8 +137,8 @@ export async function routerRequests(id: string, privateKeyPem: string): Promise
 }
 
 /**
- * Holds what is to be certified until so many requests wait for it, as if each was judged on a controller of its own; then
- * does `meanwhile` before any of them goes on to the log.
+ * Holds certificate requests until this many wait, as if separate controllers had verified each;
+ * then runs `meanwhile` before any of them continues to the log.
  */
 export function heldTogether(
   issuer: InlineIssuer,

@@ -6,8 +6,9 @@ import { limitConnections } from '../../../src/lib/bounds/connections.ts'
 import { clientSockets } from '../../../src/lib/bounds/descriptors.ts'
 import { processMemory, threadMemory } from '../../../src/lib/runtime/thread-memory.ts'
 
-// A process that the test starts with few file descriptors: it listens as a controller does, and says after each line of its
-// input whether it can still open a file, and what memory it has. `fill` first takes every descriptor that is left.
+// A process that the test starts with few file descriptors. It listens as a controller does, and
+// reports after each line of its input whether it can still open a file, and its memory. `fill`
+// first uses every remaining descriptor.
 
 const server = createServer((socket) => socket.on('error', () => undefined))
 limitConnections(server, {

@@ -23,7 +23,7 @@ export interface HostileRequest {
   readonly body: string
 }
 
-/** A network whose controller says whatever its owner likes, under a CA of its own. */
+/** A network whose controller gives any answer of its owner, under a separate CA. */
 export class HostileServer {
   /** All that was sent to it. */
   readonly requests: HostileRequest[] = []

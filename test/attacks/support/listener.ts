@@ -27,7 +27,7 @@ export async function attackedListener(limits: Partial<ApiLimits>): Promise<Atta
   return await listenerBefore(await controllerForFile(limits))
 }
 
-/** The same before a controller that there is already. */
+/** The same in front of an existing controller. */
 export async function listenerBefore(forFile: ForFile): Promise<AttackedListener> {
   const { certificatePem: cert, privateKeyPem: key } = await memberLeaf('ctrl1')
   const servers: Server[] = []

@@ -16,11 +16,11 @@ import {
 export interface AttackedMesh {
   readonly authority: Authority
   readonly victim: TestMesh
-  /** Of its one peer, which does not run. */
+  /** ID of its one peer, which does not run. */
   readonly member: MeshIdentity
   /** A TCP connection, from an address of this host. */
   tcp(localAddress: string): Socket
-  /** After the handshake as the client sees it: the server may not have judged it by then. */
+  /** After the handshake as the client sees it: the server may not have checked it yet. */
   tls(identity: MeshIdentity, localAddress?: string): Promise<TLSSocket>
 }
 
@@ -69,7 +69,7 @@ export async function attackedMesh(): Promise<AttackedMesh> {
   }
 }
 
-/** Of HTTP/2, RFC 9113 section 4.1. */
+/** A frame of HTTP/2, RFC 9113 section 4.1. */
 export function frame(type: number, payload: Uint8Array, flags = 0, stream = 0): Buffer {
   const head = Buffer.alloc(9)
   head.writeUIntBE(payload.length, 0, 3)
@@ -83,14 +83,14 @@ export const SETTINGS = 4
 export const PING = 6
 export const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
 
-/** Whether the server still holds the connection, by the end of which the client would know. */
+/** Whether the server still holds the connection; the client would learn of its end. */
 export async function isOver(socket: Socket): Promise<true> {
   socket.resume()
   if (!socket.destroyed) await new Promise((resolve) => socket.once('close', resolve))
   return true
 }
 
-/** As whoever means to stay must: a peer that does not is gone in a moment. */
+/** Like every peer that wants to stay: one that does not is closed in a moment. */
 export function answerPings(socket: Socket): void {
   let unread = Buffer.alloc(0)
   socket.on('data', (chunk: Buffer) => {

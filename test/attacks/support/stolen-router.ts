@@ -11,7 +11,7 @@ import { ApiHostedTerminators } from '../../../src/api/fabric/hosted-terminators
 import { ApiRouterClients } from '../../../src/api/fabric/router-clients.ts'
 import { ApiRouterTunnels } from '../../../src/api/fabric/router-tunnels.ts'
 import { createServices } from '../../../src/api/services.ts'
-import { hostsOf } from '../../../src/controller/service/hosts.ts'
+import { hostsOf } from '../../../src/controller/service/routers.ts'
 import { CircuitDuty } from '../../../src/fabric/circuits/circuit-duty.ts'
 import { circuitTable } from '../../../src/fabric/circuits/circuit-table.ts'
 import { EndedHosts } from '../../../src/fabric/clients/ended-hosts.ts'
@@ -33,10 +33,10 @@ export function raiseToSecondLevel({ cluster }: TestController): void {
   cluster.apply(commandData(CommandKind.FEATURE_LEVEL_RAISE, payload))
 }
 
-/** Routers at a controller, each of which keeps whatever it is told. */
+/** Routers at a controller, each of which keeps everything that it receives. */
 export class StolenRouters {
   readonly stage = new RouterStage()
-  /** Sessions are kept alive by it as routers say, beside those of the controller. */
+  /** Heartbeats of routers keep sessions alive through it, besides those of the controller. */
   readonly services: ReturnType<typeof createServices>
   readonly clients: ApiRouterClients
   readonly tunnels: ApiRouterTunnels
@@ -117,7 +117,7 @@ export class StolenRouter {
     this.pipe = pipe
   }
 
-  /** Tokens that it was ever told, by identity. */
+  /** Tokens that it ever received, by identity. */
   async tokens(): Promise<ReadonlyMap<string, string>> {
     await settle()
     const told = this.pipe
@@ -134,7 +134,7 @@ export class StolenRouter {
       .flatMap(({ body }) => fromBinary(ApiSessionRemovedSchema, body).tokens)
   }
 
-  /** Service sessions that it was told the end of. */
+  /** Service sessions whose end it received. */
   async ended(): Promise<readonly string[]> {
     await settle()
     return this.pipe

@@ -6,8 +6,8 @@ import { type AttackedListener, until } from './listener.ts'
 const LOOKS = 25
 
 /**
- * A connection that asks, one request after another, until the kernel takes no more of the answers,
- * which it never reads.
+ * A connection that sends requests until the kernel buffers no more of the answers, which it never
+ * reads.
  */
 export async function stuckConnection(
   { accepted, connect }: Pick<AttackedListener, 'accepted' | 'connect'>,

@@ -57,7 +57,7 @@ test('a log-in keeps the session in a file that only its owner can read, and pri
   expect(token).toMatch(/^ey/)
   expect(done.stdout).not.toContain(token)
   expect((statSync(contexts()).mode & 0o777).toString(8)).toBe('600')
-  // The first one is the one that was named; the others are those that the cluster has.
+  // The first one is the named one; the others are the further controllers of the cluster.
   expect(context('prod').controllers).toEqual([
     person.origin,
     'https://localhost:1280',

@@ -8,7 +8,7 @@ import { runHere } from '../run-here.ts'
 import type { Finished } from '../support.ts'
 import { EnrollingController } from '../enroll/support.ts'
 
-/** Somebody at a terminal, with a home of their own and a real listener to talk to. */
+/** A user at a terminal, with a separate home folder and a real listener. */
 export class Administrator {
   readonly cluster: EnrollingController
   readonly folder = mkdtempSync(join(tmpdir(), 'flotilla-admin-'))

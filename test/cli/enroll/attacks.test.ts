@@ -24,8 +24,9 @@ import {
 import { newCa } from '../../support/authorities.ts'
 import { runHere } from '../run-here.ts'
 
-// Goal: nobody but the controller that signed a token learns anything of who enrolls, and nothing that a server does makes the
-// command hang, grow or follow. Method: servers that misbehave, with the right certificate or another one.
+// Goal: only the controller that signed a token learns anything about the enrolling client, and no
+// server can make the command hang, grow or follow a redirect. Method: servers that misbehave, with
+// the right certificate or another one.
 
 let folder = ''
 let servers: { close: () => void }[] = []

@@ -10,7 +10,8 @@ import { runHere } from '../run-here.ts'
 import type { Finished } from '../support.ts'
 import { EnrollingController } from './support.ts'
 
-// Goal: who holds the key of a CA proves it without giving the key away. Method: the verbs against a real listener.
+// Goal: the holder of a CA's key proves possession without revealing the key. Method: the verbs
+// against a real listener.
 
 let cluster: EnrollingController
 let folder = ''

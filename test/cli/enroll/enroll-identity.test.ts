@@ -12,7 +12,8 @@ import { runHere } from '../run-here.ts'
 import type { Finished } from '../support.ts'
 import { EnrollingController } from './support.ts'
 
-// Goal: whoever has a token gets in with one command, a run that was cut off loses nothing, and each refusal says what to do.
+// Goal: a holder of a token enrolls with one command, an interrupted run loses nothing, and each
+// refusal says what to do.
 // Method: the verb in this process against the real listener of a controller.
 
 let cluster: EnrollingController

@@ -50,7 +50,7 @@ export class EnrollingController {
     return `https://127.0.0.1:${this.listener.port}`
   }
 
-  /** What the management API answers, as an administrator. */
+  /** Answer of the management API to an administrator. */
   async ask(method: string, path: string, body?: unknown, type?: string): Promise<Detail> {
     const reply = await this.listener.call({
       method,
@@ -73,7 +73,7 @@ export class EnrollingController {
     return { id, jwt: String(made?.['jwt']) }
   }
 
-  /** A CA of somebody else as it is registered, not yet verified. */
+  /** A third-party CA as it is registered, not yet verified. */
   async newCa(name: string): Promise<{ readonly id: string; readonly key: CertifiedKey }> {
     const key = await newCa(name, this.controller.clock.nowMs())
     const body = {

@@ -15,7 +15,7 @@ interface Page {
   readonly text: string
 }
 
-/** What a browser, or another program of the host, asks the loopback address for. */
+/** Requests of a browser, or of another program of the host, to the loopback address. */
 function get(url: string, headers: Record<string, string> = {}, method = 'GET'): Promise<Page> {
   return new Promise((resolve, reject) => {
     const asked = request(url, { method, headers, agent: false }, (answer) => {

@@ -5,7 +5,8 @@ import { logInByDevice } from '../../../src/cli/log-in/device.ts'
 import { admin } from '../../api/support/controller.ts'
 import { Administrator } from '../client/support.ts'
 
-// Goal: a terminal without a browser is logged in by a person elsewhere, and goes on when a controller is away.
+// Goal: a person elsewhere logs in a terminal without a browser, and the log-in continues when a
+// controller fails.
 
 let person: Administrator
 let provider: Provider

@@ -8,8 +8,8 @@ import { openRestSession } from '../../../src/cli/log-in/rest-session.ts'
 import { admin } from '../../api/support/controller.ts'
 import { Administrator } from '../client/support.ts'
 
-// Goal: a log-in at the terminal that lacks a second factor says which one, and what the person can do.
-// Method: a controller of a later version asks for factors that this program does not know.
+// Goal: a log-in at the terminal that lacks a second factor names it, and says what the person can
+// do. Method: a controller of a later version requires factors that this program does not know.
 
 let person: Administrator
 beforeAll(async () => {

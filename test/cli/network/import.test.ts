@@ -7,8 +7,9 @@ import { allSections } from '../../../src/cli/network/sections.ts'
 import { newCa } from '../../support/authorities.ts'
 import { Administrator } from '../client/support.ts'
 
-// Goal: the network of another controller is taken over by one command. The export below has the form that `ziti ops export` of
-// release 2.0 writes: names behind `@`, and the members of details that it does not filter out.
+// Goal: one command imports the network of another controller. The export below has the form that
+// `ziti ops export` of release 2.0 writes: names after `@`, and the members of details that it does
+// not filter out.
 
 let person: Administrator
 let certPem = ''

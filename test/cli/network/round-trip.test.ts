@@ -6,7 +6,8 @@ import { allSections } from '../../../src/cli/network/sections.ts'
 import { Administrator } from '../client/support.ts'
 import { fillNetwork } from './support.ts'
 
-// Goal: a file holds a whole network. Method: two clusters, of which the second knows the first by its file alone.
+// Goal: a file contains a complete network. Method: two clusters; the second one gets only the file
+// of the first.
 
 let person: Administrator
 let other: Administrator

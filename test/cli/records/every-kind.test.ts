@@ -19,7 +19,7 @@ beforeAll(async () => {
 })
 afterAll(() => person.close())
 
-/** What the records below name. */
+/** Records that the ones below refer to. */
 const prepared = [
   'identity name=berta',
   'identity name=bill',
@@ -32,7 +32,7 @@ interface Example {
   /** Name of the record, and the words that make it; FOLDER stands for that of the files. */
   readonly create: string
   readonly update?: string
-  /** What the list shows of it afterwards. */
+  /** Values that the list shows afterwards. */
   readonly shows: RegExp
 }
 

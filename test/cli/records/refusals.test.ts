@@ -4,7 +4,7 @@ import { allKinds, wordsFor } from '../../../src/cli/records/kinds.ts'
 import { user } from '../../api/support/controller.ts'
 import { Administrator } from '../client/support.ts'
 
-// Goal: what is typed wrongly is refused by one sentence that says what would be right, and changes nothing.
+// Goal: a wrong input is refused with one sentence that says what is correct, and changes nothing.
 
 let person: Administrator
 beforeAll(async () => {

@@ -9,8 +9,8 @@ import { runTunnel } from '../../../src/cli/tunnel/run.ts'
 import { type CertifiedKey, issueLeaf, validityFrom } from '../../../src/pki/authority/authority.ts'
 import { newCa } from '../../support/authorities.ts'
 
-// Goal: identity files of ours and of other enrollers are read, and what is wrong with a file or an option is said before anything
-// is dialed.
+// Goal: identity files of our program and of other enrollers are read, and an error in a file or an
+// option is reported before anything is dialed.
 
 let folder: string
 let root: CertifiedKey

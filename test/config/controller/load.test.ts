@@ -141,7 +141,7 @@ describe('Rules between options', () => {
     ])
     const twice = 'serverCertificates: [{cert: pki/cert.pem, key: k.pem}]\n'
     expect(faultsOf(GOOD + twice)).toEqual([
-      `${FILE}:14: serverCertificates[0].cert: is named more than once (/etc/flotilla/pki/cert.pem); give each certificate a file of its own`,
+      `${FILE}:14: serverCertificates[0].cert: is named more than once (/etc/flotilla/pki/cert.pem); give each certificate a separate file`,
     ])
   })
 
@@ -149,7 +149,7 @@ describe('Rules between options', () => {
     const listener = (bind: string, apis: string): string =>
       `${GOOD}  - bind: ${bind}\n    advertise: localhost:1290\n    apis: [${apis}]\n`
     expect(faultsOf(listener('127.0.0.1:1290', 'metrics, fabric'))[0]).toContain(
-      'web[1].apis: metrics needs no log-in; move it to a listener of its own',
+      'web[1].apis: metrics needs no log-in; move it to a separate listener',
     )
     for (const host of ['0.0.0.0', '[::]']) {
       expect(faultsOf(listener(`"${host}:1290"`, 'metrics'))[0]).toContain(

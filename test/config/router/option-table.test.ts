@@ -22,6 +22,8 @@ const ctrl = (title: string): string => `router/controller-options.test.ts > ${t
 const opened = (title: string): string => `router/listener-options.test.ts > ${title}`
 const metrics = (title: string): string => `router/metrics-options.test.ts > ${title}`
 const edge = (title: string): string => `router/edge/edge-options.test.ts > ${title}`
+const web = (title: string): string =>
+  `router/edge/web-sockets.test.ts > the timeouts of transport.ws > ${title}`
 const byName =
   'router/server-names.test.ts > The certificate of a name is shown > by a listener for %s'
 const sockets = (title: string): string =>
@@ -239,9 +241,9 @@ const table: readonly (readonly [string, Proof])[] = [
     heartbeatIntervalSeconds: [edge('sessions in use are reported every heartbeatIntervalSeconds')],
     db: 'the data model is kept in memory alone',
     dbSaveIntervalSeconds: 'the data model is kept in memory alone',
-    sessionValidateChunkSize: 'sessions are checked when a controller has told of all of them',
-    sessionValidateMinInterval: 'sessions are checked when a controller has told of all of them',
-    sessionValidateMaxInterval: 'sessions are checked when a controller has told of all of them',
+    sessionValidateChunkSize: 'sessions are checked when a controller has sent all of them',
+    sessionValidateMinInterval: 'sessions are checked when a controller has sent all of them',
+    sessionValidateMaxInterval: 'sessions are checked when a controller has sent all of them',
     apiProxy: 'the API of controllers is not forwarded by this router',
   }),
   ...below('forwarder', {
@@ -251,11 +253,9 @@ const table: readonly (readonly [string, Proof])[] = [
       ),
     ],
     idleCircuitTimeout: [
-      faults('An idle circuit > is asked about repeatedly, unlike one with traffic'),
+      faults('An idle circuit > is confirmed repeatedly, unlike one with traffic'),
     ],
-    idleTxInterval: [
-      faults('An idle circuit > is asked about repeatedly, unlike one with traffic'),
-    ],
+    idleTxInterval: [faults('An idle circuit > is confirmed repeatedly, unlike one with traffic')],
     linkDialQueueLength: [
       linkOption(
         'A dialer of links > dials linkDialWorkerCount routers at a time, queues linkDialQueueLength, and tries the others later',
@@ -519,14 +519,30 @@ const table: readonly (readonly [string, Proof])[] = [
           'instrument.path',
           'instrument.snapshot_ms',
           'instrument.enabled',
-          'writeBufferSize',
-          'readBufferSize',
           'maxBytesPerSecond',
         ],
-        'deprecated in the family, whose protocol for it is removed; this program speaks TLS alone',
+        'of protocols that OpenZiti has removed, or that this program does not have',
       ),
     ),
   ),
+  ...below('transport.<name>', {
+    readTimeout: [web('close a connection that does not finish its request in time')],
+    handshakeTimeout: [web('close a connection that opens no channel in time')],
+    pingInterval: [web('ping a client, and close the web socket of one that is silent')],
+    pongTimeout: [web('ping a client, and close the web socket of one that is silent')],
+    writeTimeout: 'a request without a web socket is answered at once',
+    idleTimeout: 'a request without a web socket ends its connection',
+    enableCompression: 'ciphertext cannot be compressed',
+    ...Object.fromEntries(
+      each(['readBufferSize', 'writeBufferSize'], 'Node chooses the size of its buffers'),
+    ),
+    ...Object.fromEntries(
+      each(
+        ['identity', 'server_cert', 'server_key', 'cert', 'key'],
+        'identity has the certificates of all listeners',
+      ),
+    ),
+  }),
   ...each(
     ['profile.cpu.path', 'profile.memory.path', 'profile.memory.intervalMs'],
     [router('A router with debugging enabled > writes its profiles')],
@@ -540,10 +556,8 @@ const table: readonly (readonly [string, Proof])[] = [
       rules('The file > takes the health-checks API of web alone, which has no options'),
     ],
     'identity.cert': 'a server shows its server certificate; `cert` is read by what dials',
-    'identity.key': [opened('A server of web > presents the certificate of its own identity')],
-    'identity.server_cert': [
-      opened('A server of web > presents the certificate of its own identity'),
-    ],
+    'identity.key': [opened('A server of web > presents the certificate of its identity')],
+    'identity.server_cert': [opened('A server of web > presents the certificate of its identity')],
     'identity.ca': 'a client may show a certificate, and none is required',
     'options.readTimeout': [
       opened('A server of web > waits for a request only as long as readTimeout'),
@@ -577,7 +591,10 @@ const table: readonly (readonly [string, Proof])[] = [
       ctrl('interfaces are reported again by checkInterval and minReportInterval'),
     ],
   }),
-  ['connectEvents', 'controllers are told of clients each second, and of all when they connect'],
+  [
+    'connectEvents',
+    'the router reports clients to controllers each second, and all of them when a controller connects',
+  ],
   ['enableDebugOps', 'there are no debugging operations'],
   ['plugins', 'plugins of other routers cannot be loaded'],
   ['managedConfig', 'controllers push no configuration to this router'],

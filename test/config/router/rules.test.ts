@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { configuredEndpoints } from '../../../src/config/router/relations.ts'
 import { omissionsOf } from '../../../src/config/router/omissions.ts'
 import { routerFields } from '../../../src/config/router/table.ts'
+import { webSocketTimeouts } from '../../../src/config/router/table-transport.ts'
 import {
   at,
   config,
@@ -556,6 +557,16 @@ describe('listeners', () => {
   })
 })
 
+test.each(['ws', 'tcp', 'dtls', 'udp'])(
+  'an edge listener at a %s: address is a fault',
+  (protocol) => {
+    expectFault(
+      `listeners: [{binding: edge, bind: "${protocol}:0.0.0.0:3022", advertise: "r.test:3022"}]\n`,
+      `listeners[0].bind: the binding edge listens on tls or wss, and not on ${protocol}`,
+    )
+  },
+)
+
 describe('metrics, trace, transport, profile and web', () => {
   test.each([
     ['metrics.reportInterval', 60_000],
@@ -587,6 +598,36 @@ describe('metrics, trace, transport, profile and web', () => {
       'transport: {swift: {instrument: {enabled: 1}}}\n',
       'transport.swift.instrument.enabled',
     )
+  })
+
+  test('transport.ws and transport.wss have the timeouts of web sockets, and those of wss win', () => {
+    const found = config(
+      'transport: {ws: {pingInterval: 3, pongTimeout: 4}, wss: {pingInterval: 5}}\n',
+    )
+    expect(webSocketTimeouts(found.transport)).toEqual({
+      readTimeout: 5000,
+      handshakeTimeout: 10_000,
+      pingInterval: 5000,
+      pongTimeout: 4000,
+    })
+    expectFault('transport: {ws: {pingInterval: 5s}}\n', 'transport.ws.pingInterval')
+  })
+
+  test('transport.ws as generators write it is accepted, with a warning for each key without effect', () => {
+    const found = warnings(
+      'transport: {ws: {writeTimeout: 10, readTimeout: 5, idleTimeout: 5, pongTimeout: 60, pingInterval: 54, handshakeTimeout: 10, readBufferSize: 4096, writeBufferSize: 4096, enableCompression: true, server_cert: c, key: k}}\n',
+    )
+    expect(
+      found.map((warning) => /transport\.ws\.(\w+): has no effect/.exec(warning)?.[1]),
+    ).toEqual([
+      'writeTimeout',
+      'idleTimeout',
+      'enableCompression',
+      'readBufferSize',
+      'writeBufferSize',
+      'server_cert',
+      'key',
+    ])
   })
 
   test('profile.cpu and profile.memory need their paths if present; memory is dumped every 15 s', () => {

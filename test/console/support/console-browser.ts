@@ -19,7 +19,7 @@ export interface PageOptions {
   readonly certificate?: { readonly origin: string; readonly cert: Buffer; readonly key: Buffer }
 }
 
-/** What axe has found, as a person reads it. */
+/** Findings of axe, in readable form. */
 export type AxeFinding = string
 
 /** Scripts of the page are texts: these tests know no DOM. */
@@ -82,7 +82,7 @@ export class ConsoleBrowser {
     return page
   }
 
-  /** An identity has a bounded number of streams of events, one of which each browser takes. */
+  /** An identity has a bounded number of event streams, and each browser uses one. */
   async closePages(): Promise<void> {
     for (const context of this.#contexts.splice(0)) await context.close()
   }
@@ -93,7 +93,7 @@ export class ConsoleBrowser {
   }
 }
 
-/** A refusal, or a controller that is gone, is a line of the browser's own; the page shows what it means. */
+/** The browser itself logs a refusal, or an absent controller; the page shows the consequence. */
 function isAnswer(text: string): boolean {
   return text.startsWith('Failed to load resource')
 }
@@ -115,9 +115,9 @@ export async function fillLogIn(page: Page, { username, password }: Account): Pr
   await page.getByRole('button', { name: 'Log in', exact: true }).click()
 }
 
-/** What hinders people with disabilities on the page as it is now (WCAG 2.2, A and AA). */
+/** Accessibility problems on the current page (WCAG 2.2, A and AA). */
 export async function axeFindings(page: Page): Promise<readonly AxeFinding[]> {
-  // The page's policy lets no script in; the browser itself runs this one.
+  // The page's policy permits no foreign script; the browser itself runs this one.
   await page.evaluate(`${await readFile(axePath, 'utf8')};undefined`)
   return await page.evaluate<readonly AxeFinding[]>(runAxe)
 }

@@ -64,7 +64,7 @@ export class Drawer {
 
   row(kind: string, depth: number): Row {
     const first = this.#term(kind, depth)
-    // What follows a `not` is part of it.
+    // The operand of a `not` is part of it.
     const isEnd = first.is === 'not' || depth === 0 || this.#chance(0.5)
     if (isEnd) return { first, joint: null, rest: null }
     return { first, joint: this.#chance(0.5) ? 'and' : 'or', rest: this.row(kind, depth - 1) }

@@ -9,7 +9,7 @@ export interface World {
   records(kind: string): readonly Plain[]
 }
 
-/** What a symbol means, told without the descriptors. */
+/** Meaning of a symbol, defined without the descriptors. */
 export interface Meaning {
   readonly type: ValueType
   /** null: missing. */

@@ -1,4 +1,7 @@
-/** A filter as the grammar has it: what `and`, `or` and `not` take to their right is the rest of the row. */
+/**
+ * A filter as the grammar reads it: the right operand of `and`, `or` and `not` is the rest of the
+ * row.
+ */
 export type Value =
   | { readonly type: 'text'; readonly value: string }
   | { readonly type: 'number'; readonly value: number }

@@ -25,7 +25,7 @@ export interface Found {
 
 const bytesOrder = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b))
 
-/** What a query means, read off its grammar record by record: no index, nothing prepared. */
+/** Meaning of a query, derived from its grammar record by record: no index, nothing prepared. */
 export class Twin {
   readonly #world: World
 
@@ -117,7 +117,7 @@ export class Twin {
     }
   }
 
-  /** Of the one value, of some element, or of all of them. */
+  /** Condition on the one value, on some element, or on all of them. */
   #some(
     lhs: Lhs,
     record: Plain,

@@ -107,7 +107,7 @@ export class Network implements World {
     return this.#reader.subList('servicePolicy', policyId, 'services', query)
   }
 
-  /** A record comes, goes, or becomes another: the indexes have to follow. */
+  /** A record is added, removed, or changed: the indexes have to follow. */
   change(): void {
     const kind = pick<Listed>(this.#random, [
       'identity',

@@ -13,14 +13,14 @@ export class Renderer {
     return this.#random.next() < share
   }
 
-  /** Blanks that must stand. */
+  /** Required blanks. */
   #gap(): string {
     return this.#chance(0.9)
       ? ' '
       : (['\t', '\n', '  ', '\r\n '][this.#random.integer(0, 3)] ?? ' ')
   }
 
-  /** Blanks that may stand. */
+  /** Optional blanks. */
   #room(): string {
     return this.#chance(0.3) ? this.#gap() : ''
   }

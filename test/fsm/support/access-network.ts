@@ -30,7 +30,7 @@ const letters = {
 } as const
 type Kind = keyof typeof letters
 
-/** A small network that changes by chance: every kind of entry that moves what somebody may use. */
+/** A small network with random changes: every kind of entry that changes access. */
 export class RandomNetwork {
   readonly state = new ClusterState()
   readonly log: LogWriter
@@ -49,7 +49,7 @@ export class RandomNetwork {
     if (this.#chance(0.7)) this.#open()
   }
 
-  /** Routers for everybody, so that what decides is the rest. */
+  /** Routers for every identity, so that the other policies decide. */
   #open(): void {
     const all = ['#all']
     this.log.create('edgeRouter', 'r1', { name: 'r1', roleAttributes: [] })
@@ -91,7 +91,7 @@ export class RandomNetwork {
 
   #id(kind: Kind): string {
     if (kind === 'identity' && this.#chance(0.1)) return 'admin'
-    // A router that tunnels has an identity of its own id.
+    // A tunneling router has an identity with the same ID.
     if (kind === 'identity' && this.#chance(0.15)) return this.#id('edgeRouter')
     return `${letters[kind]}${this.#random.integer(kind === 'service' ? 0 : 1, this.#width)}`
   }
@@ -143,7 +143,7 @@ export class RandomNetwork {
     }
   }
 
-  /** What a record of the kind says, without its name. */
+  /** Fields of a record of the kind, without its name. */
   #fields(kind: Kind): JsonObject {
     switch (kind) {
       case 'identity':
@@ -237,7 +237,7 @@ export class RandomNetwork {
   steps(max = 5): readonly Step[] {
     if (this.#chance(0.2)) return this.#tunneler()
     const steps = Array.from({ length: this.#random.integer(1, max) }, () => this.#step())
-    // Made and gone again, or changed and put back: nothing, on the whole.
+    // Created and deleted, or changed and changed back: no effect in total.
     if (this.#chance(0.2)) {
       const id = `${letters.service}-brief`
       steps.unshift(this.#createStep('service', id))
@@ -274,7 +274,7 @@ export class RandomNetwork {
     return seen.length > 0 && this.#chance(0.8) ? this.#pick(seen) : this.#id('service')
   }
 
-  /** @returns what it came to, and what was asked for. */
+  /** @returns the outcome and the request. */
   openServiceSession(): {
     readonly outcome: Outcome
     readonly apiSessionId: string
@@ -315,7 +315,7 @@ export class RandomNetwork {
 
   /** One entry, other than the opening of a service session. */
   change(isEarly: boolean): Outcome {
-    // Of two records under one id, the time of creation tells which it is.
+    // The creation time distinguishes two records with one ID.
     this.log.timeMs += this.#random.integer(1, 4)
     const create = (): Outcome => this.log.batch([this.#createStep(this.#someKind())])
     if (isEarly) return this.#chance(0.2) ? this.#logIn() : create()

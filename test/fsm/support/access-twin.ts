@@ -2,8 +2,8 @@ import type { KindName } from '../../../src/entities/kind-records.ts'
 import type { EntityRecord } from '../../../src/lib/entity-record.ts'
 import type { ClusterState } from '../../../src/fsm/access/cluster-state.ts'
 
-// What policies say, recomputed from all records each time: every policy against every record, by the words of the rules and
-// none of the indexes.
+// Grants of policies, computed from all records each time: every policy against every record, by
+// the text of the rules and without the indexes.
 
 const rowsOf = (state: ClusterState, kind: KindName): EntityRecord[] =>
   [...state.table(kind).rows.values()].map(({ record }) => record)

@@ -37,14 +37,14 @@ type CommandInput = Partial<Pick<Command, 'origin' | 'request' | 'judgedOn' | 'l
 
 const utf8 = new TextEncoder()
 
-/** Writes a log as controllers would, and hands each entry to whoever applies it. */
+/** Writes a log as controllers would, and passes each entry to every machine that applies it. */
 export class LogWriter {
   readonly entries: Entry[] = []
   timeMs = startMs
   readonly #apply: (entry: Entry) => AppliedEntry
 
   readonly #digests: (() => StateDigests) | null
-  /** After the last entry; null when the log does not tell all that became of the state. */
+  /** Digest after the last entry; null if the log does not determine the whole state. */
   #made: StateDigests | null = null
 
   /** @param digests of what the log has made: after the test, replaying it must come to the same. */

@@ -3,7 +3,7 @@ import type { ModelEvent, PolicyMember } from '../../../src/ports/router-model.t
 
 type Members = Map<PolicyMember, Set<string>>
 
-/** What a router makes of the events that it is told: who leaves, leaves the policies as well. */
+/** A router's view of the received events: a removed record leaves the policies as well. */
 export class FollowedModel {
   readonly #values = new Map<string, unknown>()
   readonly #members = new Map<string, Members>()

@@ -23,7 +23,7 @@ export function restorableState(): { readonly state: ClusterState; readonly log:
   return made
 }
 
-/** What a backup of the state would bring back; the state itself loses its sessions by it. */
+/** Records that a backup of the state would restore; the state itself loses its sessions. */
 export function contentOf(state: ClusterState): RestoreContent {
   withoutSessions(state)
   return restoreContentOf(state)

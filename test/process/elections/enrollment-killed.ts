@@ -2,8 +2,10 @@ import { expect, test } from 'vitest'
 import { InterruptedEnrollments } from '../../chaos/interrupted-enrollments.ts'
 import { sharedCluster } from '../support/shared-cluster.ts'
 
-// Goal: whoever leads dies in the middle of an enrollment, and it has happened or has not; the same request ends it.
-// Method: one round of the campaign, which has enrollments of every kind under way when the leader is killed.
+// Goal: if the leader is killed during an enrollment, it has taken effect or not, and repeating the
+// request completes it.
+// Method: one round of the campaign, with enrollments of every kind in progress when the leader is
+// killed.
 
 test('enrollments of every kind are atomic if the leader is killed, and complete when repeated', async () => {
   const campaign = await InterruptedEnrollments.on(sharedCluster(), 20_261)

@@ -3,9 +3,9 @@ import { allServices, type Client, createService, pause, until } from '../suppor
 import type { TestCluster } from '../support/cluster.ts'
 import { sharedCluster } from '../support/shared-cluster.ts'
 
-// Goal: the leader may die. Nothing acknowledged is lost, nothing with a request id happens twice, and the list of
-// controllers tells the truth meanwhile.
-// Method: three real processes, kill -9 of whoever leads, 6 clients, one third without request ids.
+// Goal: when the leader fails, no acknowledged write is lost, no write with a request ID takes
+// effect twice, and the list of controllers stays correct.
+// Method: three real processes, kill -9 of the leader, 6 clients, one third without request IDs.
 
 let cluster: TestCluster
 beforeAll(() => {
@@ -88,14 +88,16 @@ test('an integrity run whose leader is killed ends with an error, which every co
     await widen(client, round)
     const from = await appliedOn(client)
     await start(client)
-    // The entry that asks for the run, and the one by which its leader takes it up. Without a pause: it does not last.
+    // The entry that requests the run, and the one by which its leader starts it. Polled without a
+    // pause, because the state is brief.
     while ((await appliedOn(client)) < from + 2);
     cluster.kill(leader)
     const survivor = await cluster.loggedIn(leader === 1 ? 2 : 1)
     const result = await until('the run is over', () => isOver(survivor))
     cluster.run(leader)
     await cluster.loggedIn(leader)
-    // With all looked at before the signal came nothing was cut off: there is more to look at the next time.
+    // If everything was checked before the signal came, nothing was interrupted; the next attempt
+    // has more to check.
     if (result.error !== '') cut = result
   }
   expect(cut).toMatchObject({
@@ -122,7 +124,7 @@ interface IntegrityResult {
   readonly results: readonly unknown[]
 }
 
-/** Services that take long to look at, each with many entries in the indexes. */
+/** Services that take long to check, each with many entries in the indexes. */
 async function widen(client: Client, round: number): Promise<void> {
   const roleAttributes = Array.from({ length: 60 }, (_, at) => `wide-${at}`)
   const names = Array.from({ length: 500 }, (_, at) => `wide-${round}-${at}`)

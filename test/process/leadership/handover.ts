@@ -158,7 +158,7 @@ test('three transfers and a SIGTERM of the leader under load fail no request', a
   for (const writer of writers) writer.close()
 
   expect(failures(), 'after SIGTERM').toEqual([])
-  // Those that had been with it went on elsewhere, and handing over took no election besides its own.
+  // Its clients continued elsewhere, and the transfer took no election except its own.
   expect(writers.filter(({ moves }) => moves > 0).length).toBeGreaterThan(0)
   const survivor = (leader % 3) + 1
   expect(await term(survivor)).toBe(termBefore + 1)

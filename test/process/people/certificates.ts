@@ -14,8 +14,9 @@ import { isRunning, until } from '../support/client.ts'
 import { flotilla, type TestCluster } from '../support/cluster.ts'
 import { sharedCluster } from '../support/shared-cluster.ts'
 
-// Goal: an operator gives the cluster another issuing authority while it is written to. Nobody notices: every member takes a
-// certificate under it without a restart, no request fails, and a member that comes back afterwards gets in.
+// Goal: an operator replaces the issuing authority under writes. Every member gets a certificate of
+// the new one without a restart, no request fails, and a member that returns afterwards is
+// admitted.
 
 let cluster: TestCluster
 beforeAll(() => {

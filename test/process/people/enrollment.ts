@@ -17,8 +17,10 @@ import {
 } from '../support/enrolling.ts'
 import { sharedCluster } from '../support/shared-cluster.ts'
 
-// Goal: who is let in by one controller is let in by all, and what one controller has ended opens nothing on any other.
-// Method: three real processes, by TLS. Each step goes to another controller than the step before, and names it by its number.
+// Goal: an identity that enrolls at one controller is accepted by all, and what one controller
+// ended works on no other.
+// Method: three real processes, over TLS. Each step goes to another controller than the previous
+// one, and names it by its number.
 
 const password = 'a password of its own'
 

@@ -6,8 +6,9 @@ import { type Answer, type Client, until } from '../support/client.ts'
 import type { TestCluster } from '../support/cluster.ts'
 import { sharedCluster } from '../support/shared-cluster.ts'
 
-// Goal: who was let in on one controller is known on all, and so is what it may see; who is shut out, is so everywhere.
-// Method: three real processes; each step is asked of another one than the step before.
+// Goal: an identity admitted on one controller is known on all, with the same visible records; an
+// excluded one is excluded everywhere.
+// Method: three real processes; each step goes to another one than the previous step.
 
 let cluster: TestCluster
 let admins: Client[]
@@ -20,7 +21,7 @@ const management = '/edge/management/v1'
 const user = { username: 'second user', password: 'a password of its own' }
 let index = ''
 
-/** As an administrator on controller k, reflecting all that was asked before. */
+/** As an administrator on controller k, reflecting all earlier requests. */
 async function ask(k: number, method: string, path: string, body?: unknown): Promise<Answer> {
   const client = admins[k - 1]
   if (client === undefined) throw new Error('no such controller')
@@ -109,7 +110,7 @@ test('a schema that takes forever blocks neither its controller nor the cluster'
     schema: { type: 'object', properties: { name: { type: 'string', pattern: '^(a+)+$' } } },
   })
   const data = { name: `${'a'.repeat(60)}!` }
-  // A controller that got no time of the processor to judge it says so, and is asked again.
+  // A controller that had no processor time to check it says so, and the request is repeated.
   const judged = async (): Promise<Answer> => {
     for (;;) {
       const answer = await ask(1, 'POST', '/configs', { name: 'bomb', configTypeId: typeId, data })

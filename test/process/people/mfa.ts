@@ -7,9 +7,11 @@ import type { TestCluster } from '../support/cluster.ts'
 import { codeOf, dataOf, Enrolling } from '../support/enrolling.ts'
 import { sharedCluster } from '../support/shared-cluster.ts'
 
-// Goal: a second factor that one controller has taken counts on all, and what was used on one is used up on all.
-// Method: three real processes, by TLS. Each step goes to another controller than the step before, and names it by its number. Of
-// the time-based codes, that of now and the next one are used, so that no test waits for a step to pass.
+// Goal: a second factor verified by one controller is valid on all, and a code used on one is used
+// on all.
+// Method: three real processes, over TLS. Each step goes to another controller than the previous
+// one, and names it by its number. Of the time-based codes, the current and the next one are used,
+// so that no test waits for a step.
 
 const STEP_MS = 30_000
 const password = 'a password of its own'
@@ -83,7 +85,7 @@ function give(k: number, token: string, code: string): Promise<Answer> {
   return net.device(k, 'POST', '/authenticate/mfa', { token, body: { code } })
 }
 
-/** What a full session may do, asked of all three at once, and of none for a state of its choice. */
+/** Requests of a full session, sent to all three at once without requesting a minimal index. */
 async function statuses(token: string): Promise<number[]> {
   const answers = [1, 2, 3].map((k) => net.identity(k, token))
   return (await Promise.all(answers)).map(({ status }) => status)

@@ -3,8 +3,9 @@ import { type Client, until } from '../support/client.ts'
 import type { TestCluster } from '../support/cluster.ts'
 import { sharedCluster } from '../support/shared-cluster.ts'
 
-// Goal: what a client tells one controller of its machine counts on all of them, for as long as that controller lives.
-// Method: three real processes; each is told and asked what another one was; the one that was told is killed.
+// Goal: a posture report to one controller counts on all of them, as long as that controller runs.
+// Method: three real processes; reports and queries go to different ones, and the one that received
+// the report is killed.
 
 let cluster: TestCluster
 let admin: Client
@@ -117,7 +118,7 @@ test('a posture report to one controller admits the machine on another, shuts it
   )
   expect(failed.body.data).toMatchObject([{ serviceId, serviceName: 'wiki', sessionType: 'Dial' }])
 
-  // The one that was told comes back without a memory of it.
+  // The controller that received the report comes back without it.
   await tell(3, 'corp.test')
   await agree(true)
   cluster.kill(3)

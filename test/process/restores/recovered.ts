@@ -6,8 +6,9 @@ import { until } from '../support/client.ts'
 import { Load } from '../support/load.ts'
 import { sharedFleet } from '../support/shared-cluster.ts'
 
-// Goal: a cluster that has lost two of three data folders serves again from the third, with every write that it held, and the
-// lost ones, should they come back, are refused for good and say what to do. Method: three real processes under load.
+// Goal: a cluster that has lost two of three data folders serves again from the third, with every
+// write in it. If the lost ones come back, they are refused permanently and say what to do. Method:
+// three real processes under load.
 
 let fleet: Fleet
 beforeAll(() => {

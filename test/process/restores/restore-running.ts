@@ -14,8 +14,10 @@ import { allServices, type Client, createService, pause, until } from '../suppor
 import { expectMembers, type Fleet } from '../support/fleet.ts'
 import { sharedFleet } from '../support/shared-cluster.ts'
 
-// Goal: what was lost by mistake is back on every controller of a running cluster, in one step, whoever is killed on the way.
-// Method: three controllers; readers of each look all the while, and may see the old services or the new ones, never a part.
+// Goal: records that were lost by mistake are restored on every controller of a running cluster in
+// one step, whichever process is killed meanwhile.
+// Method: three controllers; readers of each poll all the time, and may see the old services or the
+// new ones, never a part.
 
 const management = '/edge/management/v1'
 const services = 60
@@ -34,7 +36,7 @@ beforeAll(async () => {
   expect(saved.code, saved.stderr).toBe(0)
 })
 
-/** Half of the services are lost, and one comes that nobody wants. */
+/** Half of the services are lost, and an unwanted one is added. */
 async function harm(client: Client): Promise<void> {
   const ids = [...(await allServices(client)).keys()].slice(0, services / 2)
   for (const id of ids) await client.request('DELETE', `${management}/services/${id}`)

@@ -261,7 +261,7 @@ export class CircuitNetwork {
     await this.fleet.stop(k, 'SIGKILL')
   }
 
-  /** One leaves for good, and a new one joins. */
+  /** One leaves permanently, and a new one joins. */
   async replace(leaving: number, joining: number): Promise<void> {
     this.#clients.delete(leaving)
     const asked = this.running.find((k) => k !== leaving) ?? 1

@@ -36,7 +36,7 @@ interface RequestOptions {
   /** JSON; a text is sent as it is. */
   readonly body?: unknown
   readonly headers?: Record<string, string>
-  /** Shown in the handshake of a connection of its own. */
+  /** Client certificate, shown in the handshake of a separate connection. */
   readonly by?: CertifiedKey
   readonly timeoutMs?: number
   /** False: the answer is of a release that serves another document. */
@@ -44,8 +44,9 @@ interface RequestOptions {
 }
 
 /**
- * Documents by program and API. All controllers of one program serve the same document (test/process/probe.test.ts), so one of
- * them is asked. The key has the program, as test files share a process and some run controllers of an earlier release.
+ * Documents by program and API. All controllers of one program serve the same document
+ * (test/process/probe.test.ts), so only one of them is queried. The key contains the program,
+ * because test files share a process and some run controllers of an earlier release.
  */
 const served = new Map<string, ServedAnswers>()
 
@@ -68,8 +69,8 @@ export class Client {
   }
 
   /**
-   * @throws when the connection fails or `timeoutMs` passes: the caller can not know what happened. And when the answer is
-   * not what the document says.
+   * @throws if the connection fails or `timeoutMs` passes, so that the outcome is unknown, and if
+   * the answer contradicts the document.
    */
   async request(method: string, path: string, options: RequestOptions = {}): Promise<Answer> {
     const answer = await this.#ask(method, path, options)
@@ -86,7 +87,7 @@ export class Client {
     if (faults.length > 0) throw new UndeclaredAnswer(method, url, faults)
   }
 
-  /** null while this controller does not tell: the next answer asks again. */
+  /** null if this controller does not report it; the next answer triggers another attempt. */
   async #documentOf(api: ApiName): Promise<ServedAnswers | null> {
     const program = await this.#programOf(api)
     if (program === null) return null
@@ -102,7 +103,7 @@ export class Client {
     return made
   }
 
-  /** Which program this controller runs; null while it does not tell. */
+  /** Program of this controller; null if it does not report it. */
   async #programOf(api: ApiName): Promise<string | null> {
     const answer = await this.#ask('GET', `${bases[api]}/version`, {}).catch(() => null)
     if (answer?.status !== 200) return null
@@ -225,7 +226,7 @@ export async function createService(
       }
       if (code === 'OUTCOME_UNKNOWN' && !options.hasRequestId) return 'unknown'
     } else if (!options.hasRequestId && answer.code !== 'ECONNREFUSED') {
-      // The connection broke in the middle: without a request id nobody can tell.
+      // The connection broke during the request: without a request ID the outcome is unknown.
       return 'unknown'
     }
     if (performance.now() > deadline) throw new Error(`create ${name}: no answer in time`)
@@ -238,7 +239,7 @@ export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms))
 }
 
-/** Asks again until the condition holds. @throws with what was last seen. */
+/** Polls until the condition holds. @throws with the last observed value. */
 export async function until<T>(
   what: string,
   ask: () => Promise<T | null | undefined | false>,

@@ -29,7 +29,7 @@ interface StartOptions {
   readonly program?: string
 }
 
-/** A real cluster of processes in a folder of its own, made by `flotilla quickstart`. */
+/** A real cluster of processes in a separate folder, created by `flotilla quickstart`. */
 export class TestCluster {
   readonly dir: string
   readonly port: number
@@ -148,7 +148,7 @@ export class TestCluster {
     process.kill(pid, signal)
   }
 
-  /** Starts a controller by hand, as the notice of quickstart tells an operator to. */
+  /** Starts a controller by hand, as the notice of quickstart describes. */
   run(k: number, env: Readonly<Record<string, string>> = {}, program = this.program): ChildProcess {
     const folder = join(this.folder, this.id(k))
     const log = openSync(join(folder, 'controller.log'), 'a')
@@ -179,7 +179,7 @@ export class TestCluster {
     return client
   }
 
-  /** What controller k says of the members over its admin socket. */
+  /** The members as controller k reports them over its admin socket. */
   async status(k: number): Promise<readonly MemberStatus[]> {
     return (await this.clusterStatus(k)).members
   }
@@ -284,7 +284,7 @@ export class TestCluster {
   }
 }
 
-/** What a controller tells of itself, without a line for each write. */
+/** Removes the audit lines, which come with each write. */
 export function withoutAudit(log: string): string {
   return log
     .split('\n')

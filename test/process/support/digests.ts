@@ -1,7 +1,7 @@
 import type { MemberStatus } from '../../../src/api/cluster/cluster-status.ts'
 import { pause } from './client.ts'
 
-/** Heard of lately: what is told of the others may be long past. */
+/** Older contact with a member does not count: its reported values may be old. */
 const CONTACT_MS_MAX = 3000
 const TRIES_MAX = 40
 const PAUSE_MS = 250
@@ -12,8 +12,8 @@ export class StatesDiffer extends Error {
 }
 
 /**
- * Compares the states of all controllers that are up, at one index: they take a digest whenever apply comes to rest. Where
- * they come to none together (no quorum, or nobody to compare with) nothing is compared.
+ * Compares the states of all running controllers at one index: they take a digest whenever apply is
+ * idle. If they have no common index (no quorum, or only one controller) nothing is compared.
  * @throws {StatesDiffer}
  */
 export async function compareDigests(

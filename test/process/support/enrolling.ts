@@ -66,8 +66,9 @@ export function codeOf({ body }: Answer): string | undefined {
 }
 
 /**
- * Administrators, devices and routers of a cluster. Each request names the controller that it goes to. What an administrator
- * reads reflects all that was answered before; a device asks for no such thing, and neither do its requests here.
+ * Administrators, devices and routers of a cluster. Each request names the controller that it goes
+ * to. Reads of an administrator reflect all earlier answers. A device does not request that, and
+ * neither do its requests here.
  */
 export class Enrolling {
   readonly #admins: readonly Client[]
@@ -128,7 +129,7 @@ export class Enrolling {
     return dataOf(await this.ask(k, 'GET', path))
   }
 
-  /** As it is after every write that took effect before, acknowledged or not. */
+  /** The record after every write that took effect before, acknowledged or not. */
   async latest(k: number, path: string): Promise<Detail> {
     const [place = '', query = ''] = path.split('?')
     return this.shown(k, `${place}?consistency=linearizable&${query}`)
@@ -271,7 +272,7 @@ export class Enrolling {
     return this.device(k, 'POST', '/authenticate?method=password', { body })
   }
 
-  /** What a session is answered; reflecting all that administrators wrote. */
+  /** The answer to a session, reflecting all writes of administrators. */
   session(k: number, token: string, by: CertifiedKey | null = null): Promise<Answer> {
     const headers = this.asOfAnswers()
     const shown = by === null ? {} : { by }
@@ -285,7 +286,10 @@ export class Enrolling {
   }
 }
 
-/** What an extension is asked by: the certificate in force, a session, and the authenticator that holds it. */
+/**
+ * Inputs of an extension: the current certificate, a session, and the authenticator with the
+ * certificate.
+ */
 export interface Extending {
   readonly by: CertifiedKey
   readonly token: string

@@ -43,12 +43,12 @@ export interface ListedController {
 }
 
 const CATCH_UP_MS_MAX = 30_000
-/** Between two looks at the lists of all controllers, which take time from what they wait for. */
+/** Pause between two reads of the lists of all controllers, which slow down the controllers. */
 const LIST_EVERY_MS = 200
 
 /**
- * Controllers on one machine, each in a folder of its own, formed and changed by the command line alone, as operators
- * do it. Controller K has the id `ctrlK`.
+ * Controllers on one machine, each in a separate folder, formed and changed by the command line
+ * alone, as operators do it. Controller K has the ID `ctrlK`.
  */
 export class Fleet {
   readonly dir: string
@@ -57,9 +57,9 @@ export class Fleet {
   readonly size: number
   /** Host that controller k binds to and advertises. */
   readonly hosts = new Map<number, string>()
-  /** The program of another release that controller k runs, and is asked by. */
+  /** Program of another release, by the controller that it runs. */
   readonly programs = new Map<number, string>()
-  /** Every controller has a host of its own, and all have the same ports. */
+  /** Every controller has a separate host address, and all have the same ports. */
   hasSamePorts = false
   readonly #children = new Map<number, ChildProcess>()
   #clients: Client[] = []
@@ -117,7 +117,7 @@ export class Fleet {
     return this.port + (this.hasSamePorts ? 0 : k - 1)
   }
 
-  /** What controller k is composed of. */
+  /** Options of the commands that create controller k. */
   flags(k: number): string[] {
     const host = this.host(k)
     const port = this.#portOf(k)
@@ -177,12 +177,12 @@ export class Fleet {
     return (await this.cluster(k, 'invite', ...options)).trim()
   }
 
-  /** A change that asks for a confirmation is given it, as by an operator who has read what it says. */
+  /** Gives the confirmation that a change requires, like an operator who has read the plan. */
   async change(k: number, ...args: readonly string[]): Promise<string> {
     const [verb = '', ...rest] = args
     const all = ['cluster', verb, '--config', this.config(k), ...rest]
     let first = await this.cliOf(k, all)
-    // A new leader has to reach a learner first; an operator who is told to wait asks again.
+    // A new leader has to reach a learner first; if the answer says to wait, an operator retries.
     const deadline = performance.now() + CATCH_UP_MS_MAX
     while (/wait until it has caught up/.test(first.stderr) && performance.now() < deadline) {
       first = await this.cliOf(k, all)
@@ -195,21 +195,21 @@ export class Fleet {
     return await this.cluster(k, ...args, '--confirm', asked)
   }
 
-  /** Makes controller k the first one of a cluster that goes on where a backup ends. */
+  /** Makes controller k the first one of a cluster restored from a backup. */
   async restore(k: number, file: string, ...options: readonly string[]): Promise<CliResult> {
     mkdirSync(this.folder(k), { recursive: true })
     const words = ['cluster', 'snapshot', 'restore', file, this.config(k)]
     return await this.cli([...words, ...this.flags(k), ...options])
   }
 
-  /** Begins `cluster join` of controller k, which goes on as its process. */
+  /** Starts `cluster join` of controller k, which continues as its process. */
   beginJoin(k: number, ticket: string): ChildProcess {
     mkdirSync(this.folder(k), { recursive: true })
     const args = ['cluster', 'join', this.config(k), '--ticket-file', '-', ...this.flags(k)]
     return this.#spawn(k, args, ticket)
   }
 
-  /** Joins controller k and waits until it is what its ticket says. */
+  /** Joins controller k and waits until it has the role of its ticket. */
   async join(k: number, from: number, ...options: readonly string[]): Promise<void> {
     const child = this.beginJoin(k, await this.invite(from, ...options))
     const hasJoined = (): boolean => /^joined\b/m.test(this.log(k))
@@ -266,14 +266,14 @@ export class Fleet {
     return child !== undefined && child.exitCode === null && child.signalCode === null
   }
 
-  /** Of the process of controller k; it must run. */
+  /** Process ID of controller k; it must run. */
   pid(k: number): number {
     const pid = this.#children.get(k)?.pid
     if (pid === undefined) throw new Error(`ctrl${k} does not run`)
     return pid
   }
 
-  /** Freezes a process with SIGSTOP, lets it go on with SIGCONT; of one that has ended nothing. */
+  /** Freezes a process with SIGSTOP, resumes it with SIGCONT; does nothing if it has ended. */
   signal(k: number, signal: NodeJS.Signals): void {
     if (this.isRunning(k)) this.#children.get(k)?.kill(signal)
   }
@@ -398,8 +398,8 @@ export class Fleet {
 }
 
 /**
- * Waits until each of them lists exactly these controllers, all online, and says how long that took: a busy machine makes
- * it longer. @throws when it does not come to that.
+ * Waits until each of them lists exactly these controllers, all online, and returns the elapsed
+ * time, which a busy machine extends. @throws if that does not happen.
  */
 export async function expectMembers(fleet: Fleet, expected: readonly number[]): Promise<void> {
   const startedAt = performance.now()

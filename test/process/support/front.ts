@@ -35,7 +35,7 @@ export class Front {
       } catch {
         continue
       }
-      // What one end loses, the other does too.
+      // If one end is lost, the other is closed too.
       behind.on('close', () => socket.destroy())
       socket.on('close', () => behind.destroy())
       socket.pipe(behind)

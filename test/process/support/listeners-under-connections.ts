@@ -19,7 +19,7 @@ export type ListenerName = (typeof listenerNames)[number]
 
 /**
  * `single`: one certificate that nobody knows. `large`: the same with its issuer, which has 38 KB.
- * `enrolled`: of a router of the network, with the intermediate.
+ * `enrolled`: certificate of a router of the network, with the intermediate.
  */
 export const chainNames = ['single', 'large', 'enrolled'] as const
 export type ChainName = (typeof chainNames)[number]
@@ -191,7 +191,7 @@ const hello = encodeFrame({
 const request = (method: string, path: string, body = ''): string =>
   `${method} ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`
 
-/** What makes a listener look at the certificate of a client that it does not know. */
+/** Bytes that make a listener look at the certificate of an unknown client. */
 const firstWords: Readonly<Record<ListenerName, (socket: TLSSocket) => void>> = {
   api: (socket) => socket.write(request('POST', '/edge/client/v1/authenticate?method=cert', '{}')),
   control: (socket) => socket.end(hello),

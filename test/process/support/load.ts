@@ -1,14 +1,18 @@
 import { allServices, type Client, createService, pause, until, type WriteFate } from './client.ts'
 
-/** Between two writes of a client: whoever joins must be able to catch up on a machine with one core, too. */
+/**
+ * Pause between two writes of a client: a joining member must be able to catch up on a machine with
+ * one core.
+ */
 const THINK_MS = 40
 
 /**
- * Clients that write all the while, each trying again as a careful client does: what is answered with a documented 503
- * or a broken connection is sent again with its request id. Any other answer is a failed request, and ends the load.
+ * Clients that write without a pause and retry as a careful client does: they repeat a request with
+ * its request ID after a documented 503 or a broken connection. Any other answer is a failed
+ * request, and ends the load.
  */
 export class Load {
-  /** Who is written to; may be changed at any time. */
+  /** Target of the writes; may be changed at any time. */
   readonly clients: Client[]
   readonly fates: Map<string, WriteFate>
   readonly #prefix: string
@@ -16,7 +20,7 @@ export class Load {
   #failure: Error | null = null
   #isOver = false
 
-  /** @param before a load that has ended: what it wrote is expected as well, and not written again. */
+  /** @param before a finished load: its writes are expected as well, and not repeated. */
   constructor(clients: readonly Client[], writers = 4, before: Load | null = null) {
     this.clients = [...clients]
     this.fates = new Map(before?.fates)
@@ -28,7 +32,10 @@ export class Load {
     })
   }
 
-  /** As a load that has ended and wrote all that a controller holds now, for another one that follows it. */
+  /**
+   * Like a finished load that wrote all current records of a controller, for a load that follows
+   * it.
+   */
   static async written(reader: Client): Promise<Load> {
     const load = new Load([], 0)
     for (const name of (await allServices(reader)).values()) load.fates.set(name, 'acknowledged')
@@ -44,7 +51,7 @@ export class Load {
     }
   }
 
-  /** Resolves once so many more writes are acknowledged. @throws what a writer failed with. */
+  /** Resolves once this many more writes are acknowledged. @throws the error of a writer. */
   async more(count: number): Promise<void> {
     const goal = this.fates.size + count
     await until(`${count} more writes`, () => {
@@ -61,7 +68,10 @@ export class Load {
     this.#throwFailure()
   }
 
-  /** @throws unless this controller holds every acknowledged write, once, and nothing that nobody asked for. */
+  /**
+   * @throws unless this controller has every acknowledged write exactly once, and no unrequested
+   * one.
+   */
   async expectAll(client: Client): Promise<void> {
     const names = [...(await allServices(client)).values()]
     const there = new Set(names)

@@ -1,4 +1,4 @@
-/** What the tests use of it: the package has no types of its own. */
+/** The members that the tests use: the package has no types. */
 declare module 'oidc-provider' {
   import type { IncomingMessage, ServerResponse } from 'node:http'
 

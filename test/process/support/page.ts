@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { pageText, shellBlocks } from '../../support/pages.ts'
 
-/** @returns all commands of a page in order, with the ports of the test in place of its own. */
+/** @returns all commands of a page in order, with the ports of the test in place of the page's. */
 export function linesOf(name: string, port: number): string {
   return shellBlocks(pageText(name))
     .join("\nprintf '\\n'\n")

@@ -51,7 +51,7 @@ export function sharedFleet(): Fleet {
 /** The cases that a module registers. After them, controllers that run have equal states. */
 export function subject(name: string, load: () => Promise<unknown>): void {
   describe(name, async () => {
-    // As the first of its hooks it runs last: what a module closes is closed then.
+    // It is the first of its hooks, so it runs last: it closes what a module opened.
     afterAll(async () => {
       await cluster?.untilWhole()
       await (cluster ?? fleet)?.compareDigests()

@@ -7,7 +7,7 @@ const WORD_EVERY_MS = 100
 const AT_ONCE = 10
 const WORD = /(\d+)\n/g
 
-/** Reads numbers that grow by one, each on a line of its own. */
+/** Reads numbers that grow by one, each on a separate line. */
 class WordReader {
   next = 0
   /** Words that came again, or in place of others. */
@@ -15,7 +15,7 @@ class WordReader {
   lost = 0
   #rest = ''
 
-  /** @returns whether a whole word was in it. */
+  /** @returns whether it contained a whole word. */
   read(chunk: Buffer): boolean {
     const text = this.#rest + chunk.toString('latin1')
     const end = text.lastIndexOf('\n') + 1
@@ -45,7 +45,7 @@ export class WordStream {
   lastMs = performance.now()
   longestSilenceMs = 0
   end: StreamEnd | null = null
-  /** It has said all that it had to say. */
+  /** It has sent all its words. */
   isFinished = false
   #isReset = false
 
@@ -71,7 +71,7 @@ export class WordStream {
     return this.end === null
   }
 
-  /** The longest time without a word so far, the one that lasts among them. */
+  /** The longest time without a word so far, including the current one. */
   get silenceMs(): number {
     return Math.max(this.longestSilenceMs, performance.now() - this.lastMs)
   }
@@ -96,7 +96,7 @@ export class WordStream {
 /** A server that sends each word back, and sees which have come. */
 export class WordServer {
   readonly ends: StreamEnd[] = []
-  /** It goes on with clients that have finished: it sends them lines without a word. */
+  /** Keeps finished clients running: it sends them lines without a word. */
   isHolding = false
   readonly #held = new Set<Socket>()
   readonly #timer = setInterval(() => {
@@ -159,19 +159,19 @@ export class WordStreams {
     return this.living.filter(({ isFinished }) => !isFinished)
   }
 
-  /** The longest time in which a stream that speaks has heard nothing, in ms. */
+  /** The longest time in ms in which an active stream has received nothing. */
   get silenceMs(): number {
     return Math.round(Math.max(0, ...this.speaking.map((stream) => stream.silenceMs)))
   }
 
-  /** Words of streams that go on, at the clients. */
+  /** Words of running streams, at the clients. */
   get faults(): { readonly lost: number; readonly doubled: number } {
     const sum = (of: 'lost' | 'doubled'): number =>
       this.living.reduce((total, { back }) => total + back[of], 0)
     return { lost: sum('lost'), doubled: sum('doubled') }
   }
 
-  /** Opens so many, until a word of each has come back. */
+  /** Opens this many, and waits until a word of each has come back. */
   async open(count: number, port: number): Promise<readonly WordStream[]> {
     const opened: WordStream[] = []
     while (opened.length < count) {

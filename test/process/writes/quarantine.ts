@@ -48,7 +48,7 @@ async function nameOnDisk(folder: string, id: string): Promise<unknown> {
   }
 }
 
-/** What the controller tells of a service, in the order it came, while others write. */
+/** A service as the controller shows it, in the order of arrival, while others write. */
 async function seenUntilRight(
   reader: Client,
   id: string,
@@ -99,7 +99,7 @@ test('a controller with one wrong record on disk is quarantined, serves nothing,
     return new Set(own.map((m) => `${m?.digestIndex} ${m?.digest}`)).size === 1
   })
 
-  // What it was sent is on its disk as well.
+  // The received write is on its disk as well.
   cluster.kill(odd, 'SIGKILL')
   await until('it is down', () => Promise.resolve(!isRunning(pid)))
   expect(await nameOnDisk(data, id)).toBe('n-7')

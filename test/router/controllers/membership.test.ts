@@ -18,7 +18,9 @@ interface ToldOptions {
   readonly keys?: Readonly<Record<string, string>>
 }
 
-/** A router on a clock of its own; `a b` are ids of controllers, whose keys have the same names. */
+/**
+ * A router with a simulated clock; `a b` are IDs of controllers, whose keys have the same names.
+ */
 class Stage {
   readonly #clock = { nowMs: 0 }
   members: ControllerMembership

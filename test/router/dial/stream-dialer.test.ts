@@ -14,7 +14,8 @@ import { eventually } from '../support.ts'
 import { ALL_DIALERS, bytes, configured, dialTo, FarEnd, FIN, TestTarget } from './support.ts'
 import { dialError } from '../../../src/channel/messages/dial-error.ts'
 
-// Goal: a circuit and a TCP connection are one stream in each direction, whoever ends, stalls or dies.
+// Goal: a circuit and a TCP connection are one stream in each direction, whichever end closes,
+// stalls or fails.
 
 let circuits: JoinedCircuits
 let target: TestTarget

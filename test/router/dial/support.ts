@@ -69,7 +69,7 @@ export class FarEnd implements Application {
     return this.end.send({ body: Buffer.from(text), edgeFlags, traceId: null })
   }
 
-  /** Sends all of it, as fast as the circuit takes it. */
+  /** Sends all of it, as fast as the circuit accepts it. */
   async sendAll(chunks: Iterable<Uint8Array>): Promise<void> {
     for (const body of chunks) {
       if (this.end.send({ body, edgeFlags: 0, traceId: null })) continue

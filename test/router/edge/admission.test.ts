@@ -6,8 +6,8 @@ import { sessionSpiffeId } from '../../../src/pki/spiffe.ts'
 import { trustDomain } from '../support.ts'
 import { EdgeBench, eventually, serviceToken } from './support.ts'
 
-// Goal: only a client whose session a controller has told of, with a certificate of that session, has a channel, and only while
-// that is so.
+// Goal: a client has a channel only while a controller reports its session, and only with a
+// certificate of that session.
 
 let bench: EdgeBench
 beforeEach(async () => {
@@ -72,7 +72,11 @@ describe('A client', () => {
 describe('A client gets no channel', () => {
   test.each([
     ['without a token', { token: '' }, 'shows no token'],
-    ['with a token that no controller has told of', { token: 'other' }, 'no controller has told'],
+    [
+      'with a token that no controller has reported',
+      { token: 'other' },
+      'no controller has reported',
+    ],
     ['with a token of an identity provider', { token: 'eyJh.e30.c2ln' }, 'access token'],
     ['without a certificate', { key: null }, 'no certificate'],
   ])('%s', async (_, shown, reason) => {
@@ -139,7 +143,7 @@ describe('A channel ends', () => {
 })
 
 describe('A controller that has sent all sessions', () => {
-  test('is asked which service sessions have ended', async () => {
+  test('receives a query for ended service sessions', async () => {
     const ann = await bench.person('ann')
     bench.controller.tellSessions([ann])
     const client = await bench.connect(ann)

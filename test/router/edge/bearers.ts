@@ -19,7 +19,7 @@ import { EdgeBench, type Person } from './support.ts'
 
 export const SECOND_MS = 1000
 
-/** An identity as controllers tell routers of it. */
+/** An identity as controllers send it to routers. */
 export function modelIdentity(id: string, fields: Partial<ModelIdentity> = {}): ModelEvent {
   const value = {
     id,

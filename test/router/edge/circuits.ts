@@ -17,10 +17,10 @@ export class TestEnd implements CircuitEnd {
   readonly traced: TraceRequest[] = []
   isClosed = false
   closedReason = ''
-  /** Whether more is taken than was sent. */
+  /** Whether more is accepted than was sent. */
   takes = true
   isBlocked = false
-  /** Given to the application when it takes more. */
+  /** Passed to the application when it accepts more. */
   readonly #pending: Piece[] = []
 
   constructor(circuit: LocalCircuit, application: Application) {

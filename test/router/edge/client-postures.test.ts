@@ -19,14 +19,14 @@ import {
   type TestClient,
 } from './support.ts'
 
-// Goal: what a client of OIDC tells this router of its device is known to every controller before what the client asks for next
-// is judged by one.
-// Method: a real channel to a real listener; the controllers are the test's.
+// Goal: every controller knows the posture that an OIDC client reports to this router before any
+// controller evaluates the next request of the client.
+// Method: a real channel to a real listener; the test plays the controllers.
 
 const POSTURE = 10_800
 const CLIENT_POSTURE = 29_000
 const CONNECT = 60_783
-/** Refused at once where it names no service: what came before it has been read then. */
+/** Refused at once if it names no service: everything before it has then been read. */
 const CONNECT_BY_SERVICE = 60_806
 
 type Told = MessageInitShape<typeof PostureResponsesSchema>['responses']
@@ -50,7 +50,7 @@ function tell(client: TestClient, responses: Told = []): void {
   client.channel.send({ contentType: POSTURE, body })
 }
 
-/** What a controller was told, message by message. */
+/** Reports that a controller received, message by message. */
 function toldTo(controller: FakeController) {
   return controller
     .ofType(CLIENT_POSTURE)

@@ -176,7 +176,7 @@ describe('The route of a connection', () => {
   const text = (answer: ChannelMessage, key: number): string =>
     Buffer.from(answer.headers.get(key) ?? []).toString()
 
-  test('has the router that is asked as its first hop', async () => {
+  test('has the requested router as its first hop', async () => {
     const client = await bench.admitted('ann')
     const end = await dialed(client, 7)
     const answer = await client.request(60_796, 7, '', headersOf(1))

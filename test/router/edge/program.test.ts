@@ -16,8 +16,9 @@ import { eventually, type ScriptedController, TestNetwork } from '../support.ts'
 import { type Person, serviceToken, TestClient } from './support.ts'
 import { unrouteMessage } from '../../../src/channel/messages/circuits.ts'
 
-// Goal: a host and a client that are connected to one router of ours exchange bytes through it, by the word of a controller.
-// Method: the whole router program, real channels, and a controller whose answers are the test's, in the form of ours.
+// Goal: a host and a client at one of our routers exchange bytes through it, with circuits of a
+// controller. Method: the whole router program, real channels, and a controller whose answers the
+// test gives, in the form of ours.
 
 let network: TestNetwork
 let controller: ScriptedController

@@ -1,5 +1,7 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import type { Duplex } from 'node:stream'
 import { connect, type TLSSocket } from 'node:tls'
+import { createWebSocketStream, WebSocket } from 'ws'
 
 import {
   ApiSessionAddedSchema,
@@ -54,7 +56,7 @@ export class FakeController {
   readonly #waiters = new Map<number, PromiseWithResolvers<ChannelMessage>>()
   readonly connection: ControlConnection
   #edge: Edge | null = null
-  /** Answers what it is asked; null: it does not. */
+  /** Answers its requests; null: it does not. */
   circuits: ((request: Outgoing) => Outgoing | null) | null = null
   postures: (() => Outgoing | null) | null = null
   terminators: ((asked: CreateTerminatorV2) => Partial<Answer> | null) | null = () => ({})
@@ -167,7 +169,7 @@ export class FakeController {
     return { contentType: 2, headers: new Map([[2, flagValue(true)]]) }
   }
 
-  /** Of the request that was sent last, or as the so-manieth message. */
+  /** Answers the last sent request, or the message with the given number. */
   answer({ contentType, headers, body }: Outgoing, sequence = this.sent.length): void {
     this.#waiters.get(sequence)?.resolve({
       contentType,
@@ -210,6 +212,19 @@ export function serviceToken(id: string): string {
   return `eyJhbGciOiJFUzI1NiJ9.${claims}.c2ln`
 }
 
+export interface TestClientOptions {
+  readonly token?: string
+  readonly key?: CertifiedKey | null
+  /** Opens the stream that carries TLS; absent: TCP. */
+  readonly through?: (port: number) => Duplex
+}
+
+/** The byte stream of a web socket to a `wss:` listener. */
+export function webSocketStream(port: number): Duplex {
+  const web = new WebSocket(`wss://127.0.0.1:${port}/ws`, { rejectUnauthorized: false })
+  return createWebSocketStream(web).on('error', () => undefined)
+}
+
 /** A client program over a real TLS channel. */
 export class TestClient {
   readonly received: ChannelMessage[] = []
@@ -249,12 +264,12 @@ export class TestClient {
   static async open(
     port: number,
     person: Person,
-    options: { readonly token?: string; readonly key?: CertifiedKey | null } = {},
+    options: TestClientOptions = {},
   ): Promise<TestClient> {
     const { token = person.token, key = person.key } = options
+    const stream = options.through?.(port)
     const socket = connect({
-      host: '127.0.0.1',
-      port,
+      ...(stream === undefined ? { host: '127.0.0.1', port } : { socket: stream }),
       ALPNProtocols: ['ziti-edge'],
       rejectUnauthorized: false,
       ...(key === null ? {} : { cert: key.certificatePem, key: key.privateKeyPem }),
@@ -333,21 +348,24 @@ export class EdgeBench {
   readonly network: TestNetwork
   readonly edge: Edge
   readonly circuits = new TestCircuits()
-  /** Of the router, as controllers have sent it. */
+  /** Data model of the router, as controllers have sent it. */
   readonly model = new RouterDataModel(modelLimits)
   /** Ms by which the clock of the router is ahead. */
   aheadMs = 0
   readonly lines: LoggedLine[] = []
   readonly controllers: FakeController[]
   readonly #clients: TestClient[] = []
+  readonly #isWeb: boolean
 
   private constructor(
     network: TestNetwork,
     controllerIds: readonly string[],
     options: string,
     sections: string,
+    protocol: 'tls' | 'wss',
   ) {
     this.network = network
+    this.#isWeb = protocol === 'wss'
     this.controllers = controllerIds.map((id) => new FakeController(id))
     const at =
       (level: LoggedLine['level']) =>
@@ -360,7 +378,7 @@ identity: {cert: r.cert, key: r.key, server_cert: r.server.cert, server_key: r.s
 ctrl: {endpoint: "tls:127.0.0.1:1"}
 csr: {sans: {ip: [127.0.0.1]}}
 edge: {heartbeatIntervalSeconds: 10}
-listeners: [{binding: edge, bind: "tls:127.0.0.1:0", options: {advertise: "127.0.0.1:1"${options}}}]
+listeners: [{binding: edge, bind: "${protocol}:127.0.0.1:0", options: {advertise: "127.0.0.1:1"${options}}}]
 ${sections}
 `
     const loaded = parseRouterConfig(network.path('router.yml'), text, {})
@@ -389,11 +407,14 @@ ${sections}
       readonly controllers?: readonly string[]
       readonly options?: string
       readonly sections?: string
+      /** Of its listener; absent: tls. */
+      readonly protocol?: 'tls' | 'wss'
     } = {},
   ): Promise<EdgeBench> {
     const network = await TestNetwork.create()
     const { controllers = ['ctrl1'], options: more = ', lookupApiSessionTimeout: 100ms' } = options
-    const bench = new EdgeBench(network, controllers, more, options.sections ?? '')
+    const { sections = '', protocol = 'tls' } = options
+    const bench = new EdgeBench(network, controllers, more, sections, protocol)
     await bench.edge.start()
     return bench
   }
@@ -404,7 +425,7 @@ ${sections}
     return controller
   }
 
-  /** With an API session that no controller has told of yet. */
+  /** With an API session that no controller has reported yet. */
   async person(name: string, uris: readonly string[] = []): Promise<Person> {
     const key = await this.network.leaf(name, uris, [])
     return { identityId: name, sessionId: `${name}-session`, token: `1.${name}.mac`, key }
@@ -416,12 +437,10 @@ ${sections}
     return await this.connect(person)
   }
 
-  async connect(
-    person: Person,
-    options: { readonly token?: string; readonly key?: CertifiedKey | null } = {},
-  ): Promise<TestClient> {
+  async connect(person: Person, options: TestClientOptions = {}): Promise<TestClient> {
     const [port = 0] = this.edge.ports
-    const client = await TestClient.open(port, person, options)
+    const through = this.#isWeb ? { through: webSocketStream } : {}
+    const client = await TestClient.open(port, person, { ...through, ...options })
     this.#clients.push(client)
     return client
   }

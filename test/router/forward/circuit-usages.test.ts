@@ -20,7 +20,8 @@ import { eventually } from '../support.ts'
 import { Peer } from './peer.ts'
 import { endsOf, linked, TestController, TestDialer, TestRouter } from './support.ts'
 
-// Goal: the bytes of each circuit are told once, whole and within bounds. Method: two routers and a link; the reports as controllers read them.
+// Goal: the bytes of each circuit are reported once, completely and within bounds. Method: two
+// routers and a link; the reports as controllers read them.
 
 const tags = { clientId: 'ann', hostId: 'web', serviceId: 's1' }
 const circuit = endsOf('circuit1')

@@ -6,15 +6,15 @@ import { scheduleByIntervals, scheduleBySharedTimer } from '../../support/fake-s
 import { eventually } from '../support.ts'
 import { endsOf, frame, linked, TestController, TestDialer, TestRouter } from './support.ts'
 
-// Goal: controllers hear of what goes wrong with their circuits, once, and those that are away hear of it when they are back.
-// Method: real forwarders and channels, over memory.
+// Goal: controllers receive each fault of their circuits once, and those that are away receive it
+// when they return. Method: real forwarders and channels, over memory.
 
 const circuit = endsOf('circuit1')
 let controller: TestController
 let routers: TestRouter[]
 
 beforeEach(() => {
-  // The first report comes a whole interval after the start, so that a test knows what is in it.
+  // The first report comes a full interval after the start, so that a test knows its content.
   scheduleByIntervals()
   controller = new TestController()
   routers = []
@@ -175,7 +175,7 @@ describe('A circuit whose end is gone', () => {
 describe('An idle circuit', () => {
   const often = 'idleTxInterval: 30, idleCircuitTimeout: 1000'
 
-  test('is asked about repeatedly, unlike one with traffic', async () => {
+  test('is confirmed repeatedly, unlike one with traffic', async () => {
     nowMs = 0
     const one = router('r1', often, true)
     const dialer = new TestDialer(one, controller)
@@ -193,7 +193,7 @@ describe('An idle circuit', () => {
     expect(dialer.placeOf(busy).bodies).toEqual(['here'])
   })
 
-  test('of an owner that was away is asked about when the owner reconnects', async () => {
+  test('of an owner that was away is confirmed when the owner reconnects', async () => {
     nowMs = 0
     const one = router('r1', 'idleTxInterval: 86400000, idleCircuitTimeout: 1000', true)
     new TestDialer(one, controller)
@@ -204,7 +204,7 @@ describe('An idle circuit', () => {
     await eventually(() => controller.confirmations(one)).toEqual([{ [circuit.id]: 2000 }])
   })
 
-  test('is asked about at the controller that routed it last', async () => {
+  test('is confirmed with the controller that routed it last', async () => {
     nowMs = 0
     const one = router('r1', often, true)
     const dialer = new TestDialer(one, controller)

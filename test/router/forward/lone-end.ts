@@ -3,7 +3,7 @@ import { Xgress, type XgressDeps } from '../../../src/overlay/circuits/xgress.ts
 import { xgressOptions } from '../../../src/overlay/circuits/xgress-options.ts'
 import { arrivedFrom, ScriptedApplication } from './xgress-pair.ts'
 
-/** What a test says of a message in the place of the other end. Numbers as they stand on the wire. */
+/** Fields of a message that a test sends as the other end. Numbers as on the wire. */
 export interface Told {
   readonly sequence?: number | bigint
   readonly flags?: number
@@ -113,7 +113,7 @@ export class LoneEnd {
     if (!isTerminator) this.xgress.start()
   }
 
-  /** What was sent since the last call. */
+  /** Messages sent since the last call. */
   sent(): Seen[] {
     const sent = this.#sent
     this.#sent = []

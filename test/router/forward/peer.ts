@@ -8,7 +8,7 @@ import type {
 import type { Forwarder } from '../../../src/router/forward/forwarder.ts'
 import type { Piece } from '../../../src/channel/messages/payload.ts'
 
-/** Sends what it is given as room comes, and keeps a digest of what it gets. */
+/** Sends its data when there is room, and keeps a digest of the received data. */
 export class Peer implements Application {
   readonly digest = createHash('sha256')
   bytes = 0

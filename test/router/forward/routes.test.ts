@@ -112,7 +112,7 @@ describe('A route', () => {
     client.send('around')
     await eventually(() => dialer.placeOf(circuit).bodies).toEqual(['around'])
     expect(three.forwarder.figures()).toMatchObject({ 'forwarder.messages': 1 })
-    // What the first way still carries arrives as well.
+    // Data still in flight on the first path arrives as well.
     one.forwarder
       .circuit(circuit.id)
       ?.route({ address: circuit.ingress, peerId: null }, { address: 'l1', peerId: 'r2' })

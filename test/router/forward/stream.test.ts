@@ -6,8 +6,10 @@ import { eventually } from '../support.ts'
 import { digestOf, hostAt, Peer } from './peer.ts'
 import { endsOf, linked, TestController, TestRouter } from './support.ts'
 
-// Goal: what one application sends into a circuit arrives at the other, whole and once, whatever happens to links on the way.
-// Method: real forwarders with real ends of circuits; links and control channels are real channels over memory.
+// Goal: data that one application sends into a circuit arrives at the other, completely and once,
+// despite link failures.
+// Method: real forwarders with real circuit ends; links and control channels are real channels over
+// memory.
 
 const circuit = endsOf('circuit1')
 const MIB = 1024 * 1024
@@ -104,7 +106,7 @@ describe('The ends of a circuit', () => {
     await eventually(() => [from.closed !== null, host.closed !== null]).toEqual([true, true])
     await eventually(() => controller.faults(one)).toEqual([{ subject: 0, ids: [circuit.id] }])
     await eventually(() => controller.faults(two)).toEqual([{ subject: 1, ids: [circuit.id] }])
-    // They answer each other still, until the circuit is taken from them.
+    // They still answer each other, until the circuit is removed from them.
     expect(one.forwarder.figures()).toMatchObject({ 'forwarder.ends': 1 })
     for (const each of [one, two]) controller.unroute(each, circuit.id, true)
     await eventually(() => one.forwarder.figures()['forwarder.ends']).toBe(0)
@@ -130,7 +132,7 @@ describe('The ends of a circuit', () => {
     const host = hosting(two)
     await controller.lay(circuit, [one, two], [link])
     const from = client(one)
-    // The channel of the link is full of what is not of this circuit.
+    // The channel of the link is full with data of other circuits.
     link.ofFirst.channel.send({ contentType: 9999, body: randomBytes(3 * MIB) })
     const data = randomBytes(2 * MIB)
     from.send(data)

@@ -21,7 +21,7 @@ import { circuitDataTypes } from '../../../src/channel/messages/payload.ts'
 import { parseRouterConfig } from '../../../src/config/router/load.ts'
 import { type CircuitEnds, routesOf, type RouteTerms } from '../../../src/fabric/circuits/route.ts'
 import { type Clock, systemClock } from '../../../src/lib/clock.ts'
-import type { LiveLink } from '../../../src/ports/live-links.ts'
+import type { LiveLink } from '../../../src/ports/live-table.ts'
 import type { ControlConnection } from '../../../src/router/controllers/control-connection.ts'
 import type { Destination, TerminatorDialer } from '../../../src/overlay/circuits/circuit-ends.ts'
 import { Forwarder } from '../../../src/router/forward/forwarder.ts'
@@ -60,7 +60,7 @@ function openChannel(socket: Duplex, onMessage: OnMessage): Channel {
   return channel
 }
 
-/** A router without its sockets: what it forwards is real, and so are its channels. */
+/** A router without its sockets: forwarding and channels are real. */
 export class TestRouter {
   readonly id: string
   readonly lines: LoggedLine[] = []
@@ -110,7 +110,7 @@ export class TestPlace implements Destination {
   readonly got: ChannelMessage[] = []
   readonly circuit
   isUnrouted = false
-  /** Takes so many messages, and no more. */
+  /** Accepts this many messages, and no more. */
   room = Infinity
   readonly #router: TestRouter
 
@@ -271,7 +271,7 @@ export class TestController {
     this.send(router, unrouteMessage(circuitId, isNow))
   }
 
-  /** As `subject ids` of each fault that a router has told. */
+  /** Each fault that a router has reported, as `subject ids`. */
   faults(router: TestRouter): { readonly subject: FaultSubject; readonly ids: string[] }[] {
     return this.#ofType(router, 1004).map((body) => {
       const { subject, id } = fromBinary(FaultSchema, body)
@@ -330,7 +330,7 @@ export function endsOf(id: string): CircuitEnds {
   return { id, ingress: `ingress of ${id}`, egress: `egress of ${id}` }
 }
 
-/** Attaches what it is asked to dial, and keeps it by the name of the end. */
+/** Attaches the requested targets, and keeps them by the name of the end. */
 export class TestDialer implements TerminatorDialer {
   readonly places = new Map<string, TestPlace>()
   readonly #router: TestRouter

@@ -3,7 +3,8 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { eventually } from '../support.ts'
 import { endsOf, linked, TestController, TestDialer, TestRouter } from './support.ts'
 
-// Goal: the figures of the data path say what has gone through a router, by side and direction. Method: two routers and a link.
+// Goal: the metrics of the data path count the traffic of a router, by side and direction. Method:
+// two routers and a link.
 
 const controller = new TestController()
 const routers: TestRouter[] = []

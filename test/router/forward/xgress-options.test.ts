@@ -4,8 +4,8 @@ import { xgressOptions } from '../../../src/overlay/circuits/xgress-options.ts'
 import { LoneEnd } from './lone-end.ts'
 import { calm, pieceOf, XgressPair } from './xgress-pair.ts'
 
-// Goal: each option of a dialer or listener that concerns an end of a circuit does what its name says.
-// Method: one end, or two, in virtual time; one option at a time differs from its default.
+// Goal: each option of a dialer or listener that concerns an end of a circuit has its documented
+// effect. Method: one end, or two, in virtual time; one option at a time differs from its default.
 
 function lone(given: Readonly<Record<string, unknown>>, isStarted = true): LoneEnd {
   const end = new LoneEnd(true, { options: xgressOptions(given) })

@@ -10,7 +10,7 @@ import type { Piece } from '../../../src/channel/messages/payload.ts'
 export interface Weather {
   readonly lost: number
   readonly repeated: number
-  /** Of first payloads: the link is full, and says so. */
+  /** Share of first payloads that a full link refuses. */
   readonly refused: number
   readonly delayMsMin: number
   /** Messages with different delays overtake each other. */
@@ -87,7 +87,7 @@ function isBefore(one: Event, other: Event): boolean {
   return one.atMs < other.atMs || (one.atMs === other.atMs && one.order < other.order)
 }
 
-/** Application of a test: sends what it is given as it may, and keeps what comes. */
+/** Application of a test: sends its data when it may, and keeps the received data. */
 export class ScriptedApplication implements Application {
   end: CircuitEnd | null = null
   readonly delivered: Piece[] = []
@@ -95,9 +95,9 @@ export class ScriptedApplication implements Application {
   /** Calls that must not come; an exception would only close the circuit. */
   readonly faults: string[] = []
   isFinished = false
-  /** Whether all has passed, as it was told last. */
+  /** Whether all data has passed, by the last report. */
   isWhole: boolean | null = null
-  /** It has said that it takes no more for now. */
+  /** It has reported that it is full for now. */
   isFull = false
   /** Whether it takes more after the piece. */
   takesMore: (piece: Piece) => boolean = () => true
@@ -171,7 +171,7 @@ interface PairOptions {
 export interface Side {
   readonly xgress: Xgress
   readonly application: ScriptedApplication
-  /** Reasons that the router was told, and whether the circuit ends with it. */
+  /** Reasons that the router received, and whether the circuit ends with it. */
   readonly closed: (readonly [string, boolean])[]
   readonly sent: ChannelMessage[]
   /** First payloads, those sent again, and acknowledgements. */

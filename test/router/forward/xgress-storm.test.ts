@@ -4,8 +4,9 @@ import { seededRandom } from '../../../src/lib/random.ts'
 import type { Piece } from '../../../src/channel/messages/payload.ts'
 import { areSamePieces, randomPieces, type Side, type Weather, XgressPair } from './xgress-pair.ts'
 
-// Goal: whatever the path between two ends does to messages, all pieces come out once, whole and in order, and nothing is left behind.
-// Method: hundreds of seeds, each with a path, options and applications of its own, in virtual time.
+// Goal: whatever the path between two ends does to messages, all pieces arrive once, complete and
+// in order, and no resource remains.
+// Method: hundreds of seeds, each with a separate path, options and applications, in virtual time.
 
 const SEEDS = 200
 
@@ -37,7 +38,7 @@ function optionsOf(seed: number): Readonly<Record<string, unknown>> {
   }
 }
 
-/** Stops after some pieces, for a time of its own. */
+/** Stops after some pieces, for a random time. */
 function makeSlow({ application }: Side, pair: XgressPair): void {
   const { random, time } = pair
   application.takesMore = () => {

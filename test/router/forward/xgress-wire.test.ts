@@ -5,8 +5,8 @@ import { xgressOptions } from '../../../src/overlay/circuits/xgress-options.ts'
 import { LoneEnd, type Seen, type Told } from './lone-end.ts'
 import { arrivedFrom, pieceOf } from './xgress-pair.ts'
 
-// Goal: one end speaks with an end of the family, byte by byte.
-// Method: messages are made and read by hand, from what such an end is known to send.
+// Goal: one end communicates with an OpenZiti end, byte by byte.
+// Method: messages are created and read by hand, from the known messages of such an end.
 
 const capabilities = Uint8Array.of(0, 0, 1, 0)
 

@@ -83,7 +83,7 @@ describe('two ends over a path without loss', () => {
     expect(initiator.application.hasSentAll).toBe(false)
     expect(terminator.xgress.bufferedBytes).toBeLessThan(2 * 200_000)
     expect(initiator.xgress.bufferedBytes).toBeLessThan(200_000)
-    // It is not written again until the sender hears that there is room.
+    // It is not written again until the sender learns that there is room.
     terminator.application.takesMore = () => true
     terminator.application.resume()
     expect(time.runUntil(() => terminator.application.isFinished, 1000)).toBe(true)
@@ -259,7 +259,7 @@ describe('the circuit closes', () => {
     initiator.application.write([pieceOf(10)])
     time.runFor(600_000)
     expect(initiator.closed).toEqual([])
-    // Sent again at most every 10 s by then.
+    // At this point it is sent again at most every 10 s.
     expect(initiator.counts.retransmission).toBeLessThan(10_000)
     initiator.xgress.close('the client has gone')
     time.runFor(29_000)

@@ -12,8 +12,8 @@ import { interceptLimits } from '../../../src/overlay/intercept/limits.ts'
 import { parseIp } from '../../../src/lib/text/ip-address.ts'
 import { parseCidr } from '../../../src/lib/text/networks.ts'
 
-// Goal: a config of a service is read as it is meant, or refused; of several services the most exact gets a connection; names keep
-// their addresses.
+// Goal: a service config is read as intended or refused; among several services the most exact one
+// gets a connection; names keep their addresses.
 
 const config = (addresses: readonly string[], more: object = {}) => ({
   protocols: ['tcp'],

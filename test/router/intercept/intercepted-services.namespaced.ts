@@ -10,8 +10,9 @@ import { hasNft } from '../../support/network-namespace.ts'
 import { eventually } from '../support.ts'
 import { echoDatagrams, echoServer, member, serviceOf, TunnelStage } from '../tunnel/support.ts'
 
-// Goal: programs of a host reach services by their addresses and names, and nothing stays when a service goes. Method: a real router
-// in a network namespace of its own, its controller played by the test.
+// Goal: programs of a host reach services by their addresses and names, and nothing remains when a
+// service is removed. Method: a real router in a separate network namespace, its controller played
+// by the test.
 
 const closing: (() => void | Promise<void>)[] = []
 afterEach(async () => {
@@ -50,7 +51,7 @@ async function echoes(): Promise<{ readonly tcp: object; readonly udp: object }>
 const resolver = new Resolver({ timeout: 5000, tries: 1 })
 resolver.setServers(['127.0.0.1:5353'])
 
-/** What comes back for a word that is sent to an address. */
+/** The answer to a word that is sent to an address. */
 async function echoed(host: string, port: number, word = 'hello'): Promise<string> {
   const socket = connect({ host, port })
   closing.push(() => void socket.destroy())

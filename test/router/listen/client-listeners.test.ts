@@ -17,7 +17,8 @@ import { JoinedCircuits } from '../joined-circuits.ts'
 import { eventually } from '../support.ts'
 import { AskedController } from './support.ts'
 
-// Goal: whoever connects to a port of the configuration gets a circuit that a controller has created, or is closed.
+// Goal: each connection to a configured port gets a circuit that a controller has created, or is
+// closed.
 
 let controllers: AskedController[]
 let circuits: JoinedCircuits

@@ -12,8 +12,9 @@ import { bytes, connected, TestTarget } from '../dial/support.ts'
 import { eventually, type ScriptedController, TestNetwork } from '../support.ts'
 import { unrouteMessage } from '../../../src/channel/messages/circuits.ts'
 
-// Goal: clients of a router's own listeners reach what its dialers reach, through real circuits.
-// Method: a whole router; the controller lays each circuit through it, to the target that the service names.
+// Goal: clients of a router's listeners reach the targets of its dialers, through real circuits.
+// Method: a whole router; the controller routes each circuit through it, to the target of the
+// service.
 
 let network: TestNetwork
 let controller: ScriptedController
@@ -81,7 +82,7 @@ async function serve(onSocket: (socket: Socket) => void): Promise<void> {
   terminators.set('web', { binding: 'transport', address: target.address })
 }
 
-/** Sends bytes as fast as they are taken, ends, and digests what comes back. */
+/** Sends bytes as fast as they are accepted, ends, and digests the returned bytes. */
 async function exchange(socket: Socket, total: number): Promise<{ sent: string; got: string }> {
   const [sent, got] = [createHash('sha256'), createHash('sha256')]
   socket.on('data', (chunk: Buffer) => got.update(chunk))

@@ -12,7 +12,9 @@ import { channelLimits } from '../../../src/channel/limits.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
 import type { ControlConnection } from '../../../src/router/controllers/control-connection.ts'
 
-/** A controller that is asked for circuits; its channel is real, its answers are the test's. */
+/**
+ * A controller that gets requests for circuits, with a real channel; the test gives its answers.
+ */
 export class AskedController {
   readonly connection: ControlConnection
   readonly asked: CreateFabricCircuit[] = []

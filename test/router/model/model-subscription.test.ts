@@ -8,8 +8,9 @@ import { readSubscribe, type Subscribe } from '../../../src/channel/messages/mod
 import { eventually, type ScriptedController, TestNetwork } from '../support.ts'
 import { changesBody, wholeBody } from './support.ts'
 
-// Goal: a router follows the data model at one controller, and at another one when that one is gone; nothing is taken twice, and
-// nothing is missed. Method: a real router, and controllers whose answers are the test's.
+// Goal: a router follows the data model at one controller, and at another one when that one fails;
+// no change is applied twice or missed. Method: a real router, and controllers whose answers the
+// test gives.
 
 let network: TestNetwork
 beforeEach(async () => {

@@ -10,15 +10,15 @@ import { BIND, DIAL } from '../../../src/fsm/records/roles.ts'
 import { followedKinds, modelChanges, wholeModel } from '../../../src/fsm/router-model/model.ts'
 import { isDisabled } from '../../../src/lib/is-disabled.ts'
 import type { ModelEvent } from '../../../src/ports/router-model.ts'
-import { compareModels } from '../../../src/router/model/compare-models.ts'
-import type { RouterDataModel } from '../../../src/router/model/router-data-model.ts'
+import { type RouterDataModel, compareModels } from '../../../src/router/model/router-data-model.ts'
 import { eventually } from '../support.ts'
 import { RandomNetwork } from '../../fsm/support/access-network.ts'
 import { changesBody, finished, modelOf, wholeBody } from './support.ts'
 import type { ClusterState } from '../../../src/fsm/access/cluster-state.ts'
 
-// Goal: a router that follows the model entry by entry has the same records as one that is sent all of it, and judges access
-// as the controllers do. Method: networks that change by chance, encoded by the controllers' own code.
+// Goal: a router that follows the model entry by entry has the same records as one that receives
+// the full model, and decides access as the controllers do. Method: randomly changing networks,
+// encoded by the controllers' code.
 
 function changed(state: ClusterState): readonly ModelEvent[] {
   return modelChanges(state, state.changes.take(state.tables))
@@ -28,7 +28,7 @@ function judgesAsControllers(model: RouterDataModel, state: ClusterState): numbe
   let permitted = 0
   for (const { record: identity } of state.table('identity').rows.values()) {
     for (const { record: service } of state.table('service').rows.values()) {
-      // What is of the fabric alone is no part of the model.
+      // Records of the fabric alone are not part of the model.
       if (service['isFabricOnly'] === true) continue
       const off = isDisabled(identity as Identity, 0)
       const bits = off ? 0 : bitsBetween(state, identity, service)
@@ -222,7 +222,7 @@ describe('the data model that a router keeps', () => {
     const model = await modelOf(open, 10)
     const theirs = await wholeBody([...open.slice(1), service('s2')], 10)
     const message = create(ValidateModelSchema, { state: create(DataStateSchema, {}) })
-    // The state is what it stands for already: a field of the message takes its bytes as they are.
+    // The state is already in its wire form: a field of the message contains its bytes unchanged.
     const head = toBinary(ValidateModelSchema, message)
     expect(head).toHaveLength(2)
     const size: number[] = []

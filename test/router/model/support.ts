@@ -3,14 +3,14 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { ModelChangeSetSchema } from '../../../proto/gen/router_pb.ts'
 import { encodedEvent } from '../../../src/fabric/model/encode.ts'
 import { followingOn } from '../../../src/fabric/model/model-log.ts'
-import { encodeWholeModel } from '../../../src/fabric/model/whole-model.ts'
+import { encodeWholeModel } from '../../../src/fabric/model/model-duty.ts'
 import type { ModelEvent } from '../../../src/ports/router-model.ts'
 import { modelLimits } from '../../../src/router/model/limits.ts'
 import { RouterDataModel } from '../../../src/router/model/router-data-model.ts'
 
 export const timelineId = 'timeline-1'
 
-/** The message by which our controllers send all of the model. */
+/** The message with which our controllers send the full model. */
 export function wholeBody(
   events: Iterable<ModelEvent>,
   endIndex: number,
@@ -19,7 +19,7 @@ export function wholeBody(
   return encodeWholeModel({ events, keys: [], endIndex, timelineId: timeline, nowMs: 0 })
 }
 
-/** The message by which our controllers send what an entry has changed. */
+/** The message with which our controllers send the changes of an entry. */
 export function changesBody(
   events: readonly ModelEvent[],
   index: number,

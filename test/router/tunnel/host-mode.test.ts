@@ -11,8 +11,8 @@ import {
 import { eventually } from '../support.ts'
 import { configOf, echoServer, identity, member, serviceOf, TunnelStage } from './support.ts'
 
-// Goal: a tunnel hosts what its identity may host, for as long as it may, and as the configs say. Method: a real router, its
-// controller played by the test, and real targets.
+// Goal: a tunnel hosts exactly the services that its identity may host, as long as it may, and as
+// the configs say. Method: a real router, its controller played by the test, and real targets.
 
 const closing: (() => void | Promise<void>)[] = []
 afterEach(async () => {

@@ -7,8 +7,9 @@ import { freePort } from '../../support/ports.ts'
 import { eventually } from '../support.ts'
 import { echoDatagrams, echoServer, member, serviceOf, TunnelStage } from './support.ts'
 
-// Goal: what enters at a port of one tunnel comes out at the target of a service that a tunnel hosts, and back. Method: a real
-// router that is both, its controller played by the test, and real sockets at both ends.
+// Goal: data that enters a port of one tunnel arrives at the target of a hosted service, and
+// answers return. Method: a real router that does both, its controller played by the test, and real
+// sockets at both ends.
 
 const closing: (() => void | Promise<void>)[] = []
 afterEach(async () => {

@@ -61,7 +61,7 @@ export class TunnelController {
     scripted.onReceived = (message) => this.#onMessage(message)
   }
 
-  /** What an entry has changed. */
+  /** Changes of an entry. */
   change(events: readonly ModelEvent[]): void {
     this.#index += 1
     const body = changesBody(events, this.#index, this.#index - 1)

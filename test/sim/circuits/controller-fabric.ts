@@ -1,6 +1,6 @@
 import { ConfirmedReads } from '../../../src/api/http/consistency.ts'
 import { defaultLimits } from '../../../src/api/limits.ts'
-import { clusterOf, controllersOfRouters } from '../../../src/controller/service/router-cluster.ts'
+import { clusterOf, controllersOfRouters } from '../../../src/controller/service/routers.ts'
 import { CircuitDuty } from '../../../src/fabric/circuits/circuit-duty.ts'
 import {
   circuitFact,

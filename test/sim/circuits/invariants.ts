@@ -92,7 +92,7 @@ export class CircuitInvariants {
     }
   }
 
-  /** @throws with what is still missing. */
+  /** @throws with the missing items. */
   async #waitFor(msMax: number, lack: () => string | null): Promise<void> {
     for (let ms = 0; ms < msMax; ms += LOOK_EVERY_MS) {
       if (lack() === null) return

@@ -1,7 +1,10 @@
 import { assert } from '../../../src/lib/assert.ts'
 import { Durability } from '../../../src/raft/durability.ts'
 
-/** Entries 1 to 5 are on their way to the disk; 4 and 5 are replaced, and on their way anew, when the first write is done. */
+/**
+ * Entries 1 to 5 are being written to the disk; 4 and 5 are replaced, and being written again, when
+ * the first write completes.
+ */
 export function scenario(): void {
   const durability = new Durability(0)
   const first = durability.issue(5, 0)

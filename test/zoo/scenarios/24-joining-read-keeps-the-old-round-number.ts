@@ -2,8 +2,8 @@ import { assert } from '../../../src/lib/assert.ts'
 import { ScriptCluster } from '../../raft/script-cluster.ts'
 
 /**
- * The answers to a read's heartbeats are late. Another leader commits a write meanwhile; then the old one is asked for a
- * second read, and the late answers arrive.
+ * The answers to a read's heartbeats are late. Another leader commits a write meanwhile. Then the
+ * old one gets a second read, and the late answers arrive.
  */
 export function scenario(): void {
   const cluster = new ScriptCluster({ voters: ['1', '2', '3'] })
@@ -28,7 +28,7 @@ export function scenario(): void {
   cluster.tick('1', 2)
   for (const message of late) cluster.receive(message)
   const answered = cluster.events.filter((event) => event.startsWith('1 reads at'))
-  // The first was asked before the write, and may be answered without it.
+  // The first read was requested before the write, and may be answered without it.
   assert(
     answered.length <= 1,
     `I15: "${answered.at(-1)}" answers a read begun after ${cluster.core('2').fullStatus.commit} was written`,

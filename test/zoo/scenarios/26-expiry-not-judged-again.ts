@@ -2,8 +2,8 @@ import { assert } from '../../../src/lib/assert.ts'
 import { formedState } from '../../fsm/support/log.ts'
 
 /**
- * A leader finds a session idle and is held up with its word to end it; another leads meanwhile and logs that the session
- * was used. Then the first one goes on.
+ * A leader finds a session idle, and its command to end it is delayed. Another leader logs
+ * meanwhile that the session was used. Then the first one continues.
  */
 export function scenario(): void {
   const { state, log } = formedState()

@@ -4,7 +4,9 @@ import type { Index } from '../../../src/raft/types.ts'
 import { ScriptCluster } from '../../raft/script-cluster.ts'
 
 const KEPT_ENTRIES = 512
-/** What is written while one snapshot is on its way: more than is kept for nobody in particular. */
+/**
+ * Writes during one snapshot transfer: more than the log keeps without a follower that needs them.
+ */
 const WRITTEN_MEANWHILE = 1500
 const ROUNDS_MAX = 5
 const SETTLING_TICKS = 40
@@ -49,7 +51,7 @@ export function scenario(): void {
   assert(rounds > 0 && leader === member, `I18: 3 stands at ${member} of ${leader}`)
 }
 
-/** All goes its way for a while, and ends with 3 having caught up, or with the leader asking for a snapshot. */
+/** Everything works for a while; at the end 3 has caught up, or the leader requests a snapshot. */
 function isSnapshotWanted(cluster: ScriptCluster): boolean {
   cluster.events = []
   for (let tick = 0; tick < SETTLING_TICKS; tick += 1) {

@@ -10,7 +10,10 @@ import { configurationOf, formingEntries } from '../../raft/members.ts'
 
 const TURNS_MAX = 2000
 
-/** What the program does when it becomes the leader fails. It must not lead on without it: it stops, and another leads. */
+/**
+ * The callback that runs when this controller becomes leader fails. It must not continue to lead:
+ * it stops, and another one leads.
+ */
 export async function scenario(): Promise<void> {
   const configuration = configurationOf({ voters: ['1'] })
   const { disk, restored } = MemoryDisk.form({ entries: formingEntries(configuration) })

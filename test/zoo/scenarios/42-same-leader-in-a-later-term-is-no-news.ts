@@ -2,8 +2,8 @@ import { assert } from '../../../src/lib/assert.ts'
 import { ClusterNodeStage, someWrite } from '../cluster-node-stage.ts'
 
 /**
- * A leader loses its office and has it again before anyone looks: of two elections one edge is seen. What it was handed in
- * the first of its terms may have been replaced in between, and must be handed to it again.
+ * A leader loses leadership and regains it unobserved: two elections look like one change.
+ * Proposals of its first term may have been replaced in between, and must be handed to it again.
  */
 export async function scenario(): Promise<void> {
   const stage = await ClusterNodeStage.set()

@@ -11,21 +11,26 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { Clock } from '../../src/lib/clock.ts'
 import { Problem, type ProblemCode } from '../../src/lib/problems.ts'
-import type { StoreSnapshot } from '../../src/ports/state-store.ts'
+import type { StoreRecord, StoreSnapshot } from '../../src/ports/state-store.ts'
 import { LevelStateStore } from '../../src/store/state/level-state-store.ts'
 import { MemoryStateStore } from '../../src/store/state/memory-state-store.ts'
+import { bytesOfFile } from '../../src/backup/files.ts'
+import { backupLimits } from '../../src/backup/limits.ts'
+import { readBackup } from '../../src/backup/read-backup.ts'
 import {
   snapshotFileLimits,
-  SnapshotFiles,
-  type SnapshotFilesDeps,
-} from '../../src/store/state/snapshot-files.ts'
+  SnapshotFolder,
+  type SnapshotFolderDeps,
+} from '../../src/controller/backups/database-snapshots.ts'
+import type { Machine } from '../../src/ports/machine.ts'
 import { SnapshotDecoder } from '../../src/store/state/snapshot-stream.ts'
-import { markAt } from './state-store-suite.ts'
-import { temporaryFolder } from './support/folders.ts'
+import { newCa } from '../support/authorities.ts'
+import { markAt } from '../store/state-store-suite.ts'
+import { temporaryFolder } from '../store/support/folders.ts'
 
 // Goal: a snapshot is complete, durable and in the right folder, or does not exist.
 
-const { pauseMsMin, namedMax, unnamedMax, unsyncedBytesMax } = snapshotFileLimits
+const { pauseMsMin, namedMax, unnamedMax } = snapshotFileLimits
 const startMs = Date.UTC(2026, 10, 22, 7, 8, 9)
 
 class SteppedClock implements Clock {
@@ -49,17 +54,45 @@ async function filled(): Promise<MemoryStateStore> {
   return store
 }
 
-async function setUp(changes: Partial<SnapshotFilesDeps> = {}) {
+const root = await newCa('snapshot root', startMs)
+
+type Changes = Partial<Omit<SnapshotFolderDeps, 'machine'>> & {
+  readonly machine?: Pick<Machine, 'snapshot'>
+}
+
+async function setUp(changes: Changes = {}) {
   const dir = temporaryFolder()
   const clock = new SteppedClock()
-  const machine = await filled()
-  const parts = { dir, machine, clock, freeBytesMin: 0, refusal: () => null, ...changes }
-  const files = new SnapshotFiles(parts)
+  const machine = changes.machine ?? (await filled())
+  const files = new SnapshotFolder({
+    dir,
+    clock,
+    cluster: {
+      clusterId: 'cluster-1',
+      generation: 1,
+      featureLevel: 1,
+      selfId: 'ctrl1',
+      members: () => [],
+      readIndex: () => Promise.reject(new Error('a snapshot waits for no leader')),
+    },
+    secrets: { refresh: () => Promise.resolve(), held: () => [] },
+    trustDomain: 'test.internal',
+    version: 'v1.2.3',
+    caPem: () => root.certificatePem,
+    freeBytesMin: 0,
+    refusal: () => null,
+    ...changes,
+    machine: {
+      snapshot: () => machine.snapshot(),
+      waitForApplied: () => Promise.resolve(true),
+      get: () => undefined,
+      logTimeMs: 0,
+    },
+  })
   const folder = join(dir, 'snapshots')
   return {
     dir,
     clock,
-    machine,
     files,
     folder,
     names: () => (existsSync(folder) ? readdirSync(folder).sort() : []),
@@ -80,10 +113,15 @@ async function problemOf(taking: Promise<string>): Promise<Problem> {
   throw error
 }
 
-function decoded(path: string) {
+async function decoded(path: string) {
   const decoder = new SnapshotDecoder()
-  const found = decoder.push(readFileSync(path))
-  return { found, mark: decoder.finish() }
+  const found: StoreRecord[] = []
+  const onState = (bytes: Uint8Array): Promise<void> => {
+    found.push(...decoder.push(bytes))
+    return Promise.resolve()
+  }
+  const { manifest } = await readBackup(bytesOfFile(path), { privateKeyPem: null, onState })
+  return { found, mark: decoder.finish(), manifest }
 }
 
 /** Runs `run` between the chunks of a snapshot. */
@@ -104,8 +142,11 @@ function between(inner: StoreSnapshot, run: (chunk: number) => void): StoreSnaps
 /** A store with one large value, whose snapshot needs several syncs. */
 async function large(): Promise<MemoryStateStore> {
   const store = new MemoryStateStore()
-  const value = 'x'.repeat(unsyncedBytesMax)
-  await store.write([{ key: 'a', value }, ...['b', 'c'].map((key) => ({ key, value }))], markAt(7))
+  const value = 'x'.repeat(backupLimits.unsyncedBytesMax / 2)
+  await store.write(
+    ['a', 'b', 'c', 'd', 'e'].map((key) => ({ key, value })),
+    markAt(7),
+  )
   return store
 }
 
@@ -114,9 +155,10 @@ test('a snapshot holds the records and their mark, readable only by its owner', 
   const path = await files.take(null)
   expect(path).toBe(join(folder, 'state-20261122-070809'))
   expect(names()).toEqual(['state-20261122-070809'])
-  const { found, mark } = decoded(path)
+  const { found, mark, manifest } = await decoded(path)
   expect(found).toEqual(records)
   expect(mark).toEqual(markAt(42))
+  expect(manifest).toMatchObject({ index: 42, hasSecrets: false, encryption: null })
   expect(statSync(path).mode & 0o777).toBe(0o600)
   expect(statSync(folder).mode & 0o777).toBe(0o700)
 })
@@ -131,7 +173,7 @@ test('a snapshot excludes later writes', async () => {
       if (chunk === 0) writes.push(store.write([{ key: 'k0001', value: 'later' }], markAt(2)))
     })
   const { files } = await setUp({ dir, machine: { snapshot } })
-  const { found, mark } = decoded(await files.take(null))
+  const { found, mark } = await decoded(await files.take(null))
   await Promise.all(writes)
   expect(writes).toHaveLength(1)
   expect(found).toEqual(records)

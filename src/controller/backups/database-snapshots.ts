@@ -1,21 +1,17 @@
-import { type FileHandle, link, lstat, mkdir, open, readdir, rm, statfs } from 'node:fs/promises'
+import { lstat, mkdir, readdir, rm, statfs } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import type { Clock } from '../../lib/clock.ts'
-import { fieldProblem, Problem, type ProblemCode } from '../../lib/problems.ts'
-import type { DatabaseSnapshots } from '../../ports/database-snapshots.ts'
-import type { StoreSnapshot } from '../../ports/state-store.ts'
-import { asStoreError, StoreError } from '../errors.ts'
-import { STATE_NAME } from './level-state-store.ts'
-import {
-  DEFAULT_PATH,
-  isSnapshotName,
-  isPartial,
-  isAutomaticName,
-  snapshotFileName,
-  partialFileName,
-  SNAPSHOTS_NAME,
-} from './snapshot-name.ts'
+
+import type { Logger } from 'pino'
+
+import { writeNewBackup } from '../../backup/files.ts'
+import type { ControllerConfig } from '../../config/controller/options.ts'
 import { errorCode } from '../../lib/error-code.ts'
+import { fieldProblem, Problem } from '../../lib/problems.ts'
+import { syncFolder } from '../../pki/key-file.ts'
+import type { DatabaseSnapshots } from '../../ports/database-snapshots.ts'
+import { asStoreError, StoreError } from '../../store/errors.ts'
+import { STATE_NAME } from '../../store/state/level-state-store.ts'
+import { type BackupDeps, bytesOf, takeBackup } from './take-backup.ts'
 
 export const snapshotFileLimits = {
   /** Minimum ms between the end of one snapshot and the start of the next. */
@@ -27,30 +23,49 @@ export const snapshotFileLimits = {
    * it, a further one is refused.
    */
   namedMax: 8,
-  /** Bytes written between two syncs. One large sync at the end would delay those of the log. */
-  unsyncedBytesMax: 8 * 1024 * 1024,
 } as const
 
-export interface SnapshotFilesDeps {
+/** Inside a data folder. */
+const SNAPSHOTS_NAME = 'snapshots'
+/** Default path of a snapshot. */
+const DEFAULT_PATH = '__DB_DIR__/__DB_FILE__-__DATE__-__TIME__'
+const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/
+const UNNAMED = new RegExp(`^${STATE_NAME}-[0-9]{8}-[0-9]{6}$`)
+/** Partial files begin with a dot, which no snapshot name may. */
+const PARTIAL = /^\..*\.partial$/
+
+export interface SnapshotFolderDeps extends BackupDeps {
   /** The data folder. */
   readonly dir: string
-  readonly machine: { snapshot(): Promise<StoreSnapshot> }
-  readonly clock: Clock
   /** Reserve that the store and the log keep free; a snapshot leaves twice as much free. */
   readonly freeBytesMin: number
-  /** Problem code while reads from the state are refused, else null. */
-  readonly refusal: () => ProblemCode | null
   /** Bytes free on the file system of a folder. */
   readonly freeBytes?: (folder: string) => Promise<number>
 }
 
 /**
- * Snapshots of the state as files. A file holds exactly the stream of snapshot-stream.ts, which has
- * its own checksum. A file gets its name once it is complete and durable, and no file is
- * overwritten. The caller holds the lock of the data folder.
+ * Opens the snapshots of the data folder, whose lock the caller holds, and removes partial ones of
+ * a killed process.
  */
-export class SnapshotFiles implements DatabaseSnapshots {
-  readonly #deps: SnapshotFilesDeps
+export async function openSnapshots(
+  { data, log: { lowSpaceBytes } }: ControllerConfig,
+  log: Logger,
+  deps: BackupDeps,
+): Promise<SnapshotFolder> {
+  const snapshots = new SnapshotFolder({ ...deps, dir: data, freeBytesMin: lowSpaceBytes })
+  await snapshots.removePartial().catch((err: unknown) => {
+    log.warn({ err }, 'cannot remove the remains of an unfinished snapshot')
+  })
+  return snapshots
+}
+
+/**
+ * Backups in the data folder, without the secrets of the cluster and not encrypted, of the state
+ * that this controller has applied. A file gets its name once it is complete and durable, and no
+ * file is overwritten.
+ */
+export class SnapshotFolder implements DatabaseSnapshots {
+  readonly #deps: SnapshotFolderDeps
   readonly #folder: string
   readonly #freeBytes: (folder: string) => Promise<number>
   #running: Promise<string> | null = null
@@ -58,8 +73,8 @@ export class SnapshotFiles implements DatabaseSnapshots {
   #doneMs: number | null = null
   #isClosed = false
 
-  constructor(deps: SnapshotFilesDeps) {
-    this.#deps = deps
+  constructor(deps: SnapshotFolderDeps) {
+    this.#deps = { ...deps, refusal: () => (this.#isClosed ? 'TIMEOUT' : deps.refusal()) }
     this.#folder = join(resolve(deps.dir), SNAPSHOTS_NAME)
     this.#freeBytes = deps.freeBytes ?? freeBytesOf
   }
@@ -67,7 +82,7 @@ export class SnapshotFiles implements DatabaseSnapshots {
   /** Removes partial files of a process that was interrupted. */
   async removePartial(): Promise<void> {
     for (const name of await this.#list()) {
-      if (isPartial(name)) await rm(join(this.#folder, name), { force: true })
+      if (PARTIAL.test(name)) await rm(join(this.#folder, name), { force: true })
     }
   }
 
@@ -76,7 +91,7 @@ export class SnapshotFiles implements DatabaseSnapshots {
     const wanted = path ?? DEFAULT_PATH
     // Checks the name before anything else, with the longest possible index.
     const index = Number.MAX_SAFE_INTEGER
-    snapshotFileName(wanted, { folder: this.#folder, timeMs: clock.nowMs(), index })
+    snapshotFileName(wanted, { folder: this.#folder, takenAtMs: clock.nowMs(), index })
     this.#checkPause()
     this.#running = this.#take(wanted)
     try {
@@ -84,7 +99,9 @@ export class SnapshotFiles implements DatabaseSnapshots {
       this.#doneMs = clock.monotonicMs()
       return written
     } catch (error) {
-      throw problemOf(error, this.#folder)
+      throw this.#isClosed
+        ? new Problem('TIMEOUT', { detail: 'this controller is stopping' })
+        : problemOf(error, this.#folder)
     } finally {
       this.#running = null
     }
@@ -111,66 +128,30 @@ export class SnapshotFiles implements DatabaseSnapshots {
   }
 
   async #take(path: string): Promise<string> {
-    this.#checkGoesOn()
+    const deps = this.#deps
     await mkdir(this.#folder, { recursive: true, mode: 0o700 })
     await this.removePartial()
-    await this.#requireSpace(await folderBytes(join(this.#deps.dir, STATE_NAME)))
-    const snapshot = await this.#deps.machine.snapshot()
+    await this.#requireSpace(await folderBytes(join(deps.dir, STATE_NAME)))
+    const taken = await takeBackup(deps, {
+      recipient: null,
+      hasSecrets: false,
+      isLinearizable: false,
+    })
     try {
-      const { index } = snapshot.mark.position
-      const facts = { folder: this.#folder, timeMs: this.#deps.clock.nowMs(), index }
-      const name = snapshotFileName(path, facts)
+      const name = snapshotFileName(path, { folder: this.#folder, ...taken.writer.manifest })
       await this.#requireRoom(name)
-      await this.#write(name, snapshot)
+      const written = join(this.#folder, name)
+      await writeNewBackup(written, bytesOf(deps, taken), () => this.#requireSpace(0)).catch(
+        (error: unknown) => {
+          throw errorCode(error) === 'EEXIST' ? takenName(name) : error
+        },
+      )
+      syncFolder(deps.dir)
       await this.#removeOldest(name)
-      return join(this.#folder, name)
+      return written
     } finally {
-      // If the store was replaced meanwhile, its view is already closed.
-      await snapshot.close().catch(() => undefined)
+      await taken.close()
     }
-  }
-
-  async #write(name: string, snapshot: StoreSnapshot): Promise<void> {
-    const partial = join(this.#folder, partialFileName(name))
-    try {
-      const file = await open(partial, 'wx', 0o600)
-      try {
-        await this.#fill(file, snapshot)
-      } finally {
-        await file.close()
-      }
-      // Do not keep a state that was found wrong meanwhile.
-      this.#checkGoesOn()
-      // Link instead of rename, which would overwrite a file created meanwhile.
-      await link(partial, join(this.#folder, name)).catch((error: unknown) => {
-        throw isExisting(error) ? taken(name) : error
-      })
-    } finally {
-      await rm(partial, { force: true })
-    }
-    await syncFolder(this.#folder)
-    await syncFolder(this.#deps.dir)
-  }
-
-  async #fill(file: FileHandle, snapshot: StoreSnapshot): Promise<void> {
-    let unsyncedBytes = 0
-    for await (const chunk of snapshot.chunks()) {
-      await file.appendFile(chunk)
-      unsyncedBytes += chunk.length
-      if (unsyncedBytes < snapshotFileLimits.unsyncedBytesMax) continue
-      await file.datasync()
-      unsyncedBytes = 0
-      this.#checkGoesOn()
-      await this.#requireSpace(0)
-    }
-    await file.sync()
-  }
-
-  /** @throws {Problem} */
-  #checkGoesOn(): void {
-    if (this.#isClosed) throw new Problem('TIMEOUT', { detail: 'this controller is stopping' })
-    const code = this.#deps.refusal()
-    if (code !== null) throw new Problem(code)
   }
 
   /**
@@ -190,20 +171,20 @@ export class SnapshotFiles implements DatabaseSnapshots {
    */
   async #requireRoom(name: string): Promise<void> {
     const names = await this.#list()
-    if (names.includes(name)) throw taken(name)
-    if (isAutomaticName(name)) return
+    if (names.includes(name)) throw takenName(name)
+    if (UNNAMED.test(name)) return
     const { namedMax } = snapshotFileLimits
-    const named = names.filter((one) => isSnapshotName(one) && !isAutomaticName(one))
+    const named = names.filter((one) => NAME.test(one) && !UNNAMED.test(one))
     if (named.length < namedMax) return
     throw fieldProblem(
       'path',
-      `would be one more than the ${namedMax} snapshots that are kept under names of their own: remove some`,
+      `would be one more than the ${namedMax} snapshots that are kept under their own names: remove some`,
     )
   }
 
   /** Removes the oldest automatically named snapshots, once a newer one exists. */
   async #removeOldest(written: string): Promise<void> {
-    const names = (await this.#list()).filter((name) => isAutomaticName(name) && name !== written)
+    const names = (await this.#list()).filter((name) => UNNAMED.test(name) && name !== written)
     const dated = await Promise.all(
       names.map(async (name) => {
         const stats = await lstat(join(this.#folder, name)).catch(() => null)
@@ -211,7 +192,7 @@ export class SnapshotFiles implements DatabaseSnapshots {
       }),
     )
     dated.sort((a, b) => b.ms - a.ms)
-    const kept = snapshotFileLimits.unnamedMax - Number(isAutomaticName(written))
+    const kept = snapshotFileLimits.unnamedMax - Number(UNNAMED.test(written))
     for (const { name } of dated.slice(kept)) await rm(join(this.#folder, name), { force: true })
   }
 
@@ -219,13 +200,13 @@ export class SnapshotFiles implements DatabaseSnapshots {
     try {
       return await readdir(this.#folder)
     } catch (error) {
-      if (isMissing(error)) return []
+      if (errorCode(error) === 'ENOENT') return []
       throw error
     }
   }
 }
 
-function taken(name: string): Problem {
+function takenName(name: string): Problem {
   return fieldProblem('path', 'names a file that exists already', name)
 }
 
@@ -240,14 +221,6 @@ function problemOf(error: unknown, folder: string): unknown {
   if (cause.code !== 'CLOSED') return cause
   const detail = 'the state was replaced during the snapshot'
   return new Problem('INDEX_NOT_REACHED', { detail, cause })
-}
-
-function isMissing(error: unknown): boolean {
-  return errorCode(error) === 'ENOENT'
-}
-
-function isExisting(error: unknown): boolean {
-  return errorCode(error) === 'EEXIST'
 }
 
 async function freeBytesOf(folder: string): Promise<number> {
@@ -266,16 +239,32 @@ async function folderBytes(folder: string): Promise<number> {
       bytes += stats?.isFile() === true ? stats.size : 0
     }
   } catch (error) {
-    if (!isMissing(error)) throw error
+    if (errorCode(error) !== 'ENOENT') throw error
   }
   return bytes
 }
 
-async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder, 'r')
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
-  }
+/**
+ * File name for a requested path, which must lie directly in the snapshot folder.
+ * @throws {Problem} COULD_NOT_VALIDATE on `path`.
+ */
+function snapshotFileName(
+  path: string,
+  facts: { readonly folder: string; readonly takenAtMs: number; readonly index: number },
+): string {
+  const { folder, takenAtMs, index } = facts
+  const [date = '', time = ''] = new Date(takenAtMs).toISOString().replace(/[-:]/g, '').split('T')
+  const filled = path
+    .replaceAll('__DB_DIR__', () => folder)
+    .replaceAll('__DB_FILE__', STATE_NAME)
+    .replaceAll('__DATE__', date)
+    .replaceAll('__TIME__', time.slice(0, 6))
+    .replaceAll('__RAFT_INDEX__', String(index))
+  const name = filled.startsWith(`${folder}/`) ? filled.slice(folder.length + 1) : filled
+  if (NAME.test(name)) return name
+  throw fieldProblem(
+    'path',
+    'must name a file directly in __DB_DIR__: 1 to 128 letters, digits, dots, hyphens and underscores, a letter or digit first',
+    path,
+  )
 }

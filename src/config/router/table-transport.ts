@@ -1,0 +1,123 @@
+import { ignored, keyed, option, optionalSection, type ValuesOf } from '../engine/schema.ts'
+import { DAY_MS } from '../engine/units.ts'
+import { boolean, integer, milliseconds, optional, path, text } from '../engine/values.ts'
+
+const SECOND_MS = 1000
+const BYTES_MAX = 1024 * 1024 * 1024
+
+/** Timeouts of listeners at a `wss:` address, ms. */
+export interface WebSocketTimeouts {
+  readonly readTimeout: number
+  readonly handshakeTimeout: number
+  readonly pingInterval: number
+  readonly pongTimeout: number
+}
+
+const timeoutNames = ['readTimeout', 'handshakeTimeout', 'pingInterval', 'pongTimeout'] as const
+
+/** Defaults of OpenZiti. */
+const defaults: WebSocketTimeouts = {
+  readTimeout: 5 * SECOND_MS,
+  handshakeTimeout: 10 * SECOND_MS,
+  pingInterval: 54 * SECOND_MS,
+  pongTimeout: 60 * SECOND_MS,
+}
+
+/** In whole seconds, as in OpenZiti. */
+function webSocketTimeout(name: keyof WebSocketTimeouts, secondsMax: number, why: string) {
+  return option(optional(integer(1, secondsMax)), {
+    default: null,
+    why: `ws, wss: ${why}, in seconds; ${defaults[name] / SECOND_MS} when absent.`,
+  })
+}
+
+const inCertificates =
+  'a listener shows the certificate of identity; add others to identity.alt_server_certs'
+const inBuffers = 'buffers have a fixed size'
+
+/** Keys of `transport`: of web sockets, and of protocols that this router does not have. */
+export const transportSection = keyed(
+  8,
+  'Tuning of protocols below the channel, by protocol: `ws` or `wss` for edge listeners at a `wss:` address; the keys of `wss` win. Other protocols have no effect.',
+  {
+    readTimeout: webSocketTimeout(
+      'readTimeout',
+      3600,
+      'time for the request that opens a web socket',
+    ),
+    handshakeTimeout: webSocketTimeout(
+      'handshakeTimeout',
+      3600,
+      'time from the TLS handshake of a connection to that within its web socket',
+    ),
+    pingInterval: webSocketTimeout('pingInterval', 3600, 'interval of pings to each client'),
+    pongTimeout: webSocketTimeout(
+      'pongTimeout',
+      86_400,
+      'time without a sign of life after which a web socket is closed',
+    ),
+    writeTimeout: ignored(
+      'writeTimeout of the listener options limits how long one message may take',
+    ),
+    idleTimeout: ignored('a connection without a web socket is closed after its first request'),
+    enableCompression: ignored('the content of web sockets is encrypted, and is not compressed'),
+    readBufferSize: ignored(inBuffers),
+    writeBufferSize: ignored(inBuffers),
+    identity: ignored(inCertificates),
+    server_cert: ignored(inCertificates),
+    server_key: ignored(inCertificates),
+    cert: ignored(inCertificates),
+    key: ignored(inCertificates),
+    profile_version: option(optional(integer(0, 1_000_000)), {
+      default: null,
+      why: 'Version of the profile.',
+      hasEffect: false,
+    }),
+    tx_portal_min_sz: option(optional(integer(1, BYTES_MAX)), {
+      default: null,
+      why: 'Minimum bytes in flight.',
+      hasEffect: false,
+    }),
+    tx_portal_max_sz: option(optional(integer(1, BYTES_MAX)), {
+      default: null,
+      why: 'Maximum bytes in flight.',
+      hasEffect: false,
+    }),
+    instrument: {
+      ...optionalSection('Measurements of the protocol.', {
+        name: option(optional(text()), { default: null, why: 'Kind of measurement.' }),
+        path: option(optional(path()), { default: null, why: 'Where it is written.' }),
+        snapshot_ms: option(optional(milliseconds(1, DAY_MS)), {
+          default: null,
+          why: 'Wait between two measurements.',
+        }),
+        enabled: option(boolean(), { default: false, why: 'Whether it is measured.' }),
+      }),
+      hasEffect: false as const,
+    },
+    maxBytesPerSecond: option(optional(integer(1, Number.MAX_SAFE_INTEGER)), {
+      default: null,
+      why: 'dtls: most bytes in a second.',
+      hasEffect: false,
+    }),
+  },
+)
+
+type Transport = Readonly<Record<string, ValuesOf<typeof transportSection.fields>>>
+
+/** OpenZiti reads `wss`; its generator writes `ws`. */
+const webSocketNames = ['wss', 'ws'] as const
+
+export function webSocketTimeouts(transport: Transport): WebSocketTimeouts {
+  const sections = webSocketNames.flatMap((name) => transport[name] ?? [])
+  const chosen = timeoutNames.map((name) => {
+    const given = sections.map((section) => section[name]).find((value) => value !== null)
+    return [name, given === undefined || given === null ? defaults[name] : given * SECOND_MS]
+  })
+  return Object.fromEntries(chosen) as WebSocketTimeouts
+}
+
+/** Names of sections that no part of this router reads. */
+export function transportsWithoutEffect(transport: Transport): readonly string[] {
+  return Object.keys(transport).filter((name) => !webSocketNames.some((known) => known === name))
+}

@@ -1,0 +1,30 @@
+import { type WebSocket, WebSocketServer } from 'ws'
+
+export type { WebSocket, WebSocketServer }
+
+export interface WebSocketBounds {
+  /** Maximum size of one message; a larger one closes the web socket. */
+  readonly messageBytesMax: number
+  /** Maximum fragments of one message. */
+  readonly fragmentsMax: number
+  /** Time in which the peer answers a close frame. */
+  readonly closeMs: number
+}
+
+/**
+ * The server side of web sockets of one listener, without compression. The user of a web socket
+ * answers pings, because only the user knows whether the peer reads.
+ */
+export function webSocketUpgrades(bounds: WebSocketBounds): WebSocketServer {
+  const { messageBytesMax, fragmentsMax, closeMs } = bounds
+  const options = {
+    noServer: true,
+    clientTracking: false,
+    perMessageDeflate: false,
+    autoPong: false,
+    maxPayload: messageBytesMax,
+    maxFragments: fragmentsMax,
+    closeTimeout: closeMs,
+  }
+  return new WebSocketServer(options)
+}

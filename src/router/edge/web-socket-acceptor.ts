@@ -1,0 +1,205 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { createServer, type Server } from 'node:https'
+import type { Duplex } from 'node:stream'
+import type { Server as TlsServer, TLSSocket } from 'node:tls'
+
+import type { WebSocketTimeouts } from '../../config/router/table-transport.ts'
+import {
+  type ConnectionBounds,
+  endpointOf,
+  limitConnections,
+  PendingConnections,
+} from '../../lib/bounds/connections.ts'
+import { sourceOf } from '../../lib/bounds/source.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { STATUS_CODES } from '../../lib/runtime/node-http.ts'
+import {
+  type WebSocket,
+  type WebSocketServer,
+  webSocketUpgrades,
+} from '../../lib/runtime/web-sockets.ts'
+import { certificateByName } from '../../overlay/sockets/listener-certificates.ts'
+import { type ClientEnds, endsOf } from '../../overlay/sockets/stream-listener.ts'
+import type { RouterIdentity } from '../identity/identity.ts'
+import { edgeLimits } from './limits.ts'
+import { WebSocketStream } from './web-socket-stream.ts'
+
+export interface WebSocketAcceptorDeps {
+  readonly identity: () => RouterIdentity
+  readonly credentials: () => { readonly cert: string; readonly key: string }
+  readonly clock: Clock
+  readonly bounds: ConnectionBounds
+  readonly timeouts: WebSocketTimeouts
+  /** Server of the TLS connection within each web socket. It does not listen itself. */
+  readonly inner: TlsServer
+  /**
+   * Called when the TLS connection within a web socket is established.
+   * @param onAdmitted to be called when the client is admitted; it may then send more.
+   */
+  readonly onSecure: (socket: TLSSocket, ends: ClientEnds, onAdmitted: () => void) => void
+}
+
+/** Path at which clients of OpenZiti open web sockets. */
+const PATH = '/ws'
+
+/**
+ * A listener for clients that run in a browser: HTTPS, a web socket, and in it the TLS connection
+ * of the client's channel. The outer TLS shows the server certificate and requests none. In the
+ * inner one the client proves its certificate, which a browser would not present for a page.
+ *
+ * The origin of a request is not checked, as in OpenZiti: a browser adds nothing that authorizes
+ * the request, and pages of any origin may use the network with their own certificate.
+ */
+export class WebSocketAcceptor {
+  readonly server: Server
+  readonly #deps: WebSocketAcceptorDeps
+  readonly #upgrades: WebSocketServer
+  /** Connections between the outer and the inner TLS handshake. */
+  readonly #waiting: PendingConnections
+
+  constructor(deps: WebSocketAcceptorDeps) {
+    this.#deps = deps
+    const { identity, credentials, bounds, timeouts } = deps
+    this.#upgrades = webSocketUpgrades({
+      // @guard web-sockets-of-clients--size
+      messageBytesMax: edgeLimits.webSocketMessageBytesMax,
+      fragmentsMax: edgeLimits.webSocketFragmentsMax,
+      closeMs: edgeLimits.webSocketCloseMs,
+    })
+    this.#waiting = new PendingConnections({
+      // @guard web-sockets-of-clients--time
+      handshakeTimeoutMs: timeouts.handshakeTimeout,
+      handshakesMax: edgeLimits.clientsWaitingMax,
+      // @guard web-sockets-of-clients--source
+      handshakesPerSourceMax: edgeLimits.clientsWaitingPerSourceMax,
+    })
+    this.server = createServer({
+      ...credentials(),
+      SNICallback: certificateByName(identity),
+      minVersion: 'TLSv1.2',
+      ALPNProtocols: ['http/1.1'],
+      maxHeaderSize: edgeLimits.upgradeHeaderBytesMax,
+      headersTimeout: timeouts.readTimeout,
+      requestTimeout: timeouts.readTimeout,
+      connectionsCheckingInterval: edgeLimits.upgradeCheckEveryMs,
+    })
+    this.server.on('request', refuse)
+    this.server.on('upgrade', (request, socket, head) => {
+      this.#upgrade(request, socket as TLSSocket, head)
+    })
+    this.server.on('tlsClientError', (_error, socket) => socket.destroy())
+    limitConnections(this.server, bounds)
+    this.server.on('secureConnection', (socket) => this.#await(socket))
+  }
+
+  /** New connections get the current certificate. */
+  renew(): void {
+    this.server.setSecureContext(this.#deps.credentials())
+  }
+
+  /** Closes connections in which no channel has begun. */
+  closeWaiting(): void {
+    this.#waiting.closeAll()
+  }
+
+  #await(socket: TLSSocket): void {
+    socket.setKeepAlive(true, edgeLimits.clientKeepAliveMs)
+    const endpoint = endpointOf(socket)
+    this.#waiting.begin(endpoint, sourceOf(socket.remoteAddress ?? ''), socket)
+    socket.once('close', () => this.#waiting.end(endpoint))
+  }
+
+  #upgrade(request: IncomingMessage, socket: TLSSocket, head: Buffer): void {
+    // The client may disconnect at any time.
+    socket.on('error', () => undefined)
+    if (pathOf(request) !== PATH) refuseUpgrade(socket)
+    else this.#upgrades.handleUpgrade(request, socket, head, (web) => this.#secure(web, socket))
+  }
+
+  #secure(web: WebSocket, connection: TLSSocket): void {
+    const { clock, inner, timeouts, onSecure } = this.#deps
+    const endpoint = endpointOf(connection)
+    const ends = endsOf(connection)
+    const stream = new WebSocketStream({
+      web,
+      connection,
+      clock,
+      pingEveryMs: timeouts.pingInterval,
+      pongMsMax: timeouts.pongTimeout,
+    })
+    stream.on('error', () => undefined)
+    const unlimit = limitBytes(connection, edgeLimits.webSocketAdmissionBytesMax)
+    acceptTls(inner, stream, (socket) => {
+      this.#waiting.end(endpoint)
+      writeSeparately(socket)
+      onSecure(socket, ends, unlimit)
+    })
+  }
+}
+
+/**
+ * Accepts a TLS connection over a stream, with the options of a server. The server reports a TLS
+ * socket without the stream below it; therefore each stream has its own view of the server, which
+ * reports this socket alone.
+ */
+function acceptTls(server: TlsServer, stream: Duplex, onSecure: (socket: TLSSocket) => void): void {
+  const view = Object.create(server, {
+    emit: {
+      value: (event: string, ...values: readonly unknown[]): boolean => {
+        if (event !== 'secureConnection') return server.emit(event, ...values)
+        onSecure(values[0] as TLSSocket)
+        return true
+      },
+    },
+  }) as TlsServer
+  for (const listener of server.listeners('connection')) listener.call(view, stream)
+}
+
+/**
+ * Ends the TLS record with each write. Otherwise a socket that has several writes waiting combines
+ * them, and BrowZer loses the second of two messages in one record.
+ */
+function writeSeparately(socket: TLSSocket): void {
+  Object.defineProperty(socket, '_writev', { value: null })
+}
+
+/**
+ * Closes a connection that receives more than `bytesMax`. The parts of a message are in memory
+ * until its end arrives, so its size must be limited before anything is known of the client.
+ * @returns a function that removes the limit.
+ */
+function limitBytes(connection: Duplex, bytesMax: number): () => void {
+  let bytes = 0
+  const count = (chunk: Uint8Array): void => {
+    bytes += chunk.length
+    // @guard web-sockets-of-clients--admission
+    if (bytes > bytesMax) connection.destroy()
+  }
+  connection.on('data', count)
+  return () => {
+    connection.off('data', count)
+  }
+}
+
+function pathOf({ url = '' }: IncomingMessage): string {
+  return url.split('?', 1)[0] ?? ''
+}
+
+/** Answers a request that opens no web socket, and closes its connection. */
+function refuse(request: IncomingMessage, response: ServerResponse): void {
+  const status = pathOf(request) !== PATH ? 404 : request.method === 'GET' ? 426 : 405
+  const text = `${STATUS_CODES[status] ?? ''}\n`
+  response.writeHead(status, {
+    connection: 'close',
+    'content-type': 'text/plain',
+    'content-length': text.length,
+    ...(status === 426 ? { upgrade: 'websocket' } : {}),
+    ...(status === 405 ? { allow: 'GET' } : {}),
+  })
+  response.end(text)
+}
+
+function refuseUpgrade(socket: TLSSocket): void {
+  socket.end('HTTP/1.1 404 Not Found\r\nconnection: close\r\ncontent-length: 0\r\n\r\n')
+  socket.resume()
+}

@@ -1,0 +1,136 @@
+import { Duplex } from 'node:stream'
+
+import type { Clock } from '../../lib/clock.ts'
+import type { WebSocket } from '../../lib/runtime/web-sockets.ts'
+
+export interface WebSocketStreamDeps {
+  /** An open web socket. The stream closes it. */
+  readonly web: WebSocket
+  /** The connection below the web socket. */
+  readonly connection: Pick<Duplex, 'writableNeedDrain'>
+  readonly clock: Pick<Clock, 'monotonicMs'>
+  readonly pingEveryMs: number
+  /** Time without a sign of life after which the web socket is closed. */
+  readonly pongMsMax: number
+}
+
+/** RFC 6455: a type of data that the endpoint cannot accept. */
+const UNSUPPORTED_DATA = 1003
+const NORMAL_CLOSURE = 1000
+
+/** Bytes before the content of a TLS record; the last two are its length. */
+const RECORD_HEAD_BYTES = 5
+
+/**
+ * The TLS stream within a web socket: the content of its binary messages. The boundaries of
+ * received messages mean nothing. Each sent message is one TLS record, because BrowZer decrypts one
+ * record for each message. The stream reads no further message while its consumer is slow, and
+ * takes the next chunk to send when the connection has taken the last one.
+ */
+export class WebSocketStream extends Duplex {
+  readonly #deps: WebSocketStreamDeps
+  readonly #timer: NodeJS.Timeout
+  /** When the client last gave a sign of life. */
+  #aliveMs: number
+  #isRefused = false
+  /** Start of a record whose end was not written yet. */
+  #begun: Buffer = Buffer.alloc(0)
+
+  constructor(deps: WebSocketStreamDeps) {
+    super({ allowHalfOpen: false })
+    this.#deps = deps
+    this.#aliveMs = deps.clock.monotonicMs()
+    const { web, connection, pingEveryMs, pongMsMax } = deps
+    web.on('message', (data, isBinary) => this.#onMessage(data as Buffer, isBinary))
+    web.on('ping', (data) => {
+      this.#sawLife()
+      // @guard web-sockets-of-clients--pings
+      if (!connection.writableNeedDrain) web.pong(data)
+    })
+    web.on('pong', () => this.#sawLife())
+    // The web socket closes itself after a violation of its protocol.
+    web.on('error', () => undefined)
+    web.once('close', () => this.#onClosed())
+    this.#timer = setInterval(() => this.#check(), Math.min(pingEveryMs, pongMsMax))
+  }
+
+  override _read(): void {
+    const { web } = this.#deps
+    if (!web.isPaused) return
+    // The client could not be heard meanwhile.
+    this.#sawLife()
+    web.resume()
+  }
+
+  override _write(chunk: Buffer, _encoding: string, callback: () => void): void {
+    let left = this.#begun.length === 0 ? chunk : Buffer.concat([this.#begun, chunk])
+    const records: Buffer[] = []
+    for (let bytes = recordBytes(left); bytes <= left.length; bytes = recordBytes(left)) {
+      records.push(left.subarray(0, bytes))
+      left = left.subarray(bytes)
+    }
+    // A copy, so that it does not keep the records before it in memory.
+    this.#begun = Buffer.from(left)
+    const last = records.pop()
+    for (const record of records) this.#send(record, () => undefined)
+    if (last === undefined) callback()
+    else this.#send(last, callback)
+  }
+
+  override _final(callback: () => void): void {
+    this.#deps.web.close(NORMAL_CLOSURE)
+    callback()
+  }
+
+  override _destroy(error: Error | null, callback: (error: Error | null) => void): void {
+    clearInterval(this.#timer)
+    this.#deps.web.terminate()
+    callback(error)
+  }
+
+  #onMessage(data: Buffer, isBinary: boolean): void {
+    if (this.#isRefused || this.destroyed) return
+    // @guard web-sockets-of-clients--text
+    if (!isBinary) {
+      this.#isRefused = true
+      this.#deps.web.close(UNSUPPORTED_DATA, 'only binary messages are accepted')
+      return
+    }
+    this.#sawLife()
+    // @guard web-sockets-of-clients--reading
+    if (!this.push(data)) this.#deps.web.pause()
+  }
+
+  /** A failed write shows that the web socket closes, which ends the stream by itself. */
+  #send(chunk: Buffer, callback: () => void): void {
+    // @guard web-sockets-of-clients--writing
+    this.#deps.web.send(chunk, { binary: true }, (error) => {
+      if (error === undefined || error === null) this.#sawLife()
+      callback()
+    })
+  }
+
+  #sawLife(): void {
+    this.#aliveMs = this.#deps.clock.monotonicMs()
+  }
+
+  #onClosed(): void {
+    clearInterval(this.#timer)
+    if (!this.destroyed) this.push(null)
+  }
+
+  /** A ping also keeps a proxy between client and router from closing an idle connection. */
+  #check(): void {
+    const { web, connection, clock, pongMsMax } = this.#deps
+    const isSilent = !web.isPaused && clock.monotonicMs() - this.#aliveMs > pongMsMax
+    // @guard web-sockets-of-clients--silent
+    if (isSilent) this.destroy()
+    else if (!connection.writableNeedDrain) web.ping()
+  }
+}
+
+/** Infinity while the head of the record is incomplete. */
+function recordBytes(bytes: Buffer): number {
+  if (bytes.length < RECORD_HEAD_BYTES) return Infinity
+  return RECORD_HEAD_BYTES + bytes.readUInt16BE(RECORD_HEAD_BYTES - 2)
+}
