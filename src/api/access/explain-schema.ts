@@ -109,7 +109,7 @@ export const accessExplained: NamedSchema = {
     sessions: withheldOr(sessions),
     configs: withheldOr(
       arrayOf(
-        // An older controller does not report what is not intercepted.
+        // An older controller does not send `notIntercepted`.
         refWith(
           {
             type: nullableEntityRef,

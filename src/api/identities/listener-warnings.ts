@@ -20,8 +20,8 @@ const {
 } = listenerWarningLimits
 
 /**
- * Logs that a client received edge routers and can connect to none of them, because no router has an
- * edge listener. The client itself only reports that it found no router.
+ * Logs that a client can connect to none of the edge routers that it received, because no router
+ * has an edge listener. The client itself only reports that it found no router.
  */
 export class ListenerWarnings {
   readonly #deps: ListenerWarningsDeps

@@ -66,7 +66,7 @@ export interface ExplainedPair {
       readonly isOnline: boolean
     }[]
   } | null
-  /** An older controller does not report what is not intercepted. */
+  /** An older controller does not send `notIntercepted`. */
   readonly configs:
     | readonly (NamedRecord & { readonly notIntercepted?: readonly string[] })[]
     | null

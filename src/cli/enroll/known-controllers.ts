@@ -1,5 +1,5 @@
 import { controllersIn } from '../../tunnel/router-addresses.ts'
-import { CertificateApi } from '../tunnel/client-api.ts'
+import { CertificateApi } from '../client/certificate-api.ts'
 import type { EnrolledIdentity } from './identity-file.ts'
 
 const ANSWER_MS_MAX = 10_000

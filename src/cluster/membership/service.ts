@@ -281,10 +281,10 @@ export class MembershipService implements MembershipControl {
   }
 
   /**
-   * Repeats the transfer while this controller leads: on a busy machine the target may catch up too
-   * late, or lose its election.
-   * @throws {Problem} CLUSTER_NO_LEADER if another controller than the target leads now, so that the
-   * caller continues there.
+   * Repeats the transfer while this controller leads: on a busy machine the target may catch up
+   * too late, or lose its election.
+   * @throws {Problem} CLUSTER_NO_LEADER if another controller than the target leads now, so that
+   * the caller continues there.
    */
   async #transferHere(target: NodeId | null, timeoutMs: number): Promise<NodeId> {
     const { consensus, clock, state, log } = this.#deps

@@ -23,12 +23,12 @@ const {
 
 const FAULT_LENGTH_MAX = 256
 
-/** What a service intercepts; a domain is `example` for `*.example`. */
+/** A target that a service intercepts; a domain is `example` for `*.example`. */
 export type InterceptTarget =
   | { readonly type: 'network'; readonly network: Network }
   | { readonly type: 'name' | 'domain'; readonly name: string }
 
-/** @param text an address, `address/prefix`, a name or `*.domain`. null when it is none of them. */
+/** @param text an address, `address/prefix`, a name or `*.domain`. null for any other text. */
 export function readInterceptTarget(text: string): InterceptTarget | null {
   const address = parseIp(text)
   const network = address === null ? parseCidr(text) : singleNetwork(address)
@@ -98,8 +98,8 @@ export function listeningWay(
 }
 
 /**
- * Parts of the data of a config that no tunnel of Flotilla intercepts, as clauses; the first of many.
- * Data that does not follow the schema of the type has none.
+ * Parts of the data of a config that no tunnel of Flotilla intercepts, as clauses; only the first
+ * ones of many. Data that does not follow the schema of the type has none.
  */
 export function interceptFaults(typeName: string, data: unknown): readonly string[] {
   const faults = [...new Set(allFaults(typeName, data))]

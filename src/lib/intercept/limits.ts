@@ -8,7 +8,7 @@ export const interceptTargetLimits = {
    */
   interceptListenersPerServiceMax: 1024,
   interceptNetworkAddressesMax: 256,
-  /** Maximum addresses of a network whose ports are redirected, as they exceed the listening ports. */
+  /** Maximum addresses of a network whose ports are redirected, beyond the listening ports. */
   redirectedNetworkAddressesMax: 16,
   /** Maximum addresses of one config, and clauses about it in one answer. */
   interceptRulesMax: 4096,

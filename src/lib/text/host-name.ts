@@ -8,8 +8,9 @@ const NAME =
 const TEXT_LENGTH_MAX = 1024
 
 /**
- * Normalized name in ASCII (an internationalized one as punycode), or null. A numeric last label is rejected: resolvers treat such names as
- * addresses in old notations (`127.1`, `0x7f000001`), which would bypass the address rules.
+ * Normalized name in ASCII (an internationalized one as punycode), or null. A numeric last label is
+ * rejected: resolvers treat such names as addresses in old notations (`127.1`, `0x7f000001`), which
+ * would bypass the address rules.
  */
 export function parseName(text: string): string | null {
   // It maps forms such as full-width digits to ASCII, so all checks look at its result.

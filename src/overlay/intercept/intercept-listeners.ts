@@ -7,7 +7,7 @@ import {
   type ListeningPlace,
   type ListeningPlan,
   placeKey,
-  type RedirectedPlace,
+  type RedirectedPorts,
 } from './listening-plan.ts'
 import { DATAGRAM_HOST, PortRedirects, redirectedPort, type RunNft } from './port-redirects.ts'
 
@@ -36,7 +36,7 @@ export class InterceptListeners {
   readonly #failed = new Map<string, string>()
   readonly #redirects: PortRedirects
   /** Listeners to which ports are redirected. */
-  readonly #redirected = new Map<string, { place: RedirectedPlace; readonly listener: Opened }>()
+  readonly #redirected = new Map<string, { place: RedirectedPorts; readonly listener: Opened }>()
 
   constructor(parts: InterceptListenersDeps) {
     this.#deps = parts
@@ -79,7 +79,7 @@ export class InterceptListeners {
     await this.#redirect()
   }
 
-  async #openRedirected(key: string, place: RedirectedPlace): Promise<void> {
+  async #openRedirected(key: string, place: RedirectedPorts): Promise<void> {
     const known = this.#redirected.get(key)
     if (known !== undefined) {
       known.place = place

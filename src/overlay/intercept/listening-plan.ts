@@ -23,7 +23,7 @@ export interface ListeningPlace {
 }
 
 /** One port for many: a rule of the host redirects the ranges of an IPv4 address to it. */
-export interface RedirectedPlace {
+export interface RedirectedPorts {
   readonly protocol: TunnelProtocol
   readonly address: IpAddress
   readonly ranges: readonly PortRange[]
@@ -40,7 +40,7 @@ export function placeKey({ protocol, family, address, port }: ListeningPlace): s
   return `${protocol} ${address ?? `any ${family}`} ${port}`
 }
 
-/** What a service asks to listen on: the ports of a network, by one protocol. */
+/** Ports of a network that a service needs, by one protocol. */
 interface Asked {
   readonly network: Network
   /** False for the address of a name, which leads to this host already. */
@@ -52,7 +52,7 @@ interface Asked {
 /** Places of one service before they become part of the plan. */
 interface Draft {
   readonly places: ListeningPlace[]
-  readonly redirected: (Omit<RedirectedPlace, 'ranges'> & { readonly range: PortRange })[]
+  readonly redirected: (Omit<RedirectedPorts, 'ranges'> & { readonly range: PortRange })[]
   readonly networks: Network[]
   isAny: boolean
 }
@@ -73,7 +73,7 @@ export interface Planned {
 export class ListeningPlan {
   readonly #redirectFault: string | null
   readonly #places = new Map<string, ListeningPlace>()
-  readonly #redirected = new Map<string, RedirectedPlace>()
+  readonly #redirected = new Map<string, RedirectedPorts>()
   readonly #networks = new Map<string, Network>()
   #redirectedRanges = 0
 
@@ -92,7 +92,7 @@ export class ListeningPlan {
     return left
   }
 
-  get redirected(): ReadonlyMap<string, RedirectedPlace> {
+  get redirected(): ReadonlyMap<string, RedirectedPorts> {
     return this.#redirected
   }
 

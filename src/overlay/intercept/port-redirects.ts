@@ -6,14 +6,14 @@ import { interceptTargetLimits } from '../../lib/intercept/limits.ts'
 import { parseIp } from '../../lib/text/ip-address.ts'
 import type { ProgramLogger } from '../logger.ts'
 import { interceptLimits } from './limits.ts'
-import type { RedirectedPlace } from './listening-plan.ts'
+import type { RedirectedPorts } from './listening-plan.ts'
 
 /** Runs `nft` of nftables with this input. @throws with its error output when it fails. */
 export type RunNft = (script: string) => Promise<void>
 
 /** A redirected place, and the port of its listener. */
 export interface Redirect {
-  readonly place: RedirectedPlace
+  readonly place: RedirectedPorts
   readonly port: number
 }
 
@@ -65,11 +65,11 @@ function addressOfPort(port: number): string {
 }
 
 /**
- * Rules of the host that lead many ports of an address to one port of this process. Node cannot read
- * the original destination of a redirected connection, so the rules keep the port in an address:
- * the destination of a stream, and the source of a datagram, becomes the loopback address that
- * stands for the port. The kernel keeps the rules after the process ends; the next start removes
- * them.
+ * Rules of the host that lead many ports of an address to one port of this process. Node cannot
+ * read the original destination of a redirected connection, so the rules keep the port in an
+ * address: the destination of a stream, and the source of a datagram, becomes the loopback address
+ * that stands for the port. The kernel keeps the rules after the process ends; the next start
+ * removes them.
  */
 export class PortRedirects {
   readonly #deps: PortRedirectsDeps
