@@ -26,7 +26,7 @@ export interface ListQuery {
 
 export interface ListResult<R extends EntityRecord = EntityRecord> {
   readonly records: readonly R[]
-  /** Limit as applied after clamping; Number.MAX_SAFE_INTEGER for no limit. */
+  /** Limit as applied after clamping; -1 for no limit. */
   readonly limit: number
   readonly offset: number
   /** Number of all records that match, on any page. */

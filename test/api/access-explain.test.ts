@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { noRouterStatuses } from '../../src/ports/router-status.ts'
 import { CallerOf, management } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 import { made, newIdentity, newService } from './support/network.ts'
@@ -34,6 +35,7 @@ const online = new Set<string>()
 /** Routers that have reported no edge listener. */
 const closed = new Set<string>()
 controller.machine.routers = {
+  ...noRouterStatuses,
   of: (id) =>
     online.has(id)
       ? {
@@ -41,9 +43,10 @@ controller.machine.routers = {
           protocols: closed.has(id) ? {} : { tls: `tls://${id}:3022` },
           version: { version: 'v1', revision: '', buildDate: '', os: '', arch: '' },
           capabilities: [],
+          linkListeners: [],
+          interfaces: [],
         }
       : null,
-  hasConnection: () => null,
 }
 
 async function rows(query: string, caller = root): Promise<readonly Row[]> {

@@ -54,7 +54,7 @@ test('a service can be created, shown, replaced, patched and deleted', async () 
     roleAttributes: ['a', 'b'],
     tags: { floor: 2, colour: true, note: null },
     config: {},
-    configs: [],
+    configs: null,
     permissions: ['Invalid'],
   })
   expect(shown.createdAt).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
@@ -84,7 +84,7 @@ test('a service can be created, shown, replaced, patched and deleted', async () 
   expect(put.body.meta).not.toHaveProperty('ignoredFields')
   expect(await detail(`${services}/${id}`)).toMatchObject({
     name: 'plotter',
-    roleAttributes: [],
+    roleAttributes: null,
     tags: {},
     maxIdleTimeMillis: 0,
     encryptionRequired: true,
@@ -157,7 +157,7 @@ test('a policy refuses invalid roles and shows valid ones with names', async () 
     serviceRoles: [`@${service}`],
     serviceRolesDisplay: [{ role: `@${service}`, name: '@wiki' }],
     identityRolesDisplay: [{ role: '#staff', name: '#staff' }],
-    postureCheckRoles: [],
+    postureCheckRoles: null,
     type: 'Dial',
   })
   const identities = await root.get(`${policies}/${id}/identities`)
@@ -222,7 +222,13 @@ test('a list can be paged, filtered and sorted', async () => {
   expect(last.pagination).toEqual({ limit: 2, offset: 24, totalCount: 25 })
   const paged = encodeURIComponent('name contains "page-" sort by name skip 3 limit 2')
   expect((await ask(`filter=${paged}&limit=100`)).names).toEqual(['page-03', 'page-04'])
-  expect((await ask(`filter=${pages}&limit=-1`)).names).toHaveLength(25)
+  const all = await ask(`filter=${pages}&limit=-1`)
+  expect(all.names).toHaveLength(25)
+  expect(all.pagination, 'a limit that fits 32 bits').toEqual({
+    limit: -1,
+    offset: 0,
+    totalCount: 25,
+  })
   expect((await ask('limit=100000')).pagination?.limit).toBe(500)
   expect((await ask('limit=0&offset=-5')).pagination).toMatchObject({ limit: 10, offset: 0 })
   expect((await ask('roleFilter=%23fifth&limit=-1')).names).toHaveLength(5)

@@ -376,7 +376,7 @@ describe('A router reports to controllers', () => {
     expect(reply?.contentType).toBe(1014)
     const answer = fromBinary(InspectAnswerSchema, reply?.body ?? new Uint8Array())
     expect(answer.success).toBe(false)
-    expect(answer.errors).toEqual(['__proto__: not known to this router'])
+    expect(answer.errors).toEqual([])
     const values = new Map(
       answer.values.map(({ name, value }) => [name, JSON.parse(value) as unknown]),
     )

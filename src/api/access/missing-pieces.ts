@@ -32,7 +32,7 @@ export const missingCodes = [
   'NO_TERMINATOR',
   'NO_TERMINATOR_ONLINE',
 ] as const
-export type MissingCode = (typeof missingCodes)[number]
+type MissingCode = (typeof missingCodes)[number]
 
 export interface PieceFacts {
   readonly type: DialBind

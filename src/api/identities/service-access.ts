@@ -13,7 +13,7 @@ import {
   serviceEdgeRouters,
   serviceUpdates,
 } from '../schemas/access.ts'
-import { verifiedSessionId } from '../../auth/sessions/service-session-token.ts'
+import { serviceSessionIn } from '../../auth/sessions/service-session-token.ts'
 import { callerOf } from '../sessions/current.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../http/consistency.ts'
@@ -123,7 +123,7 @@ function ownEdgeRouters(
   const found = isAdmin
     ? state.list('edgeRouter', query)
     : state.subList('identity', identity.id, 'edge-routers', query)
-  const { records, ...pagination } = found ?? { ...wholeOf([]), records: [] }
+  const records = found?.records ?? []
   warnings.check(identity, records)
   return lists.answer(call, {
     records,
@@ -136,7 +136,7 @@ function ownEdgeRouters(
         'updatedAt',
       ]),
     ),
-    pagination,
+    pagination: wholeOf(records),
     filterableFields: [],
   })
 }
@@ -178,21 +178,21 @@ function asked(
   return found.filter(({ id }) => isAmong.has(id)).slice(start, start + count)
 }
 
-/** @throws {Problem} UNAUTHORIZED. */
+/**
+ * The token of a service session that has ended counts too: the answer follows from the current
+ * policies, and clients that read it keep a token that is good again once access is granted.
+ * @throws {Problem} UNAUTHORIZED for a token of another API session or service.
+ */
 async function checkSessionToken(
   deps: ServiceAccessOperationsDeps,
   call: RequestContext,
   token: string,
   apiSessionId: string,
 ): Promise<void> {
-  const { reads, state } = deps
-  const expected = { apiSessionId, serviceId: call.param('id') }
-  const sessionId = await verifiedSessionId(deps, token, expected)
-  if (sessionId === null) throw new Problem('UNAUTHORIZED')
-  if (state.get('session', sessionId) !== undefined) return
-  // Another controller may have opened it a moment ago.
-  await reads.reachLatest()
-  if (state.get('session', sessionId) === undefined) throw new Problem('UNAUTHORIZED')
+  const claimed = await serviceSessionIn(deps, token)
+  // @guard ended-service-sessions--routers
+  const isOwn = claimed?.apiSessionId === apiSessionId && claimed.serviceId === call.param('id')
+  if (!isOwn) throw new Problem('UNAUTHORIZED')
 }
 
 /** Ignores the posture of clients. Names that the caller may not read are left empty. */

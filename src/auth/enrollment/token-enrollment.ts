@@ -6,6 +6,7 @@ import { fieldLimits } from '../../entities/fields.ts'
 import { enrollmentRefusal } from '../../fsm/enrollment/token-enrollment.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem } from '../../lib/problems.ts'
+import type { RefusalCause } from '../../lib/refusal-reason.ts'
 import { newShortId } from '../../lib/random.ts'
 import { claimAt, textClaim } from '../tokens/claims.ts'
 import type { TokenJudge, VerifiedToken } from '../tokens/token-judge.ts'
@@ -74,16 +75,20 @@ export class TokenEnrollment {
     signerId: string | undefined,
   ): Promise<NewHolder> {
     const { state } = this.#deps
+    let refusal: RefusalCause | undefined
     for (const text of bearers()) {
       const found = await this.#deps.externalTokens.judgeClaims(address, text)
-      if (typeof found === 'string') continue
+      if ('error' in found) {
+        refusal = found.cause
+        continue
+      }
       const { verified, claims } = found
       // @guard enrollment-by-any-token--named
       if (signerId !== undefined && verified.signerId !== signerId) continue
       const signer = state.get('externalJwtSigner', verified.signerId)
       if (signer !== undefined) return newHolder(signer, verified, claims)
     }
-    throw untaken('the token is not valid')
+    throw untaken('the token is not valid', refusal)
   }
 
   /** Checks in OpenZiti's order of refusals; apply repeats the checks. */
@@ -184,6 +189,9 @@ function isAttribute(value: unknown): boolean {
   )
 }
 
-function untaken(detail: string): Problem {
-  return new Problem('INVALID_ENROLLMENT_JWT', { detail })
+function untaken(detail: string, refusal?: RefusalCause): Problem {
+  return new Problem('INVALID_ENROLLMENT_JWT', {
+    detail,
+    ...(refusal === undefined ? {} : { refusal }),
+  })
 }

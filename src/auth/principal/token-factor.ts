@@ -52,7 +52,7 @@ export class TokenFactor {
       // A token of anybody else is not worth a signature check.
       if (this.#judge.signerNamedIn(text)?.id !== signerId) continue
       const found = await this.#judge.judge(address, text)
-      if (typeof found !== 'string' && this.#fits(found, signerId, caller)) return found
+      if (!('error' in found) && this.#fits(found, signerId, caller)) return found
     }
     return null
   }

@@ -340,7 +340,20 @@ export interface IdentityDetail {
   readonly externalId: string | null
   readonly hasApiSession: boolean
   readonly hasEdgeRouterConnection: boolean
-  readonly interfaces: readonly Readonly<Record<string, unknown>>[]
+  readonly interfaces:
+    | readonly {
+        readonly addresses: readonly string[]
+        readonly hardwareAddress: string
+        readonly index: number
+        readonly isBroadcast: boolean
+        readonly isLoopback: boolean
+        readonly isMulticast: boolean
+        readonly isRunning: boolean
+        readonly isUp: boolean
+        readonly mtu: number
+        readonly name: string
+      }[]
+    | null
   readonly isAdmin: boolean
   readonly isDefaultAdmin: boolean
   readonly isMfaEnabled: boolean
@@ -349,7 +362,7 @@ export interface IdentityDetail {
     readonly lockedAt: string
     readonly lockedUntil: string | null
   }
-  readonly permissions: readonly string[]
+  readonly permissions: readonly string[] | null
   readonly roleAttributes: readonly string[]
   readonly sdkInfo: {
     readonly appId?: string
@@ -384,7 +397,7 @@ export interface Meta {
   }[]
   readonly filterableFields?: readonly string[]
   readonly ignoredFields?: readonly string[]
-  readonly warnings?: readonly string[]
+  readonly warnings: readonly string[]
   readonly pagination?: MetaPagination
 }
 

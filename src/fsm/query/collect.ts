@@ -131,7 +131,7 @@ function pageOf(
   { offset, limit }: Page,
 ): ListResult {
   const records = ids.flatMap((id) => table.rows.get(id)?.record ?? [])
-  return { records, limit, offset, totalCount }
+  return { records, limit: shownLimit(limit), offset, totalCount }
 }
 
 /** Puts a record where it belongs in a sorted array that keeps at most `max`. */
@@ -177,9 +177,15 @@ function* pick(
     else if (compare !== null || (total > offset && total <= end)) kept.push(record)
     if (isWhole) checkLength(compare === null ? kept.length : kept.length - offset)
   }
-  if (compare === null) return { records: kept, limit, offset, totalCount: total }
+  const paging = { limit: shownLimit(limit), offset, totalCount: total }
+  if (compare === null) return { records: kept, ...paging }
   if (!isBounded) kept.sort(compare)
-  return { records: kept.slice(offset, end), limit, offset, totalCount: total }
+  return { records: kept.slice(offset, end), ...paging }
+}
+
+/** The limit that clients see: -1 for none, as OpenZiti's. SDKs read it into 32 bits. */
+function shownLimit(limit: number): number {
+  return limit > wholeListRowsMax ? -1 : limit
 }
 
 /** @throws {Problem} COULD_NOT_VALIDATE. */

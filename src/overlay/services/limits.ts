@@ -19,8 +19,6 @@ export const serviceLimits = {
   hostProbeBodyBytesMax: 64 * 1024,
   /** Interval of retries for ports that could not be opened. */
   entriesRetriedEveryMs: 30_000,
-  /** Maximum bytes of an HTTP proxy's response head to CONNECT. */
-  proxyHeadBytesMax: 16 * 1024,
   /** Maximum bytes of application data from a client of a hosted service. */
   appDataBytesMax: 4096,
 } as const

@@ -71,6 +71,18 @@ export function readEndpoints(path: string): ReadEndpoints {
   }
 }
 
+/**
+ * Why a router has no controller to dial, one sentence; null if it has one.
+ * @param configured addresses of the configuration.
+ */
+export function missingControllers(configured: readonly string[], path: string): string | null {
+  if (configured.length > 0) return null
+  const read = readEndpoints(path)
+  if (read.kind === 'known') return null
+  const state = read.kind === 'absent' ? 'does not exist' : read.reason
+  return `names no controller, and ${path} ${state}; add ctrl.endpoint, or enroll the router again, which writes that file`
+}
+
 /** Writes the file atomically with mode 0600. @throws the file system error. */
 export function writeEndpoints(path: string, known: KnownEndpoints): void {
   const { endpoints, controllers, removed, apis, trustDomain } = known

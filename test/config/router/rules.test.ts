@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 
-import { configuredEndpoints } from '../../../src/config/router/relations.ts'
+import { configuredEndpoints, configuredProxy } from '../../../src/config/router/relations.ts'
+import { parseAddress } from '../../../src/config/router/values.ts'
 import { omissionsOf } from '../../../src/config/router/omissions.ts'
 import { routerFields } from '../../../src/config/router/table.ts'
 import { webSocketTimeouts } from '../../../src/config/router/table-transport.ts'
@@ -53,10 +54,9 @@ describe('The file', () => {
       `web: [{name: a, bindPoints: [{interface: "127.0.0.1:8081", address: "r.test:8081"}], apis: [${api}]}]`
     expect(config(web('{binding: health-checks, options: {}}')).web).toHaveLength(1)
     expectFault(web('{binding: edge-client}'), 'web[0].apis[0].binding: expected health-checks')
-    expectFault(
-      web('{binding: health-checks, options: {a: 1}}'),
-      'web[0].apis[0].options: holds a key, and has none',
-    )
+    expect(warnings(web('{binding: health-checks, options: {a: 1}}'))).toEqual([
+      '5: web[0].apis[0].options.a: is unknown to this program, and has no effect',
+    ])
   })
 
   test('replaces environment variables in texts at any place', () => {
@@ -164,10 +164,8 @@ describe('ctrl', () => {
     expect(found.ctrl.defaultRequestTimeout).toBe(7000)
   })
 
-  test('one of endpoint and endpoints is required', () => {
-    expect(faultsOf(ctrl('{bind: eth0}'))).toEqual([
-      '3: ctrl: one of endpoint and endpoints is missing; expected an address tls:<host>:<port>',
-    ])
+  test('endpoint and endpoints may be absent, as the enrollment token names controllers, and not empty', () => {
+    expect(configuredEndpoints(whole(ctrl('{endpointsFile: e.yml}')))).toEqual([])
     expect(faultsOf(ctrl('{endpoints: []}'))[0]).toMatch(
       /^3: ctrl\.endpoints: expected a list of 1/,
     )
@@ -264,7 +262,6 @@ describe('dialers', () => {
 
   test('are an array of objects with a binding and optional options', () => {
     expectFault('dialers: [{options: {}}]\n', 'dialers[0].binding: is missing')
-    expectFault('dialers: [{binding: other}]\n', 'dialers[0].binding: expected one of proxy')
     expectFault('dialers: {binding: transport}\n', 'dialers: expected a list of sections')
     const found = config('dialers: [{binding: transport, options: {connectTimeout: 3s, mtu: 9}}]\n')
     expect(found.dialers[0]?.options).toMatchObject({
@@ -281,8 +278,12 @@ describe('edge', () => {
     for (const text of ['edge:\n', 'edge: {}\n']) expect(config(text).edge, text).not.toBeNull()
   })
 
-  test('accepts only csr, and keys of other routers', () => {
-    expectFault('edge: {csrs: {}}\n', 'edge.csrs: unknown key; did you mean edge.csr?')
+  test('accepts keys of other routers, with a warning', () => {
+    expect(warnings('edge: {csrs: {}, db: x}\n')).toEqual([
+      '5: edge.csrs: is unknown to this program, and has no effect; did you mean edge.csr?',
+      '5: edge.db: has no effect: the data model is kept in memory alone',
+      '5: edge: is enabled, and no listener has the binding edge: no client can connect',
+    ])
   })
 })
 
@@ -310,10 +311,10 @@ describe('forwarder', () => {
     if (max !== null) expectFault(text(max + 1), `${key}: expected an integer`)
   })
 
-  test('accepts latencyProbeInterval without effect, with a warning', () => {
-    expect(warnings('forwarder: {latencyProbeInterval: 10}\n')).toEqual([
-      '5: forwarder.latencyProbeInterval: is deprecated: latency is measured by heartbeats; it has no effect',
-    ])
+  test('accepts anything as latencyProbeInterval, which has no effect', () => {
+    for (const value of ['0', '10', '5s', '{a: 1}']) {
+      expect(warnings(`forwarder: {latencyProbeInterval: ${value}}\n`)).toEqual([])
+    }
   })
 })
 
@@ -342,7 +343,10 @@ describe('healthChecks', () => {
 
 describe('identity', () => {
   test('has cert, server_cert, key and ca as file paths', () => {
-    const text = LEAST.replace('key: r.key}', 'key: /k, server_cert: s, ca: "file:///ca"}')
+    const text = LEAST.replace(
+      'server_cert: r.server.cert, key: r.key}',
+      'key: /k, server_cert: s, ca: "file:///ca"}',
+    )
     expect(whole(text).identity).toMatchObject({
       cert: { path: '/etc/flotilla/r.cert', pem: null },
       server_cert: { path: '/etc/flotilla/s' },
@@ -379,7 +383,6 @@ describe('link', () => {
     expect(faults('link: {listeners: [{}]}\n')).toEqual([
       expect.stringContaining('5: link.listeners[0].binding: is missing; expected transport'),
       expect.stringContaining('5: link.listeners[0].bind: is missing'),
-      expect.stringContaining('5: link.listeners[0].advertise: is missing'),
     ])
     expectFault(
       'link: {listeners: [{binding: x, bind: "tls:0.0.0.0:10", advertise: "r.test:10"}]}\n',
@@ -394,6 +397,20 @@ describe('link', () => {
       listener('bind: "tls:0.0.0.0:10", advertise: r.test'),
       'link.listeners[0].advertise: expected <host>:<port>',
     )
+  })
+
+  test('advertises the address that it listens on, unless that is any address', () => {
+    const found = config(listener('bind: "tls:192.0.2.1:10"'))
+    expect(found.link?.listeners[0]?.advertise).toEqual({ host: '192.0.2.1', port: 10 })
+    for (const bind of ['tls:0.0.0.0:10', 'tls:[::]:10', 'tls:192.0.2.1:0']) {
+      expectFault(listener(`bind: "${bind}"`), 'link.listeners[0].advertise: is missing')
+    }
+  })
+
+  test('warns of a dtls listener, which is not opened', () => {
+    expect(warnings(listener('bind: "dtls:0.0.0.0:10", advertise: "dtls:r.test:10"'))).toEqual([
+      '5: link.listeners[0].bind: dtls is not supported: this listener is not opened',
+    ])
   })
 
   test('groups are [default] by default', () => {
@@ -456,10 +473,6 @@ describe('listeners', () => {
       listener('bind: "tls:0.0.0.0:1", advertise: "r.test:1"'),
       'listeners[0].binding: is missing',
     )
-    expectFault(
-      listener('binding: edgy, bind: "tls:0.0.0.0:1", advertise: "r.test:1"'),
-      'listeners[0].binding: expected one of edge',
-    )
   })
 
   test.each(['bind', 'address'])('take %s, shaped <protocol>:<host>:<port>', (name) => {
@@ -489,12 +502,63 @@ describe('listeners', () => {
     )
   })
 
-  test('refuse a duplicate address', () => {
-    const one = '{binding: edge, bind: "tls:0.0.0.0:1", advertise: "r.test:1"}'
-    expectFault(
-      `listeners: [${one}, ${one}]\n`,
-      'listeners[1].bind: takes the same address as listeners[0].bind',
+  test.each(['proxy', 'transport', 'transport_udp', 'proxy_udp'])(
+    'of the binding %s need no advertise',
+    (binding) => {
+      const address = binding.endsWith('_udp') ? 'udp:0.0.0.0:1' : 'tcp:0.0.0.0:1'
+      const text = listener(`binding: ${binding}, service: web, address: "${address}"`)
+      expect(config(text).listeners[0]?.advertise).toBeNull()
+    },
+  )
+
+  test.each([
+    ['proxy', 'udp:0.0.0.0:1', 'tcp or tls'],
+    ['transport_udp', 'tcp:0.0.0.0:1', 'udp'],
+  ])('of the binding %s refuse %s, because it is not served', (binding, address, served) => {
+    const text = listener(
+      `binding: ${binding}, service: web, bind: "${address}", advertise: "r.test:1"`,
     )
+    const { protocol } = parseAddress(address) ?? { protocol: '' }
+    expectFault(
+      text,
+      `listeners[0].bind: the binding ${binding} listens on ${served}, and not on ${protocol}`,
+    )
+  })
+
+  test('need a server certificate where they speak TLS', () => {
+    const text = (listeners: string): string =>
+      `v: 3\nidentity: {cert: r.cert, key: r.key}\nctrl: {endpoint: "tls:a.test:1"}\n${listeners}`
+    const place = 'bind: "tls:0.0.0.0:1", advertise: "r.test:1"'
+    for (const [section, key] of [
+      [`edge: {}\nlisteners: [{binding: edge, ${place}}]\n`, 'listeners[0]'],
+      [`link: {listeners: [{binding: transport, ${place}}]}\n`, 'link.listeners[0]'],
+      [`listeners: [{binding: proxy, service: web, ${place}}]\n`, 'listeners[0]'],
+    ]) {
+      expect(faultsOf(text(section ?? ''))).toEqual([
+        `2: identity.server_cert: is missing; ${key} needs a server certificate`,
+      ])
+    }
+    const tcp = 'listeners: [{binding: proxy, service: web, bind: "tcp:0.0.0.0:1"}]\n'
+    expect(faultsOf(text(tcp))).toEqual([])
+  })
+
+  const clients = '{binding: edge, bind: "tls:0.0.0.0:1", advertise: "r.test:1"}'
+  const proxy = '{binding: proxy, service: web, bind: "tls:0.0.0.0:1"}'
+  const links =
+    'link: {listeners: [{binding: transport, bind: "tls:0.0.0.0:1", advertise: "r.test:1"}]}\n'
+
+  test('for clients may have the address of a listener for links', () => {
+    expect(faults(`${edge}${links}listeners: [${clients}]\n`)).toEqual([])
+  })
+
+  test.each([
+    ['two for clients', `listeners: [${clients}, ${clients}]\n`, 'listeners[1]', 'listeners[0]'],
+    ['clients and a proxy', `listeners: [${clients}, ${proxy}]\n`, 'listeners[1]', 'listeners[0]'],
+    ['links and a proxy', `listeners: [${proxy}]\n${links}`, 'link.listeners[0]', 'listeners[0]'],
+  ])('refuse one address for %s', (_, sections, key, other) => {
+    expect(faults(sections).map((fault) => fault.replace(/^\d+: /, ''))).toEqual([
+      `${key}.bind: takes the same address as ${other}.bind (tls:0.0.0.0:1)`,
+    ])
   })
 
   const tunnel = (options: string): string => listener(`binding: tunnel, options: {${options}}`)
@@ -552,8 +616,43 @@ describe('listeners', () => {
       'listeners[0].options.dnsSvcIpRange',
     )
     expect(warnings(tunnel('resolver: "udp://127.0.0.1:53"'))).toEqual([
-      '5: listeners[0].options.resolver: has no effect in mode host: it is for tproxy',
+      '5: listeners[0].options.resolver: has no effect in mode host, which is the default here: it is for tproxy',
     ])
+  })
+})
+
+describe('proxy', () => {
+  test('has type http with an address, or type none', () => {
+    expect(config().proxy).toBeNull()
+    const found = config(
+      'proxy: {type: http, address: "p.test:3128", username: u, password: secret}\n',
+    )
+    expect(configuredProxy(found)).toEqual({
+      host: 'p.test',
+      port: 3128,
+      credentials: { username: 'u', password: 'secret' },
+    })
+    expect(configuredProxy(config('proxy: {type: none}\n'))).toBeNull()
+    expectFault('proxy: {type: http}\n', 'proxy.address: is missing; expected <host>:<port>')
+    expectFault(
+      'proxy: {address: "p.test:1"}\n',
+      'proxy.type: is missing; expected one of none, http',
+    )
+    expectFault(
+      'proxy: {type: socks5, address: "p.test:1"}\n',
+      'proxy.type: expected one of none, http',
+    )
+    expectFault(
+      'proxy: {type: none, adress: "p.test:1"}\n',
+      'proxy.adress: unknown key; did you mean',
+    )
+  })
+
+  test('shows no password', () => {
+    const loaded = parse(
+      `${LEAST}proxy: {type: http, address: "p.test:1", username: u, password: secret}\n`,
+    )
+    expect(JSON.stringify(loaded.ok && loaded.effective)).not.toContain('secret')
   })
 })
 

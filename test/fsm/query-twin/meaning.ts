@@ -46,7 +46,8 @@ export class Twin {
     const limit = clamped(asked.limit === 'none' ? -1 : (asked.limit ?? parameters.limit ?? 10))
     const offset = Math.min(Math.max(asked.skip ?? parameters.offset ?? 0, 0), 100_000)
     const ids = sorted.map(({ id }) => id).slice(offset, offset + limit)
-    return { ids, totalCount: all.length, limit, offset }
+    const shown = limit === Number.MAX_SAFE_INTEGER ? -1 : limit
+    return { ids, totalCount: all.length, limit: shown, offset }
   }
 
   #isOfRoles(record: Plain, { kind, parameters }: Asked): boolean {

@@ -2,7 +2,7 @@ import type { ByteStream } from '../../../ports/byte-stream.ts'
 import type { Body } from '../transport/unsent-answers.ts'
 
 /** Every success has the form `{data, meta}`; every meta has both version strings. */
-export const API_VERSION = '0.0.1'
+const API_VERSION = '0.0.1'
 const versions = { apiEnrollmentVersion: API_VERSION, apiVersion: API_VERSION } as const
 export const versionMetaText = JSON.stringify(versions)
 
