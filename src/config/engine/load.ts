@@ -6,6 +6,7 @@ import { type ConfigFault, shorten } from './fault.ts'
 import { ConfigReader, type EffectiveValue, type UnknownKeys } from './reader.ts'
 import type { Fields } from './schema.ts'
 import { parseYamlTree, yamlTreeLimits } from './yaml-tree.ts'
+import { decodeText } from '../../lib/text/decode-text.ts'
 
 export const CONFIG_BYTES_MAX = 1024 * 1024
 /**
@@ -105,7 +106,7 @@ function readFile(file: string): string | { readonly problem: string } {
     if (status.size > CONFIG_BYTES_MAX) {
       return { problem: `is larger than ${CONFIG_BYTES_MAX} bytes` }
     }
-    const text = readFileSync(file, 'utf8')
+    const text = decodeText(readFileSync(file))
     return text.includes('\0') ? { problem: 'is not a text file' } : text
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : null

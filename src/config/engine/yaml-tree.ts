@@ -189,6 +189,8 @@ const CHARACTERS_MAX = 200
 const sentences: Readonly<Record<string, string>> = {
   BLOCK_AS_IMPLICIT_KEY: 'a key follows a value on its line; check indentation and colons',
   DUPLICATE_KEY: 'the same key is given twice in this section; keep one of them',
+  MULTIPLE_DOCS:
+    "a second document begins after '---'; keep one document in a file, and put the other one into a second file",
   MULTILINE_IMPLICIT_KEY: 'a key goes over several lines; check indentation and colons',
   TAB_AS_INDENT: 'a tab is used as indentation; use spaces',
 }

@@ -1,3 +1,5 @@
+import { interceptTargetLimits } from '../../lib/intercept/limits.ts'
+
 /** Limits of services that a tunnel hosts or offers. */
 export const serviceLimits = {
   /** Maximum services that a tunnel hosts or offers, and terminators of each. */
@@ -7,7 +9,7 @@ export const serviceLimits = {
    * Maximum addresses, ports and translations of one config, and its health checks and their
    * actions.
    */
-  hostRulesMax: 4096,
+  hostRulesMax: interceptTargetLimits.interceptRulesMax,
   hostProbesMax: 64,
   hostConnectMsMax: 300_000,
   /** Bounds for interval and timeout of a health check; other values are clamped. */

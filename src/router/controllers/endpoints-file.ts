@@ -6,6 +6,7 @@ import { errorMessage } from '../../lib/error-code.ts'
 import { writeSecretFile } from '../../pki/key-file.ts'
 import { parseAddress } from '../../config/router/values.ts'
 import { controllerLimits } from './limits.ts'
+import { decodeText } from '../../lib/text/decode-text.ts'
 
 /** A controller and its addresses. */
 export interface KnownController {
@@ -61,7 +62,7 @@ export function readEndpoints(path: string): ReadEndpoints {
     if (statSync(path).size > controllerLimits.endpointsFileBytesMax) {
       return { kind: 'damaged', reason: 'is too large' }
     }
-    const parsed = parseYamlTree(readFileSync(path, 'utf8'))
+    const parsed = parseYamlTree(decodeText(readFileSync(path)))
     if (!parsed.ok) return { kind: 'damaged', reason: parsed.faults[0]?.problem ?? 'is no YAML' }
     return knownIn(parsed.tree)
   } catch (error) {
