@@ -26,7 +26,8 @@ controller.machine.routers = {
   of: (id) => {
     const version = { version: 'v1', revision: '', buildDate: '', os: '', arch: '' }
     const status = reported.get(id)
-    return status === undefined ? null : { ...status, version, capabilities: [] }
+    const known = { version, capabilities: [], linkListeners: [], interfaces: [] }
+    return status === undefined ? null : { ...status, ...known }
   },
   hasConnection: () => null,
 }
