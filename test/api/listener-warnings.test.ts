@@ -30,6 +30,7 @@ controller.machine.routers = {
     return status === undefined ? null : { ...status, ...known }
   },
   hasConnection: () => null,
+  dialCost: () => 0,
 }
 beforeEach(() => {
   warned.length = 0
