@@ -100,7 +100,7 @@ export class RouterConnection {
     if (this.#deps.router.isEdge) void this.#greet()
   }
 
-  /** Publishes what the router reported about itself. */
+  /** Publishes facts that the router reported about itself. */
   report(change: Partial<RouterStatus>): void {
     this.#status = { ...this.#status, ...change }
     if (!this.channel.isClosed) this.#deps.onStatus(this.#status)

@@ -26,16 +26,16 @@ export const refusalReasons = {
   USERNAME_UNKNOWN: 'no identity has the user name',
   PASSWORD_WRONG: 'the password is wrong',
   PASSWORD_LOCKED: 'the password is locked after wrong attempts',
-  CREDENTIAL_CHANGED: 'the credential, or what it rests on, was changed during the log-in',
+  CREDENTIAL_CHANGED: 'the credential or a record that it depends on changed during the log-in',
   IDENTITY_UNKNOWN: 'no identity has the ID or external ID of the credential',
   IDENTITY_DISABLED: 'the identity is disabled',
   METHOD_NOT_ALLOWED: 'the auth policy of the identity does not allow this method or signer',
 } as const
 
-export type RefusalReason = keyof typeof refusalReasons
+export type LogInRefusalReason = keyof typeof refusalReasons
 
 export interface RefusalCause {
-  readonly reason: RefusalReason
+  readonly reason: LogInRefusalReason
   /** External JWT signer of the token, once its issuer named one. */
   readonly signerId?: string
   /** Name of the claim at fault, or the selector of it; never its value. */

@@ -8,11 +8,11 @@ export interface RouterStatus {
   /** Bits of the mask in its hello. */
   readonly capabilities: readonly number[]
   /** Where other routers dial it. */
-  readonly linkListeners: readonly RouterListener[]
+  readonly linkListeners: readonly RouterLinkListener[]
   readonly interfaces: readonly RouterInterface[]
 }
 
-export interface RouterListener {
+export interface RouterLinkListener {
   readonly address: string
   readonly protocol: string
 }

@@ -15,7 +15,7 @@ interface Kind {
   readonly minimal: () => Detail | Promise<Detail>
   /** Values of the fields that a minimal record leaves out. */
   readonly values: Detail
-  /** What a patch has to repeat. */
+  /** Members that a patch must repeat. */
   readonly inPatch?: Detail
   /** How a record without these values shows them. */
   readonly shown: Detail

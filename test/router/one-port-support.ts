@@ -28,7 +28,7 @@ export class OnePort {
   }
 
   /** @param more lines of the configuration. */
-  static async open(more = '', serves: 'both' | 'links' = 'both'): Promise<OnePort> {
+  static async open(more = '', serves: 'both' | 'links' | 'browsers' = 'both'): Promise<OnePort> {
     const network = await TestNetwork.create()
     const controller = await network.controller('a')
     const port = await freePort()
@@ -36,8 +36,10 @@ export class OnePort {
     const advertise = `advertise: "127.0.0.1:${port}"`
     const options = 'options: {connectTimeout: 60s}'
     const links = `link: {listeners: [{binding: transport, bind: ${place}, ${advertise}, ${options}}]}`
-    const clients = `edge: {}\nlisteners: [{binding: edge, bind: ${place}, ${advertise}, ${options}}]`
-    const sections = [links, ...(serves === 'both' ? [clients] : []), more].join('\n')
+    const web = `, {binding: edge, bind: "wss:127.0.0.1:${port}", ${advertise}}`
+    const browsers = serves === 'browsers' ? web : ''
+    const clients = `edge: {}\nlisteners: [{binding: edge, bind: ${place}, ${advertise}, ${options}}${browsers}]`
+    const sections = [links, ...(serves === 'links' ? [] : [clients]), more].join('\n')
     await network.running([controller.address], sections)
     await eventually(() => controller.isConnected).toBe(true)
     return new OnePort(network, controller, port)

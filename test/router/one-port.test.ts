@@ -5,11 +5,25 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import { listenFault } from '../../src/controller/start/check-listeners.ts'
 import { clientHelloBytes, OnePort } from './one-port-support.ts'
+import { webSocketStream } from './edge/support.ts'
 import { freePort } from '../support/ports.ts'
 import { eventually, TestNetwork } from './support.ts'
 
 // Goal: links and clients share a port, and each behaves as at a separate port.
 // Method: a real router, with connections that offer what routers and clients of OpenZiti offer.
+
+test('One port serves links, clients, and clients in a browser by the protocol that each offers', async () => {
+  const router = await OnePort.open('', 'browsers')
+  try {
+    const [link, client] = [await router.linked(), await router.client('ann')]
+    const browser = await router.client('ben', { through: webSocketStream })
+    expect([link.destroyed, client.isAdmitted, browser.isAdmitted]).toEqual([false, true, true])
+    const bare = await router.client('cid', { protocols: null })
+    expect(bare.isAdmitted).toBe(true)
+  } finally {
+    await router.close()
+  }
+})
 
 describe('One port for links and clients', () => {
   let router: OnePort

@@ -182,7 +182,7 @@ function valuesOf(deps: InspectionOperationsDeps): Values {
       index: state.appliedIndex,
     }),
     metrics: () => metrics.text(),
-    /** Node keeps no stack of work that waits: what it waits for, by number. */
+    /** Node keeps no stacks of pending work; this counts its pending operations by type. */
     stackdump: () => activeResources(process.getActiveResourcesInfo()),
     runtime: () => ({
       version,

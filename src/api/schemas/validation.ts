@@ -41,8 +41,8 @@ const compiledByText = new Map<string, Compiled>()
 // could be many.
 const ajv = new Ajv({ allErrors: false, strict: false, coerceTypes: false, useDefaults: false })
 /**
- * Formats of request bodies, each judged by what reads the value: a text that passes here never
- * fails there.
+ * Formats of request bodies, each judged by the code that reads the value: a text that passes
+ * here never fails there.
  */
 export const bodyFormats: Readonly<Record<string, (text: string) => boolean>> = {
   'date-time': (text) => dateTimeMs(text) !== null,

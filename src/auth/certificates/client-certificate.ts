@@ -14,7 +14,7 @@ import { type ExternalId, externalIdOf } from '../../pki/external-id.ts'
 import { certificateOf, networkAuthorities } from './trusted-authorities.ts'
 import type { NetworkAuthorities } from './network-authorities.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { RefusalReason } from '../../lib/refusal-reason.ts'
+import type { LogInRefusalReason } from '../../lib/refusal-reason.ts'
 import type { Clock } from '../../lib/clock.ts'
 
 interface TrustDeps {
@@ -41,7 +41,7 @@ export interface CertificateHolder {
 /** Why a certificate has no holder: a sentence for logs, and its code. */
 interface NoHolder {
   readonly reason: string
-  readonly code: RefusalReason
+  readonly code: LogInRefusalReason
 }
 
 /**

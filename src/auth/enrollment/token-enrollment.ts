@@ -164,7 +164,11 @@ function newHolder(
   claims: JsonObject,
 ): NewHolder {
   const name = textClaim(claims, signer.enrollNameClaimsSelector)
-  if (name === null) throw untaken('the token lacks the claim of the identity')
+  if (name === null) {
+    const { id: signerId, enrollNameClaimsSelector: claim } = signer
+    const refusal = { reason: 'TOKEN_CLAIM_MISSING', signerId, claim } as const
+    throw untaken('the token lacks the claim of the name of the identity', refusal)
+  }
   return {
     signer,
     externalId: claim,
@@ -178,15 +182,23 @@ function attributesIn(claims: JsonObject, selector: string): readonly string[] {
   const value = claimAt(claims, selector)
   if (value === undefined || value === null) return []
   const list: readonly unknown[] = Array.isArray(value) ? value : [value]
-  const isFit = list.length <= fieldLimits.attributesMax && list.every(isAttribute)
-  if (!isFit) throw untaken('role attributes in the token are not strings, too long, or too many')
+  const fault = attributesFault(list)
+  if (fault !== null) throw untaken(`role attributes in the token ${fault}`)
   return [...new Set(list as readonly string[])].sort()
 }
 
-function isAttribute(value: unknown): boolean {
-  return (
-    typeof value === 'string' && value !== '' && value.length <= fieldLimits.attributeCharactersMax
-  )
+function attributesFault(list: readonly unknown[]): string | null {
+  const { attributesMax, attributeCharactersMax } = fieldLimits
+  if (list.length > attributesMax) return `are more than ${attributesMax}`
+  for (const value of list) {
+    if (typeof value !== 'string') return 'must be strings'
+    if (value === '') return 'must not be empty'
+    if (value.startsWith('#') || value.startsWith('@')) return 'must not begin with # or @'
+    if (value.length > attributeCharactersMax) {
+      return `must have at most ${attributeCharactersMax} characters`
+    }
+  }
+  return null
 }
 
 function untaken(detail: string, refusal?: RefusalCause): Problem {

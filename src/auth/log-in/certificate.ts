@@ -1,5 +1,5 @@
 import { authPolicyOf } from '../../fsm/apply/authentication.ts'
-import type { RefusalCause, RefusalReason } from '../../lib/refusal-reason.ts'
+import type { RefusalCause, LogInRefusalReason } from '../../lib/refusal-reason.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import type { PeerChain } from '../../pki/verify/client-chain.ts'
 import { type CertificateHolder, holderOf } from '../certificates/client-certificate.ts'
@@ -44,7 +44,7 @@ export async function proveCertificate(
 function refusalOf(
   deps: CertificateProofDeps,
   { identity, leafTime }: CertificateHolder,
-): RefusalReason | null {
+): LogInRefusalReason | null {
   if (isDisabled(identity, judgedNowMs(deps))) return 'IDENTITY_DISABLED'
   const rules = authPolicyOf(deps.state, identity)?.primary.cert
   if (rules?.allowed !== true) return 'METHOD_NOT_ALLOWED'

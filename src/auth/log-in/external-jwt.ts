@@ -85,7 +85,7 @@ function holderOf(
   return takes ? identity : { reason: 'METHOD_NOT_ALLOWED', signerId }
 }
 
-/** A refused log-in by token: what the client learns, and what the operator learns. */
+/** A refused log-in by token: the error for the client, and the cause for the operator. */
 export interface TokenRefusal {
   readonly error: TokenChallenge['error']
   readonly cause: RefusalCause

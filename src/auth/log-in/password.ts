@@ -1,6 +1,6 @@
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
-import type { RefusalCause, RefusalReason } from '../../lib/refusal-reason.ts'
+import type { RefusalCause, LogInRefusalReason } from '../../lib/refusal-reason.ts'
 import { authPolicyOf } from '../../fsm/apply/authentication.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import type { LogInThrottle } from './log-in-throttle.ts'
@@ -27,8 +27,8 @@ export interface PasswordGiven {
 
 /**
  * Authenticates by user name and password.
- * @returns the reason of a refusal for the operator; the answer is the same for each, after the same
- * work, so that it does not reveal which user names exist.
+ * @returns the reason of a refusal, for the operator. The answer to the client is the same for each
+ * reason and takes the same work, so that it does not reveal which user names exist.
  */
 export async function provePassword(
   deps: PasswordProofDeps,
@@ -37,7 +37,7 @@ export async function provePassword(
   by: HashCaller,
 ): Promise<Proof | RefusalCause> {
   const { state, passwords, lockout } = deps
-  let reason: RefusalReason = 'USERNAME_UNKNOWN'
+  let reason: LogInRefusalReason = 'USERNAME_UNKNOWN'
   const proof = await deps.throttle.attempt(username, address, async () => {
     // Without a leader no session can open, so no hash is computed. With one, this read sees a
     // password that another controller set a moment ago.
@@ -66,7 +66,7 @@ export async function provePassword(
 function holderOf(
   deps: PasswordProofDeps,
   { method, identityId }: Authenticator,
-): Identity | RefusalReason {
+): Identity | LogInRefusalReason {
   const records = deps.state.recordsNow
   if (method !== 'updb') return 'USERNAME_UNKNOWN'
   const identity = records.get('identity', identityId)

@@ -5,7 +5,7 @@ import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { FairShare } from '../../lib/bounds/fair-share.ts'
 import { Problem } from '../../lib/problems.ts'
-import type { RefusalCause, RefusalReason } from '../../lib/refusal-reason.ts'
+import type { RefusalCause, LogInRefusalReason } from '../../lib/refusal-reason.ts'
 import { addressShareKey } from '../../lib/bounds/source.ts'
 import { textClaim } from './claims.ts'
 import type { KeySet, KeySets } from './key-sets.ts'
@@ -36,10 +36,10 @@ export interface VerifiedToken {
 
 export interface RefusedToken {
   /**
-   * What the client learns. `expired`: good but for its time, which only its holder can know.
+   * For the client. `expired`: valid except for its time, which only its holder can know.
    */
   readonly error: 'invalid' | 'expired'
-  /** What the operator learns. */
+  /** For the operator. */
   readonly cause: RefusalCause
 }
 export type JwtFinding = VerifiedToken | RefusedToken
@@ -47,7 +47,11 @@ export type ClaimsFinding =
   | { readonly verified: VerifiedToken; readonly claims: JsonObject }
   | RefusedToken
 
-function invalid(reason: RefusalReason, signer?: ExternalJwtSigner, claim?: string): RefusedToken {
+function invalid(
+  reason: LogInRefusalReason,
+  signer?: ExternalJwtSigner,
+  claim?: string,
+): RefusedToken {
   const at = signer === undefined ? {} : { signerId: signer.id }
   return { error: 'invalid', cause: { reason, ...at, ...(claim === undefined ? {} : { claim }) } }
 }
@@ -263,7 +267,7 @@ function refusedBy(error: errors.JOSEError, signer: ExternalJwtSigner): RefusedT
   return invalid(isTime ? 'TOKEN_NOT_YET_VALID' : reason, signer, error.claim)
 }
 
-const claimReasons: Readonly<Record<string, RefusalReason>> = {
+const claimReasons: Readonly<Record<string, LogInRefusalReason>> = {
   aud: 'TOKEN_AUDIENCE',
   iss: 'TOKEN_ISSUER_UNKNOWN',
 }

@@ -4,7 +4,7 @@ import { jsonDepth } from '../../lib/bounds/json-depth.ts'
 
 export const tokenLimits = {
   /** A longer token is not looked at. */
-  charactersMax: 12 * 1024,
+  charactersMax: 24 * 1024,
   /** Nesting of its header and of its claims. */
   depthMax: 16,
   /** Bearer tokens of one request that are looked at. */

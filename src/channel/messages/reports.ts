@@ -81,7 +81,7 @@ export function readInterfaces(body: Uint8Array): ReportedInterface[] {
   )
 }
 
-/** A count of a foreign program; 0 for what is none. */
+/** A count that another program reports; 0 if it is not one. */
 function count(value: bigint): number {
   return value < 0n || value > BigInt(Number.MAX_SAFE_INTEGER) ? 0 : Number(value)
 }

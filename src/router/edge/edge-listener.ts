@@ -138,7 +138,7 @@ export class EdgeListener {
     }
   }
 
-  /** The server that listens. */
+  /** The server whose connections the port gets. */
   get #server(): Server {
     return this.#webSockets?.server ?? this.#channels
   }
@@ -152,6 +152,7 @@ export class EdgeListener {
   async listen(bind: Address, place: string): Promise<void> {
     this.#port = await this.#deps.ports.open(this.#server, bind, `${place}.bind`, {
       protocols: this.#webSockets === null ? [EDGE_PROTOCOL] : [WEB_SOCKET_PROTOCOL],
+      // Of two listeners at one port, that without web sockets gets them, as in OpenZiti.
       takesClientsWithout: this.#webSockets === null,
     })
     this.#server.on('error', (error) =>

@@ -2,13 +2,13 @@ import { createPrivateKey, createPublicKey } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { createRootAuthority } from '../../../src/pki/authority/authority.ts'
 import { parseCertificate } from '../../../src/pki/certificate.ts'
-import type { RefusalReason } from '../../../src/lib/refusal-reason.ts'
+import type { LogInRefusalReason } from '../../../src/lib/refusal-reason.ts'
 import type { RefusedWrite } from '../../../src/ports/audit.ts'
 import { jwtAlgorithmOf } from '../../../src/pki/jwt-verifier.ts'
 import { CallerOf, client, management, type Reply } from '../support/caller.ts'
 import { OidcClient } from '../support/oidc.ts'
 import { controllerWithProvider } from '../support/external-jwt.ts'
-import { ecKey, jwkOf, rsaKey, type TokenWish } from '../../support/identity-provider.ts'
+import { ecKey, edKey, jwkOf, rsaKey, type TokenWish } from '../../support/identity-provider.ts'
 
 const { controller, server, provider, signerId, newSigner, newPolicy, patch, logIn } =
   await controllerWithProvider()
@@ -61,7 +61,7 @@ describe('a log-in by an external JWT', () => {
     what: string,
     subject: string,
     wish: TokenWish,
-    reason: RefusalReason,
+    reason: LogInRefusalReason,
     claim?: string,
   ])[] = [
     ['without an end', 'alice-id', { claims: { exp: undefined } }, 'TOKEN_CLAIM_INVALID', 'exp'],
@@ -145,6 +145,30 @@ describe('a log-in by an external JWT', () => {
     const reply = await caller.call('POST', `${client}/authenticate?method=ext-jwt`, {})
     expect(reply.status).toBe(401)
     expect(String(reply.headers['www-authenticate'])).toContain('error="missing"')
+  })
+
+  test('accepts a JWT that a key of Ed25519 signed', async () => {
+    const key = edKey('ed')
+    server.keys = [...server.keys, jwkOf(key)]
+    // An unknown key is looked for at most once a second.
+    controller.clock.advance(1000)
+    for (const alg of ['EdDSA', 'Ed25519']) {
+      const token = await provider.token('alice-id', { key, header: { alg } })
+      expect((await logIn(token)).status, alg).toBe(200)
+    }
+  })
+
+  test('accepts a JWT of 200 groups, and says of one that is longer still that it is too long', async () => {
+    const groups = Array.from(
+      { length: 200 },
+      (_, at) => `cn=group-${at},ou=departments,dc=example,dc=org`,
+    )
+    const long = await provider.token('alice-id', { claims: { groups } })
+    expect(long.length).toBeGreaterThan(12 * 1024)
+    expect((await logIn(long)).status).toBe(200)
+    const longer = await provider.token('alice-id', { claims: { groups: [...groups, ...groups] } })
+    expect((await logIn(longer)).status).toBe(401)
+    expect(refusals.at(-1)?.refusal).toEqual({ reason: 'TOKEN_TOO_LONG' })
   })
 
   test('accepts an audience list that contains the signer’s audience', async () => {

@@ -4,13 +4,12 @@ import { config, expectFault, faults, faultsOf, LEAST, parse, warnings } from '.
 
 describe('A file that was written for another router', () => {
   test('gets a warning for each unknown key, with its line and the nearest known key', () => {
-    const text =
-      'colour: blue\nmetrics:\n  reportIntervall: 5s\ntransport: {ws: {pongTimeout: 60}}\n'
+    const text = 'colour: blue\nmetrics:\n  reportIntervall: 5s\ntransport: {quic: {window: 60}}\n'
     expect(faults(text)).toEqual([])
     expect(warnings(text)).toEqual([
       '5: colour: is unknown to this program, and has no effect',
       '7: metrics.reportIntervall: is unknown to this program, and has no effect; did you mean metrics.reportInterval?',
-      '8: transport.ws.pongTimeout: is unknown to this program, and has no effect',
+      '8: transport.quic.window: is unknown to this program, and has no effect',
     ])
   })
 

@@ -224,7 +224,9 @@ export interface TestClientOptions {
 
 /** The byte stream of a web socket to a `wss:` listener. */
 export function webSocketStream(port: number): Duplex {
-  const web = new WebSocket(`wss://127.0.0.1:${port}/ws`, { rejectUnauthorized: false })
+  // As a browser: a port that listeners share selects by this protocol.
+  const options = { rejectUnauthorized: false, ALPNProtocols: ['http/1.1'] }
+  const web = new WebSocket(`wss://127.0.0.1:${port}/ws`, options)
   return createWebSocketStream(web).on('error', () => undefined)
 }
 
