@@ -20,6 +20,7 @@ export const meta: NamedSchema = {
       ),
       filterableFields: texts,
       ignoredFields: texts,
+      warnings: texts,
       pagination: wholeObject({ limit: integer, offset: integer, totalCount: integer }),
     },
     ['detachedFrom', 'filterableFields', 'ignoredFields', 'pagination'],

@@ -20,7 +20,9 @@ import { EnrollmentFault, EnrollmentRefused } from './enrollment-fault.ts'
 import { type EnrollmentKey, keyBeside, keyInFile } from './enrollment-key.ts'
 import { type ClientKey, EnrollmentServer } from './enrollment-server.ts'
 import { checkTime, type EnrollmentToken, readEnrollmentToken } from './enrollment-token.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 import { type EnrolledIdentity, identityFileText } from './identity-file.ts'
+import { knownControllers } from './known-controllers.ts'
 import { readTokenFile } from './token-file.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
@@ -122,7 +124,7 @@ class EnrollmentRun {
     const certificatePem = pemOf(chain)
     this.#checks.ok('certificate', `until ${isoTime(chain[0].notAfterMs)}`)
     const { privateKeyPem } = key
-    this.#write({ caPem: server.caPem, origin: token.origin, privateKeyPem, certificatePem })
+    await this.#write({ caPem: server.caPem, origin: token.origin, privateKeyPem, certificatePem })
     if (out !== undefined) rmSync(key.path, { force: true })
     this.#report(token, chain[0], `enrolled: ${out ?? cert ?? ''}`)
   }
@@ -135,7 +137,7 @@ class EnrollmentRun {
     if (client === null) throw usageFailure(`a token for ${token.method} needs --client-cert`)
     if (token.method === 'ottca') await server.ottca(client)
     else await this.#ca(server, client)
-    this.#write({ caPem: server.caPem, origin: token.origin, ...client })
+    await this.#write({ caPem: server.caPem, origin: token.origin, ...client })
     const [leaf] = parseCertificates(client.certificatePem)
     this.#report(token, leaf, 'enrolled; log in with the client certificate')
   }
@@ -195,10 +197,22 @@ class EnrollmentRun {
     else if (readTextFile(ca) !== caPem) throw isThere(ca)
   }
 
-  #write(identity: EnrolledIdentity): void {
+  async #write(identity: EnrolledIdentity): Promise<void> {
     const { out, cert } = this.#options
     if (cert !== undefined) this.#put(cert, identity.certificatePem, 0o644)
-    if (out !== undefined) this.#put(out, identityFileText(identity), 0o600)
+    if (out === undefined) return
+    this.#put(out, identityFileText(identity, await this.#controllersFor(identity)), 0o600)
+  }
+
+  /** The file is complete without the other controllers, so that it is written in any case. */
+  async #controllersFor(identity: EnrolledIdentity): Promise<readonly string[]> {
+    try {
+      return await knownControllers(identity)
+    } catch (error) {
+      const reason = errorMessage(error)
+      this.#checks.warn('controllers', `only ${identity.origin} is in the file: ${reason}`)
+      return [identity.origin]
+    }
   }
 
   #put(path: string, text: string, mode: 0o600 | 0o644): void {

@@ -9,14 +9,18 @@ export interface EnrolledIdentity {
   readonly caPem: string
 }
 
+const CLIENT_API = '/edge/client/v1'
+
 /**
- * The file that OpenZiti SDKs read. It names one address only: with a list of addresses (`ztAPIs`),
- * SDKs log in by another protocol, which this cluster does not serve.
+ * The file that OpenZiti SDKs read. Older ones read only `ztAPI`; the others try each address of
+ * `ztAPIs` when they start, so that a lost controller keeps no client away.
+ * @param origins of all controllers, beginning with that of the identity.
  */
-export function identityFileText(identity: EnrolledIdentity): string {
+export function identityFileText(identity: EnrolledIdentity, origins: readonly string[]): string {
   const { origin, privateKeyPem, certificatePem, caPem } = identity
   const file = {
-    ztAPI: `${origin}/edge/client/v1`,
+    ztAPI: origin + CLIENT_API,
+    ...(origins.length > 1 ? { ztAPIs: origins.map((each) => each + CLIENT_API) } : {}),
     id: { key: `pem:${privateKeyPem}`, cert: `pem:${certificatePem}`, ca: `pem:${caPem}` },
   }
   return `${JSON.stringify(file, null, 2)}\n`

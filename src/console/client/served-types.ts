@@ -57,6 +57,7 @@ export interface AccessExplained {
         readonly name: string
         readonly type: AccessExplainedIdentity | null
         readonly source: 'service' | 'identity'
+        readonly notIntercepted?: readonly string[]
       }[]
     | null
   readonly withheld: readonly string[]
@@ -101,6 +102,7 @@ export interface AccessExplainedDial {
       | 'NO_ROUTER_OF_SERVICE'
       | 'NO_COMMON_ROUTER'
       | 'NO_ROUTER_ONLINE'
+      | 'NO_EDGE_LISTENER'
       | 'NO_TERMINATOR'
       | 'NO_TERMINATOR_ONLINE'
     readonly message: string
@@ -395,6 +397,7 @@ export interface Meta {
   }[]
   readonly filterableFields?: readonly string[]
   readonly ignoredFields?: readonly string[]
+  readonly warnings: readonly string[]
   readonly pagination?: MetaPagination
 }
 
