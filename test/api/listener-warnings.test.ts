@@ -29,6 +29,7 @@ controller.machine.routers = {
     return status === undefined ? null : { ...status, version, capabilities: [] }
   },
   hasConnection: () => null,
+  dialCost: () => 0,
 }
 beforeEach(() => {
   warned.length = 0
