@@ -31,6 +31,8 @@ controller.machine.routers = {
     const none = { capabilities: [], linkListeners: [], interfaces: [] }
     return status === undefined ? null : { ...status, version, ...none }
   },
+  hasConnection: () => null,
+  dialCost: () => 0,
 }
 beforeEach(() => {
   warned.length = 0
