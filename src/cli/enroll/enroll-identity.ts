@@ -20,8 +20,10 @@ import { EnrollmentFault, EnrollmentRefused } from './enrollment-fault.ts'
 import { type EnrollmentKey, keyBeside, keyInFile } from './enrollment-key.ts'
 import { type ClientKey, EnrollmentServer } from './enrollment-server.ts'
 import { checkTime, type EnrollmentToken, readEnrollmentToken } from './enrollment-token.ts'
-import { type EnrolledIdentity, identityFileText } from './identity-file.ts'
+import { identityFileText } from './identity-file.ts'
+import { listControllers } from './listed-controllers.ts'
 import { readTokenFile } from './token-file.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
 /**
@@ -122,7 +124,7 @@ class EnrollmentRun {
     const certificatePem = pemOf(chain)
     this.#checks.ok('certificate', `until ${isoTime(chain[0].notAfterMs)}`)
     const { privateKeyPem } = key
-    this.#write({ caPem: server.caPem, origin: token.origin, privateKeyPem, certificatePem })
+    await this.#write(token, server, { privateKeyPem, certificatePem })
     if (out !== undefined) rmSync(key.path, { force: true })
     this.#report(token, chain[0], `enrolled: ${out ?? cert ?? ''}`)
   }
@@ -135,7 +137,7 @@ class EnrollmentRun {
     if (client === null) throw usageFailure(`a token for ${token.method} needs --client-cert`)
     if (token.method === 'ottca') await server.ottca(client)
     else await this.#ca(server, client)
-    this.#write({ caPem: server.caPem, origin: token.origin, ...client })
+    await this.#write(token, server, client)
     const [leaf] = parseCertificates(client.certificatePem)
     this.#report(token, leaf, 'enrolled; log in with the client certificate')
   }
@@ -195,10 +197,36 @@ class EnrollmentRun {
     else if (readTextFile(ca) !== caPem) throw isThere(ca)
   }
 
-  #write(identity: EnrolledIdentity): void {
+  async #write(
+    { origin }: EnrollmentToken,
+    { caPem }: EnrollmentServer,
+    client: ClientKey,
+  ): Promise<void> {
     const { out, cert } = this.#options
-    if (cert !== undefined) this.#put(cert, identity.certificatePem, 0o644)
-    if (out !== undefined) this.#put(out, identityFileText(identity), 0o600)
+    if (cert !== undefined) this.#put(cert, client.certificatePem, 0o644)
+    if (out === undefined) return
+    const origins = await this.#controllers(origin, caPem, client)
+    this.#put(out, identityFileText({ origin, origins, caPem, ...client }), 0o600)
+  }
+
+  /** The identity is enrolled by now: without the list, its file names the one controller. */
+  async #controllers(
+    origin: string,
+    caPem: string,
+    client: ClientKey,
+  ): Promise<readonly string[]> {
+    try {
+      const origins = await listControllers(origin, caPem, client)
+      this.#checks.ok('controllers', origins.join(', '))
+      return origins
+    } catch (error) {
+      const reason = errorMessage(error)
+      this.#checks.warn(
+        'controllers',
+        `the identity file names ${origin} alone, the list could not be read: ${reason}`,
+      )
+      return [origin]
+    }
   }
 
   #put(path: string, text: string, mode: 0o600 | 0o644): void {

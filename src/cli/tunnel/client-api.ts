@@ -30,7 +30,7 @@ export class CertificateApi implements ControllerApi {
     caPem,
     certificatePem,
     privateKeyPem,
-  }: EnrolledIdentity & { readonly origins: readonly string[] }) {
+  }: EnrolledIdentity) {
     this.#named = origins
     this.#client = new ApiClient({
       controllers: origins,

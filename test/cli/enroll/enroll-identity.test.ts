@@ -49,6 +49,7 @@ const logIn = (by: CertifiedKey): Promise<TlsReply> =>
 
 interface IdentityFile {
   readonly ztAPI: string
+  readonly ztAPIs: readonly string[]
   readonly id: Readonly<Record<'key' | 'cert' | 'ca', string>>
 }
 function identityIn(name: string): { file: IdentityFile; by: CertifiedKey } {
@@ -73,8 +74,10 @@ describe('a one-time token', () => {
     expect(mode('laptop.json')).toBe('600')
     expect(existsSync(at('laptop.json.enrolling'))).toBe(false)
     const { file: identity, by } = identityIn('laptop.json')
-    expect(Object.keys(identity)).toEqual(['ztAPI', 'id'])
+    expect(Object.keys(identity)).toEqual(['ztAPI', 'ztAPIs', 'id'])
     expect(identity.ztAPI).toBe(`${cluster.origin}/edge/client/v1`)
+    const others = ['https://localhost:1280/edge/client/v1', 'https://localhost:1281/edge/client/v1']
+    expect(identity.ztAPIs, 'every controller of the cluster').toEqual([identity.ztAPI, ...others])
     expect(Object.keys(identity.id)).toEqual(['key', 'cert', 'ca'])
     for (const text of Object.values(identity.id)) expect(text).toMatch(/^pem:-----BEGIN /)
     const [leaf] = parseCertificates(by.certificatePem)

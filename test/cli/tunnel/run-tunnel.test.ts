@@ -31,14 +31,20 @@ function written(name: string, text: string, mode = 0o600): string {
   return path
 }
 
+const origins = ['https://ctrl1.test:1280', 'https://ctrl2.test:1280']
 const enrolled = () =>
-  identityFileText({ origin: 'https://ctrl1.test:1280', ...key, caPem: root.certificatePem })
+  identityFileText({
+    origin: 'https://ctrl1.test:1280',
+    origins,
+    ...key,
+    caPem: root.certificatePem,
+  })
 
 test('tunnel run reads a file of flotilla identity enroll', () => {
   const read = readIdentityFile(written('ours.json', enrolled()))
   expect(read).toEqual({
     origin: 'https://ctrl1.test:1280',
-    origins: ['https://ctrl1.test:1280'],
+    origins,
     ...key,
     caPem: root.certificatePem,
   })
@@ -51,14 +57,14 @@ test('tunnel run reads a file that names several controllers, and its parts by p
   const urls = ['https://ctrl1.test:1280/edge/client/v1', 'https://ctrl2.test:1280/edge/client/v1']
   const id = { key: 'file://laptop.key', cert: 'laptop.pem', ca: `file://${ca}` }
   const text = JSON.stringify({ ztAPI: urls[0], ztAPIs: urls, id })
-  const { origins, ...parts } = readIdentityFile(written('theirs.json', text))
-  expect(origins).toEqual(['https://ctrl1.test:1280', 'https://ctrl2.test:1280'])
-  expect(parts).toMatchObject({ ...key, caPem: root.certificatePem })
+  const read = readIdentityFile(written('theirs.json', text))
+  expect(read.origins).toEqual(origins)
+  expect(read).toMatchObject({ ...key, caPem: root.certificatePem })
 })
 
 test.each([
   ['no JSON', 'it is no JSON object', () => 'token'],
-  ['no address', 'ztAPI is no https:// address', () => enrolled().replace('https:', 'http:')],
+  ['no address', 'ztAPI is no https:// address', () => enrolled().replaceAll('https:', 'http:')],
   ['no key', 'id.key: it is missing', () => enrolled().replace('"key"', '"k"')],
   [
     'a key that is not that of the certificate',
