@@ -101,6 +101,8 @@ import { routerProgramLimits } from '../src/router/limits.ts'
 import { circuitLimits } from '../src/overlay/circuits/limits.ts'
 import { serviceLimits } from '../src/overlay/services/limits.ts'
 import { interceptLimits } from '../src/overlay/intercept/limits.ts'
+import { interceptTargetLimits } from '../src/lib/intercept/limits.ts'
+import { listenerWarningLimits } from '../src/api/identities/limits.ts'
 import { socketLimits } from '../src/overlay/sockets/limits.ts'
 import { controllerLimits } from '../src/router/controllers/limits.ts'
 import { certificateLimits } from '../src/router/identity/limits.ts'
@@ -228,6 +230,8 @@ const tables: Readonly<Record<string, object>> = {
   'src/overlay/circuits/limits.ts': circuitLimits,
   'src/overlay/services/limits.ts': serviceLimits,
   'src/overlay/intercept/limits.ts': interceptLimits,
+  'src/lib/intercept/limits.ts': interceptTargetLimits,
+  'src/api/identities/limits.ts': listenerWarningLimits,
   'src/overlay/sockets/limits.ts': socketLimits,
   'src/router/controllers/limits.ts': controllerLimits,
   'src/router/identity/limits.ts': certificateLimits,

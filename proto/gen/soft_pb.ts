@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file soft.proto.
  */
 export const file_soft: GenFile = /*@__PURE__*/
-  fileDesc("Cgpzb2Z0LnByb3RvEhBmbG90aWxsYS5zb2Z0LnYxInkKCVNvZnRCYXRjaBINCgVlcG9jaBgBIAEoBBIOCgZzdHJlYW0YAiABKAQSDgoGbnVtYmVyGAMgASgEEhAKCGNvbXBsZXRlGAQgASgIEisKBnZhbHVlcxgFIAMoCzIbLmZsb3RpbGxhLnNvZnQudjEuU29mdFZhbHVlIl0KCVNvZnRWYWx1ZRINCgV0b3BpYxgBIAEoCRILCgNrZXkYAiABKAkSEAoIc2VxdWVuY2UYAyABKAQSDwoHcGF5bG9hZBgEIAEoDBIRCgl3aXRoZHJhd24YBSABKAgiKwoKU29mdFJlc3luYxINCgVlcG9jaBgBIAEoBBIOCgZzdHJlYW0YAiABKAQi+gIKCFByZXNlbmNlEgwKBHJvbGUYASABKAkSDgoGbGVhZGVyGAIgASgJEgwKBHRlcm0YAyABKAQSDgoGY29tbWl0GAQgASgEEgwKBGxhc3QYBSABKAQSDwoHYXBwbGllZBgGIAEoBBIRCglwZXJzaXN0ZWQYByABKAQSFAoMZGlnZXN0X2luZGV4GAggASgEEg4KBmRpZ2VzdBgJIAEoDBIXCg9lbnRpdGllc19kaWdlc3QYCiABKAwSFAoMZnN5bmNfcDk5X21zGAsgASgBEhkKEWxvb3BfZGVsYXlfcDk5X21zGAwgASgBEhAKCHByaW9yaXR5GA0gASgNEhAKCGNsb2NrX21zGA4gASgEEg8KB3ZlcnNpb24YDyABKAkSFQoNc3RhcnRlZF9hdF9tcxgQIAEoBBIzCg1hcGlfYWRkcmVzc2VzGBEgAygLMhwuZmxvdGlsbGEuc29mdC52MS5BcGlBZGRyZXNzEg8KB2ZhaWxpbmcYEiABKAgiNwoKQXBpQWRkcmVzcxILCgNhcGkYASABKAkSCwoDdXJsGAIgASgJEg8KB3ZlcnNpb24YAyABKAkiNgoOTGVhZGVyc2hpcEhvbGQSDgoGcmVhc29uGAEgASgJEhQKDHJlbWFpbmluZ19tcxgCIAEoDSIbCgpTZXNzaW9uVXNlEg0KBWF0X21zGAEgASgEIjQKClJlZnJlc2hVc2USEgoKZ2VuZXJhdGlvbhgBIAEoDRISCgp1c2VkX2F0X21zGAIgASgEIkwKDVBvc3R1cmVSZWNvcmQSDQoFbW92ZXMYASABKAQSLAoFZmFjdHMYAiADKAsyHS5mbG90aWxsYS5zb2Z0LnYxLlBvc3R1cmVGYWN0It8CCgtQb3N0dXJlRmFjdBIPCgd2ZXJzaW9uGAEgASgEEg0KBWF0X21zGAIgASgEEhAKCGNoZWNrX2lkGAMgASgJEiYKAm9zGAQgASgLMhguZmxvdGlsbGEuc29mdC52MS5Pc0ZhY3RIABIuCgZkb21haW4YBSABKAsyHC5mbG90aWxsYS5zb2Z0LnYxLkRvbWFpbkZhY3RIABIoCgNtYWMYBiABKAsyGS5mbG90aWxsYS5zb2Z0LnYxLk1hY0ZhY3RIABIwCgdwcm9jZXNzGAcgASgLMh0uZmxvdGlsbGEuc29mdC52MS5Qcm9jZXNzRmFjdEgAEjIKCGVuZHBvaW50GAggASgLMh4uZmxvdGlsbGEuc29mdC52MS5FbmRwb2ludEZhY3RIABIuCgZyb3V0ZXIYCSABKAsyHC5mbG90aWxsYS5zb2Z0LnYxLlJvdXRlckZhY3RIAEIGCgR3aGF0IjYKBk9zRmFjdBIMCgR0eXBlGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSDQoFYnVpbGQYAyABKAkiHAoKRG9tYWluRmFjdBIOCgZkb21haW4YASABKAkiHAoHTWFjRmFjdBIRCglhZGRyZXNzZXMYASADKAkiVwoLUHJvY2Vzc0ZhY3QSDAoEcGF0aBgBIAEoCRIPCgdydW5uaW5nGAIgASgIEgwKBGhhc2gYAyABKAkSGwoTc2lnbmVyX2ZpbmdlcnByaW50cxgEIAMoCSJTCgxFbmRwb2ludEZhY3QSFgoOYXBpX3Nlc3Npb25faWQYASABKAkSEwoLd29rZW5fYXRfbXMYAiABKAQSFgoOdW5sb2NrZWRfYXRfbXMYAyABKAQiNwoKUm91dGVyRmFjdBIWCg5hcGlfc2Vzc2lvbl9pZBgBIAEoCRIRCglyb3V0ZXJfaWQYAiABKAkiQwoORmFpbGVkUmVxdWVzdHMSMQoIcmVxdWVzdHMYASADKAsyHy5mbG90aWxsYS5zb2Z0LnYxLkZhaWxlZFJlcXVlc3QilAEKDUZhaWxlZFJlcXVlc3QSDQoFYXRfbXMYASABKAQSFgoOYXBpX3Nlc3Npb25faWQYAiABKAkSEgoKc2VydmljZV9pZBgDIAEoCRIUCgxzZXJ2aWNlX25hbWUYBCABKAkSFAoMc2Vzc2lvbl90eXBlGAUgASgJEhwKFHBvbGljeV9mYWlsdXJlc19qc29uGAYgASgMItwBCgxSb3V0ZXJTdGF0dXMSEAoIaG9zdG5hbWUYASABKAkSQAoJcHJvdG9jb2xzGAIgAygLMi0uZmxvdGlsbGEuc29mdC52MS5Sb3V0ZXJTdGF0dXMuUHJvdG9jb2xzRW50cnkSMAoHdmVyc2lvbhgDIAEoCzIfLmZsb3RpbGxhLnNvZnQudjEuUm91dGVyVmVyc2lvbhIUCgxjYXBhYmlsaXRpZXMYBCADKA0aMAoOUHJvdG9jb2xzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJgCg1Sb3V0ZXJWZXJzaW9uEg8KB3ZlcnNpb24YASABKAkSEAoIcmV2aXNpb24YAiABKAkSEgoKYnVpbGRfZGF0ZRgDIAEoCRIKCgJvcxgEIAEoCRIMCgRhcmNoGAUgASgJIsoCCg1DaXJjdWl0UmVjb3JkEhEKCWNsaWVudF9pZBgBIAEoCRISCgpzZXNzaW9uX2lkGAIgASgJEhIKCnNlcnZpY2VfaWQYAyABKAkSFQoNdGVybWluYXRvcl9pZBgEIAEoCRIVCg1jcmVhdGVkX2F0X21zGAUgASgEEg8KB2luZ3Jlc3MYBiABKAkSDgoGZWdyZXNzGAcgASgJEg8KB2hvc3RfaWQYCCABKAkSEwoLaW5zdGFuY2VfaWQYCSABKAkSEQoJb2ZfdHVubmVsGAogASgIEhgKEGhvc3RlZF9ieV90dW5uZWwYCyABKAgSDAoEdHVybhgMIAEoDRISCgpyb3V0ZXJfaWRzGA0gAygJEiwKBWxpbmtzGA4gAygLMh0uZmxvdGlsbGEuc29mdC52MS5DaXJjdWl0TGluaxIMCgRjb3N0GA8gASgNIj8KC0NpcmN1aXRMaW5rEgoKAmlkGAEgASgJEhEKCWl0ZXJhdGlvbhgCIAEoDRIRCgliYWNrd2FyZHMYAyABKAgiRgoNSWRlbnRpdHlUcmFjZRIQCgh0cmFjZV9pZBgBIAEoCRIQCghjaGFubmVscxgCIAEoDRIRCgllbmRlZF9pZHMYAyADKAkiLwoLRGV2aWNlTG9nSW4SDwoHcmVxdWVzdBgBIAEoCRIPCgdhZGRyZXNzGAIgASgJYgZwcm90bzM");
+  fileDesc("Cgpzb2Z0LnByb3RvEhBmbG90aWxsYS5zb2Z0LnYxInkKCVNvZnRCYXRjaBINCgVlcG9jaBgBIAEoBBIOCgZzdHJlYW0YAiABKAQSDgoGbnVtYmVyGAMgASgEEhAKCGNvbXBsZXRlGAQgASgIEisKBnZhbHVlcxgFIAMoCzIbLmZsb3RpbGxhLnNvZnQudjEuU29mdFZhbHVlIl0KCVNvZnRWYWx1ZRINCgV0b3BpYxgBIAEoCRILCgNrZXkYAiABKAkSEAoIc2VxdWVuY2UYAyABKAQSDwoHcGF5bG9hZBgEIAEoDBIRCgl3aXRoZHJhd24YBSABKAgiKwoKU29mdFJlc3luYxINCgVlcG9jaBgBIAEoBBIOCgZzdHJlYW0YAiABKAQiGgoJU29mdFJlYWNoEg0KBXJvdW5kGAEgASgEIvoCCghQcmVzZW5jZRIMCgRyb2xlGAEgASgJEg4KBmxlYWRlchgCIAEoCRIMCgR0ZXJtGAMgASgEEg4KBmNvbW1pdBgEIAEoBBIMCgRsYXN0GAUgASgEEg8KB2FwcGxpZWQYBiABKAQSEQoJcGVyc2lzdGVkGAcgASgEEhQKDGRpZ2VzdF9pbmRleBgIIAEoBBIOCgZkaWdlc3QYCSABKAwSFwoPZW50aXRpZXNfZGlnZXN0GAogASgMEhQKDGZzeW5jX3A5OV9tcxgLIAEoARIZChFsb29wX2RlbGF5X3A5OV9tcxgMIAEoARIQCghwcmlvcml0eRgNIAEoDRIQCghjbG9ja19tcxgOIAEoBBIPCgd2ZXJzaW9uGA8gASgJEhUKDXN0YXJ0ZWRfYXRfbXMYECABKAQSMwoNYXBpX2FkZHJlc3NlcxgRIAMoCzIcLmZsb3RpbGxhLnNvZnQudjEuQXBpQWRkcmVzcxIPCgdmYWlsaW5nGBIgASgIIjcKCkFwaUFkZHJlc3MSCwoDYXBpGAEgASgJEgsKA3VybBgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJIjYKDkxlYWRlcnNoaXBIb2xkEg4KBnJlYXNvbhgBIAEoCRIUCgxyZW1haW5pbmdfbXMYAiABKA0iGwoKU2Vzc2lvblVzZRINCgVhdF9tcxgBIAEoBCI0CgpSZWZyZXNoVXNlEhIKCmdlbmVyYXRpb24YASABKA0SEgoKdXNlZF9hdF9tcxgCIAEoBCJMCg1Qb3N0dXJlUmVjb3JkEg0KBW1vdmVzGAEgASgEEiwKBWZhY3RzGAIgAygLMh0uZmxvdGlsbGEuc29mdC52MS5Qb3N0dXJlRmFjdCLfAgoLUG9zdHVyZUZhY3QSDwoHdmVyc2lvbhgBIAEoBBINCgVhdF9tcxgCIAEoBBIQCghjaGVja19pZBgDIAEoCRImCgJvcxgEIAEoCzIYLmZsb3RpbGxhLnNvZnQudjEuT3NGYWN0SAASLgoGZG9tYWluGAUgASgLMhwuZmxvdGlsbGEuc29mdC52MS5Eb21haW5GYWN0SAASKAoDbWFjGAYgASgLMhkuZmxvdGlsbGEuc29mdC52MS5NYWNGYWN0SAASMAoHcHJvY2VzcxgHIAEoCzIdLmZsb3RpbGxhLnNvZnQudjEuUHJvY2Vzc0ZhY3RIABIyCghlbmRwb2ludBgIIAEoCzIeLmZsb3RpbGxhLnNvZnQudjEuRW5kcG9pbnRGYWN0SAASLgoGcm91dGVyGAkgASgLMhwuZmxvdGlsbGEuc29mdC52MS5Sb3V0ZXJGYWN0SABCBgoEd2hhdCI2CgZPc0ZhY3QSDAoEdHlwZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEg0KBWJ1aWxkGAMgASgJIhwKCkRvbWFpbkZhY3QSDgoGZG9tYWluGAEgASgJIhwKB01hY0ZhY3QSEQoJYWRkcmVzc2VzGAEgAygJIlcKC1Byb2Nlc3NGYWN0EgwKBHBhdGgYASABKAkSDwoHcnVubmluZxgCIAEoCBIMCgRoYXNoGAMgASgJEhsKE3NpZ25lcl9maW5nZXJwcmludHMYBCADKAkiUwoMRW5kcG9pbnRGYWN0EhYKDmFwaV9zZXNzaW9uX2lkGAEgASgJEhMKC3dva2VuX2F0X21zGAIgASgEEhYKDnVubG9ja2VkX2F0X21zGAMgASgEIjcKClJvdXRlckZhY3QSFgoOYXBpX3Nlc3Npb25faWQYASABKAkSEQoJcm91dGVyX2lkGAIgASgJIkMKDkZhaWxlZFJlcXVlc3RzEjEKCHJlcXVlc3RzGAEgAygLMh8uZmxvdGlsbGEuc29mdC52MS5GYWlsZWRSZXF1ZXN0IpQBCg1GYWlsZWRSZXF1ZXN0Eg0KBWF0X21zGAEgASgEEhYKDmFwaV9zZXNzaW9uX2lkGAIgASgJEhIKCnNlcnZpY2VfaWQYAyABKAkSFAoMc2VydmljZV9uYW1lGAQgASgJEhQKDHNlc3Npb25fdHlwZRgFIAEoCRIcChRwb2xpY3lfZmFpbHVyZXNfanNvbhgGIAEoDCLNAgoMUm91dGVyU3RhdHVzEhAKCGhvc3RuYW1lGAEgASgJEkAKCXByb3RvY29scxgCIAMoCzItLmZsb3RpbGxhLnNvZnQudjEuUm91dGVyU3RhdHVzLlByb3RvY29sc0VudHJ5EjAKB3ZlcnNpb24YAyABKAsyHy5mbG90aWxsYS5zb2Z0LnYxLlJvdXRlclZlcnNpb24SFAoMY2FwYWJpbGl0aWVzGAQgAygNEjgKDmxpbmtfbGlzdGVuZXJzGAUgAygLMiAuZmxvdGlsbGEuc29mdC52MS5Sb3V0ZXJMaXN0ZW5lchI1CgppbnRlcmZhY2VzGAYgAygLMiEuZmxvdGlsbGEuc29mdC52MS5Sb3V0ZXJJbnRlcmZhY2UaMAoOUHJvdG9jb2xzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASIzCg5Sb3V0ZXJMaXN0ZW5lchIPCgdhZGRyZXNzGAEgASgJEhAKCHByb3RvY29sGAIgASgJIncKD1JvdXRlckludGVyZmFjZRIMCgRuYW1lGAEgASgJEhgKEGhhcmR3YXJlX2FkZHJlc3MYAiABKAkSCwoDbXR1GAMgASgEEg0KBWluZGV4GAQgASgEEg0KBWZsYWdzGAUgASgNEhEKCWFkZHJlc3NlcxgGIAMoCSJgCg1Sb3V0ZXJWZXJzaW9uEg8KB3ZlcnNpb24YASABKAkSEAoIcmV2aXNpb24YAiABKAkSEgoKYnVpbGRfZGF0ZRgDIAEoCRIKCgJvcxgEIAEoCRIMCgRhcmNoGAUgASgJIsoCCg1DaXJjdWl0UmVjb3JkEhEKCWNsaWVudF9pZBgBIAEoCRISCgpzZXNzaW9uX2lkGAIgASgJEhIKCnNlcnZpY2VfaWQYAyABKAkSFQoNdGVybWluYXRvcl9pZBgEIAEoCRIVCg1jcmVhdGVkX2F0X21zGAUgASgEEg8KB2luZ3Jlc3MYBiABKAkSDgoGZWdyZXNzGAcgASgJEg8KB2hvc3RfaWQYCCABKAkSEwoLaW5zdGFuY2VfaWQYCSABKAkSEQoJb2ZfdHVubmVsGAogASgIEhgKEGhvc3RlZF9ieV90dW5uZWwYCyABKAgSDAoEdHVybhgMIAEoDRISCgpyb3V0ZXJfaWRzGA0gAygJEiwKBWxpbmtzGA4gAygLMh0uZmxvdGlsbGEuc29mdC52MS5DaXJjdWl0TGluaxIMCgRjb3N0GA8gASgNIj8KC0NpcmN1aXRMaW5rEgoKAmlkGAEgASgJEhEKCWl0ZXJhdGlvbhgCIAEoDRIRCgliYWNrd2FyZHMYAyABKAgiRgoNSWRlbnRpdHlUcmFjZRIQCgh0cmFjZV9pZBgBIAEoCRIQCghjaGFubmVscxgCIAEoDRIRCgllbmRlZF9pZHMYAyADKAkiLwoLRGV2aWNlTG9nSW4SDwoHcmVxdWVzdBgBIAEoCRIPCgdhZGRyZXNzGAIgASgJYgZwcm90bzM");
 
 /**
  * What a member says of its own values on one stream of batches to one peer.
@@ -127,6 +127,27 @@ export const SoftResyncSchema: GenMessage<SoftResync> = /*@__PURE__*/
   messageDesc(file_soft, 2);
 
 /**
+ * Send all unsent values now; the answer to it follows them and has the same number.
+ *
+ * @generated from message flotilla.soft.v1.SoftReach
+ */
+export type SoftReach = Message<"flotilla.soft.v1.SoftReach"> & {
+  /**
+   * counts within the process of the controller that requests them
+   *
+   * @generated from field: uint64 round = 1;
+   */
+  round: bigint;
+};
+
+/**
+ * Describes the message flotilla.soft.v1.SoftReach.
+ * Use `create(SoftReachSchema)` to create a new message.
+ */
+export const SoftReachSchema: GenMessage<SoftReach> = /*@__PURE__*/
+  messageDesc(file_soft, 3);
+
+/**
  * Topic `presence`: how a controller is, as it says itself.
  *
  * @generated from message flotilla.soft.v1.Presence
@@ -236,7 +257,7 @@ export type Presence = Message<"flotilla.soft.v1.Presence"> & {
  * Use `create(PresenceSchema)` to create a new message.
  */
 export const PresenceSchema: GenMessage<Presence> = /*@__PURE__*/
-  messageDesc(file_soft, 3);
+  messageDesc(file_soft, 4);
 
 /**
  * @generated from message flotilla.soft.v1.ApiAddress
@@ -263,7 +284,7 @@ export type ApiAddress = Message<"flotilla.soft.v1.ApiAddress"> & {
  * Use `create(ApiAddressSchema)` to create a new message.
  */
 export const ApiAddressSchema: GenMessage<ApiAddress> = /*@__PURE__*/
-  messageDesc(file_soft, 4);
+  messageDesc(file_soft, 5);
 
 /**
  * Topic `leadership`: why leadership is to stay where it is for a while.
@@ -291,7 +312,7 @@ export type LeadershipHold = Message<"flotilla.soft.v1.LeadershipHold"> & {
  * Use `create(LeadershipHoldSchema)` to create a new message.
  */
 export const LeadershipHoldSchema: GenMessage<LeadershipHold> = /*@__PURE__*/
-  messageDesc(file_soft, 5);
+  messageDesc(file_soft, 6);
 
 /**
  * Topic `activity`: last use of a session on the owner.
@@ -310,7 +331,7 @@ export type SessionUse = Message<"flotilla.soft.v1.SessionUse"> & {
  * Use `create(SessionUseSchema)` to create a new message.
  */
 export const SessionUseSchema: GenMessage<SessionUse> = /*@__PURE__*/
-  messageDesc(file_soft, 6);
+  messageDesc(file_soft, 7);
 
 /**
  * Topic `refreshes`: the newest refresh token of a session of OIDC that was used, by the owner or as it heard.
@@ -338,7 +359,7 @@ export type RefreshUse = Message<"flotilla.soft.v1.RefreshUse"> & {
  * Use `create(RefreshUseSchema)` to create a new message.
  */
 export const RefreshUseSchema: GenMessage<RefreshUse> = /*@__PURE__*/
-  messageDesc(file_soft, 7);
+  messageDesc(file_soft, 8);
 
 /**
  * Topic `posture`: what devices of an identity reported to the owner; the key is the id of the identity.
@@ -364,7 +385,7 @@ export type PostureRecord = Message<"flotilla.soft.v1.PostureRecord"> & {
  * Use `create(PostureRecordSchema)` to create a new message.
  */
 export const PostureRecordSchema: GenMessage<PostureRecord> = /*@__PURE__*/
-  messageDesc(file_soft, 8);
+  messageDesc(file_soft, 9);
 
 /**
  * @generated from message flotilla.soft.v1.PostureFact
@@ -438,7 +459,7 @@ export type PostureFact = Message<"flotilla.soft.v1.PostureFact"> & {
  * Use `create(PostureFactSchema)` to create a new message.
  */
 export const PostureFactSchema: GenMessage<PostureFact> = /*@__PURE__*/
-  messageDesc(file_soft, 9);
+  messageDesc(file_soft, 10);
 
 /**
  * @generated from message flotilla.soft.v1.OsFact
@@ -465,7 +486,7 @@ export type OsFact = Message<"flotilla.soft.v1.OsFact"> & {
  * Use `create(OsFactSchema)` to create a new message.
  */
 export const OsFactSchema: GenMessage<OsFact> = /*@__PURE__*/
-  messageDesc(file_soft, 10);
+  messageDesc(file_soft, 11);
 
 /**
  * @generated from message flotilla.soft.v1.DomainFact
@@ -482,7 +503,7 @@ export type DomainFact = Message<"flotilla.soft.v1.DomainFact"> & {
  * Use `create(DomainFactSchema)` to create a new message.
  */
 export const DomainFactSchema: GenMessage<DomainFact> = /*@__PURE__*/
-  messageDesc(file_soft, 11);
+  messageDesc(file_soft, 12);
 
 /**
  * @generated from message flotilla.soft.v1.MacFact
@@ -501,7 +522,7 @@ export type MacFact = Message<"flotilla.soft.v1.MacFact"> & {
  * Use `create(MacFactSchema)` to create a new message.
  */
 export const MacFactSchema: GenMessage<MacFact> = /*@__PURE__*/
-  messageDesc(file_soft, 12);
+  messageDesc(file_soft, 13);
 
 /**
  * @generated from message flotilla.soft.v1.ProcessFact
@@ -537,7 +558,7 @@ export type ProcessFact = Message<"flotilla.soft.v1.ProcessFact"> & {
  * Use `create(ProcessFactSchema)` to create a new message.
  */
 export const ProcessFactSchema: GenMessage<ProcessFact> = /*@__PURE__*/
-  messageDesc(file_soft, 13);
+  messageDesc(file_soft, 14);
 
 /**
  * @generated from message flotilla.soft.v1.EndpointFact
@@ -568,7 +589,7 @@ export type EndpointFact = Message<"flotilla.soft.v1.EndpointFact"> & {
  * Use `create(EndpointFactSchema)` to create a new message.
  */
 export const EndpointFactSchema: GenMessage<EndpointFact> = /*@__PURE__*/
-  messageDesc(file_soft, 14);
+  messageDesc(file_soft, 15);
 
 /**
  * The device told a router that judges posture itself, and which let it dial or host.
@@ -592,7 +613,7 @@ export type RouterFact = Message<"flotilla.soft.v1.RouterFact"> & {
  * Use `create(RouterFactSchema)` to create a new message.
  */
 export const RouterFactSchema: GenMessage<RouterFact> = /*@__PURE__*/
-  messageDesc(file_soft, 15);
+  messageDesc(file_soft, 16);
 
 /**
  * Topic `failed-requests`: service sessions that the owner lately refused an identity, the newest last; the key is its id.
@@ -611,7 +632,7 @@ export type FailedRequests = Message<"flotilla.soft.v1.FailedRequests"> & {
  * Use `create(FailedRequestsSchema)` to create a new message.
  */
 export const FailedRequestsSchema: GenMessage<FailedRequests> = /*@__PURE__*/
-  messageDesc(file_soft, 16);
+  messageDesc(file_soft, 17);
 
 /**
  * @generated from message flotilla.soft.v1.FailedRequest
@@ -653,7 +674,7 @@ export type FailedRequest = Message<"flotilla.soft.v1.FailedRequest"> & {
  * Use `create(FailedRequestSchema)` to create a new message.
  */
 export const FailedRequestSchema: GenMessage<FailedRequest> = /*@__PURE__*/
-  messageDesc(file_soft, 17);
+  messageDesc(file_soft, 18);
 
 /**
  * Topic `routers`: a router whose channel the owner holds; the key is its id.
@@ -686,6 +707,18 @@ export type RouterStatus = Message<"flotilla.soft.v1.RouterStatus"> & {
    * @generated from field: repeated uint32 capabilities = 4;
    */
   capabilities: number[];
+
+  /**
+   * where other routers dial it
+   *
+   * @generated from field: repeated flotilla.soft.v1.RouterListener link_listeners = 5;
+   */
+  linkListeners: RouterListener[];
+
+  /**
+   * @generated from field: repeated flotilla.soft.v1.RouterInterface interfaces = 6;
+   */
+  interfaces: RouterInterface[];
 };
 
 /**
@@ -693,7 +726,75 @@ export type RouterStatus = Message<"flotilla.soft.v1.RouterStatus"> & {
  * Use `create(RouterStatusSchema)` to create a new message.
  */
 export const RouterStatusSchema: GenMessage<RouterStatus> = /*@__PURE__*/
-  messageDesc(file_soft, 18);
+  messageDesc(file_soft, 19);
+
+/**
+ * @generated from message flotilla.soft.v1.RouterListener
+ */
+export type RouterListener = Message<"flotilla.soft.v1.RouterListener"> & {
+  /**
+   * @generated from field: string address = 1;
+   */
+  address: string;
+
+  /**
+   * @generated from field: string protocol = 2;
+   */
+  protocol: string;
+};
+
+/**
+ * Describes the message flotilla.soft.v1.RouterListener.
+ * Use `create(RouterListenerSchema)` to create a new message.
+ */
+export const RouterListenerSchema: GenMessage<RouterListener> = /*@__PURE__*/
+  messageDesc(file_soft, 20);
+
+/**
+ * @generated from message flotilla.soft.v1.RouterInterface
+ */
+export type RouterInterface = Message<"flotilla.soft.v1.RouterInterface"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: string hardware_address = 2;
+   */
+  hardwareAddress: string;
+
+  /**
+   * @generated from field: uint64 mtu = 3;
+   */
+  mtu: bigint;
+
+  /**
+   * @generated from field: uint64 index = 4;
+   */
+  index: bigint;
+
+  /**
+   * as Go numbers them: 1 up, 2 broadcast, 4 loopback, 16 multicast, 32 running
+   *
+   * @generated from field: uint32 flags = 5;
+   */
+  flags: number;
+
+  /**
+   * with their prefix length
+   *
+   * @generated from field: repeated string addresses = 6;
+   */
+  addresses: string[];
+};
+
+/**
+ * Describes the message flotilla.soft.v1.RouterInterface.
+ * Use `create(RouterInterfaceSchema)` to create a new message.
+ */
+export const RouterInterfaceSchema: GenMessage<RouterInterface> = /*@__PURE__*/
+  messageDesc(file_soft, 21);
 
 /**
  * @generated from message flotilla.soft.v1.RouterVersion
@@ -730,7 +831,7 @@ export type RouterVersion = Message<"flotilla.soft.v1.RouterVersion"> & {
  * Use `create(RouterVersionSchema)` to create a new message.
  */
 export const RouterVersionSchema: GenMessage<RouterVersion> = /*@__PURE__*/
-  messageDesc(file_soft, 19);
+  messageDesc(file_soft, 22);
 
 /**
  * Topic `circuits`: a circuit that the owner answers for; the key is its id.
@@ -829,7 +930,7 @@ export type CircuitRecord = Message<"flotilla.soft.v1.CircuitRecord"> & {
  * Use `create(CircuitRecordSchema)` to create a new message.
  */
 export const CircuitRecordSchema: GenMessage<CircuitRecord> = /*@__PURE__*/
-  messageDesc(file_soft, 20);
+  messageDesc(file_soft, 23);
 
 /**
  * @generated from message flotilla.soft.v1.CircuitLink
@@ -858,7 +959,7 @@ export type CircuitLink = Message<"flotilla.soft.v1.CircuitLink"> & {
  * Use `create(CircuitLinkSchema)` to create a new message.
  */
 export const CircuitLinkSchema: GenMessage<CircuitLink> = /*@__PURE__*/
-  messageDesc(file_soft, 21);
+  messageDesc(file_soft, 24);
 
 /**
  * Topic `traces`: an identity whose circuits are traced, as the owner was asked; the key is the id of the identity.
@@ -893,7 +994,7 @@ export type IdentityTrace = Message<"flotilla.soft.v1.IdentityTrace"> & {
  * Use `create(IdentityTraceSchema)` to create a new message.
  */
 export const IdentityTraceSchema: GenMessage<IdentityTrace> = /*@__PURE__*/
-  messageDesc(file_soft, 22);
+  messageDesc(file_soft, 25);
 
 /**
  * Topic `device-log-ins`: a log-in by device code that a person is asked for; the key is its user code.
@@ -921,5 +1022,5 @@ export type DeviceLogIn = Message<"flotilla.soft.v1.DeviceLogIn"> & {
  * Use `create(DeviceLogInSchema)` to create a new message.
  */
 export const DeviceLogInSchema: GenMessage<DeviceLogIn> = /*@__PURE__*/
-  messageDesc(file_soft, 23);
+  messageDesc(file_soft, 26);
 

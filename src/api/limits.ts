@@ -26,7 +26,7 @@ export const defaultLimits: ApiLimits = {
  * The shortest inactivity timeout; a shorter one would end sessions faster than their activity
  * spreads.
  */
-export const SESSION_TIMEOUT_MS_MIN = 60_000
+const SESSION_TIMEOUT_MS_MIN = 60_000
 
 /**
  * Defaults with what the configuration says. A session timeout below a minute falls back to the

@@ -62,7 +62,7 @@ export interface HealthReport {
 }
 
 /** The state as all rooms read it, and reads that the API alone asks for. */
-export type ApiState = StateView &
+type ApiState = StateView &
   Pick<
     Reader,
     | 'explainAccess'

@@ -47,7 +47,7 @@ declare module 'fastify' {
   }
 }
 
-export interface ListenerOptions {
+interface ListenerOptions {
   /** APIs that this listener serves; version, health and metrics stand at its root. */
   readonly apis: readonly ApiName[]
   /**

@@ -1,8 +1,9 @@
-import { isIP } from 'node:net'
+import { isIP, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls'
 
 import type { Clock } from '../lib/clock.ts'
+import { connectThroughProxy, type HttpProxy } from '../lib/runtime/http-proxy.ts'
 import { Channel, type ChannelDeps } from './channel.ts'
 import type { ChannelMessage } from './frame.ts'
 import { readFlag, readInt32 } from './headers.ts'
@@ -17,6 +18,8 @@ interface DialOptions extends Pick<ChannelDeps, 'onMessage' | 'onClose' | 'onFra
   /** Certificate, key and CA certificates, each as PEM. */
   readonly tls: Pick<ConnectionOptions, 'ca' | 'cert' | 'key'>
   readonly localAddress?: string
+  /** The proxy through which the peer is dialed; null: directly. */
+  readonly proxy?: HttpProxy | null
   /** The application protocol (ALPN) that the listener must choose. */
   readonly protocol: string
   /**
@@ -46,8 +49,12 @@ export interface Dialed {
  * @throws {Error} one clause.
  */
 export async function dialChannel(options: DialOptions): Promise<Dialed> {
-  const socket = connectTo(options)
-  return await settled(socket, options, (done) => {
+  const { proxy = null, clock, timeoutMs } = options
+  const beganMs = clock.monotonicMs()
+  const through = proxy === null ? null : await connectThroughProxy(proxy, options, options)
+  const leftMs = Math.max(1, timeoutMs - (clock.monotonicMs() - beganMs))
+  const socket = connectTo(options, through)
+  return await settled(socket, { ...options, timeoutMs: leftMs }, (done) => {
     socket.once('secureConnect', () => {
       const fault =
         socket.alpnProtocol === options.protocol
@@ -102,11 +109,15 @@ async function settled(
   }
 }
 
-function connectTo({ host, port, tls, localAddress, protocol }: DialOptions): TLSSocket {
+function connectTo(
+  { host, port, tls, localAddress, protocol }: DialOptions,
+  through: Socket | null,
+): TLSSocket {
   return connect({
     ...tls,
     host,
     port,
+    ...(through === null ? {} : { socket: through }),
     ...(isIP(host) === 0 ? { servername: host } : {}),
     ...(localAddress === undefined ? {} : { localAddress }),
     ALPNProtocols: [protocol],

@@ -377,6 +377,7 @@ export const texts = {
     holds: ' – in place',
     doesNotHold: ' – missing',
     noLogIn: 'No way to log in',
+    notIntercepted: 'Not intercepted',
     enrolling: 'Enrollment outstanding',
     terminators: (online: number, all: number) =>
       all === 0

@@ -72,8 +72,6 @@ export type ComputedSource =
   | { readonly from: 'isReferenced'; readonly of: KindName; readonly by: string }
   /** The stored field under another name; `otherwise` instead of null. */
   | { readonly from: 'field'; readonly field: string; readonly otherwise?: Json }
-  /** The stored object or text; null instead of an empty one. */
-  | { readonly from: 'fieldUnlessEmpty'; readonly field: string }
   /** Whether any of the boolean fields has the given value. */
   | { readonly from: 'anyFlag'; readonly of: Readonly<Record<string, boolean>> }
   /** `field` of the record of `of` that references this one by `by`; else `otherwise`, or null. */
@@ -100,6 +98,8 @@ export type ComputedSource =
     }
   /** Live facts of a router: whether it is connected to any controller, and what it reported. */
   | { readonly from: 'routerStatus'; readonly shows: RouterFact }
+  /** Cost that the answering controller adds to a terminator for circuits and failed dials. */
+  | { readonly from: 'dialCost' }
   /** Whether an identity is connected to an edge router, as a boolean or a word. */
   | { readonly from: 'routerConnection'; readonly shows: 'flag' | 'word' }
   /** Permissions of the caller on this record by its policies: [Bind, Dial], or [Invalid]. */
@@ -122,6 +122,8 @@ export type RouterFact =
   | 'versionInfoOrEmpty'
   | 'capabilities'
   | 'capabilitiesMask'
+  | 'interfaces'
+  | 'linkListeners'
 
 /**
  * When a detail shows the field. `whenSet`: unless it is null, empty or false. A condition: when
@@ -152,6 +154,11 @@ export interface Field {
   /** Feature level from which it is writable, if later than `since`. */
   readonly writableSince: number
   readonly shown: Shown
+  /**
+   * Whether a detail shows null for an empty list, object or text, as OpenZiti does for this field:
+   * Terraform takes another empty value for a change.
+   */
+  readonly isNullIfEmpty: boolean
   /**
    * Whether events about a record show the field; null: not stated, because its kind is not
    * published.
@@ -197,6 +204,7 @@ interface Rules {
   readonly settable?: Settable
   readonly required?: boolean
   readonly shown?: Shown
+  readonly nullIfEmpty?: boolean
   readonly shownAs?: ComputedSource
   readonly since?: number
   readonly writableSince?: number
@@ -211,6 +219,7 @@ function field(kind: FieldKind, schema: JsonObject, zero: Json, rules: Rules): F
     since: rules.since ?? 1,
     writableSince: rules.writableSince ?? rules.since ?? 1,
     shown: rules.shown ?? 'always',
+    isNullIfEmpty: rules.nullIfEmpty ?? false,
     published: null,
     schema,
     reference: null,
@@ -294,7 +303,8 @@ export function roleList(
     items: { type: 'string', maxLength: fieldLimits.attributeCharactersMax },
   }
   const reference = { to, onDelete: 'strip', ...(refusedFrom === undefined ? {} : { refusedFrom }) }
-  return { ...field('roleList', schema, [], rules), reference } as FieldOf<readonly string[]>
+  const nullable = { nullIfEmpty: true, ...rules }
+  return { ...field('roleList', schema, [], nullable), reference } as FieldOf<readonly string[]>
 }
 
 /** Role attributes; sorted, without duplicates. */
@@ -405,7 +415,7 @@ export function objects<T extends JsonObject = JsonObject>(
 export function computed(
   source: ComputedSource,
   schema: JsonObject,
-  rules: { readonly shown?: Shown } = {},
+  rules: Pick<Rules, 'shown' | 'nullIfEmpty'> = {},
 ): ComputedField {
   const made = field('computed', schema, null, { settable: 'never', ...rules })
   return { ...made, kind: 'computed', computed: source }
@@ -415,7 +425,7 @@ export function computed(
 export function constant(
   value: Json,
   schema: JsonObject,
-  rules: { readonly shown?: Shown } = {},
+  rules: Pick<Rules, 'shown' | 'nullIfEmpty'> = {},
 ): ComputedField {
   return computed({ from: 'constant', value }, schema, rules)
 }
@@ -424,7 +434,7 @@ export function constant(
 export function notBuiltYetField(
   value: Json,
   schema: JsonObject,
-  rules: { readonly shown?: Shown } = {},
+  rules: Pick<Rules, 'shown' | 'nullIfEmpty'> = {},
 ): ComputedField {
   return constant(notBuiltYet(value), schema, rules)
 }

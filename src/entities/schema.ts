@@ -2,7 +2,7 @@ import type { JsonObject } from '../lib/text/canonical-json.ts'
 import type { Entity, RequestMode } from './define.ts'
 import type { Field } from './fields.ts'
 import { lenientSchema, orNull } from './nested.ts'
-import { dateTime, links, text } from './shapes.ts'
+import { dateTime, links, text, wholeObject } from './shapes.ts'
 
 function sortedFields(entity: Entity): [string, Field][] {
   return Object.entries(entity.fields).sort(([a], [b]) => (a < b ? -1 : 1))
@@ -60,7 +60,7 @@ function shownSchema(field: Field): JsonObject {
   if (field.kind === 'timestamp') return field.shown === 'always' ? orNull(dateTime) : dateTime
   // Limits on writes do not apply to older records.
   const { maxLength, minItems, maxItems, maxProperties, ...schema } = field.schema
-  if (field.shownAs?.from === 'fieldUnlessEmpty') return orNull(schema)
+  if (field.isNullIfEmpty) return orNull(schema)
   if (field.kind === 'choice') return { type: 'string' }
   return field.zero === null && field.kind === 'text' ? orNull(schema) : schema
 }
@@ -99,11 +99,7 @@ export function declaringAlso(detail: JsonObject, other: JsonObject): JsonObject
 }
 
 /** JSON Schema of `data` of a create response. */
-export const createdSchema: JsonObject = {
-  type: 'object',
-  properties: { _links: links, id: text },
-  required: ['_links', 'id'],
-}
+export const createdSchema: JsonObject = wholeObject({ _links: links, id: text })
 
 /** JSON Schema of `data` of an update, a patch and a delete. */
 export const emptySchema: JsonObject = { type: 'object' }

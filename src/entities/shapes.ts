@@ -6,12 +6,33 @@ export const text = { type: 'string' } as const
 export const dateTime = { type: 'string', format: 'date-time' } as const
 export const flag = { type: 'boolean' } as const
 
-/** An object that always has all of these members, and may have others. */
-export function wholeObject(properties: JsonObject): JsonObject {
-  return { type: 'object', properties, required: Object.keys(properties) }
+interface WholeObject<P extends JsonObject, Optional extends string> extends JsonObject {
+  readonly type: 'object'
+  readonly properties: P
+  readonly required: readonly Exclude<keyof P & string, Optional>[]
 }
 
-export function arrayOf(items: JsonObject): JsonObject {
+/** An object that always has these members except the optional ones, and may have others. */
+export function wholeObject<const P extends JsonObject, const Optional extends string = never>(
+  properties: P,
+  optional: readonly (Optional & keyof P)[] = [],
+): WholeObject<P, Optional> {
+  const names = Object.keys(properties) as Exclude<keyof P & string, Optional>[]
+  const required = names.filter((name) => !(optional as readonly string[]).includes(name))
+  return { type: 'object', properties, required }
+}
+
+/** The same without others. */
+export function closedObject<const P extends JsonObject, const Optional extends string = never>(
+  properties: P,
+  optional?: readonly (Optional & keyof P)[],
+): WholeObject<P, Optional> {
+  return { ...wholeObject<P, Optional>(properties, optional), additionalProperties: false }
+}
+
+export function arrayOf<const Items extends JsonObject>(
+  items: Items,
+): { readonly type: 'array'; readonly items: Items } {
   return { type: 'array', items }
 }
 
@@ -62,6 +83,7 @@ const postureQuery: JsonObject = {
     tags: { type: 'object', additionalProperties: true },
     timeout: { type: 'integer' },
     timeoutRemaining: { type: 'integer' },
+    timeoutAt: dateTime,
     updatedAt: dateTime,
     process: queriedProcess,
     processes: { type: 'array', items: queriedProcess },
@@ -82,7 +104,20 @@ export const policyQueryList: JsonObject = {
 }
 
 /** Network interfaces reported by a router or a client. */
-export const interfaceList: JsonObject = { type: 'array', items: { type: 'object' } }
+export const interfaceList: JsonObject = arrayOf(
+  wholeObject({
+    addresses: arrayOf(text),
+    hardwareAddress: text,
+    index: { type: 'integer' },
+    isBroadcast: flag,
+    isLoopback: flag,
+    isMulticast: flag,
+    isRunning: flag,
+    isUp: flag,
+    mtu: { type: 'integer' },
+    name: text,
+  }),
+)
 
 function textsOf(names: readonly string[], maxLength: number): JsonObject {
   return {

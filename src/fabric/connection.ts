@@ -12,13 +12,11 @@ import {
   readClientHello,
   serverHello,
 } from '../channel/messages/control.ts'
+import { readInterfaces } from '../channel/messages/reports.ts'
 import { errorMessage } from '../lib/error-code.ts'
 import { contentType, headerKey } from '../channel/numbers.ts'
 import { edgeRefusal } from '../channel/messages/circuit-requests.ts'
 import { edgeErrorCode } from '../channel/messages/edge.ts'
-
-/** Requests that are answered with success but have no effect here. */
-const acknowledged: ReadonlySet<number> = new Set([controlMessage.updateRouterInterfaces])
 
 const REASON_CHARACTERS_MAX = 200
 
@@ -69,6 +67,7 @@ export class RouterConnection {
   sentControllers: readonly ControllerAddress[] = []
   sentIndex = 0
   sentLeaderIndex = 0
+  #status: RouterStatus
 
   constructor(deps: ConnectionDeps) {
     this.#deps = deps
@@ -79,6 +78,14 @@ export class RouterConnection {
     this.version = deps.version
     const capabilities = readMask(deps.hello.headers, controlHeader.capabilities)
     this.evaluatesPosture = evaluatesPosture(capabilities)
+    this.#status = {
+      hostname: '',
+      protocols: {},
+      version: deps.version,
+      capabilities: [...capabilities],
+      linkListeners: [],
+      interfaces: [],
+    }
   }
 
   /** The new certificate is in effect; the channel continues with it. */
@@ -89,15 +96,14 @@ export class RouterConnection {
 
   /** The router is admitted and its hello is answered. */
   start(): void {
-    const { onStatus, router } = this.#deps
-    onStatus({ hostname: '', protocols: {}, ...this.#known() })
-    if (router.isEdge) void this.#greet()
+    this.report({})
+    if (this.#deps.router.isEdge) void this.#greet()
   }
 
-  /** Program version and capabilities from its hello. */
-  #known(): Pick<RouterStatus, 'version' | 'capabilities'> {
-    const capabilities = [...readMask(this.hello.headers, controlHeader.capabilities)]
-    return { version: this.version, capabilities }
+  /** Publishes facts that the router reported about itself. */
+  report(change: Partial<RouterStatus>): void {
+    this.#status = { ...this.#status, ...change }
+    if (!this.channel.isClosed) this.#deps.onStatus(this.#status)
   }
 
   /** @returns the remaining work, in steps. */
@@ -108,9 +114,18 @@ export class RouterConnection {
     if (handle !== null) return this.#perform(handle, message)
     if (type === contentType.ping) channel.replyResult(message, true, 'ok')
     else if (type === controlMessage.requestClusterMembers) onMembersAsked()
-    else if (acknowledged.has(type)) channel.replyResult(message, true)
-    else return this.#perform(() => refuse(channel, message), message)
+    else return this.#perform(this.#handlerOf(type), message)
     return null
+  }
+
+  #handlerOf(type: number): MessageHandler {
+    const { channel } = this.#deps
+    if (type !== controlMessage.updateRouterInterfaces)
+      return (_, message) => refuse(channel, message)
+    return (_, message) => {
+      this.report({ interfaces: readInterfaces(message.body) })
+      channel.replyResult(message, true)
+    }
   }
 
   /**
@@ -139,12 +154,11 @@ export class RouterConnection {
    * without an address.
    */
   async #greet(): Promise<void> {
-    const { channel, ownVersion, onStatus } = this.#deps
+    const { channel, ownVersion } = this.#deps
     try {
       const { contentType, body } = await channel.request(serverHello(ownVersion))
       if (contentType !== controlMessage.clientHello) return
-      const said = readClientHello(body)
-      if (!channel.isClosed) onStatus({ ...said, ...this.#known() })
+      this.report(readClientHello(body))
     } catch {
       // The channel is closed, the request timed out, or the reply is invalid.
     }

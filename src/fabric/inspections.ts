@@ -32,13 +32,18 @@ export function inspectionsOf(
         const { values, errors } = fromBinary(InspectAnswerSchema, body)
         return {
           values: values.map(({ name, value }) => ({ name, value: jsonOf(value) })),
-          errors: errors.map((error) => `${routerId}: ${error}`),
+          errors: errors.filter(isFault).map((error) => `${routerId}: ${error}`),
         }
       } catch (error) {
         return failed(routerId, errorMessage(error))
       }
     },
   }
+}
+
+/** Routers of earlier releases also report names that they do not know. */
+function isFault(error: string): boolean {
+  return !error.endsWith(': not known to this router')
 }
 
 function failed(routerId: string, what: string): RouterInspection {

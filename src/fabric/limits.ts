@@ -23,6 +23,9 @@ export const routerLimits = {
   /** Protocols shown per router. */
   routerProtocolsMax: 16,
   routerCapabilitiesMax: 64,
+  /** Network interfaces shown per router, and addresses of each. */
+  routerInterfacesMax: 32,
+  routerInterfaceAddressesMax: 16,
   /** Characters of each text that a router reports about itself; longer texts are truncated. */
   routerTextCharactersMax: 255,
   /** Log lines about refused routers per minute, because a refused router redials repeatedly. */

@@ -4,16 +4,34 @@ import {
   type RouterStatus as RouterStatusMessage,
   RouterStatusSchema,
 } from '../../proto/gen/soft_pb.ts'
+import { integer } from '../lib/text/safe-integer.ts'
 import { ownText } from '../lib/text/own-text.ts'
 import type { RouterStatus, RouterStatuses } from '../ports/router-status.ts'
 import type { OpenTopic } from '../ports/soft-topics.ts'
 import { routerLimits } from './limits.ts'
 
-const { routerCapabilitiesMax, routerProtocolsMax, routerTextCharactersMax } = routerLimits
+const {
+  linkListenersMax,
+  routerCapabilitiesMax,
+  routerInterfaceAddressesMax,
+  routerInterfacesMax,
+  routerProtocolsMax,
+  routerTextCharactersMax,
+} = routerLimits
 
-function messageOf(status: RouterStatus): RouterStatusMessage {
-  const { capabilities, ...rest } = bounded(status)
-  return create(RouterStatusSchema, { ...rest, capabilities: [...capabilities] })
+export function routerStatusMessage(status: RouterStatus): RouterStatusMessage {
+  const { capabilities, linkListeners, interfaces, ...rest } = bounded(status)
+  return create(RouterStatusSchema, {
+    ...rest,
+    capabilities: [...capabilities],
+    linkListeners: [...linkListeners],
+    interfaces: interfaces.map(({ mtu, index, addresses, ...one }) => ({
+      ...one,
+      mtu: BigInt(mtu),
+      index: BigInt(index),
+      addresses: [...addresses],
+    })),
+  })
 }
 
 function statusOf({
@@ -21,14 +39,28 @@ function statusOf({
   protocols,
   version,
   capabilities,
+  linkListeners,
+  interfaces,
 }: RouterStatusMessage): RouterStatus {
   const { version: of = '', revision = '', buildDate = '', os = '', arch = '' } = version ?? {}
   const known = { version: of, revision, buildDate, os, arch }
-  return bounded({ hostname, protocols, version: known, capabilities })
+  return bounded({
+    hostname,
+    protocols,
+    version: known,
+    capabilities,
+    linkListeners,
+    interfaces: interfaces.map(({ mtu, index, ...one }) => ({
+      ...one,
+      mtu: integer(mtu),
+      index: integer(index),
+    })),
+  })
 }
 
 /** Routers report these values and peers repeat them, so their length is limited here. */
-function bounded({ hostname, protocols, version, capabilities }: RouterStatus): RouterStatus {
+function bounded(status: RouterStatus): RouterStatus {
+  const { hostname, protocols, version, capabilities, linkListeners, interfaces } = status
   const text = (value: string): string => ownText(value, routerTextCharactersMax)
   const entries = Object.entries(protocols).slice(0, routerProtocolsMax)
   return {
@@ -42,6 +74,18 @@ function bounded({ hostname, protocols, version, capabilities }: RouterStatus): 
       arch: text(version.arch),
     },
     capabilities: capabilities.slice(0, routerCapabilitiesMax),
+    linkListeners: linkListeners.slice(0, linkListenersMax).map(({ address, protocol }) => ({
+      address: text(address),
+      protocol: text(protocol),
+    })),
+    interfaces: interfaces.slice(0, routerInterfacesMax).map((one) => ({
+      name: text(one.name),
+      hardwareAddress: text(one.hardwareAddress),
+      mtu: one.mtu,
+      index: one.index,
+      flags: one.flags,
+      addresses: one.addresses.slice(0, routerInterfaceAddressesMax).map(text),
+    })),
   }
 }
 
@@ -58,6 +102,7 @@ export class RouterStatusTopic implements RouterStatuses {
   readonly #selfId: string
   /** Connections reported by the routers of this controller; null if none is connected. */
   connections: (identityId: string) => boolean | null = () => null
+  dialCost: (terminatorId: string) => number = () => 0
 
   constructor(selfId: string, topic: OpenTopic<'routers'>) {
     this.#selfId = selfId
@@ -87,7 +132,7 @@ export class RouterStatusTopic implements RouterStatuses {
    */
   publish(routerId: string, status: RouterStatus): boolean {
     this.#note(this.#selfId, routerId, bounded(status))
-    return this.#topic.publish(routerId, messageOf(status))
+    return this.#topic.publish(routerId, routerStatusMessage(status))
   }
 
   withdraw(routerId: string): void {

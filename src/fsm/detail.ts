@@ -210,11 +210,6 @@ function sourceOf(source: ComputedSource, entity: Entity): Source {
       const read = storedSource(source.field, entity.fields[source.field])
       return (record) => read(record) ?? source.otherwise ?? null
     }
-    case 'fieldUnlessEmpty':
-      return (record) => {
-        const value = record[source.field] ?? null
-        return isEmpty(value) ? null : value
-      }
     case 'anyFlag':
       return (record) =>
         Object.entries(source.of).some(([name, value]) => (record[name] === true) === value)
@@ -258,6 +253,8 @@ function sourceOf(source: ComputedSource, entity: Entity): Source {
         if (source.shows === 'flag') return isConnected === true
         return isConnected === null ? 'unknown' : isConnected ? 'online' : 'offline'
       }
+    case 'dialCost':
+      return (record, { routers }) => routers.dialCost(record.id)
     case 'routerStatus':
       return (record, { routers }) => routerFact(routers.of(record.id), source.shows)
     case 'permissions':
@@ -284,12 +281,7 @@ function storedSource(name: string, field: Field | undefined): (record: EntityRe
 }
 
 /** Sources that read nothing but the record. */
-const ownSources: ReadonlySet<ComputedSource['from']> = new Set([
-  'constant',
-  'field',
-  'fieldUnlessEmpty',
-  'anyFlag',
-])
+const ownSources: ReadonlySet<ComputedSource['from']> = new Set(['constant', 'field', 'anyFlag'])
 
 interface Shown {
   readonly name: string
@@ -310,12 +302,20 @@ function compile(entity: Entity): Shown[] {
     const field = entity.fields[name]
     if (field === undefined || field.shown === 'never') continue
     const computed = field.computed ?? field.shownAs
-    const source = computed === null ? storedSource(name, field) : sourceOf(computed, entity)
+    const read = computed === null ? storedSource(name, field) : sourceOf(computed, entity)
+    const source = field.isNullIfEmpty ? nullIfEmpty(read) : read
     const when = typeof field.shown === 'string' ? null : field.shown
     const isOwn = computed === null || ownSources.has(computed.from)
     shown.push({ name, source, isOwn, isOptional: field.shown === 'whenSet', when })
   }
   return shown
+}
+
+function nullIfEmpty(source: Source): Source {
+  return (record, context) => {
+    const value = source(record, context)
+    return isEmpty(value) || (Array.isArray(value) && value.length === 0) ? null : value
+  }
 }
 
 function isUnset(value: Json): boolean {

@@ -343,6 +343,13 @@ export class Reader implements Reads {
     return this.#routers().of(routerId) !== null
   }
 
+  mayServeClients(routerId: string): boolean {
+    const status = this.#routers().of(routerId)
+    // A router reports its host name and its listeners in one message.
+    if (status === null || status.hostname === '') return true
+    return Object.keys(status.protocols).length > 0
+  }
+
   routersOfIdentity(identityId: string): IdMembers {
     const identity = this.state.get('identity', identityId)
     return identity === undefined ? noIds : routersOfIdentity(this.state, identity)

@@ -1,3 +1,5 @@
+import type { RefusalCause } from './refusal-reason.ts'
+
 /**
  * The table of all problems: a stable code, its HTTP status, its default message, and whether a
  * retry can help. Messages of OpenZiti are kept verbatim where clients compare them.
@@ -406,6 +408,8 @@ export class Problem extends Error {
   readonly data: Readonly<Record<string, unknown>> | null
   /** Structured details that OpenZiti puts inside the cause. */
   readonly causeData: Readonly<Record<string, unknown>> | null
+  /** Why a log-in was refused: for the operator, never sent. */
+  readonly refusal: RefusalCause | null
 
   constructor(
     code: ProblemCode,
@@ -416,6 +420,7 @@ export class Problem extends Error {
       retryAfterSeconds?: number
       data?: Readonly<Record<string, unknown>>
       causeData?: Readonly<Record<string, unknown>>
+      refusal?: RefusalCause
     } = {},
   ) {
     super(options.detail ?? problems[code].message, { cause: options.cause })
@@ -425,6 +430,7 @@ export class Problem extends Error {
     this.retryAfterSeconds = options.retryAfterSeconds ?? null
     this.data = options.data ?? null
     this.causeData = options.causeData ?? null
+    this.refusal = options.refusal ?? null
   }
 }
 

@@ -12,6 +12,7 @@ import {
 } from 'node:fs'
 import { dirname } from 'node:path'
 import { errorMessage } from '../lib/error-code.ts'
+import { decodeText } from '../lib/text/decode-text.ts'
 
 export const SECRET_FILE_BYTES_MAX = 64 * 1024
 
@@ -95,7 +96,9 @@ export function readSecretFile(path: string, bytesMax = SECRET_FILE_BYTES_MAX): 
   try {
     file = openSync(path, 'r')
   } catch (error) {
-    throw new SecretFileError(`${path} cannot be read: ${openFaultOf(error)}`, { cause: error })
+    const isOfToken = /(?:^|\/)pkcs11:/.test(path)
+    const fault = isOfToken ? keyOfToken : `${path} cannot be read: ${openFaultOf(error)}`
+    throw new SecretFileError(fault, { cause: error })
   }
   try {
     // Checked on the open file, so that it cannot be replaced between check and read.
@@ -128,8 +131,12 @@ function readAll(file: number, size: number): string {
     if (count === 0) break
     at += count
   }
-  return bytes.toString('utf8', 0, at)
+  return decodeText(bytes.subarray(0, at))
 }
+
+/** The address of such a key may contain a PIN, so it is not repeated. */
+const keyOfToken =
+  'a key in a PKCS #11 token (pkcs11:) is not supported; name the file of a key in PEM'
 
 function openFaultOf(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? error.code : null

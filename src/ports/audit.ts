@@ -1,4 +1,5 @@
 import type { ProblemCode } from '../lib/problems.ts'
+import type { RefusalCause } from '../lib/refusal-reason.ts'
 import type { TraceContext } from '../lib/trace-context.ts'
 
 /**
@@ -33,7 +34,7 @@ export interface AuditRecord {
 }
 
 /** A write that was refused before it was proposed, because of its author and not its content. */
-interface RefusedWrite {
+export interface RefusedWrite {
   /** '' for an unauthenticated caller. */
   readonly actor: string
   readonly actorName: string
@@ -42,6 +43,8 @@ interface RefusedWrite {
   /** The operation's id, as the OpenAPI documents have it. */
   readonly operation: string
   readonly outcome: ProblemCode
+  /** Why a log-in was refused, which the caller does not learn. */
+  readonly refusal?: RefusalCause
   /** Trace of its request (src/lib/trace-context.ts). */
   readonly traceId: string
 }

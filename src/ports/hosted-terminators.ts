@@ -5,6 +5,14 @@ export interface RouterTerminator {
   readonly address: string
 }
 
+/** A terminator that a host has lost the right to. */
+export interface UngrantedTerminator {
+  readonly id: string
+  readonly routerId: string
+  /** The service sessions to host its service that its host still has. */
+  readonly sessionIds: readonly string[]
+}
+
 /**
  * Terminators that routers have created for their clients, each with a service session of its host.
  */
@@ -14,10 +22,10 @@ export interface HostedTerminators {
   /** All terminators of a router, for clients and for its tunnel. */
   ofRouter(routerId: string): Iterable<RouterTerminator>
   /**
-   * Ids of those terminators of an identity that it may no longer host, or whose router it may no
-   * longer use.
+   * Those terminators of an identity that it may no longer host, or whose router it may no longer
+   * use.
    */
-  ungranted(identityId: string): readonly string[]
+  ungranted(identityId: string): readonly UngrantedTerminator[]
   /** Policies let the identity use the router. */
   mayUse(identityId: string, routerId: string): boolean
   /**

@@ -70,7 +70,11 @@ export type LiveFact =
       readonly kind: 'logInFailed'
       readonly method: string
       readonly address: string
+      /** A reason, or the code of the refusal where there is none. */
       readonly reason: string
+      /** '' without one. */
+      readonly signerId: string
+      readonly claim: string
     }
   | {
       readonly kind: 'alarm'

@@ -159,6 +159,11 @@ export interface PostureService {
    * when this controller has no room for it.
    */
   report(session: RecordOf<'apiSession'>, reports: readonly PostureReport[]): Promise<void>
+  /**
+   * Resolves when this controller has all reports that clients made to reachable controllers before
+   * the call, or after a short time.
+   */
+  reachLatest(): Promise<void>
   /** A code was verified, or MFA ended: checks of the second factor may now pass or fail. */
   factorMoved(identityId: string): Promise<void>
   /**

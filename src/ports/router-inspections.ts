@@ -12,8 +12,12 @@ export interface TerminatorStanding {
   readonly detail: string
 }
 
+/** Values of this controller about its routers, by OpenZiti's name; each is JSON. */
+export type OwnInspections = Readonly<Record<string, () => unknown>>
+
 /** Values that connected routers report about themselves. */
 export interface RouterInspections {
+  readonly own: OwnInspections
   /** Never rejects: a router that does not answer in time is an error among `errors`. */
   inspect(routerId: string, names: readonly string[]): Promise<RouterInspection>
   /**

@@ -7,6 +7,26 @@ export interface RouterStatus {
   readonly version: RouterVersion
   /** Bits of the mask in its hello. */
   readonly capabilities: readonly number[]
+  /** Where other routers dial it. */
+  readonly linkListeners: readonly RouterLinkListener[]
+  readonly interfaces: readonly RouterInterface[]
+}
+
+export interface RouterLinkListener {
+  readonly address: string
+  readonly protocol: string
+}
+
+/** A network interface of the router's host. */
+export interface RouterInterface {
+  readonly name: string
+  readonly hardwareAddress: string
+  readonly mtu: number
+  readonly index: number
+  /** Bits as in `interfaceFlag`. */
+  readonly flags: number
+  /** With their prefix length. */
+  readonly addresses: readonly string[]
 }
 
 interface RouterVersion {
@@ -26,6 +46,12 @@ export interface RouterStatuses {
    * it.
    */
   hasConnection(identityId: string): boolean | null
+  /** Cost that this controller adds to a terminator for its open circuits and failed dials. */
+  dialCost(terminatorId: string): number
 }
 
-export const noRouterStatuses: RouterStatuses = { of: () => null, hasConnection: () => null }
+export const noRouterStatuses: RouterStatuses = {
+  of: () => null,
+  hasConnection: () => null,
+  dialCost: () => 0,
+}

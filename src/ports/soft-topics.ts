@@ -162,4 +162,9 @@ export interface SoftState<T extends SoftTopicTable = SoftTopics> {
    */
   open<N extends keyof T & string>(name: N): SoftTopic<SoftTopicValue<T[N]>>
   readonly counts: SoftStateCounts
+  /**
+   * Resolves when this controller has the values that each reachable member published before the
+   * call, or after {@link SOFT_REACH_MS_MAX}.
+   */
+  reachLatest(): Promise<void>
 }

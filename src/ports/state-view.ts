@@ -202,6 +202,8 @@ export interface StateView extends RecordSource {
   accessBetween(identityId: string, serviceId: string): AccessBetween | null
   /** True if a router is connected to any controller. */
   isRouterOnline(routerId: string): boolean
+  /** False if the router is online and has reported that no client can connect to it. */
+  mayServeClients(routerId: string): boolean
   /** The edge routers that policies let the identity use; none if it does not exist. */
   routersOfIdentity(identityId: string): IdMembers
   /** Empty if it is not an edge router. */

@@ -147,11 +147,21 @@ function ofType(check: PostureCheck, { factor }: Posture): JsonObject {
       const times = [check.updatedAt, factor?.wokenAtMs ?? 0, factor?.unlockedAtMs ?? 0]
       const updatedAt = new Date(Math.max(...times)).toISOString()
       const prompts = { promptOnUnlock, promptOnWake }
-      return { processes: [], ...prompts, updatedAt, ...factorTimes(check, factor) }
+      const timed = factorTimes(check, factor)
+      return { processes: [], ...prompts, updatedAt, ...timed, ...timeoutAt(timed, factor) }
     }
     default:
       return { processes: [] }
   }
+}
+
+/** When the last code no longer counts, for clients that show it. */
+function timeoutAt(
+  { timeoutRemaining }: { readonly timeoutRemaining: number },
+  factor: Posture['factor'],
+): JsonObject {
+  if (factor === undefined || timeoutRemaining < 0) return {}
+  return { timeoutAt: new Date(factor.nowMs + timeoutRemaining * 1000).toISOString() }
 }
 
 function processesOf(check: PostureCheck): { readonly osType: string; readonly path: string }[] {

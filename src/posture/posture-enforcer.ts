@@ -50,6 +50,10 @@ export interface EnforcerDeps {
   }
   readonly reports: PostureReports
   /**
+   * Resolves when this controller has all reports of reachable controllers, or after a short time.
+   */
+  readonly reachLatest: () => Promise<void>
+  /**
    * Posture of an API session: the reports of its identity and the second factor of the session.
    */
   readonly postureOf: (session: ApiSession) => SessionPosture
@@ -218,6 +222,8 @@ export class PostureEnforcer {
     for (let looks = 0; looks < limits.postureLooksMax; looks += SLICE) {
       const sessions = state.serviceSessionsAfter(this.#lookedAt, SLICE)
       const settled = sessions.filter((session) => this.#isSettled(session))
+      // A report that admitted a client at another controller may be on its way to this one.
+      if (this.#failing(settled).length > 0) await this.#deps.reachLatest()
       await this.#endFailing(settled)
       this.#lookedAt = sessions.length < SLICE ? '' : (sessions.at(-1)?.id ?? '')
       if (this.#lookedAt === '') return

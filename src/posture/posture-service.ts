@@ -29,8 +29,8 @@ import { PostureReports } from './posture-reports.ts'
 import { isInVersionRange } from '../lib/text/version-range.ts'
 import { canonicalJson, type JsonObject } from '../lib/text/canonical-json.ts'
 
-interface PostureDeps extends Omit<EnforcerDeps, 'reports' | 'postureOf'> {
-  readonly soft: Pick<SoftState, 'open'>
+interface PostureDeps extends Omit<EnforcerDeps, 'reports' | 'postureOf' | 'reachLatest'> {
+  readonly soft: Pick<SoftState, 'open' | 'reachLatest'>
 }
 
 /** Posture service of a controller: reports, verdicts, and the duty that ends failing sessions. */
@@ -48,6 +48,7 @@ export class ControllerPosture implements PostureService {
     this.#enforcer = new PostureEnforcer({
       ...deps,
       reports: this.#reports,
+      reachLatest: () => soft.reachLatest(),
       postureOf: (session) => this.#enforcedOf(session),
     })
   }
@@ -129,6 +130,10 @@ export class ControllerPosture implements PostureService {
 
   report(session: ApiSession, reports: readonly PostureReport[]): Promise<void> {
     return this.#enforcer.report(session, reports)
+  }
+
+  reachLatest(): Promise<void> {
+    return this.#deps.soft.reachLatest()
   }
 
   factorMoved(identityId: string): Promise<void> {

@@ -3,11 +3,13 @@ import { hostname } from 'node:os'
 import type { VersionLine } from '../channel/hello.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Random } from '../lib/random.ts'
+import { formatHostPort } from '../lib/text/names.ts'
 import { processMemory } from '../lib/runtime/thread-memory.ts'
 import { omissionsOf, sectionsWithoutData } from '../config/router/omissions.ts'
 import type { EffectiveValue } from '../config/engine/reader.ts'
-import { configuredEndpoints } from '../config/router/relations.ts'
+import { configuredEndpoints, configuredProxy } from '../config/router/relations.ts'
 import type { RouterConfig } from '../config/router/table.ts'
+import type { Address } from '../config/router/values.ts'
 import type {
   ControlConnection,
   ControlMessageHandler,
@@ -18,6 +20,7 @@ import { answersForTerminators } from './controllers/asked-terminators.ts'
 import { combinedTables } from './controllers/combined-tables.ts'
 import { ControllerOperations } from './controllers/controller-operations.ts'
 import { Controllers } from './controllers/controllers.ts'
+import { missingControllers } from './controllers/endpoints-file.ts'
 import { dialController } from './controllers/dial-controller.ts'
 import {
   inspectedMessage,
@@ -27,6 +30,7 @@ import {
 } from '../channel/messages/reports.ts'
 import { Edge, EDGE_BINDING } from './edge/edge.ts'
 import { terminatorDialers } from './dial/dialers.ts'
+import { TlsPorts } from '../overlay/sockets/tls-ports.ts'
 import { TargetSockets } from '../overlay/sockets/target-sockets.ts'
 import type { TerminatorDialer } from '../overlay/circuits/circuit-ends.ts'
 import { Forwarder } from './forward/forwarder.ts'
@@ -85,6 +89,7 @@ export class RouterProgram {
   readonly #forwarder: Forwarder
   readonly #targetSockets = new TargetSockets()
   readonly #listeners: ClientListeners
+  readonly #ports: TlsPorts
   readonly #edge: Edge
   readonly #messages: ControlMessageTable
   readonly #metrics: MetricsReporter
@@ -105,6 +110,9 @@ export class RouterProgram {
     this.#deps = deps
     const { config, clock, log, version } = deps
     this.#startedMs = clock.monotonicMs()
+    const configured = configuredEndpoints(config).map(({ text }) => text)
+    const fault = missingControllers(configured, config.ctrl.endpointsFile)
+    if (fault !== null) throw new ProgramFailure(`ctrl: ${fault}`)
     this.#holder = new IdentityHolder(config.identity, () => clock.nowMs(), log)
     const identity = () => this.#holder.current()
     this.#trace = config.trace === null ? null : new MessageTrace(config.trace.path, clock)
@@ -121,7 +129,13 @@ export class RouterProgram {
     const { usages } = this.#forwarder
     this.#usages = new UsageReporter({ routerId: this.id, clock, usages, connections })
     const operations = new ControllerOperations(config.forwarder)
+    this.#ports = new TlsPorts({
+      addresses: tlsAddresses(config),
+      handshakeTimeoutMs: config.tls.handshakeTimeout,
+      log,
+    })
     this.#edge = new Edge({
+      ports: this.#ports,
       config,
       operations,
       identity,
@@ -187,6 +201,7 @@ export class RouterProgram {
         dialController(
           {
             config: config.ctrl,
+            proxy: configuredProxy(config),
             identity,
             version,
             linkListeners,
@@ -235,6 +250,8 @@ export class RouterProgram {
   ): Links {
     const { config, clock, random, log } = this.#deps
     return new Links({
+      proxy: configuredProxy(config),
+      ports: this.#ports,
       user: this.#forwarder,
       identity,
       clock,
@@ -329,8 +346,10 @@ export class RouterProgram {
   /** Addresses of controllers and other routers. */
   #neededAddresses(): readonly string[] {
     const { controllers } = this.#controllers.membership
+    const proxy = configuredProxy(this.#deps.config)
     return [
       ...configuredEndpoints(this.#deps.config).map(({ text }) => text),
+      ...(proxy === null ? [] : [formatHostPort(proxy)]),
       ...controllers.flatMap(({ addresses }) => addresses),
       ...this.#controllers.apis.map((api) => new URL(api).host),
       ...this.#links.peerAddresses,
@@ -564,4 +583,12 @@ export class RouterProgram {
       }),
     }
   }
+}
+
+/** Addresses of TLS listeners that may share a port: those for links and for clients. */
+function tlsAddresses({ edge, link, listeners }: RouterConfig): readonly Address[] {
+  const ofClients = edge === null ? [] : listeners.filter(({ binding }) => binding === EDGE_BINDING)
+  return [...ofClients, ...(link?.listeners ?? [])].flatMap(({ bind }) =>
+    bind?.protocol === 'tls' || bind?.protocol === 'wss' ? [bind] : [],
+  )
 }

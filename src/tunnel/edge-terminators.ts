@@ -19,6 +19,8 @@ interface EdgeTerminatorsDeps {
   /** Connected edge routers, nearest first. */
   readonly routers: () => readonly EdgeChannel[]
   readonly dialer: () => TerminatorDialer
+  /** '' for an unknown service. */
+  readonly serviceName: (id: string) => string
   readonly clock: Clock
   readonly random: Random
   readonly log: ProgramLogger
@@ -157,7 +159,8 @@ export class EdgeTerminators implements OfferedTerminators {
     const free = usable.filter((router) => !hosted.at.has(router))
     for (const router of free.slice(0, Math.max(0, hostedAtMax - hosted.at.size))) {
       await this.#hostAt(hosted, router, session.token)
-      log.info({ serviceId, router: router.routerName }, 'service hosted')
+      const service = this.#deps.serviceName(serviceId)
+      log.info({ serviceId, service, router: router.routerName }, 'service hosted')
     }
     if (usable.length > 0 || session.openedMs > clock.monotonicMs() - bindAgainMsMax) {
       if (usable.length === 0) this.#putOff(hosted, noRouter)
@@ -211,7 +214,9 @@ export class EdgeTerminators implements OfferedTerminators {
     hosted.dueMs = clock.monotonicMs() + waitMs / 2 + (random.next() * waitMs) / 2
     if (hosted.fault === reason) return
     hosted.fault = reason
-    log.warn({ serviceId: hosted.wanted.serviceId, reason }, 'service not hosted; trying again')
+    const { serviceId } = hosted.wanted
+    const service = this.#deps.serviceName(serviceId)
+    log.warn({ serviceId, service, reason }, 'service not hosted; trying again')
   }
 
   #dial(hosted: Hosted, dial: HostedDial): Promise<ReadonlyMap<number, Uint8Array>> {

@@ -72,6 +72,7 @@ export class IdentityTunnel {
       sessions: this.#sessions,
       routers,
       dialer: () => this.#running.dialer,
+      serviceName: (id) => this.#followed.service(id)?.name ?? '',
     })
   }
 

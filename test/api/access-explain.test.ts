@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { noRouterStatuses } from '../../src/ports/router-status.ts'
 import { CallerOf, management } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 import { made, newIdentity, newService } from './support/network.ts'
@@ -31,17 +32,21 @@ interface Row {
 
 const path = `${management}/access/explain`
 const online = new Set<string>()
+/** Routers that have reported no edge listener. */
+const closed = new Set<string>()
 controller.machine.routers = {
+  ...noRouterStatuses,
   of: (id) =>
     online.has(id)
       ? {
           hostname: id,
-          protocols: {},
+          protocols: closed.has(id) ? {} : { tls: `tls://${id}:3022` },
           version: { version: 'v1', revision: '', buildDate: '', os: '', arch: '' },
           capabilities: [],
+          linkListeners: [],
+          interfaces: [],
         }
       : null,
-  hasConnection: () => null,
 }
 
 async function rows(query: string, caller = root): Promise<readonly Row[]> {
@@ -123,6 +128,14 @@ test('an explanation names the missing pieces one by one until access is complet
     records: [{ id: west, name: 'west' }],
   })
   online.add(west)
+  closed.add(west)
+  expect((await dial()).missing[0]).toEqual({
+    code: 'NO_EDGE_LISTENER',
+    message:
+      'No edge router that they have in common and that is online has an edge listener, so clients cannot connect to it',
+    records: [expect.objectContaining({ id: west, name: 'west' })],
+  })
+  closed.delete(west)
   expect(codes(await dial())).toEqual(['NO_TERMINATOR'])
   const terminator = { address: 'tcp:10.0.0.1:80', binding: 'transport', service, router: east }
   await made(root, `${management}/terminators`, terminator)
@@ -250,4 +263,25 @@ describe('with one side alone', () => {
     expect((await root.get(`${path}?identity=nobody`)).status).toBe(404)
     expect((await root.get(`${path}?identity=admin-id&service=none`)).status).toBe(404)
   })
+})
+
+test('the configs of a pair name what tunnels do not intercept', async () => {
+  const identity = await newIdentity(root, 'bookworm')
+  const config = await made(root, `${management}/configs`, {
+    name: 'books',
+    configTypeId: 'g7cIWbcGg',
+    data: {
+      protocols: ['tcp'],
+      addresses: ['books.example', 'http://other.example'],
+      portRanges: [{ low: 443, high: 443 }],
+    },
+  })
+  const service = await newService(root, 'books', { configs: [config] })
+  expect((await explained(identity, service)).configs).toEqual([
+    expect.objectContaining({
+      id: config,
+      source: 'service',
+      notIntercepted: ['http://other.example is no address, network, name or *.domain'],
+    }),
+  ])
 })

@@ -149,8 +149,26 @@ describe('an audit line of a write that was refused before the log', () => {
       session: '',
       operation: 'authenticate',
       outcome: 'INVALID_AUTH',
+      reason: 'USERNAME_UNKNOWN',
     })
     expect(JSON.stringify(line)).not.toMatch(/mistake|guess/)
+  })
+
+  test('says why a log-in was refused, which the caller does not learn', async () => {
+    const url = `${client}/authenticate?method=cert`
+    const without = await new CallerOf(controller).call('POST', url, {})
+    const wrong = await new CallerOf(controller).logIn({ ...user, password: 'guess' })
+    expect([without.body.error, wrong.body.error]).toEqual(
+      Array.from({ length: 2 }, () => ({
+        code: 'INVALID_AUTH',
+        message: 'The authentication request failed',
+        requestId: expect.any(String) as string,
+      })),
+    )
+    expect(await lines(2)).toMatchObject([
+      { outcome: 'INVALID_AUTH', reason: 'CERTIFICATE_MISSING' },
+      { outcome: 'INVALID_AUTH', reason: 'PASSWORD_WRONG' },
+    ])
   })
 
   test('exists for a log-in with an invalid token, without the token', async () => {
@@ -165,6 +183,7 @@ describe('an audit line of a write that was refused before the log', () => {
       session: '',
       operation: 'authenticate',
       outcome: 'UNAUTHORIZED',
+      reason: 'TOKEN_MALFORMED',
     })
     expect(JSON.stringify(line)).not.toContain('not.a.token')
   })

@@ -46,6 +46,17 @@ const verify = (id: string, pem: string, headers: object = {}): Promise<Reply> =
   root.call('POST', `${cas}/${id}/verify`, pem, { ...text, ...headers })
 const proof = ({ key, token }: Made): Promise<string> => clientCertificate(key, token, nowMs())
 
+test('a CA is refused for more than one certificate in certPem', async () => {
+  const [one, other] = [await newCa('one', nowMs()), await newCa('other', nowMs())]
+  const both = `${one.certificatePem}${other.certificatePem}`
+  const reply = await root.call('POST', cas, body(both))
+  expect(reply.status).toBe(400)
+  expect(reply.body.error?.cause).toMatchObject({
+    field: 'certPem',
+    reason: 'certPem must be one certificate; create a CA for each',
+  })
+})
+
 describe('CA states', () => {
   test('none, create: unverified (`isVerified` false), `verificationToken` generated; cannot be used for authentication', async () => {
     const made = await newCaRecord()
@@ -308,6 +319,15 @@ describe('the external id claim of a CA', () => {
     expect(reply.body.error?.cause?.['field']).toBe(`externalIdClaim.${field}`)
   })
 
+  test('is removed by the request of ziti edge update ca --clear-external-id-claim', async () => {
+    const { id } = await newCaRecord({ externalIdClaim: claim })
+    const cleared = await root.call('PATCH', `${cas}/${id}`, { identityRoles: null })
+    expect(cleared.status, cleared.text).toBe(200)
+    const left = await shown(id)
+    expect(left).not.toHaveProperty('externalIdClaim')
+    expect(left).toMatchObject({ identityRoles: ['staff'] })
+  })
+
   test('survives a patch that does not name it, is removed by null, and is merged with a partial value', async () => {
     const { id } = await newCaRecord({ externalIdClaim: claim })
     const patch = (change: object): Promise<Reply> => root.call('PATCH', `${cas}/${id}`, change)
@@ -325,6 +345,10 @@ describe('the external id claim of a CA', () => {
     serial += 1
     expect((await patch({ name: `renamed ${serial}` })).status).toBe(200)
     expect((await shown(id))['externalIdClaim']).toMatchObject({ parserCriteria: ':', index: 2 })
+    for (const kept of [{}, { identityRoles: null, name: `again ${serial}` }, { tags: null }]) {
+      expect((await patch(kept)).status).toBe(200)
+      expect(await shown(id)).toHaveProperty('externalIdClaim')
+    }
     expect((await patch({ externalIdClaim: null })).status).toBe(200)
     expect(await shown(id)).not.toHaveProperty('externalIdClaim')
     const none = await patch({ externalIdClaim: { index: 1 } })

@@ -464,3 +464,55 @@ describe('the services that a caller sees', () => {
     }
   })
 })
+
+describe('a config for interception', () => {
+  const interceptV1 = 'g7cIWbcGg'
+  const good = { low: 443, high: 443 }
+  const prefix = 'tunnels of Flotilla do not intercept all of this: '
+
+  test.each<[string, object, readonly string[]]>([
+    ['an internationalized name', { addresses: ['bücher.example'] }, []],
+    [
+      'a bad address beside a good one',
+      { addresses: ['good.example', 'http://other.example'] },
+      ['http://other.example is no address, network, name or *.domain'],
+    ],
+    [
+      'a wide port range of a name',
+      { addresses: ['media.example'], portRanges: [{ low: 50_000, high: 60_000 }] },
+      [],
+    ],
+    [
+      'a wide port range of a large network',
+      { addresses: ['10.0.0.0/8'], portRanges: [{ low: 50_000, high: 60_000 }] },
+      [
+        '10.0.0.0/8: its ports and addresses need more than 1024 ports to listen on, which is possible for names and for networks of at most 16 IPv4 addresses alone',
+      ],
+    ],
+    [
+      'addresses of the host of a client',
+      { addresses: ['127.0.0.1'], allowedSourceAddresses: ['10.0.0.0/8'] },
+      [
+        'allowedSourceAddresses is not supported: clients of this host alone are served',
+        '127.0.0.1/32 has addresses of this host, of its link, or of no single host',
+      ],
+    ],
+  ])('with %s is answered with what tunnels do not intercept', async (name, more, expected) => {
+    const data = { protocols: ['tcp'], portRanges: [good], ...more }
+    const warnings = expected.length === 0 ? undefined : expected.map((each) => prefix + each)
+    const body = { name, configTypeId: interceptV1, data }
+    const made = await root.call('POST', configs, body)
+    expect(made.body.meta?.warnings, made.text).toEqual(warnings)
+    const { id } = made.body.data as { id: string }
+    const patched = await root.call('PATCH', `${configs}/${id}`, { data })
+    expect(patched.body.meta?.warnings).toEqual(warnings)
+  })
+
+  test('with thousands of bad addresses is answered with the first ones and their number', async () => {
+    const addresses = Array.from({ length: 4000 }, (_, at) => `http://${at}.example`)
+    const data = { protocols: ['tcp'], portRanges: [good], addresses }
+    const made = await root.call('POST', configs, { name: 'many', configTypeId: interceptV1, data })
+    expect(made.body.meta?.warnings?.length).toBe(17)
+    expect(made.body.meta?.warnings?.at(-1)).toBe(`${prefix}and 3984 more`)
+  })
+})

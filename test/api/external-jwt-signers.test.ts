@@ -50,10 +50,10 @@ describe('an external JWT signer', () => {
       targetToken: 'ACCESS',
       enrollNameClaimsSelector: '/sub',
       enrollAuthPolicyId: 'default',
-      scopes: [],
-      clientId: '',
+      scopes: null,
+      clientId: null,
       externalAuthUrl: null,
-      kid: '',
+      kid: null,
       certPem: null,
       jwksEndpoint,
       fingerprint: null,
@@ -86,7 +86,7 @@ describe('an external JWT signer', () => {
     expect(await shown(id)).toMatchObject({
       certPem: null,
       fingerprint: null,
-      kid: '',
+      kid: null,
       commonName: '',
     })
   })
@@ -112,8 +112,8 @@ describe('an external JWT signer', () => {
     expect(await shown(id)).toMatchObject({
       certPem: null,
       fingerprint: null,
-      scopes: [],
-      clientId: '',
+      scopes: null,
+      clientId: null,
       notAfter: null,
     })
   })

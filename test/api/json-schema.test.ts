@@ -157,6 +157,16 @@ describe('a config type of a new cluster', () => {
     expect(dataFault(schemaOf(name), data)).toBeNull()
   })
 
+  test('says of a value that a schema excludes what it must not be', () => {
+    const empty = dataFault(schemaOf('intercept.v1'), { ...interceptable, addresses: [''] })
+    expect(empty).toMatchObject({
+      field: 'addresses.0',
+      reason: 'addresses.0 is invalid: must not be empty',
+    })
+    const other = { type: 'object', properties: { a: { not: { enum: [1] } } } }
+    expect(dataFault(other, { a: 1 })?.reason).toBe('a is invalid: must not match {"enum":[1]}')
+  })
+
   test.each([
     ['ziti-tunneler-client.v1', { hostname: 'h' }],
     ['ziti-tunneler-client.v1', { hostname: 'h', port: 65_536 }],

@@ -164,7 +164,7 @@ test('a user with a wrong password sees the page again, and an event reports the
   expect([page.status, page.headers['content-type']]).toEqual([401, 'text/html; charset=utf-8'])
   expect(page.text).toContain('The user name or password is not right.')
   expect(facts.slice(before)).toMatchObject([
-    { kind: 'logInFailed', method: 'password', reason: 'INVALID_AUTH' },
+    { kind: 'logInFailed', method: 'password', reason: 'PASSWORD_WRONG' },
   ])
 })
 

@@ -1,6 +1,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import { describe, expect, test } from 'vitest'
+import { bodyFormats } from '../../src/api/schemas/validation.ts'
 import { type ContractedApi, readContract, readMissing } from '../contract/facts.ts'
 import { faultsOf, type ServedDocument, type ServedOperation } from '../contract/judge.ts'
 import { bases } from '../support/served-answers.ts'
@@ -224,6 +225,13 @@ describe.each([
     for (const { key, value } of walk(document['paths'])) {
       if (key === 'schema') expect(ajv.validateSchema(value as Json), ajv.errorsText()).toBe(true)
     }
+  })
+
+  test('has only formats that the code which reads the value judges', async () => {
+    const formats = [...walk(await documentAt(base))].flatMap(({ key, value }) =>
+      key === 'format' && typeof value === 'string' ? [value] : [],
+    )
+    expect(Object.keys(bodyFormats)).toEqual(expect.arrayContaining([...new Set(formats)]))
   })
 
   test('lists each operation once, and its path parameters', async () => {

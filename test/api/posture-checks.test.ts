@@ -95,6 +95,7 @@ describe('a posture check', () => {
     ['domains', { typeId: 'DOMAIN', domains: null }],
     ['macAddresses', { typeId: 'MAC' }],
     ['macAddresses', { typeId: 'MAC', macAddresses: ['nobody'] }],
+    ['macAddresses', { typeId: 'MAC', macAddresses: ['0'.repeat(32)] }],
     ['process', { typeId: 'PROCESS' }],
     ['process.path', { typeId: 'PROCESS', process: { osType: 'Linux' } }],
     ['process.osType', { typeId: 'PROCESS', process: { osType: 'DOS', path: 'x' } }],

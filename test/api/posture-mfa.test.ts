@@ -84,6 +84,7 @@ test('a code given in the session grants access to the service until its timeout
     isPassing: true,
     timeout: 600,
     timeoutRemaining: 600,
+    timeoutAt: new Date(controller.clock.nowMs() + 600_000).toISOString(),
   })
   expect((await dial(person)).status).toBe(201)
   const data = await root.get(`${management}/identities/${person.id}/posture-data`)

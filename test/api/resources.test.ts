@@ -54,7 +54,7 @@ test('a service can be created, shown, replaced, patched and deleted', async () 
     roleAttributes: ['a', 'b'],
     tags: { floor: 2, colour: true, note: null },
     config: {},
-    configs: [],
+    configs: null,
     permissions: ['Invalid'],
   })
   expect(shown.createdAt).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
@@ -84,7 +84,7 @@ test('a service can be created, shown, replaced, patched and deleted', async () 
   expect(put.body.meta).not.toHaveProperty('ignoredFields')
   expect(await detail(`${services}/${id}`)).toMatchObject({
     name: 'plotter',
-    roleAttributes: [],
+    roleAttributes: null,
     tags: {},
     maxIdleTimeMillis: 0,
     encryptionRequired: true,
@@ -157,7 +157,7 @@ test('a policy refuses invalid roles and shows valid ones with names', async () 
     serviceRoles: [`@${service}`],
     serviceRolesDisplay: [{ role: `@${service}`, name: '@wiki' }],
     identityRolesDisplay: [{ role: '#staff', name: '#staff' }],
-    postureCheckRoles: [],
+    postureCheckRoles: null,
     type: 'Dial',
   })
   const identities = await root.get(`${policies}/${id}/identities`)

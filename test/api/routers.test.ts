@@ -1,4 +1,5 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { noRouterStatuses } from '../../src/ports/router-status.ts'
 import { CallerOf, fabric, management } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 import { claimsOf, listed, made, newIdentity, newService, shown } from './support/network.ts'
@@ -83,14 +84,14 @@ describe('a new edge router', () => {
       cost: 0,
       noTraversal: false,
       disabled: false,
-      configs: [],
+      configs: null,
       allowedNames: [],
       certificateNames: [],
-      interfaces: [],
+      interfaces: null,
       isVerified: false,
       isOnline: false,
       isTunnelerEnabled: false,
-      roleAttributes: [],
+      roleAttributes: null,
       tags: {},
       certPem: null,
       unverifiedCertPem: null,
@@ -168,7 +169,7 @@ describe.each(['edge-routers', 'routers', 'transit-routers'])('configs below /%s
       expect(reply.body.error?.cause).toMatchObject({ field: 'configs' })
     }
     expect((await root.call('PUT', `${url}/${id}`, { name, configs: [] })).status).toBe(200)
-    expect(await shown(root, `${url}/${id}`)).toMatchObject({ configs: [] })
+    expect(await shown(root, `${url}/${id}`)).toMatchObject({ configs: null })
   })
 })
 
@@ -304,7 +305,7 @@ describe.each(['routers', 'transit-routers'])('/%s', (collection) => {
         fingerprint: null,
         unverifiedCertPem: null,
         unverifiedFingerprint: null,
-        interfaces: [],
+        interfaces: null,
       })
       expect(detail['enrollmentToken']).toMatch(uuid)
       expect(claimsOf(detail['enrollmentJwt'])).toMatchObject({ em: 'trott', sub: id })
@@ -361,6 +362,49 @@ describe.each(['routers', 'transit-routers'])('/%s', (collection) => {
 describe('the fabric API', () => {
   const routers = `${fabric}/routers`
 
+  test('shows the interfaces of a connected router, also at the identity of its tunnel, and where others dial it', async () => {
+    const id = await made(root, `${management}/edge-routers`, {
+      name: 'with interfaces',
+      isTunnelerEnabled: true,
+    })
+    const lan = { name: 'eth0', hardwareAddress: '02:00:00:00:00:01', mtu: 1500, index: 2 }
+    const linkListeners = [{ address: 'tls:lan.test:6000', protocol: 'tls' }]
+    const before = controller.machine.routers
+    controller.machine.routers = {
+      ...noRouterStatuses,
+      of: (other) =>
+        other === id
+          ? {
+              hostname: 'lan.test',
+              protocols: {},
+              version: { version: 'v1', revision: '', buildDate: '', os: '', arch: '' },
+              capabilities: [],
+              linkListeners,
+              interfaces: [{ ...lan, flags: 1 + 2 + 16, addresses: ['10.0.0.2/24'] }],
+            }
+          : null,
+    }
+    onTestFinished(() => {
+      controller.machine.routers = before
+    })
+    const interfaces = [
+      {
+        ...lan,
+        addresses: ['10.0.0.2/24'],
+        isBroadcast: true,
+        isLoopback: false,
+        isMulticast: true,
+        isRunning: false,
+        isUp: true,
+      },
+    ]
+    const inFabric = await shown(root, `${routers}/${id}`)
+    expect(inFabric).toMatchObject({ interfaces, listenerAddresses: linkListeners })
+    for (const collection of ['edge-routers', 'identities']) {
+      expect(await shown(root, `${management}/${collection}/${id}`)).toMatchObject({ interfaces })
+    }
+  })
+
   test('creates routers with the given id', async () => {
     const body = {
       id: 'core.1',
@@ -375,8 +419,8 @@ describe('the fabric API', () => {
       _links: { terminators: { href: './routers/core.1/terminators' } },
       fingerprint: 'abcd01',
       connected: false,
-      listenerAddresses: [],
-      interfaces: [],
+      listenerAddresses: null,
+      interfaces: null,
       ctrlChanListeners: { 'tls:a:1': [] },
     })
     const again = await root.call('POST', routers, { ...body, name: 'core 1b', fingerprint: '' })

@@ -6,6 +6,7 @@ import { promisify } from 'node:util'
 import { afterEach, describe, expect, test } from 'vitest'
 
 import { addressesMessage } from '../../src/channel/messages/control.ts'
+import { hasNft } from '../support/network-namespace.ts'
 import { eventually } from '../router/support.ts'
 import { echoServer, member, serviceOf, TunnelStage } from '../router/tunnel/support.ts'
 
@@ -100,7 +101,6 @@ describe('A service does not take', () => {
     ['the name of a controller', [CONTROLLER_NAME]],
     ['the name of this host', ['localhost']],
     ['every name', ['*']],
-    ['what is allowed with what is not', ['10.9.9.9', '127.0.0.1']],
   ])('%s', async (_what, addresses) => {
     await withAddress('192.0.2.7/24')
     const stage = await running(hosted)
@@ -111,8 +111,17 @@ describe('A service does not take', () => {
     expect(routes()).toEqual(['100.64.0.0/10'])
   })
 
+  test('its host beside addresses that it may take', async () => {
+    const stage = await running(taking(['10.9.9.9', '127.0.0.1', '0.0.0.0/0', 'localhost']))
+    await eventually(() => stage.network.logged('service intercepted').length).toBe(1)
+    expect(routes()).toEqual(['10.9.9.9', '100.64.0.0/10'])
+    const socket = connect(80, '127.0.0.1')
+    const [error] = (await once(socket, 'error')) as [{ readonly code: string }]
+    expect(error.code).toBe('ECONNREFUSED')
+  })
+
   test('more ports than a service may have', async () => {
-    const stage = await running(taking(['10.9.9.9'], 9000))
+    const stage = await running(taking(['10.9.0.0/16'], 9000))
     const refused = () => stage.network.logged('service not intercepted')
     await eventually(() => refused().length).toBe(1)
     expect(refused()[0]?.fields['reason']).toContain('more than 1024 ports')
@@ -162,6 +171,22 @@ test('names below a wildcard take no port from a service', async () => {
   expect(stage.network.logged('service not intercepted')).toEqual([])
   expect(stage.network.logged('service intercepted no more')).toEqual([])
 })
+
+test.runIf(hasNft())(
+  'a port for many others serves no connection that was not redirected',
+  async () => {
+    const stage = await running([...hosted, ...taking(['10.9.9.9'], 9000)])
+    await eventually(() => stage.network.logged('service intercepted').length).toBe(1)
+    const rules = execFileSync('nft', ['list', 'ruleset']).toString()
+    const port = Number(/dnat to tcp dport map @ports:([0-9]+)/.exec(rules)?.[1])
+    for (const host of ['127.0.0.1', '10.9.9.9']) {
+      const socket = connect(port, host)
+      socket.on('error', () => undefined)
+      await new Promise((done) => socket.once('close', done))
+    }
+    expect(stage.controller.asked).toEqual([])
+  },
+)
 
 describe('Another host', () => {
   /**

@@ -5,6 +5,7 @@ import {
   CreateTerminatorResult,
   CreateTerminatorV2AnswerSchema,
   CreateTerminatorV2Schema,
+  SessionRemovedSchema,
 } from '../../proto/gen/router_pb.ts'
 import { generatePrivateKeyPem } from '../../src/pki/authority/certificate-request.ts'
 import { client, management } from '../api/support/caller.ts'
@@ -27,6 +28,8 @@ interface Hosted {
   readonly policyId: string
   readonly sessionId: string
   readonly routerPolicyId: string
+  /** IDs of service sessions that its router was sent as ended. */
+  readonly endedIds: () => readonly string[]
 }
 
 async function hosted(): Promise<Hosted> {
@@ -69,7 +72,12 @@ async function hosted(): Promise<Hosted> {
     const said = fromBinary(CreateTerminatorV2AnswerSchema, answer?.body ?? Uint8Array.of(1))
     expect(said.result, said.msg).toBe(CreateTerminatorResult.SUCCESS)
   })
-  return { identityId, serviceId, policyId, sessionId: String(session['id']), routerPolicyId }
+  const endedIds = (): string[] =>
+    router.pipe
+      .ofType(20_102)
+      .flatMap(({ body: ended }) => fromBinary(SessionRemovedSchema, ended).ids)
+  const sessionId = String(session['id'])
+  return { identityId, serviceId, policyId, sessionId, routerPolicyId, endedIds }
 }
 
 async function terminators({ serviceId }: Hosted): Promise<number> {
@@ -108,4 +116,6 @@ test.each(Object.keys(reasons))('a host that a router keeps is removed once %s',
   await reasons[reason]?.(of)
   await sweeps()
   expect([await terminators(of), await terminators(other)]).toEqual([0, 1])
+  // Otherwise the client does not host again when it may.
+  expect([of.endedIds(), other.endedIds()]).toEqual([[of.sessionId], []])
 })

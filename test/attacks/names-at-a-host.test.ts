@@ -10,7 +10,7 @@ import { ServiceNames } from '../../src/overlay/intercept/service-names.ts'
 import { interceptLimits } from '../../src/overlay/intercept/limits.ts'
 import { eventually } from '../router/support.ts'
 import { dnsQuery } from '../router/intercept/support.ts'
-import { parseCidr } from '../../src/overlay/services/networks.ts'
+import { parseCidr } from '../../src/lib/text/networks.ts'
 
 // The attack: the name server of a tunnel gets queries from other hosts, is flooded, gets false
 // answers from attackers who guess its queries, or gets so many names that it runs out of addresses

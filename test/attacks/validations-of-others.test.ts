@@ -24,6 +24,7 @@ import { eventually } from '../support/eventually.ts'
 const asked: string[] = []
 const { controller, root, sessionOf } = await controllerForFile({}, undefined, {
   routerInspections: {
+    own: {},
     inspect: () => Promise.resolve({ values: [], errors: [] }),
     terminators: (_routerId, terminators) => {
       asked.push(...terminators.map(({ id }) => id))

@@ -55,6 +55,7 @@ class SimulatedRouter {
             clock: systemClock,
             linkListeners: null,
             trace: null,
+            proxy: null,
             identity: () => identity,
             trustDomain: () => this.#controllers.trustDomain,
             refusal: (id, key) => this.#controllers.refusal(id, key),

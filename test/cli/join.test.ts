@@ -138,6 +138,12 @@ describe('A join that is admitted', () => {
     expect(new Set(member.received.map(({ storeId }) => storeId)).size).toBe(1)
   })
 
+  test('advertises an IPv6 address that was given with its brackets', () => {
+    const changed = { ...flags, advertise: '[2001:db8::1]' }
+    const { config: planned } = planConfig(config, changed, member.trustDomain)
+    expect(planned.cluster.advertise).toMatch(/^\[2001:db8::1\]:[0-9]+$/)
+  })
+
   test('keeps the seeds and the comments of an existing configuration', async () => {
     const { text } = planConfig(config, flags, member.trustDomain)
     mkdirSync(etc)

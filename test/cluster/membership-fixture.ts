@@ -36,6 +36,8 @@ export class ManagedCluster {
   readonly settled: Settled[] = []
   /** Actions of all controllers. */
   readonly actions = new RecordedActions()
+  /** How far membership management is ahead of the system's monotonic clock. */
+  aheadMs = 0
   /** A controller that cannot settle removals. */
   stuckInSettling: string | null = null
   /** Admitted controllers whose ticket has expired. */
@@ -177,7 +179,7 @@ export class ManagedCluster {
       },
       clusterId: CLUSTER_ID,
       generation: 1,
-      clock: systemClock,
+      clock: { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + this.aheadMs },
       log: node.log.log,
       actions: this.actions,
       joinTimeoutMs: this.#joinTimeoutMs,

@@ -40,6 +40,7 @@ let standings: Record<string, TerminatorStanding> | null = {}
 let questions: string[][] = []
 let wasFixing = false
 const routerInspections: RouterInspections = {
+  own: {},
   inspect: (routerId, names) => {
     const own = values[routerId]
     if (own === undefined) return Promise.resolve({ values: [], errors: [`${routerId}: silent`] })

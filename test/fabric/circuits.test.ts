@@ -657,18 +657,18 @@ describe('a client is refused', () => {
   }
 
   test.each([
-    ['apiSession', 2],
-    ['session', 3],
-    ['sessionType', 4],
-    ['router', 5],
-    ['service', 6],
-    ['access', 14],
-    ['posture', 15],
-  ] as const)('with the number of its fault: %s, %i', async (fault, code) => {
+    ['apiSession', 2, 'dial refused: apiSession'],
+    ['session', 3, 'Invalid Session'],
+    ['sessionType', 4, 'dial refused: sessionType'],
+    ['router', 5, 'dial refused: router'],
+    ['service', 6, 'dial refused: service'],
+    ['access', 14, 'dial refused: access'],
+    ['posture', 15, 'dial refused: posture'],
+  ] as const)('with the code and text of its fault: %s', async (fault, code, text) => {
     judged = { ok: false, fault }
     const er1 = await stage.dial('er1')
     await dial(er1)
-    expect(refusal(er1)[0]).toBe(code)
+    expect(refusal(er1)).toEqual([code, text])
     expect(routes(er1)).toEqual([])
   })
 

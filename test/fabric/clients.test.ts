@@ -399,13 +399,18 @@ describe('a client that hosts', () => {
     })
   })
 
-  test('without permission is refused permanently, and nothing is written', async () => {
-    clients.judged = { ok: false, fault: 'access' }
-    expect(await host()).toMatchObject({
-      result: CreateTerminatorResult.FAILED_OTHER,
-      errorCode: 14,
-      retryHint: 3,
-    })
+  test.each([
+    ['apiSession', { errorCode: 2, retryHint: 2, msg: 'bind refused: apiSession' }],
+    ['session', { errorCode: 3, retryHint: 2, msg: 'Invalid Session' }],
+    ['sessionType', { errorCode: 4, retryHint: 2, msg: 'bind refused: sessionType' }],
+    ['router', { errorCode: 5, retryHint: 2, msg: 'bind refused: router' }],
+    ['service', { errorCode: 6, retryHint: 3, msg: 'bind refused: service' }],
+    ['access', { errorCode: 14, retryHint: 2, msg: 'bind refused: access' }],
+    ['posture', { errorCode: 15, retryHint: 2, msg: 'bind refused: posture' }],
+  ] as const)('is refused because of its %s, and nothing is written', async (fault, refusal) => {
+    clients.judged = { ok: false, fault }
+    const result = CreateTerminatorResult.FAILED_OTHER
+    expect(await host()).toMatchObject({ result, ...refusal })
     expect(proposals).toEqual([])
   })
 

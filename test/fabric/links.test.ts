@@ -250,6 +250,8 @@ describe('a router', () => {
     expect(told.get('er9')).toMatchObject({ state: PeerState.UNHEALTHY, version: '' })
     expect(told.get('er1')).toMatchObject({ state: PeerState.HEALTHY, version: 'v2.0.3' })
     expect(told.get('er1')?.listeners[0]).toMatchObject({ address: 'tls:one:6000' })
+    const linkListeners = [{ address: 'tls:one:6000', protocol: 'tls' }]
+    expect(stage.statuses.of('er1')).toMatchObject({ linkListeners })
   })
 
   test('is reported to the others with the next sweep, and never to itself', async () => {
@@ -282,6 +284,7 @@ describe('a router', () => {
     stage.channels.sweep()
     await settle()
     expect(peersTold(er1).at(-1)?.listeners).toHaveLength(1)
+    expect(stage.statuses.of('er2')?.linkListeners).toHaveLength(1)
   })
 
   test.each([

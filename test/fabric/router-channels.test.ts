@@ -4,6 +4,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 
 import {
   ClientHelloSchema,
+  InterfacesSchema,
   UpdateClusterLeaderSchema,
   UpdateCtrlAddressesSchema,
 } from '../../proto/gen/router_pb.ts'
@@ -233,6 +234,20 @@ describe('a router that is admitted', () => {
     await settle()
     const protocols = { tls: 'tls://edge:3022' }
     expect(stage.statuses.of('er1')).toMatchObject({ hostname: 'edge', protocols })
+  })
+
+  test('reports the network interfaces of its host', async () => {
+    const pipe = await stage.dial()
+    const lan = { name: 'eth0', hardwareAddress: '02:00:00:00:00:01', addresses: ['10.0.0.2/24'] }
+    const interfaces = [{ ...lan, mtu: 1500n, index: -1n, flags: 19n }]
+    const body = toBinary(InterfacesSchema, create(InterfacesSchema, { interfaces }))
+    pipe.say({ contentType: 1052, sequence: 7, body })
+    await settle()
+    expect(isSuccess(resultOf(pipe, 7))).toBe(true)
+    expect(stage.statuses.of('er1')).toMatchObject({
+      version: { version: 'v2.0.3' },
+      interfaces: [{ ...lan, mtu: 1500, index: 0, flags: 19 }],
+    })
   })
 
   test('stays connected when its report about itself cannot be decoded', async () => {

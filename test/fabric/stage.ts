@@ -35,6 +35,7 @@ export class RouterStage {
   readonly routerIds = new Set<string>()
   /** Those that may not be connected any more. */
   readonly revoked = new Set<string>()
+  readonly statuses = new RouterStatusTopic('ctrl1', new LocalTopic<RouterStatus>('ctrl1'))
   readonly channels: RouterChannels
   certPem = 'pem'
   #next = ''
@@ -59,7 +60,7 @@ export class RouterStage {
         revoked: ({ id }) => (this.revoked.has(id) ? 'the router was disabled' : null),
       },
       cluster: { addresses: () => null, leaderIndex: () => null },
-      statuses: new RouterStatusTopic('ctrl1', new LocalTopic<RouterStatus>('ctrl1')),
+      statuses: this.statuses,
       clock: systemClock,
       processor,
       feed: new ManualFeed(),

@@ -1,21 +1,27 @@
-import { create } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 
-import {
-  type RouterStatus as RouterStatusMessage,
-  RouterStatusSchema,
-} from '../../proto/gen/soft_pb.ts'
+import type { RouterStatus as RouterStatusMessage } from '../../proto/gen/soft_pb.ts'
 import { noRouterStatuses, type RouterStatus } from '../../src/ports/router-status.ts'
 import { softTopics } from '../../src/ports/soft-topics.ts'
-import { RouterStatusTopic } from '../../src/fabric/status-topic.ts'
+import { routerStatusMessage, RouterStatusTopic } from '../../src/fabric/status-topic.ts'
 import { LocalTopic } from '../api/support/local-topic.ts'
 
 const version = { version: 'v2.0.3', revision: '', buildDate: '', os: '', arch: '' }
+const lan = {
+  name: 'eth0',
+  hardwareAddress: '02:00:00:00:00:01',
+  mtu: 1500,
+  index: 2,
+  flags: 51,
+  addresses: ['10.0.0.2/24'],
+}
 const statusOf = (hostname: string): RouterStatus => ({
   hostname,
   protocols: {},
   version,
   capabilities: [1, 62],
+  linkListeners: [{ address: 'tls:edge:6000', protocol: 'tls' }],
+  interfaces: [lan],
 })
 
 /** A topic whose other controllers are the test. */
@@ -23,11 +29,7 @@ function heard() {
   const topic = new LocalTopic<RouterStatusMessage>('ctrl2')
   const board = new RouterStatusTopic('ctrl2', topic)
   const say = (owner: string, routerId: string, status: RouterStatus | undefined): void => {
-    const message =
-      status === undefined
-        ? status
-        : create(RouterStatusSchema, { ...status, capabilities: [...status.capabilities] })
-    topic.hear(owner, routerId, message)
+    topic.hear(owner, routerId, status === undefined ? status : routerStatusMessage(status))
   }
   return { board, say, own: topic.own }
 }
@@ -61,7 +63,15 @@ test('the status that a router reports is limited in size before it is published
   const long = 'x'.repeat(10_000)
   const protocols = Object.fromEntries(Array.from({ length: 99 }, (_, at) => [`p${at}`, long]))
   const capabilities = Array.from({ length: 99 }, (_, bit) => bit)
-  const status = { hostname: long, protocols, version: { ...version, os: long }, capabilities }
+  const many = <T>(one: T): T[] => Array.from({ length: 99 }, () => one)
+  const status: RouterStatus = {
+    hostname: long,
+    protocols,
+    version: { ...version, os: long },
+    capabilities,
+    linkListeners: many({ address: long, protocol: long }),
+    interfaces: many({ ...lan, name: long, hardwareAddress: long, addresses: many(long) }),
+  }
   board.publish('er1', status)
   const [published] = own.values()
   if (published === undefined) throw new Error('nothing was published')
@@ -75,4 +85,7 @@ test('the status that a router reports is limited in size before it is published
   expect(Object.keys(shown?.protocols ?? {})).toHaveLength(16)
   expect(shown?.version.os).toHaveLength(255)
   expect(shown?.capabilities).toHaveLength(64)
+  expect(shown?.linkListeners).toHaveLength(32)
+  expect(shown?.interfaces).toHaveLength(32)
+  expect(shown?.interfaces[0]?.addresses).toHaveLength(16)
 })

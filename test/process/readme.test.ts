@@ -141,15 +141,16 @@ function blocksOf(text: string): string[] {
 
 /** The ports of the page as those of this test, in the same order. */
 function shifted(lines: string): string {
-  return lines.replace(/(127\.0\.0\.1:)(1[234]8[0-9])\b/g, (_, host: string, found: string) => {
-    return `${host}${Number(found) - 1280 + port}`
+  const pattern = /(127\.0\.0\.1:|"port":|--proxy [a-z]+:)(1[23478]8[0-9])\b/g
+  return lines.replace(pattern, (_, before: string, found: string) => {
+    return `${before}${Number(found) - 1280 + port}`
   })
 }
 
-test('the README shows the first two blocks of docs/start/evaluate.md', () => {
-  const [quickstart = '', demo = ''] = blocksOf(readFileSync(join(folder, PAGE), 'utf8'))
+test('the README shows the first three blocks of docs/start/evaluate.md', () => {
+  const typed = blocksOf(readFileSync(join(folder, PAGE), 'utf8'))
   const shown = blocksOf(readFileSync(join(folder, 'README.md'), 'utf8'))
-  expect(shown.slice(0, 2)).toEqual([quickstart, demo])
+  expect(shown.slice(0, 3)).toEqual(typed.slice(0, 3))
 })
 
 test('the commands of docs/start/evaluate.md work when pasted in order', async () => {
@@ -186,8 +187,18 @@ test('the commands of docs/start/evaluate.md work when pasted in order', async (
     await third.interrupt('SIGHUP')
   }
   await second.finish()
+  // The health check of a controller, which the laptop dialed at an edge router of the quickstart.
+  expect(second.output).toContain('"healthy":true')
+  expect(second.output).toMatch(/^laptop -> status\ndial: yes$/m)
+  expect(second.output).toMatch(/^laptop -> wiki\ndial: .*$/m)
   expect(second.output).toMatch(/^wiki /m)
   expect(second.output).toMatch(/^enrolled: \.flotilla\/laptop\.json$/m)
+  const laptop = JSON.parse(readFileSync(join(folder, '.flotilla/laptop.json'), 'utf8')) as {
+    readonly ztAPIs: readonly string[]
+  }
+  expect(laptop.ztAPIs.toSorted()).toEqual(
+    [port, port + 1, port + 2].map((each) => `https://127.0.0.1:${each}/edge/client/v1`),
+  )
   await first.shows(/^ctrl[123] .*To start it again:$/m)
   // The write after the kill was taken by the two that are left.
   expect(second.output).toMatch(/^created service mail, id /m)

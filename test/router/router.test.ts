@@ -352,7 +352,7 @@ describe('A router reports to controllers', () => {
     expect(Number(first?.intValues['process.rss'])).toBeGreaterThan(1024)
   })
 
-  test('inspected values by name, each as JSON, and unknown names as an error', async () => {
+  test('inspected values by name, each as JSON, without unknown names', async () => {
     const a = await network.controller('a')
     await network.running([a.address])
     await connected(a)
@@ -375,8 +375,7 @@ describe('A router reports to controllers', () => {
     const reply = await a.channel?.request({ contentType: 1013, body })
     expect(reply?.contentType).toBe(1014)
     const answer = fromBinary(InspectAnswerSchema, reply?.body ?? new Uint8Array())
-    expect(answer.success).toBe(false)
-    expect(answer.errors).toEqual(['__proto__: not known to this router'])
+    expect([answer.success, answer.errors]).toEqual([true, []])
     const values = new Map(
       answer.values.map(({ name, value }) => [name, JSON.parse(value) as unknown]),
     )

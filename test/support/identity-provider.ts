@@ -24,6 +24,10 @@ export function ecKey(kid: string): ProviderKey {
   return { kid, algorithm: 'ES256', ...generateKeyPairSync('ec', { namedCurve: 'P-256' }) }
 }
 
+export function edKey(kid: string): ProviderKey {
+  return { kid, algorithm: 'EdDSA', ...generateKeyPairSync('ed25519') }
+}
+
 export function jwkOf({ kid, publicKey }: ProviderKey): Record<string, unknown> {
   return { ...publicKey.export({ format: 'jwk' }), kid, use: 'sig' }
 }

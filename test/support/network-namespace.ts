@@ -22,6 +22,16 @@ export function allowsNamespaces(): boolean {
   }
 }
 
+/** Whether this machine has `nft`, which redirects wide ranges of ports. */
+export function hasNft(): boolean {
+  try {
+    execFileSync('nft', ['--version'], { stdio: 'ignore' })
+    return true
+  } catch {
+    return false
+  }
+}
+
 /**
  * Runs a file of tests, `*.namespaced.ts`, in a separate network namespace. @returns the output of
  * vitest.

@@ -11,11 +11,11 @@ const LAST = 32_000
  */
 const BAND_PORTS = 800
 /**
- * Ports of quickstart are in five rows at this distance; a block uses the next few of each row, and
+ * Ports of quickstart are in six rows at this distance; a block uses the next few of each row, and
  * leaves some free behind it.
  */
 const ROW_PORTS = 100
-const ROWS = 5
+const ROWS = 6
 /** Controllers that a test adds to its cluster take the next ports. */
 const ADDED_NODES = 2
 const SINGLE_PORTS = BAND_PORTS - ROWS * ROW_PORTS

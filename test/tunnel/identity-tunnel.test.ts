@@ -122,6 +122,23 @@ test('A UDP service carries datagrams', async () => {
   expect(read.toString()).toBe('hello')
 })
 
+test('The log names a hosted service, and a configured one that the identity may not dial', async () => {
+  const config = { 'host.v1': hostOf(await freePort()) }
+  const host = await stage.tunnel('host1', [service('s1', ['Bind'], config)])
+  const ports = [{ name: 'nosuch', port: await freePort(), protocol: 'tcp' } as const]
+  const client = await stage.tunnel('ann', [service('s1', ['Dial'])], ports)
+  await host.tunnel.start()
+  await client.tunnel.start()
+  await eventually(() => stage.logged('service not offered').map(({ fields }) => fields)).toEqual([
+    {
+      identityId: 'ann',
+      service: 'nosuch',
+      reason: 'the identity may dial no service of this name',
+    },
+  ])
+  await eventually(() => stage.logged('service hosted')[0]?.fields['service']).toBe('name of s1')
+})
+
 test('When policies change, services appear and disappear, and connections of removed ones close', async () => {
   const { port, host } = await joined()
   const { socket, said } = await opened(port)

@@ -1,3 +1,4 @@
+import { createServer, type Server } from 'node:net'
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 
 import {
@@ -15,13 +16,14 @@ import {
 } from '../../src/channel/messages/circuit-requests.ts'
 import { routesOf } from '../../src/fabric/circuits/route.ts'
 import { systemClock } from '../../src/lib/clock.ts'
+import { listenAt, portOf } from '../../src/lib/runtime/listening.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import type { CertifiedKey } from '../../src/pki/authority/authority.ts'
 import { parseCertificate } from '../../src/pki/certificate.ts'
 import { TargetSockets } from '../../src/overlay/sockets/target-sockets.ts'
 import { type ApiLogIn, type ControllerApi, SessionOver } from '../../src/tunnel/controller-api.ts'
 import { IdentityTunnel } from '../../src/tunnel/identity-tunnel.ts'
-import { serviceToken } from '../router/edge/support.ts'
+import { serviceToken, webSocketStream } from '../router/edge/support.ts'
 import {
   eventually,
   type LoggedLine,
@@ -125,6 +127,9 @@ export class TunnelStage {
   readonly network: TestNetwork
   readonly controller: ScriptedController
   readonly edgePort: number
+  readonly #protocol: 'tls' | 'wss'
+  /** Carries connections of tunnels by web sockets; null: tunnels dial the router. */
+  #relay: WebSocketRelay | null = null
   /** By the id of the terminator. */
   readonly terminators = new Map<string, CreateTerminatorV2>()
   readonly lines: LoggedLine[] = []
@@ -136,25 +141,33 @@ export class TunnelStage {
   /** Sends the router the session of an identity. */
   readonly #sessions = new Map<string, () => void>()
 
-  private constructor(network: TestNetwork, controller: ScriptedController, edgePort: number) {
+  private constructor(
+    network: TestNetwork,
+    controller: ScriptedController,
+    edgePort: number,
+    protocol: 'tls' | 'wss',
+  ) {
     this.network = network
+    this.#protocol = protocol
     this.controller = controller
     this.edgePort = edgePort
     controller.onReceived = (message) => this.#onMessage(message)
   }
 
-  static async create(): Promise<TunnelStage> {
+  /** @param protocol of the listener of the router. */
+  static async create(protocol: 'tls' | 'wss' = 'tls'): Promise<TunnelStage> {
     const network = await TestNetwork.create()
     const controller = await network.controller('a')
     const port = await freePort()
-    const stage = new TunnelStage(network, controller, port)
+    const stage = new TunnelStage(network, controller, port, protocol)
+    if (protocol === 'wss') stage.#relay = await WebSocketRelay.open(port)
     await network.running([controller.address], stage.#sections)
     await eventually(() => controller.isConnected).toBe(true)
     return stage
   }
 
   get #sections(): string {
-    const address = `bind: "tls:127.0.0.1:${this.edgePort}", options: {advertise: "127.0.0.1:${this.edgePort}"}`
+    const address = `bind: "${this.#protocol}:127.0.0.1:${this.edgePort}", options: {advertise: "127.0.0.1:${this.edgePort}"}`
     return `edge: {}\nlisteners: [{binding: edge, ${address}}]`
   }
 
@@ -181,9 +194,8 @@ export class TunnelStage {
     const key = await this.network.leaf(identityId, [], [])
     const api = new PlayedApi(identityId, (token) => this.#sendSession(identityId, token, key))
     api.services = services
-    api.edgeRouters = [
-      { name: 'edge1', supportedProtocols: { tls: `tls://127.0.0.1:${this.edgePort}` } },
-    ]
+    const tls = `tls://127.0.0.1:${this.#relay?.port ?? this.edgePort}`
+    api.edgeRouters = [{ name: 'edge1', supportedProtocols: { tls } }]
     const at =
       (level: LoggedLine['level']) =>
       (fields: LoggedLine['fields'], message: string): void => {
@@ -217,6 +229,7 @@ export class TunnelStage {
   async close(): Promise<void> {
     await Promise.all(this.#tunnels.map((tunnel) => tunnel.stop()))
     await this.network.close()
+    this.#relay?.close()
   }
 
   #sendSession(identityId: string, token: string, { certificatePem }: CertifiedKey): void {
@@ -281,6 +294,34 @@ export class TunnelStage {
     const peerData = new Map([...headers].filter(([key]) => key === 1003))
     const circuit = { circuitId: id, ingressAddress: ends.ingress, tags: {}, peerData }
     channel?.reply(message, circuitAnswer(message, circuit))
+  }
+}
+
+/**
+ * Carries each connection by a web socket to a `wss:` listener. The TLS connection of the tunnel
+ * ends at the router.
+ */
+class WebSocketRelay {
+  readonly port: number
+  readonly #server: Server
+
+  private constructor(server: Server) {
+    this.#server = server
+    this.port = portOf(server)
+  }
+
+  static async open(routerPort: number): Promise<WebSocketRelay> {
+    const server = createServer({ noDelay: true }, (socket) => {
+      const stream = webSocketStream(routerPort)
+      socket.on('error', () => stream.destroy()).pipe(stream)
+      stream.on('error', () => socket.destroy()).pipe(socket)
+    })
+    await listenAt(server, { host: '127.0.0.1', port: 0 })
+    return new WebSocketRelay(server)
+  }
+
+  close(): void {
+    this.#server.close()
   }
 }
 

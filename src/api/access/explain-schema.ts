@@ -109,10 +109,15 @@ export const accessExplained: NamedSchema = {
     sessions: withheldOr(sessions),
     configs: withheldOr(
       arrayOf(
-        refWith({
-          type: nullableEntityRef,
-          source: { type: 'string', enum: ['service', 'identity'] },
-        }),
+        // An older controller does not send `notIntercepted`.
+        refWith(
+          {
+            type: nullableEntityRef,
+            source: { type: 'string', enum: ['service', 'identity'] },
+            notIntercepted: texts,
+          },
+          ['type', 'source'],
+        ),
       ),
     ),
     withheld: texts,

@@ -5,7 +5,8 @@ import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import { entityNamed } from '../../entities/registry.ts'
 import { serviceConfigHolder } from '../../entities/kinds/service-config.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
-import type { KindName } from '../../entities/kind-records.ts'
+import type { KindName, RecordOf } from '../../entities/kind-records.ts'
+import { interceptFaults } from '../../lib/intercept/interceptable.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { PostureService } from '../../ports/posture.ts'
@@ -156,6 +157,9 @@ export class ExplanationView {
   ): PieceFacts {
     const { identity } = found
     const { state, nowMs } = this.#deps
+    const onlineRouterIds = found.commonRouters.first.flatMap(({ id }) =>
+      state.isRouterOnline(id) ? id : [],
+    )
     return {
       type,
       identity,
@@ -171,7 +175,11 @@ export class ExplanationView {
       identityRouterCount: found.identityRouterCount,
       serviceRouterCount: found.serviceRouterCount,
       commonRouters: found.commonRouters,
-      isAnyRouterOnline: found.commonRouters.first.some(({ id }) => state.isRouterOnline(id)),
+      onlineRouterIds,
+      // The tunnel of a router is an identity with the id of its router, and needs no listener.
+      isAnyRouterReachable: onlineRouterIds.some(
+        (id) => id === identity.id || state.mayServeClients(id),
+      ),
       terminatorCount: found.terminators.total,
       isAnyTerminatorOnline: terminators.isAnyOnline,
     }
@@ -307,6 +315,16 @@ export class ExplanationView {
     }
   }
 
+  /** Parts of a config that no tunnel intercepts. */
+  #notIntercepted(config: RecordOf<'config'>): readonly string[] {
+    const known = faultsOfConfigs.get(config)
+    if (known !== undefined) return known
+    const type = this.#deps.state.get('configType', config.configTypeId)
+    const faults = interceptFaults(type?.name ?? '', config.data)
+    faultsOfConfigs.set(config, faults)
+    return faults
+  }
+
   /** Configs of the service, then the overrides of the identity for it. */
   #configs({ identity, service }: AccessExplanation): JsonObject[] {
     const { state } = this.#deps
@@ -320,10 +338,14 @@ export class ExplanationView {
       const type = this.#readable.only('config-type.read', () =>
         state.ref('configType', config.configTypeId),
       )
-      return [{ ...state.ref('config', id), type, source }]
+      const notIntercepted = this.#notIntercepted(config)
+      return [{ ...state.ref('config', id), type, source, notIntercepted }]
     })
   }
 }
+
+/** Faults by config, as many pairs share a config. A change replaces the record. */
+const faultsOfConfigs = new WeakMap<RecordOf<'config'>, readonly string[]>()
 
 interface Terminators {
   readonly isAnyOnline: boolean

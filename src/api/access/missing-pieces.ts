@@ -28,10 +28,11 @@ export const missingCodes = [
   'NO_ROUTER_OF_SERVICE',
   'NO_COMMON_ROUTER',
   'NO_ROUTER_ONLINE',
+  'NO_EDGE_LISTENER',
   'NO_TERMINATOR',
   'NO_TERMINATOR_ONLINE',
 ] as const
-export type MissingCode = (typeof missingCodes)[number]
+type MissingCode = (typeof missingCodes)[number]
 
 export interface PieceFacts {
   readonly type: DialBind
@@ -49,7 +50,10 @@ export interface PieceFacts {
   readonly identityRouterCount: number
   readonly serviceRouterCount: number
   readonly commonRouters: FirstOf<RecordOf<'edgeRouter'>>
-  readonly isAnyRouterOnline: boolean
+  /** Those of the first common routers that are online. */
+  readonly onlineRouterIds: readonly string[]
+  /** Whether the identity reaches one of them: it has an edge listener, or is its own router. */
+  readonly isAnyRouterReachable: boolean
   readonly terminatorCount: number
   readonly isAnyTerminatorOnline: boolean
 }
@@ -169,7 +173,11 @@ function ofRouters(facts: PieceFacts, mayCount: boolean): MissingPiece[] {
     const message = `The identity and the service have no edge router in common${counts}`
     return [{ code: 'NO_COMMON_ROUTER', message, kind: 'edgeRouter', ids: [] }]
   }
-  if (facts.isAnyRouterOnline) return []
+  if (facts.onlineRouterIds.length > 0) {
+    if (facts.isAnyRouterReachable) return []
+    const ids = facts.onlineRouterIds.slice(0, namedMax)
+    return [{ code: 'NO_EDGE_LISTENER', message: noEdgeListener, kind: 'edgeRouter', ids }]
+  }
   return [
     {
       code: 'NO_ROUTER_ONLINE',
@@ -181,6 +189,9 @@ function ofRouters(facts: PieceFacts, mayCount: boolean): MissingPiece[] {
     },
   ]
 }
+
+const noEdgeListener =
+  'No edge router that they have in common and that is online has an edge listener, so clients cannot connect to it'
 
 function ofTerminators(
   { service, terminatorCount, isAnyTerminatorOnline }: PieceFacts,

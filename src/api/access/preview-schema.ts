@@ -12,16 +12,15 @@ export const previewBodyLimits = {
   previewChangesMax: 64,
 } as const
 
-const change = {
-  type: 'object',
-  properties: {
+const change = wholeObject(
+  {
     action: { type: 'string', enum: previewedActions },
     kind: { type: 'string', enum: previewedKinds },
     id: { type: 'string', maxLength: 128 },
     data: { type: 'object' },
   },
-  required: ['action', 'kind'],
-} as const
+  ['id', 'data'],
+)
 
 /** One change as the body of a preview has it. */
 export type AskedChange = ValueOf<typeof change>

@@ -5,7 +5,7 @@ import { type Operation, withBody } from '../http/operation.ts'
 import { answerTimes } from '../cluster/answer-times.ts'
 import { objectSchema, type ValueOf } from '../schemas/typed-schema.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
-import { flag, text } from '../../entities/shapes.ts'
+import { flag, text, closedObject, arrayOf } from '../../entities/shapes.ts'
 
 const flagOrNull = { type: ['boolean', 'null'] } as const
 
@@ -24,23 +24,10 @@ const backupBytes: NamedSchema = {
 
 const scheduledBackups: NamedSchema = {
   name: 'clusterBackups',
-  schema: {
-    type: 'object',
-    properties: {
-      isScheduled: flag,
-      backups: {
-        type: 'array',
-        items: {
-          type: 'object',
-          properties: { name: text, takenAtMs: { type: 'number' } },
-          required: ['name', 'takenAtMs'],
-          additionalProperties: false,
-        },
-      },
-    },
-    required: ['isScheduled', 'backups'],
-    additionalProperties: false,
-  },
+  schema: closedObject({
+    isScheduled: flag,
+    backups: arrayOf(closedObject({ name: text, takenAtMs: { type: 'number' } })),
+  }),
 }
 
 interface BackupOperationsDeps {

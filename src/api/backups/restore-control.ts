@@ -5,7 +5,7 @@ import type { FactorBody, restoreBegin, restoreChunk, restoreEnd } from './resto
 
 export type RestoreAnnouncement = Required<ValueOf<typeof restoreBegin.schema>>
 
-export interface RestoreChunkGiven extends Omit<ValueOf<typeof restoreChunk.schema>, 'bytes'> {
+interface RestoreChunkGiven extends Omit<ValueOf<typeof restoreChunk.schema>, 'bytes'> {
   readonly bytes: Uint8Array
 }
 

@@ -1,5 +1,5 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { text } from '../../entities/shapes.ts'
+import { text, closedObject, wholeObject, arrayOf } from '../../entities/shapes.ts'
 import { restoreLimits } from '../../fsm/records/restore-limits.ts'
 import { objectSchema, type ValueOf } from '../schemas/typed-schema.ts'
 
@@ -61,28 +61,19 @@ export const restoreEnd = objectSchema(
 
 export const restored: NamedSchema = {
   name: 'clusterRestored',
-  schema: {
-    type: 'object',
-    properties: { index: { type: 'number' }, applied: { type: 'array', items: text } },
-    required: ['index', 'applied'],
-    additionalProperties: false,
-  },
+  schema: closedObject({ index: { type: 'number' }, applied: { type: 'array', items: text } }),
 }
 
 /** A second factor in the clear; its secret is in base64. */
 export type FactorBody = ValueOf<typeof factor>
 
-const factor = {
-  type: 'object',
-  properties: {
-    identityId: text,
-    secretId: text,
-    codesId: text,
-    secret: base64(64),
-    recoveryCodes: { type: 'array', items: text, maxItems: 64 },
-  },
-  required: ['identityId', 'secretId', 'codesId', 'secret', 'recoveryCodes'],
-} as const
+const factor = wholeObject({
+  identityId: text,
+  secretId: text,
+  codesId: text,
+  secret: base64(64),
+  recoveryCodes: { type: 'array', items: text, maxItems: 64 },
+})
 
 export const restoreFactors = objectSchema(
   'clusterRestoreFactors',
@@ -92,13 +83,5 @@ export const restoreFactors = objectSchema(
 
 export const sealedFactors: NamedSchema = {
   name: 'clusterSealedFactors',
-  schema: {
-    type: 'array',
-    items: {
-      type: 'object',
-      properties: { sealed: text, keyVersion: { type: 'number' } },
-      required: ['sealed', 'keyVersion'],
-      additionalProperties: false,
-    },
-  },
+  schema: arrayOf(closedObject({ sealed: text, keyVersion: { type: 'number' } })),
 }

@@ -1,5 +1,5 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { flag, text } from '../../entities/shapes.ts'
+import { flag, text, closedObject } from '../../entities/shapes.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 import { integer } from '../schemas/envelope.ts'
 
@@ -13,28 +13,18 @@ export const invitationRequest = objectSchema('clusterInvitation', {
 
 export const invitation: NamedSchema = {
   name: 'clusterInvitationDetail',
-  schema: {
-    type: 'object',
-    properties: { ticket: text, id: text, expiresAtMs: integer },
-    required: ['ticket', 'id', 'expiresAtMs'],
-    additionalProperties: false,
-  },
+  schema: closedObject({ ticket: text, id: text, expiresAtMs: integer }),
 }
 
 export const joinTicketSchema: NamedSchema = {
   name: 'clusterTicketDetail',
-  schema: {
-    type: 'object',
-    properties: {
-      id: text,
-      isVoter: flag,
-      createdAtMs: integer,
-      expiresAtMs: integer,
-      usedBy: { type: ['string', 'null'] },
-    },
-    required: ['id', 'isVoter', 'createdAtMs', 'expiresAtMs', 'usedBy'],
-    additionalProperties: false,
-  },
+  schema: closedObject({
+    id: text,
+    isVoter: flag,
+    createdAtMs: integer,
+    expiresAtMs: integer,
+    usedBy: { type: ['string', 'null'] },
+  }),
 }
 
 export const joinTicketChoice = objectSchema('clusterTicketChoice', { id: shortText }, ['id'])
@@ -69,30 +59,15 @@ export const joinRequest = objectSchema(
 
 export const joinAnswer: NamedSchema = {
   name: 'clusterJoinDetail',
-  schema: {
-    type: 'object',
-    properties: {
-      clusterId: text,
-      generation: integer,
-      trustDomain: text,
-      certificatePem: text,
-      caPem: text,
-      configuration: text,
-      configurationIndex: integer,
-      isVoter: flag,
-      nowMs: integer,
-    },
-    required: [
-      'clusterId',
-      'generation',
-      'trustDomain',
-      'certificatePem',
-      'caPem',
-      'configuration',
-      'configurationIndex',
-      'isVoter',
-      'nowMs',
-    ],
-    additionalProperties: false,
-  },
+  schema: closedObject({
+    clusterId: text,
+    generation: integer,
+    trustDomain: text,
+    certificatePem: text,
+    caPem: text,
+    configuration: text,
+    configurationIndex: integer,
+    isVoter: flag,
+    nowMs: integer,
+  }),
 }

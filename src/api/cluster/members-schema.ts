@@ -4,11 +4,10 @@ import { integer, texts } from '../schemas/envelope.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
 /** Members of the cluster and planned changes of them. */
-export const member: NamedSchema = {
+const member: NamedSchema = {
   name: 'clusterMember',
-  schema: {
-    type: 'object',
-    properties: {
+  schema: wholeObject(
+    {
       id: text,
       address: text,
       ctrlAddress: text,
@@ -19,17 +18,8 @@ export const member: NamedSchema = {
       readOnly: flag,
       preferredLeader: flag,
     },
-    required: [
-      'id',
-      'address',
-      'ctrlAddress',
-      'voter',
-      'leader',
-      'connected',
-      'version',
-      'readOnly',
-    ],
-  },
+    ['preferredLeader'],
+  ),
 }
 
 export const membersSchema: NamedSchema = {

@@ -1,14 +1,13 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { flag, text } from '../../entities/shapes.ts'
+import { flag, text, closedObject, arrayOf } from '../../entities/shapes.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 import { texts } from '../schemas/envelope.ts'
 
 const number = { type: 'number' } as const
 const textOrNull = { type: ['string', 'null'] } as const
 
-const shownCertificate = {
-  type: 'object',
-  properties: {
+const shownCertificate = closedObject(
+  {
     what: text,
     subject: text,
     issuer: text,
@@ -21,39 +20,30 @@ const shownCertificate = {
     isTrusted: { type: ['boolean', 'null'] },
     sha256: text,
   },
-  required: ['what', 'subject', 'issuer', 'names', 'notBeforeMs', 'notAfterMs', 'sha256'],
-  additionalProperties: false,
-} as const
+  ['daysLeft', 'level', 'isNotYetValid', 'isTrusted'],
+)
 
 /** Certificates that a controller has in force (src/api/cluster/pki-control.ts). */
 export const certificatesInForce: NamedSchema = {
   name: 'pkiCertificates',
-  schema: {
-    type: 'object',
-    properties: {
+  schema: closedObject(
+    {
       certificates: { type: 'array', items: shownCertificate },
       issuingPem: textOrNull,
       isRenewedHere: flag,
       renewAtMs: { type: ['number', 'null'] },
       refused: textOrNull,
       alarm: textOrNull,
-      serverCertificates: {
-        type: 'array',
-        items: {
-          type: 'object',
-          properties: {
-            path: text,
-            certificate: { anyOf: [shownCertificate, { type: 'null' }] },
-            refused: textOrNull,
-          },
-          required: ['path', 'certificate', 'refused'],
-          additionalProperties: false,
-        },
-      },
+      serverCertificates: arrayOf(
+        closedObject({
+          path: text,
+          certificate: { anyOf: [shownCertificate, { type: 'null' }] },
+          refused: textOrNull,
+        }),
+      ),
     },
-    required: ['certificates', 'issuingPem', 'isRenewedHere', 'renewAtMs', 'refused', 'alarm'],
-    additionalProperties: false,
-  },
+    ['serverCertificates'],
+  ),
 }
 
 /**
@@ -68,12 +58,7 @@ export const issuingAuthorityGiven = objectSchema(
 
 export const issuingAuthorityTaken: NamedSchema = {
   name: 'pkiIssuingAuthorityDetail',
-  schema: {
-    type: 'object',
-    properties: { notAfterMs: number, formerNotAfterMs: number },
-    required: ['notAfterMs', 'formerNotAfterMs'],
-    additionalProperties: false,
-  },
+  schema: closedObject({ notAfterMs: number, formerNotAfterMs: number }),
 }
 
 export const certificateRequest = objectSchema(
@@ -91,12 +76,7 @@ export const certificateRequest = objectSchema(
 
 export const issuedCertificate: NamedSchema = {
   name: 'pkiCertificate',
-  schema: {
-    type: 'object',
-    properties: { certificatePem: text, notAfterMs: number },
-    required: ['certificatePem', 'notAfterMs'],
-    additionalProperties: false,
-  },
+  schema: closedObject({ certificatePem: text, notAfterMs: number }),
 }
 
 export const memberCertificateGiven = objectSchema(
@@ -107,10 +87,5 @@ export const memberCertificateGiven = objectSchema(
 
 export const memberCertificate: NamedSchema = {
   name: 'pkiMemberCertificateDetail',
-  schema: {
-    type: 'object',
-    properties: { id: text, certificatePem: text, notAfterMs: number },
-    required: ['id', 'certificatePem', 'notAfterMs'],
-    additionalProperties: false,
-  },
+  schema: closedObject({ id: text, certificatePem: text, notAfterMs: number }),
 }

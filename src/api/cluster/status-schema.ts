@@ -1,5 +1,5 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { flag, text } from '../../entities/shapes.ts'
+import { flag, text, closedObject } from '../../entities/shapes.ts'
 import { historyFigures } from '../metrics/figure-history.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 import { integer } from '../schemas/envelope.ts'
@@ -27,33 +27,22 @@ const member = {
   additionalProperties: false,
 } as const
 
-const alarm = {
-  type: 'object',
-  properties: { code: text, text, sinceMs: number, isCritical: flag },
-  required: ['code', 'text', 'sinceMs', 'isCritical'],
-  additionalProperties: false,
-} as const
+const alarm = closedObject({ code: text, text, sinceMs: number, isCritical: flag })
 
 /** Result of bringing log time back. */
 export const logTimeResult: NamedSchema = {
   name: 'clusterLogTimeReset',
-  schema: {
-    type: 'object',
-    properties: {
-      aheadMs: { ...integer, description: 'how far it was brought back; 0: it was not ahead' },
-      logTime: { ...text, format: 'date-time', description: 'log time from there on' },
-    },
-    required: ['aheadMs', 'logTime'],
-    additionalProperties: false,
-  },
+  schema: closedObject({
+    aheadMs: { ...integer, description: 'how far it was brought back; 0: it was not ahead' },
+    logTime: { ...text, format: 'date-time', description: 'log time from there on' },
+  }),
 }
 
 /** The cluster as one controller sees it (src/api/cluster/cluster-status.ts). */
 export const clusterStatus: NamedSchema = {
   name: 'clusterStatus',
-  schema: {
-    type: 'object',
-    properties: {
+  schema: closedObject(
+    {
       clusterId: text,
       generation: integer,
       selfId: text,
@@ -62,27 +51,11 @@ export const clusterStatus: NamedSchema = {
       failureTolerance: integer,
       nextRisk: text,
       featureLevel: integer,
-      nextFeatureLevel: {
-        type: 'object',
-        properties: { level: integer, waitsFor: { type: 'array', items: text } },
-        required: ['level', 'waitsFor'],
-        additionalProperties: false,
-      },
+      nextFeatureLevel: closedObject({ level: integer, waitsFor: { type: 'array', items: text } }),
       alarms: { type: 'array', items: alarm },
     },
-    required: [
-      'clusterId',
-      'generation',
-      'selfId',
-      'leaderId',
-      'members',
-      'failureTolerance',
-      'nextRisk',
-      'featureLevel',
-      'alarms',
-    ],
-    additionalProperties: false,
-  },
+    ['nextFeatureLevel'],
+  ),
 }
 
 const samples = { type: 'array', items: { type: ['number', 'null'] } } as const
@@ -90,22 +63,17 @@ const samples = { type: 'array', items: { type: ['number', 'null'] } } as const
 /** The last hour of one controller, the oldest sample first. */
 export const clusterHistory: NamedSchema = {
   name: 'clusterHistory',
-  schema: {
-    type: 'object',
-    properties: {
-      selfId: text,
-      periodSeconds: number,
-      endedAt: { type: ['string', 'null'], format: 'date-time' },
-      figures: {
-        type: 'object',
-        properties: Object.fromEntries(historyFigures.map((name) => [name, samples])),
-        required: historyFigures,
-        additionalProperties: false,
-      },
+  schema: closedObject({
+    selfId: text,
+    periodSeconds: number,
+    endedAt: { type: ['string', 'null'], format: 'date-time' },
+    figures: {
+      type: 'object',
+      properties: Object.fromEntries(historyFigures.map((name) => [name, samples])),
+      required: historyFigures,
+      additionalProperties: false,
     },
-    required: ['selfId', 'periodSeconds', 'endedAt', 'figures'],
-    additionalProperties: false,
-  },
+  }),
 }
 
 /**
@@ -120,10 +88,5 @@ export const adminRecovery = objectSchema(
 
 export const recoveredAdmin: NamedSchema = {
   name: 'clusterRecoveredAdmin',
-  schema: {
-    type: 'object',
-    properties: { identityId: text, name: text, username: text, authPolicyId: text },
-    required: ['identityId', 'name', 'username', 'authPolicyId'],
-    additionalProperties: false,
-  },
+  schema: closedObject({ identityId: text, name: text, username: text, authPolicyId: text }),
 }

@@ -1,5 +1,5 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { flag, text } from '../../entities/shapes.ts'
+import { flag, text, closedObject } from '../../entities/shapes.ts'
 import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
 import type { ValueOf } from '../schemas/typed-schema.ts'
 
@@ -8,46 +8,36 @@ const LAG_ENTRIES_MAX = 100
 
 const level = { type: 'integer', minimum: 0 } as const
 
-const upgradeMember = {
-  type: 'object',
-  properties: {
-    id: text,
-    isVoter: flag,
-    isConnected: flag,
-    version: { ...text, description: 'empty: not known yet' },
-    featureLevel: {
-      ...level,
-      description: 'the highest that its version supports; 0: not known yet',
-    },
-    holdsBack: { ...flag, description: 'this member keeps the next level from being activated' },
-    action: { ...text, description: 'what to do about it; empty: nothing' },
+const upgradeMember = closedObject({
+  id: text,
+  isVoter: flag,
+  isConnected: flag,
+  version: { ...text, description: 'empty: not known yet' },
+  featureLevel: {
+    ...level,
+    description: 'the highest that its version supports; 0: not known yet',
   },
-  required: ['action', 'featureLevel', 'holdsBack', 'id', 'isConnected', 'isVoter', 'version'],
-  additionalProperties: false,
-} as const
+  holdsBack: { ...flag, description: 'this member keeps the next level from being activated' },
+  action: { ...text, description: 'what to do about it; empty: nothing' },
+})
 
 /** Progress of a rolling upgrade and the operator's next step. */
 export const upgradeStatus = {
   name: 'clusterUpgradeStatus',
-  schema: {
-    type: 'object',
-    properties: {
-      featureLevel: { ...level, description: 'current level of the cluster' },
-      nextFeatureLevel: {
-        type: ['integer', 'null'],
-        description: 'null: no member supports a higher one',
-      },
-      // complete: every member runs one version, and its level is in force. mixed: several
-      // versions. waiting: one version, but its level is not in force yet, or a member was not
-      // heard.
-      state: { type: 'string', enum: ['complete', 'mixed', 'waiting'] },
-      advice: text,
-      notNow: { ...text, description: 'why no controller should be stopped now; empty: it can be' },
-      members: { type: 'array', items: upgradeMember },
+  schema: closedObject({
+    featureLevel: { ...level, description: 'current level of the cluster' },
+    nextFeatureLevel: {
+      type: ['integer', 'null'],
+      description: 'null: no member supports a higher one',
     },
-    required: ['advice', 'featureLevel', 'members', 'nextFeatureLevel', 'notNow', 'state'],
-    additionalProperties: false,
-  },
+    // complete: every member runs one version, and its level is in force. mixed: several
+    // versions. waiting: one version, but its level is not in force yet, or a member was not
+    // heard.
+    state: { type: 'string', enum: ['complete', 'mixed', 'waiting'] },
+    advice: text,
+    notNow: { ...text, description: 'why no controller should be stopped now; empty: it can be' },
+    members: { type: 'array', items: upgradeMember },
+  }),
 } as const satisfies NamedSchema
 
 export type UpgradeStatus = ValueOf<typeof upgradeStatus.schema>

@@ -3,7 +3,7 @@ import type { NamedSchema } from '../../entities/operations.ts'
 import { controller } from '../schemas/about.ts'
 import { baseProperties, baseRequired } from '../schemas/envelope.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
-import { dateTime, links, text, wholeObject } from '../../entities/shapes.ts'
+import { dateTime, links, text, wholeObject, arrayOf } from '../../entities/shapes.ts'
 
 /** JSON Schemas of enrollment and of the certificates that callers ask for. */
 const csr = { type: ['string', 'null'], maxLength: 16_384 } as const
@@ -103,27 +103,24 @@ export const challengeSignature = objectSchema(
 export const keySet: NamedSchema = {
   name: 'jwks',
   schema: wholeObject({
-    keys: {
-      type: 'array',
-      items: {
-        type: 'object',
-        properties: {
-          kty: text,
-          use: text,
-          alg: text,
-          kid: text,
-          crv: text,
-          x: text,
-          y: text,
-          n: text,
-          e: text,
-          x5c: { type: 'array', items: text },
-          x5t: text,
-          'x5t#S256': text,
-        },
-        required: ['kty'],
+    keys: arrayOf({
+      type: 'object',
+      properties: {
+        kty: text,
+        use: text,
+        alg: text,
+        kid: text,
+        crv: text,
+        x: text,
+        y: text,
+        n: text,
+        e: text,
+        x5c: { type: 'array', items: text },
+        x5t: text,
+        'x5t#S256': text,
       },
-    },
+      required: ['kty'],
+    }),
   }),
 }
 export const sessionCertificateCreated = objectSchema(

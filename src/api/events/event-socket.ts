@@ -25,7 +25,7 @@ interface TakeEventSocketsDeps extends ValidationDeps {
 }
 
 /** Path at which OpenZiti's CLI opens its management channel. */
-export const EVENT_SOCKET_PATH = `${basePaths.fabric}/ws-api`
+const EVENT_SOCKET_PATH = `${basePaths.fabric}/ws-api`
 const WEB_SOCKET_VERSION = '13'
 /** 16 bytes as base64 (RFC 6455, 4.1). */
 const KEY = /^[A-Za-z0-9+/]{22}==$/

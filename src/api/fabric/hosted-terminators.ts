@@ -1,7 +1,11 @@
 import type { Terminator } from '../../entities/kinds/terminator.ts'
 import { isSameJson } from '../../lib/text/canonical-json.ts'
 import { isChangeOf, type RecordChange } from '../../ports/change-feed.ts'
-import type { HostedTerminators, RouterTerminator } from '../../ports/hosted-terminators.ts'
+import type {
+  HostedTerminators,
+  RouterTerminator,
+  UngrantedTerminator,
+} from '../../ports/hosted-terminators.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ClientRecords } from './router-clients.ts'
 
@@ -37,7 +41,7 @@ export class ApiHostedTerminators implements HostedTerminators {
     }
   }
 
-  ungranted(identityId: string): readonly string[] {
+  ungranted(identityId: string): readonly UngrantedTerminator[] {
     const { state } = this.#deps
     const sessions = state.findAll('session', 'identityId', identityId)
     const binds = sessions.filter(({ type }) => type === 'Bind')
@@ -48,7 +52,11 @@ export class ApiHostedTerminators implements HostedTerminators {
       .findAll('terminator', 'hostId', identityId)
       .filter(isOfClient)
       .filter(({ serviceId, routerId }) => !granted.has(serviceId) || !routers.has(routerId))
-      .map(({ id }) => id)
+      .map(({ id, routerId, serviceId }) => ({
+        id,
+        routerId,
+        sessionIds: binds.filter((one) => one.serviceId === serviceId).map((one) => one.id),
+      }))
   }
 
   mayUse(identityId: string, routerId: string): boolean {

@@ -13,7 +13,7 @@ export interface InspectedLink {
 }
 
 /** A circuit in the answer of a router to an inspection. */
-export interface InspectedCircuit {
+interface InspectedCircuit {
   readonly controllerId: string
   /** Address to what stands there. */
   readonly destinations: Readonly<Record<string, string>>

@@ -13,7 +13,7 @@ import type { ApiLimits } from '../limits.ts'
 import type { BindingName, HealthReport, VersionInfo } from '../parts.ts'
 import type { ApiMetrics } from '../metrics/metrics.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
-import { flag, text } from '../../entities/shapes.ts'
+import { flag, text, closedObject, arrayOf } from '../../entities/shapes.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
 export const inspectionLimits = {
@@ -28,14 +28,15 @@ const inspectRequest = objectSchema(
     appRegex: {
       type: 'string',
       maxLength: inspectionLimits.regexCharactersMax,
-      description: 'ECMAScript expression that matches any part of a controller ID',
+      description:
+        'of ECMAScript, found anywhere in the id of a controller, or the id or name of a router',
     },
     requestedValues: {
       type: 'array',
       maxItems: inspectionLimits.requestedValuesMax,
       items: { type: 'string', maxLength: inspectionLimits.nameCharactersMax },
       description:
-        'one or more of config, cluster-status, connected-peers, data-model-index, metrics, runtime',
+        'of a controller: config, cluster-config, cluster-status, connected-peers, connected-routers, data-model-index, identity-connection-statuses, metrics, router-data-model, router-data-model-index, router-messaging, runtime, stackdump, terminator-costs; others of routers. A name that nobody knows has no value',
     },
   },
   ['appRegex', 'requestedValues'],
@@ -43,28 +44,17 @@ const inspectRequest = objectSchema(
 
 const inspectResponse: NamedSchema = {
   name: 'inspectResponse',
-  schema: {
-    type: 'object',
-    properties: {
-      errors: { type: 'array', items: text, description: 'unknown names' },
-      success: flag,
-      values: {
-        type: 'array',
-        items: {
-          type: 'object',
-          properties: {
-            appId: { ...text, description: 'the controller' },
-            name: text,
-            value: { description: 'an object; for metrics, text in the Prometheus format' },
-          },
-          required: ['appId', 'name', 'value'],
-          additionalProperties: false,
-        },
-      },
-    },
-    required: ['errors', 'success', 'values'],
-    additionalProperties: false,
-  },
+  schema: closedObject({
+    errors: { type: 'array', items: text, description: 'of routers that gave no answer' },
+    success: flag,
+    values: arrayOf(
+      closedObject({
+        appId: { ...text, description: 'the controller' },
+        name: text,
+        value: { description: 'an object; for metrics, text in the Prometheus format' },
+      }),
+    ),
+  }),
 }
 
 interface InspectionOperationsDeps {
@@ -112,17 +102,9 @@ export function inspectionOperations(deps: InspectionOperationsDeps): Operation[
         const isOwn = await isMeant(cluster.selfId)
         const own = await inspect(cluster.selfId, isOwn ? names : [], values)
         const { errors, inspected } = await ofRouters(deps, isMeant, [...names])
-        // A name that routers know is no fault of this controller, which does not.
-        const known = new Set(inspected.map(({ name }) => name))
-        const missing = own.missing.filter((name) => !known.has(name))
-        errors.unshift(
-          ...missing.map((name) => `${cluster.selfId}: unknown value ${JSON.stringify(name)}`),
-        )
-        const answer = {
-          errors,
-          success: errors.length === 0,
-          values: [...own.inspected, ...inspected],
-        }
+        // OpenZiti's CLI shows the values only of an answer without errors, so an unknown name is
+        // none: controllers and routers know different names.
+        const answer = { errors, success: errors.length === 0, values: [...own, ...inspected] }
         return bareAnswer(JSON.stringify(answer))
       },
     }),
@@ -139,15 +121,13 @@ async function inspect(
   appId: string,
   names: Iterable<string>,
   values: Values,
-): Promise<{ readonly missing: readonly string[]; readonly inspected: readonly InspectedValue[] }> {
-  const missing: string[] = []
+): Promise<readonly InspectedValue[]> {
   const inspected: InspectedValue[] = []
   for (const name of names) {
     const read = Object.hasOwn(values, name) ? values[name] : undefined
-    if (read === undefined) missing.push(name)
-    else inspected.push({ appId, name, value: await read() })
+    if (read !== undefined) inspected.push({ appId, name, value: await read() })
   }
-  return { missing, inspected }
+  return inspected
 }
 
 async function ofRouters(
@@ -156,8 +136,8 @@ async function ofRouters(
   names: readonly string[],
 ): Promise<{ readonly errors: string[]; readonly inspected: readonly InspectedValue[] }> {
   const ids: string[] = []
-  for (const { id } of channels.list().slice(0, ROUTERS_MAX)) {
-    if (await isMeant(id)) ids.push(id)
+  for (const { id, name } of channels.list().slice(0, ROUTERS_MAX)) {
+    if ((await isMeant(id)) || (await isMeant(name))) ids.push(id)
   }
   const errors: string[] = []
   const inspected: InspectedValue[] = []
@@ -176,6 +156,7 @@ function valuesOf(deps: InspectionOperationsDeps): Values {
   const { cluster, state, version, instanceId, limits, bindings, clock } = deps
   const startedMs = clock.monotonicMs()
   return {
+    ...deps.routerInspections.own,
     /** Configuration that the API goes by. */
     config: () => ({ bindings, limits }),
     /** null while nothing is known of it. */
@@ -201,6 +182,8 @@ function valuesOf(deps: InspectionOperationsDeps): Values {
       index: state.appliedIndex,
     }),
     metrics: () => metrics.text(),
+    /** Node keeps no stacks of pending work; this counts its pending operations by type. */
+    stackdump: () => activeResources(process.getActiveResourcesInfo()),
     runtime: () => ({
       version,
       instanceId,
@@ -211,6 +194,14 @@ function valuesOf(deps: InspectionOperationsDeps): Values {
       memoryBytes: processMemory(),
     }),
   }
+}
+
+function activeResources(names: readonly string[]): string {
+  const counts = Map.groupBy(names, (name) => name)
+  return [...counts]
+    .map(([name, { length }]) => `${name}: ${length}\n`)
+    .sort()
+    .join('')
 }
 
 /**

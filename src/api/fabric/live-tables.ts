@@ -13,7 +13,7 @@ import type { circuitDelete } from './fabric-schema.ts'
 type Named = Readonly<Record<'list' | 'detail' | 'delete', string>>
 
 /** A live table as the fabric API offers it. */
-export interface LiveTableApi<R extends LiveRow> extends LiveList<R> {
+interface LiveTableApi<R extends LiveRow> extends LiveList<R> {
   readonly table: LiveTable<R>
   /** Name of a row, in sentences. */
   readonly name: string

@@ -1,14 +1,12 @@
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
-import type { Session } from '../../entities/kinds/session.ts'
 import type { KindName } from '../../entities/kind-records.ts'
 import { lacksOwnFactor, pendingFactors } from '../../fsm/apply/authentication.ts'
 import { matches } from '../../fsm/records/roles.ts'
-import { certificatesOf, isUnsettled, mayMeetRouters } from '../../fsm/apply/session-reach.ts'
+import { certificatesOf, mayMeetRouters } from '../../fsm/apply/session-reach.ts'
 import { isSameJson } from '../../lib/text/canonical-json.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import { changesByKind, type ChangeFeed, type RecordChange } from '../../ports/change-feed.ts'
 import type {
-  ClaimFault,
   ClientClaim,
   ClientFollower,
   ClientSession,
@@ -19,21 +17,19 @@ import type {
   SessionAudience,
   ShownClient,
 } from '../../ports/router-clients.ts'
-import { openServiceSession } from '../../auth/sessions/open-service-session.ts'
-import { namedSessionId, serviceSessionIn } from '../../auth/sessions/service-session-token.ts'
+import { namedSessionId } from '../../auth/sessions/service-session-token.ts'
 import { type Clock, judgedNowMs } from '../../lib/clock.ts'
-import { newShortId } from '../../lib/random.ts'
-import { unrequestedWrite } from '../http/writes.ts'
 import { Problem } from '../../lib/problems.ts'
-import type { CommandWriter, WriteOrigin } from '../../ports/writer.ts'
+import type { CommandWriter } from '../../ports/writer.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { PostureReport, PostureService } from '../../ports/posture.ts'
+import type { Granted, PostureFailure, PostureReport, PostureService } from '../../ports/posture.ts'
 import type { TokenKeys } from '../../ports/token-keys.ts'
 import { isTokenOf, type OidcTokens } from '../../auth/sessions/oidc-tokens.ts'
 import type { SessionTracker } from '../../auth/sessions/session-tracker.ts'
 import type { TokenSigner } from '../../auth/sessions/token-signer.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
 import { type OidcToken, seemsAccessToken } from '../../pki/oidc-token.ts'
+import { ClaimedSessions, type ClaimedSessionsDeps } from './claimed-sessions.ts'
 
 interface ApiRouterClientsDeps {
   readonly state: StateView
@@ -45,7 +41,7 @@ interface ApiRouterClientsDeps {
   readonly tokens: TokenSigner
   readonly oidcTokens: OidcTokens
   readonly writer: CommandWriter
-  readonly limits: { readonly judgementsMax: number }
+  readonly limits: ClaimedSessionsDeps['limits']
 }
 
 /** Kinds whose records say which sessions there are and by which certificates. */
@@ -99,10 +95,12 @@ const decisive = [
 export class ApiRouterClients implements RouterClients {
   readonly #deps: ApiRouterClientsDeps
   readonly #records: ClientRecords
+  readonly #claimed: ClaimedSessions
 
   constructor(deps: ApiRouterClientsDeps, records: ClientRecords) {
     this.#deps = deps
     this.#records = records
+    this.#claimed = new ClaimedSessions(deps)
   }
 
   sessionIds(): Iterable<string> {
@@ -193,20 +191,31 @@ export class ApiRouterClients implements RouterClients {
   }
 
   async judge(claim: ClientClaim): Promise<JudgedClaim> {
+    const first = await this.#judgeNow(claim, false)
+    if (first !== 'unsettled') return first
+    // The client may have reported its posture to another controller just before.
+    await this.#deps.posture.reachLatest()
+    const last = await this.#judgeNow(claim, true)
+    return last === 'unsettled' ? { ok: false, fault: 'posture' } : last
+  }
+
+  /**
+   * @param isLatest this controller has the latest posture reports.
+   * @returns 'unsettled' if the result depends on them.
+   */
+  async #judgeNow(claim: ClientClaim, isLatest: boolean): Promise<JudgedClaim | 'unsettled'> {
     const { state } = this.#deps
     const apiSession = await this.#apiSessionOf(claim)
     if (apiSession === null) return { ok: false, fault: 'apiSession' }
-    const session =
-      claim.serviceId === undefined
-        ? await this.#shownSession(apiSession, claim.sessionToken)
-        : await this.#sessionFor(apiSession, claim.serviceId, claim)
-    if (typeof session === 'string') return { ok: false, fault: session }
+    const use = await this.#claimed.useOf(claim, apiSession)
+    if (typeof use === 'string') return { ok: false, fault: use }
     // @guard claims-at-a-router--type
-    if (session.type !== claim.type) return { ok: false, fault: 'sessionType' }
-    const { identityId, serviceId, type } = session
+    if (use.type !== claim.type) return { ok: false, fault: 'sessionType' }
+    const { identityId, serviceId, type } = use
     const identity = state.get('identity', identityId)
     const between = state.accessBetween(identityId, serviceId)
     if (identity === undefined || between === null) return { ok: false, fault: 'service' }
+    // @guard ended-service-sessions--access
     if (!between.policies.some((policy) => policy.type === type)) {
       return { ok: false, fault: 'access' }
     }
@@ -214,22 +223,36 @@ export class ApiRouterClients implements RouterClients {
     if (!between.commonRouters.some(({ id }) => id === claim.routerId)) {
       return { ok: false, fault: 'router' }
     }
-    if (!this.#passesPosture(claim, apiSession, session)) return { ok: false, fault: 'posture' }
+    const failures = this.#postureFailures(claim, apiSession, use)
+    // A session that failing posture has ended stays ended where that report is not known yet.
+    // @guard ended-service-sessions--posture
+    const isReopened = use.session.state === 'ended' && state.count('postureCheck') > 0
+    if (!isLatest && (failures.length > 0 || isReopened)) return 'unsettled'
+    if (failures.length > 0) {
+      const wanted = { identityId, serviceId, type, apiSessionId: apiSession.id }
+      this.#deps.posture.refused(wanted, failures, new Problem('INVALID_POSTURE'))
+      return { ok: false, fault: 'posture' }
+    }
+    const opened = await this.#claimed.open(apiSession, use)
+    if (!opened.ok) return opened
     const named = { identityId, identityName: identity.name, serviceId }
-    return { ok: true, client: { ...named, sessionId: session.id, apiSessionId: apiSession.id } }
+    return { ok: true, client: { ...named, sessionId: opened.id, apiSessionId: apiSession.id } }
   }
 
-  #passesPosture(claim: ClientClaim, apiSession: ApiSession, session: Session): boolean {
+  #postureFailures(
+    claim: ClientClaim,
+    apiSession: ApiSession,
+    use: Granted,
+  ): readonly PostureFailure[] {
     const { posture } = this.#deps
-    let failures = posture.failures(session, posture.ofSession(apiSession))
-    if (failures.length === 0) return true
+    const failures = posture.failures(use, posture.ofSession(apiSession))
     // Clients of other sessions report to controllers alone.
     // @guard oidc/posture-at-a-router--oidc
     const isJudged = Boolean(apiSession.clientId) && claim.isJudgedByRouter === true
-    if (isJudged) failures = posture.failures(session, posture.ofSessionAtJudge(apiSession))
-    if (failures.length === 0) posture.notedAtJudge(apiSession, claim.routerId)
-    else posture.refused(session, failures, new Problem('INVALID_POSTURE'))
-    return failures.length === 0
+    if (failures.length === 0 || !isJudged) return failures
+    const remaining = posture.failures(use, posture.ofSessionAtJudge(apiSession))
+    if (remaining.length === 0) posture.notedAtJudge(apiSession, claim.routerId)
+    return remaining
   }
 
   async report(client: ShownClient, reports: readonly PostureReport[]): Promise<boolean> {
@@ -241,45 +264,6 @@ export class ApiRouterClients implements RouterClients {
     if (!state.routersOfIdentity(session.identityId).has(client.routerId)) return false
     await posture.report(session, reports)
     return true
-  }
-
-  async #shownSession(apiSession: ApiSession, token: string): Promise<Session | ClaimFault> {
-    const claimed = await serviceSessionIn(this.#deps, token)
-    const session = this.#deps.state.get('session', claimed?.sessionId ?? '')
-    if (session === undefined || claimed === null) return 'session'
-    // @guard claims-at-a-router--session
-    const isOwn = session.apiSessionId === apiSession.id && claimed.apiSessionId === apiSession.id
-    return isOwn && session.serviceId === claimed.serviceId ? session : 'session'
-  }
-
-  /**
-   * A client of OIDC names the service alone. Its service session is opened for it, as it is that
-   * which ends what it has dialed when its right to do so ends.
-   */
-  async #sessionFor(
-    apiSession: ApiSession,
-    serviceId: string,
-    { type, identityId }: ClientClaim,
-  ): Promise<Session | ClaimFault> {
-    const { state, sessions } = this.#deps
-    // @guard claims-by-access-token--identity, claims-by-access-token--service
-    if (!apiSession.clientId || apiSession.identityId !== identityId) return 'apiSession'
-    const known = state
-      .findAll('session', 'apiSessionId', apiSession.id)
-      .find((one) => one.serviceId === serviceId && one.type === type)
-    if (known !== undefined) return known
-    // A router has seen its token: it manages nothing, whatever its identity may one day.
-    if (isUnsettled(apiSession)) await sessions.settle(apiSession.id, 'client')
-    const wanted = { id: newShortId(), identityId, serviceId, type, tags: {} }
-    try {
-      const id = await openServiceSession(this.#deps, originFor(apiSession), apiSession, wanted)
-      return state.get('session', id) ?? 'session'
-    } catch (error) {
-      if (!(error instanceof Problem)) throw error
-      const fault = openFaults.get(error.code)
-      if (fault === undefined) throw error
-      return fault
-    }
   }
 
   /** The session of a token, as the API would honour it, from a client with its certificate. */
@@ -363,25 +347,6 @@ function isShownBy(
   if (fingerprints.length === 0) return serviceId !== undefined
   // @guard claims-by-access-token--certificate
   return fingerprints.some((one) => own.includes(one))
-}
-
-/** Fault that the router receives when a service session cannot be opened, by problem code. */
-const openFaults: ReadonlyMap<string, ClaimFault> = new Map([
-  ['NOT_FOUND', 'service'],
-  ['COULD_NOT_VALIDATE', 'access'],
-  ['INVALID_POSTURE', 'posture'],
-  ['NO_EDGE_ROUTERS_AVAILABLE', 'router'],
-  ['UNAUTHORIZED', 'apiSession'],
-])
-
-/** The client itself wants it, by whichever router. */
-function originFor({ id, identityId, ipAddress }: ApiSession): WriteOrigin {
-  const shown = { signerId: '', signerRevision: '0' }
-  const value = { identityId, sessionId: id, address: ipAddress, ...shown }
-  return {
-    ...unrequestedWrite(),
-    actor: { case: 'session', value: { ...value, permission: 'session' } },
-  }
 }
 
 function isOther(before: RecordChange['after'], after: RecordChange['after']): boolean {

@@ -3,7 +3,7 @@ import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { StateView } from '../../ports/state-view.ts'
 
 /** Shown of those that a service may be reached through. */
-export const routersShownMax = 25
+const routersShownMax = 25
 
 const shared = [
   'name',

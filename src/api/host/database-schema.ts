@@ -1,40 +1,20 @@
 import type { NamedSchema } from '../../entities/operations.ts'
+import { closedObject, arrayOf } from '../../entities/shapes.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
 const time = { type: ['string', 'null'], format: 'date-time' } as const
 
 export const integrityResult: NamedSchema = {
   name: 'dataIntegrityCheckDetails',
-  schema: {
-    type: 'object',
-    properties: {
-      startTime: { ...time, description: 'null before the first run' },
-      endTime: { ...time, description: 'null before the first run and during a run' },
-      inProgress: { type: 'boolean' },
-      fixingErrors: { type: 'boolean' },
-      error: { type: 'string', description: 'why the run failed' },
-      tooManyErrors: { type: 'boolean', description: 'more errors than listed in results' },
-      results: {
-        type: 'array',
-        items: {
-          type: 'object',
-          properties: { description: { type: 'string' }, fixed: { type: 'boolean' } },
-          required: ['description', 'fixed'],
-          additionalProperties: false,
-        },
-      },
-    },
-    required: [
-      'endTime',
-      'error',
-      'fixingErrors',
-      'inProgress',
-      'results',
-      'startTime',
-      'tooManyErrors',
-    ],
-    additionalProperties: false,
-  },
+  schema: closedObject({
+    startTime: { ...time, description: 'null before the first run' },
+    endTime: { ...time, description: 'null before the first run and during a run' },
+    inProgress: { type: 'boolean' },
+    fixingErrors: { type: 'boolean' },
+    error: { type: 'string', description: 'why the run failed' },
+    tooManyErrors: { type: 'boolean', description: 'more errors than listed in results' },
+    results: arrayOf(closedObject({ description: { type: 'string' }, fixed: { type: 'boolean' } })),
+  }),
 }
 
 export const snapshotRequest = objectSchema('databaseSnapshotCreate', {
@@ -48,12 +28,7 @@ export const snapshotRequest = objectSchema('databaseSnapshotCreate', {
 
 export const snapshotDetail: NamedSchema = {
   name: 'databaseSnapshotCreateResult',
-  schema: {
-    type: 'object',
-    properties: { path: { type: 'string', description: 'on this controller' } },
-    required: ['path'],
-    additionalProperties: false,
-  },
+  schema: closedObject({ path: { type: 'string', description: 'on this controller' } }),
 }
 
 const string = { type: 'string' } as const
@@ -61,44 +36,21 @@ const strings = { type: 'array', items: string } as const
 
 export const auditDetail: NamedSchema = {
   name: 'auditDetail',
-  schema: {
-    type: 'object',
-    properties: {
-      index: { type: 'integer', description: 'of the log' },
-      at: { type: 'string', format: 'date-time', description: 'log time' },
-      actor: {
-        type: 'object',
-        properties: { id: string, name: { ...string, description: 'its name at that time' } },
-        required: ['id', 'name'],
-        additionalProperties: false,
-      },
-      session: string,
-      address: string,
-      action: string,
-      entity: string,
-      entityId: string,
-      fields: { ...strings, description: 'names of the fields that an update changed' },
-      also: { ...strings, description: 'other records written by the same entry' },
-      outcome: {
-        ...string,
-        description: 'done, the code of the refusal, or requested before it is carried out',
-      },
-      reason: { ...string, description: 'reason; empty if none was given' },
+  schema: closedObject({
+    index: { type: 'integer', description: 'of the log' },
+    at: { type: 'string', format: 'date-time', description: 'log time' },
+    actor: closedObject({ id: string, name: { ...string, description: 'its name at that time' } }),
+    session: string,
+    address: string,
+    action: string,
+    entity: string,
+    entityId: string,
+    fields: { ...strings, description: 'names of the fields that an update changed' },
+    also: { ...strings, description: 'other records written by the same entry' },
+    outcome: {
+      ...string,
+      description: 'done, the code of the refusal, or requested before it is carried out',
     },
-    required: [
-      'action',
-      'actor',
-      'address',
-      'also',
-      'at',
-      'entity',
-      'entityId',
-      'fields',
-      'index',
-      'outcome',
-      'reason',
-      'session',
-    ],
-    additionalProperties: false,
-  },
+    reason: { ...string, description: 'reason; empty if none was given' },
+  }),
 }

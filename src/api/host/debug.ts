@@ -9,26 +9,21 @@ import type { HealthReport, VersionInfo } from '../parts.ts'
 import type { HostStats } from '../../ports/stats.ts'
 import type { ApiMetrics } from '../metrics/metrics.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
-import { text } from '../../entities/shapes.ts'
+import { text, closedObject } from '../../entities/shapes.ts'
 
 /** Unstable output for people and for support; it may differ between releases. */
 const anything = { type: ['object', 'null'], additionalProperties: true } as const
 
 const debugFacts: NamedSchema = {
   name: 'clusterDebugFacts',
-  schema: {
-    type: 'object',
-    properties: {
-      version: anything,
-      limits: anything,
-      node: anything,
-      vitals: anything,
-      process: anything,
-      metrics: { ...text, description: 'in the Prometheus text format' },
-    },
-    required: ['limits', 'metrics', 'node', 'process', 'version', 'vitals'],
-    additionalProperties: false,
-  },
+  schema: closedObject({
+    version: anything,
+    limits: anything,
+    node: anything,
+    vitals: anything,
+    process: anything,
+    metrics: { ...text, description: 'in the Prometheus text format' },
+  }),
 }
 
 interface DebugOperationsDeps {
@@ -40,7 +35,7 @@ interface DebugOperationsDeps {
 }
 
 /** Facts of a running controller in a debug bundle. */
-export interface DebugFacts {
+interface DebugFacts {
   readonly version: DebugOperationsDeps['version']
   readonly limits: DebugOperationsDeps['limits']
   /** Consensus, members and alarms. */

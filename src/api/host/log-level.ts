@@ -1,4 +1,5 @@
 import type { NamedSchema } from '../../entities/operations.ts'
+import { closedObject } from '../../entities/shapes.ts'
 import { type LogLevelControl, switchableLogLevels } from './log-level-control.ts'
 import { detailAnswer } from '../http/answers/envelope.ts'
 import { type Operation, withBody } from '../http/operation.ts'
@@ -18,15 +19,10 @@ const wanted = objectSchema(
 
 const shown: NamedSchema = {
   name: 'logLevelDetail',
-  schema: {
-    type: 'object',
-    properties: {
-      level: { type: 'string', description: 'current level' },
-      configured: { type: 'string', description: 'level after a restart' },
-    },
-    required: ['level', 'configured'],
-    additionalProperties: false,
-  },
+  schema: closedObject({
+    level: { type: 'string', description: 'current level' },
+    configured: { type: 'string', description: 'level after a restart' },
+  }),
 }
 
 const common = {

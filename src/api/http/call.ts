@@ -17,7 +17,7 @@ export type RequestQuery = Readonly<Record<string, string | readonly string[] | 
 /**
  * Facts of a request, whatever carries it: for its log lines, and for what it reads and repeats.
  */
-export interface RequestMetadata {
+interface RequestMetadata {
   /** Part of log lines about it, and never of what is written. */
   readonly trace: TraceContext
   /** The request came with a trace. */

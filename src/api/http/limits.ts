@@ -15,7 +15,7 @@ export const httpLimits = {
   /** Nesting of arrays and objects in a body; beyond: 400 COULD_NOT_PARSE_BODY. */
   bodyDepthMax: 64,
   /** Request line and headers together; beyond: 431, and the connection ends. */
-  headerBytesMax: 16 * 1024,
+  headerBytesMax: 32 * 1024,
   /** One path parameter; a longer one matches no route. */
   pathParameterCharactersMax: 128,
   /** Open connections of one listener; more are closed at once. */

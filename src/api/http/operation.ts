@@ -6,7 +6,7 @@ import type { Reply } from './answers/envelope.ts'
 import type { ValueOf } from '../schemas/typed-schema.ts'
 import type { OperationTraits, RequestBody } from './operation-traits.ts'
 
-export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 export type JsonSchema = Readonly<Record<string, unknown>>
 
 export interface QueryParameter {

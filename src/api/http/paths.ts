@@ -33,7 +33,7 @@ const EMPTY_FIRST = /(?<=^\/)(?:\/[^/]+)+$/
  * at the start count as one if the path is under no known root: the JVM SDK requests `//version`.
  * The query is unchanged.
  */
-export function canonicalUrl({ url = '/' }: { readonly url?: string | undefined }): string {
+function canonicalUrl({ url = '/' }: { readonly url?: string | undefined }): string {
   const at = url.indexOf('?')
   const path = at === -1 ? url : url.slice(0, at)
   if (PLAIN.test(path)) return url

@@ -39,14 +39,10 @@ export const serviceConfigsAssign = {
   schema: {
     type: 'array',
     maxItems: defaultLimits.serviceConfigsMax,
-    items: {
-      type: 'object',
-      properties: {
-        configId: { type: 'string', maxLength: 128 },
-        serviceId: { type: 'string', maxLength: 128 },
-      },
-      required: ['serviceId', 'configId'],
-    },
+    items: wholeObject({
+      configId: { type: 'string', maxLength: 128 },
+      serviceId: { type: 'string', maxLength: 128 },
+    }),
   },
 } as const
 
@@ -61,14 +57,10 @@ const refWithUrlName = {
 } as const
 export const serviceConfigSchema: NamedSchema = {
   name: 'serviceConfigDetail',
-  schema: {
-    type: 'object',
-    properties: {
-      config: refWithUrlName,
-      configId: text,
-      service: refWithUrlName,
-      serviceId: text,
-    },
-    required: ['serviceId', 'service', 'configId', 'config'],
-  },
+  schema: wholeObject({
+    config: refWithUrlName,
+    configId: text,
+    service: refWithUrlName,
+    serviceId: text,
+  }),
 }

@@ -1,5 +1,5 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { dateTime, flag, text, wholeObject } from '../../entities/shapes.ts'
+import { dateTime, flag, text, wholeObject, arrayOf } from '../../entities/shapes.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 import { integer, texts } from '../schemas/envelope.ts'
@@ -45,25 +45,23 @@ export function postureResponseBulk(maxItems: number) {
 export const postureResponse: NamedSchema = {
   name: 'postureResponse',
   schema: wholeObject({
-    services: {
-      type: 'array',
-      items: wholeObject({
+    services: arrayOf(
+      wholeObject({
         id: text,
         name: text,
         postureQueryType: text,
         timeout: integer,
         timeoutRemaining: integer,
       }),
-    },
+    ),
   }),
 }
 
 const reported = { postureCheckId: text, timedOut: flag, lastUpdatedAt: dateTime } as const
 const reportOf = (properties: JsonObject): JsonObject => wholeObject({ ...reported, ...properties })
 
-const ofApiSession: JsonObject = {
-  type: 'object',
-  properties: {
+const ofApiSession: JsonObject = wholeObject(
+  {
     endpointState: wholeObject({ unlockedAt: dateTime, wokenAt: dateTime }),
     mfa: wholeObject({
       apiSessionId: text,
@@ -74,8 +72,8 @@ const ofApiSession: JsonObject = {
     }),
     sdkInfo: { type: 'object', additionalProperties: text },
   },
-  required: ['mfa'],
-}
+  ['endpointState', 'sdkInfo'],
+)
 
 export const postureData: NamedSchema = {
   name: 'postureDataDetail',
@@ -84,16 +82,12 @@ export const postureData: NamedSchema = {
     domain: reportOf({ domain: text }),
     mac: reportOf({ addresses: texts }),
     os: reportOf({ type: text, version: text, build: text }),
-    processes: {
-      type: 'array',
-      items: reportOf({ binaryHash: text, isRunning: flag, signerFingerprints: texts }),
-    },
+    processes: arrayOf(reportOf({ binaryHash: text, isRunning: flag, signerFingerprints: texts })),
   }),
 }
 
-const failedCheck: JsonObject = {
-  type: 'object',
-  properties: {
+const failedCheck: JsonObject = wholeObject(
+  {
     postureCheckId: text,
     postureCheckName: text,
     postureCheckType: text,
@@ -103,8 +97,8 @@ const failedCheck: JsonObject = {
     criteria: { type: 'object' },
     semantic: text,
   },
-  required: ['postureCheckId', 'postureCheckName', 'postureCheckType'],
-}
+  ['actualValue', 'expectedValue', 'criteria', 'semantic'],
+)
 
 export const failedServiceRequest: NamedSchema = {
   name: 'failedServiceRequestDetail',
@@ -112,14 +106,13 @@ export const failedServiceRequest: NamedSchema = {
     type: 'object',
     properties: {
       apiSessionId: text,
-      policyFailures: {
-        type: 'array',
-        items: wholeObject({
+      policyFailures: arrayOf(
+        wholeObject({
           policyId: text,
           policyName: text,
           checks: { type: 'array', items: failedCheck },
         }),
-      },
+      ),
       serviceId: text,
       serviceName: text,
       sessionType: text,

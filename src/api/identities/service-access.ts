@@ -13,13 +13,16 @@ import {
   serviceEdgeRouters,
   serviceUpdates,
 } from '../schemas/access.ts'
-import { verifiedSessionId } from '../../auth/sessions/service-session-token.ts'
+import { serviceSessionIn } from '../../auth/sessions/service-session-token.ts'
 import { callerOf } from '../sessions/current.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../http/consistency.ts'
 import type { PostureService } from '../../ports/posture.ts'
 import { type ListAnswers, printed } from '../http/answers/list-answers.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { ServiceLogger } from '../../ports/logger.ts'
+import { ListenerWarnings } from './listener-warnings.ts'
 
 interface ServiceAccessOperationsDeps {
   readonly state: StateView
@@ -27,7 +30,11 @@ interface ServiceAccessOperationsDeps {
   readonly posture: PostureService
   readonly jwt: JwtSigner
   readonly lists: ListAnswers
+  readonly clock: Clock
+  readonly logger: ServiceLogger
 }
+
+type Deps = ServiceAccessOperationsDeps & { readonly warnings: ListenerWarnings }
 
 const SESSION_TOKEN = 'session-token'
 
@@ -35,8 +42,9 @@ const SESSION_TOKEN = 'session-token'
  * Operations that show what policies let a caller use, as clients ask for it, and why an identity
  * can or can not.
  */
-export function serviceAccessOperations(deps: ServiceAccessOperationsDeps): Operation[] {
-  const { state } = deps
+export function serviceAccessOperations(given: ServiceAccessOperationsDeps): Operation[] {
+  const { state } = given
+  const deps: Deps = { ...given, warnings: new ListenerWarnings(given) }
   return [
     {
       operationId: 'listServiceUpdates',
@@ -107,7 +115,7 @@ export function serviceAccessOperations(deps: ServiceAccessOperationsDeps): Oper
 }
 
 function ownEdgeRouters(
-  { state, lists }: ServiceAccessOperationsDeps,
+  { state, lists, warnings }: Deps,
   call: RequestContext,
 ): Reply | Promise<Reply> {
   const { identity, isAdmin } = callerOf(call)
@@ -116,6 +124,7 @@ function ownEdgeRouters(
     ? state.list('edgeRouter', query)
     : state.subList('identity', identity.id, 'edge-routers', query)
   const records = found?.records ?? []
+  warnings.check(identity, records)
   return lists.answer(call, {
     records,
     print: printed((record) =>
@@ -132,16 +141,14 @@ function ownEdgeRouters(
   })
 }
 
-async function edgeRoutersOfService(
-  deps: ServiceAccessOperationsDeps,
-  call: RequestContext,
-): Promise<Reply> {
+async function edgeRoutersOfService(deps: Deps, call: RequestContext): Promise<Reply> {
   const { state } = deps
   const { identity, session } = callerOf(call)
   const id = call.param('id')
   const found = await deps.reads.found(call, `service with id ${id}`, () => {
     const between = state.accessBetween(identity.id, id)
     if (between === null || between.permissions.length === 0) return null
+    deps.warnings.check(identity, between.commonRouters)
     const routers = routersFirst(state, asked(deps, call, between.commonRouters), identity.id)
     return detailAnswer({ edgeRouters: routers.map((detail) => routerView(detail)) })
   })
@@ -171,21 +178,21 @@ function asked(
   return found.filter(({ id }) => isAmong.has(id)).slice(start, start + count)
 }
 
-/** @throws {Problem} UNAUTHORIZED. */
+/**
+ * The token of a service session that has ended counts too: the answer follows from the current
+ * policies, and clients that read it keep a token that is good again once access is granted.
+ * @throws {Problem} UNAUTHORIZED for a token of another API session or service.
+ */
 async function checkSessionToken(
   deps: ServiceAccessOperationsDeps,
   call: RequestContext,
   token: string,
   apiSessionId: string,
 ): Promise<void> {
-  const { reads, state } = deps
-  const expected = { apiSessionId, serviceId: call.param('id') }
-  const sessionId = await verifiedSessionId(deps, token, expected)
-  if (sessionId === null) throw new Problem('UNAUTHORIZED')
-  if (state.get('session', sessionId) !== undefined) return
-  // Another controller may have opened it a moment ago.
-  await reads.reachLatest()
-  if (state.get('session', sessionId) === undefined) throw new Problem('UNAUTHORIZED')
+  const claimed = await serviceSessionIn(deps, token)
+  // @guard ended-service-sessions--routers
+  const isOwn = claimed?.apiSessionId === apiSessionId && claimed.serviceId === call.param('id')
+  if (!isOwn) throw new Problem('UNAUTHORIZED')
 }
 
 /** Ignores the posture of clients. Names that the caller may not read are left empty. */

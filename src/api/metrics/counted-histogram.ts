@@ -1,7 +1,7 @@
 import type { MetricValue, Registry } from 'prom-client'
 
 /** One series of a histogram whose counts are kept elsewhere. */
-export interface HistogramSeries {
+interface HistogramSeries {
   readonly labels: Readonly<Record<string, string>>
   readonly count: number
   readonly sumMs: number

@@ -16,7 +16,7 @@ export const historyFigures = [
   'logIns',
   'requestsPerSecond',
 ] as const
-export type HistoryFigure = (typeof historyFigures)[number]
+type HistoryFigure = (typeof historyFigures)[number]
 
 /** Totals since the start of the process, and what holds now. */
 export interface HistoryTotals {
@@ -30,7 +30,7 @@ export interface HistoryTotals {
   readonly requests: number
 }
 
-export interface HistoryView {
+interface HistoryView {
   readonly periodMs: number
   /** Time of the newest sample, UTC ms; null: there is none yet. */
   readonly endedAtMs: number | null

@@ -20,7 +20,7 @@ import { FORM_BYTES_MAX, formBody, hostHeader, oidcOperation } from './oidc-sche
 interface AuthorizeOperationsDeps {
   readonly oidcFlow: LogInFlow
   readonly issuers: Issuers
-  readonly redirectPlaces: () => RedirectPlaces
+  readonly redirectPlaces: (call: RequestContext) => RedirectPlaces
   readonly isOffered: () => void
 }
 
@@ -84,7 +84,7 @@ async function authorize(
   const issuer = deps.issuers.of(call)
   if (issuer === null) throw unknownHost()
   const of = parametersOf(call, body)
-  const redirectUri = judgeRedirect(of, deps.redirectPlaces())
+  const redirectUri = judgeRedirect(of, deps.redirectPlaces(call))
   try {
     const types = call.all('configTypes').flatMap((text) => text.split(','))
     const request = judgeAuthorization(of, redirectUri, types.slice(0, CONFIG_TYPES_MAX))

@@ -74,7 +74,7 @@ export function discoveryOperations({ jwt, issuers }: DiscoveryOperationsDeps): 
 /** RFC 8628, 3.4. */
 export const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
 
-export const grantTypes: readonly string[] = [
+const grantTypes: readonly string[] = [
   'authorization_code',
   'refresh_token',
   DEVICE_GRANT,

@@ -8,7 +8,7 @@ import { htmlText } from '../../lib/text/html-text.ts'
 export const ENROLLMENT_FIELD = 'enrollment'
 
 /** An enrollment that nobody has verified. */
-export interface ShownEnrollment {
+interface ShownEnrollment {
   readonly secretId: string
   readonly factor: Factor
   readonly identityName: string

@@ -10,7 +10,8 @@ interface IssuersDeps {
 
 /**
  * The issuers of this controller: one for each host and port that its clients reach it by, which
- * are the advertised addresses and the names of its server certificates. Another host leads to no
+ * are the advertised addresses and every name that its own certificate or another server
+ * certificate proves. A wildcard proves each name of one more label. Another host leads to no
  * issuer, so that no foreign name gets into a token or a link.
  */
 export class Issuers {
@@ -21,29 +22,60 @@ export class Issuers {
   }
 
   /** The issuer that a request was sent to, without a path behind it; null: none of ours. */
-  of({ headers }: RequestContext): string | null {
+  of({ headers }: Pick<RequestContext, 'headers'>): string | null {
     const host = headers['host']?.toLowerCase() ?? ''
     // @guard oidc/authorization--host
-    return this.hosts().includes(withPort(host)) ? `https://${host}${basePaths.oidc}` : null
+    return this.#isOwn(withPort(host)) ? `https://${host}${basePaths.oidc}` : null
   }
 
-  /** Each as `host:port`. */
-  hosts(): string[] {
+  /**
+   * Hosts of consoles of this controller, each as `host:port`. Of the names of a wildcard only the
+   * one that the request was sent to: others may be those of other servers.
+   */
+  hosts(call: Pick<RequestContext, 'headers'>): string[] {
+    const issuer = this.of(call)
+    const { exact } = this.#names()
+    return issuer === null ? exact : [...exact, withPort(new URL(issuer).host)]
+  }
+
+  #isOwn(host: string): boolean {
+    const { exact, wildcard } = this.#names()
+    if (exact.includes(host)) return true
+    const [label = ''] = host.split('.', 1)
+    return LABEL.test(label) && wildcard.includes(host.slice(label.length))
+  }
+
+  /** As `host:port`, and wildcards as `.host:port`. */
+  #names(): { readonly exact: string[]; readonly wildcard: string[] } {
     const { bindings, pki } = this.#deps
     const advertised = Object.values(bindings)
       .flatMap((urls) => urls ?? [])
       .map((url) => new URL(url))
     const ports = new Set(advertised.map(({ port }) => (port === '' ? '443' : port)))
-    const names = pki
-      .view()
-      .serverCertificates.flatMap(({ certificate }) => certificate?.names ?? [])
-      .filter((name) => !name.includes('*'))
-      .map((name) =>
-        name.includes(':') && !name.startsWith('[') ? `[${name}]` : name.toLowerCase(),
-      )
-    const ofNames = names.flatMap((name) => Array.from(ports, (port) => `${name}:${port}`))
-    return [...advertised.map(({ host }) => withPort(host)), ...ofNames]
+    const { certificates, serverCertificates } = pki.view()
+    const [own] = certificates
+    const proven = [own, ...serverCertificates.map(({ certificate }) => certificate)]
+      .flatMap((certificate) => certificate?.names ?? [])
+      // URIs of SPIFFE are no hosts.
+      .filter((name) => !name.includes('/'))
+      .map((name) => name.toLowerCase())
+    const at = (names: readonly string[]): string[] =>
+      names.flatMap((name) => Array.from(ports, (port) => `${name}:${port}`))
+    const hosts = proven.filter((name) => !name.includes('*')).map(bracketed)
+    const wildcards = proven.filter((name) => WILDCARD.test(name)).map((name) => name.slice(1))
+    return {
+      exact: [...advertised.map(({ host }) => withPort(host)), ...at(hosts)],
+      wildcard: at(wildcards),
+    }
   }
+}
+
+/** One label of a host name (RFC 1123). */
+const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
+const WILDCARD = /^\*(?:\.[a-z0-9-]+){2,}$/
+
+function bracketed(name: string): string {
+  return name.includes(':') && !name.startsWith('[') ? `[${name}]` : name
 }
 
 function withPort(host: string): string {

@@ -1,7 +1,7 @@
 import { carriedRequest } from '../../auth/oidc/key-binding.ts'
 import type { LogInStep } from '../../auth/oidc/flow-steps.ts'
 import type { LogInFlow } from '../../auth/oidc/log-in-flow.ts'
-import type { LogInCredential } from '../../auth/log-in/log-in.ts'
+import { type LogInCredential, logInProblem } from '../../auth/log-in/log-in.ts'
 import type { SecondFactors } from '../../auth/factors/second-factors.ts'
 import { actorOf, originBy, type SessionPrincipal } from '../../auth/principal/principal.ts'
 import { Problem, problems } from '../../lib/problems.ts'
@@ -247,7 +247,7 @@ export class LogInSteps {
             status,
           })
         }
-        throw new Problem(code)
+        throw logInProblem(step.refusal)
       }
     }
   }

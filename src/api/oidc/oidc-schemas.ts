@@ -18,9 +18,9 @@ export const logInForm = objectSchema('oidcLogIn', {
 })
 
 /** Parameters of the endpoints of OAuth, by name. */
-export const oauthForm = objectSchema('oauthParameters', {})
+const oauthForm = objectSchema('oauthParameters', {})
 
-export const bareObject: NamedSchema = { name: 'oauthAnswer', schema: { type: 'object' } }
+const bareObject: NamedSchema = { name: 'oauthAnswer', schema: { type: 'object' } }
 export const formBody = {
   schema: oauthForm,
   isRequired: false,

@@ -1,3 +1,4 @@
+import type { RequestContext } from '../http/call.ts'
 import { OIDC_LEVEL } from '../../ports/feature-level.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { Operation } from '../http/operation.ts'
@@ -42,8 +43,8 @@ export function oidcOperations(deps: OidcOperationsDeps): Operation[] {
       detail: 'OIDC is served once all controllers know it; upgrade the others',
     })
   }
-  const redirectPlaces = (): RedirectPlaces =>
-    redirectPlacesOf(deps.state, deps.cluster.selfId, issuers.hosts())
+  const redirectPlaces = (call: RequestContext): RedirectPlaces =>
+    redirectPlacesOf(deps.state, deps.cluster.selfId, issuers.hosts(call))
   const own = { ...deps, issuers, isOffered, redirectPlaces }
   const logIn = new LogInSteps(own)
   return [

@@ -5,7 +5,7 @@ import { neverReferred } from './oauth-answers.ts'
 import { htmlText } from '../../lib/text/html-text.ts'
 
 /** One page for people. */
-export interface FramedPage {
+interface FramedPage {
   readonly title: string
   /** HTML below the title; every text of others in it is escaped. */
   readonly content: string

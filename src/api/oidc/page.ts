@@ -5,7 +5,7 @@ import { framed } from './page-frame.ts'
 import { htmlText } from '../../lib/text/html-text.ts'
 
 /** The page of one step of a log-in. */
-export interface LogInPage extends PageOfFlow {
+interface LogInPage extends PageOfFlow {
   readonly asks: 'password' | 'code' | 'enrollment'
 }
 

@@ -33,7 +33,7 @@ interface TokenOperationsDeps {
   readonly deviceLogIns: DeviceLogIns
   readonly oidcTokens: OidcTokens
   readonly issuers: Issuers
-  readonly redirectPlaces: () => RedirectPlaces
+  readonly redirectPlaces: (call: RequestContext) => RedirectPlaces
   readonly isOffered: () => void
 }
 
@@ -316,7 +316,7 @@ async function endSession(
   const state = of('state')
   if (asked === undefined) return redirectAnswer(`${basePaths.oidc}/logged-out`)
   // @guard oidc/authorization--logout
-  if (!isRedirectAllowed(asked, '/logout', deps.redirectPlaces())) {
+  if (!isRedirectAllowed(asked, '/logout', deps.redirectPlaces(call))) {
     throw new OAuthError('invalid_request', 'post_logout_redirect_uri is not one that is allowed')
   }
   return redirectAnswer(state === undefined ? asked : withParameters(asked, { state }))

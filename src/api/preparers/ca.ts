@@ -10,13 +10,24 @@ import type { WritePlan, Preparer } from './preparer.ts'
 
 /**
  * A CA begins with a token that its owner signs a certificate over. A patch takes the claim away by
- * null: without one it is as it was, and an empty object changes nothing of it.
+ * null, or by the request of OpenZiti's CLI; an empty object changes nothing of it.
  */
 export const prepareCa: Preparer = (_call, mode, body) => {
   const prepared = normalise(ca, mode, body)
   if (mode === 'create') return newCa(prepared)
-  if (mode !== 'patch' || body['externalIdClaim'] !== null) return prepared
+  if (mode !== 'patch' || !clearsClaim(body)) return prepared
   return { ...prepared, fields: { ...prepared.fields, externalIdClaim: null } }
+}
+
+/**
+ * Whether a patch takes the claim away. `ziti edge update ca --clear-external-id-claim` sends
+ * nothing but the list that its Go type always has. With any other member the same request may be a
+ * change of that member alone, which must not cost the claim.
+ */
+function clearsClaim(body: JsonObject): boolean {
+  if (body['externalIdClaim'] === null) return true
+  const [only, ...others] = Object.keys(body)
+  return others.length === 0 && only === 'identityRoles' && body['identityRoles'] === null
 }
 
 function newCa(prepared: WritePlan): WritePlan {
@@ -31,10 +42,17 @@ function newCa(prepared: WritePlan): WritePlan {
   return { ...prepared, fields: { ...prepared.fields, ...made } }
 }
 
+const CERTIFICATES_READ_MAX = 2
+
 function firstCertificate(pem: string): Certificate {
-  const [block] = pemBlocks(pem, 1)
+  const blocks = pemBlocks(pem, CERTIFICATES_READ_MAX)
+  const [block] = blocks
   if (block?.label !== 'CERTIFICATE') {
     throw fieldProblem('certPem', 'certPem must begin with the PEM block of a certificate')
+  }
+  // Whether each of them is trusted, or the first alone, must be no question.
+  if (blocks.length > 1) {
+    throw fieldProblem('certPem', 'certPem must be one certificate; create a CA for each')
   }
   try {
     return parseCertificate(block.der)

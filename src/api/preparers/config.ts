@@ -1,3 +1,4 @@
+import { interceptFaults } from '../../lib/intercept/interceptable.ts'
 import { configType } from '../../entities/kinds/config-type.ts'
 import { config } from '../../entities/kinds/config.ts'
 import { normalise } from '../../entities/normalise.ts'
@@ -42,7 +43,11 @@ export function configPreparer(deps: ConfigTypePreparerDeps): Preparer {
     const type = await deps.reads.latest(() => deps.state.get('configType', id))
     if (type === undefined) throw invalidType(id)
     refuseIf(await deps.schemas.judgeData(type.schema, data, call.sharer))
-    return { ...prepared, judgedOn: [{ entity: 'configType', id, revision: type.revision }] }
+    const warnings = interceptFaults(type.name, data).map(
+      (fault) => `tunnels of Flotilla do not intercept all of this: ${fault}`,
+    )
+    const judgedOn = [{ entity: 'configType', id, revision: type.revision }] as const
+    return { ...prepared, warnings, judgedOn }
   }
 }
 

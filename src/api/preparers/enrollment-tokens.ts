@@ -12,7 +12,7 @@ interface ClientApiUrlDeps {
   readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
 }
 
-export interface NewToken {
+interface NewToken {
   readonly method: EnrollmentMethod
   /** Id of the identity or router that is to enroll. */
   readonly subjectId: string
@@ -26,7 +26,7 @@ const routerMethods: ReadonlySet<EnrollmentMethod> = new Set(['erott', 'trott'])
  * `https://host:port` of this controller's client API, which enrollment tokens name as their
  * issuer.
  */
-export function clientApiUrl({ bindings }: Pick<ClientApiUrlDeps, 'bindings'>): string {
+function clientApiUrl({ bindings }: Pick<ClientApiUrlDeps, 'bindings'>): string {
   const url = bindings['edge-client']?.[0]
   if (url !== undefined) return url
   throw new Problem('UNHANDLED', {

@@ -3,6 +3,8 @@ import { enrollment, type EnrollmentMethod } from '../../entities/kinds/enrollme
 import { normalise } from '../../entities/normalise.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { fieldProblem } from '../../lib/problems.ts'
+import { dateTimeMs } from '../../lib/text/date-time.ts'
+import { present } from '../../lib/assert.ts'
 import { newShortId } from '../../lib/random.ts'
 import { newEnrollmentToken } from './enrollment-tokens.ts'
 import type { WriteStep } from '../http/writes.ts'
@@ -32,7 +34,7 @@ export interface NewEnrollment {
   readonly username?: string
 }
 
-export async function enrollmentFields(
+async function enrollmentFields(
   deps: EnrollmentFieldsDeps,
   input: NewEnrollment,
 ): Promise<JsonObject> {
@@ -61,7 +63,7 @@ export async function enrollmentStep(
 
 /** UTC ms of a time that its schema accepted. */
 export function timeOf(text: Json | undefined): number {
-  return Date.parse(String(text))
+  return present(dateTimeMs(String(text)), 'the format date-time accepts what this reads')
 }
 
 /** Also checked where the method needs no CA: a caller that names one expects it to apply. */

@@ -7,6 +7,8 @@ import type { WriteStep } from '../http/writes.ts'
 
 /** A body as the fields of a command, with the records that it was judged on. */
 export interface WritePlan extends Normalised {
+  /** Clauses about stored values that do not take effect everywhere. */
+  readonly warnings?: readonly string[]
   readonly judgedOn?: NonNullable<ProposalInput['judgedOn']>
   /** Id, where it is not the one that the preparer was given. */
   readonly id?: string

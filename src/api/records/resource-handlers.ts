@@ -184,8 +184,8 @@ export class ResourceHandlers {
   }
 
   async #create(call: RequestContext, entity: Entity, body: JsonObject): Promise<Reply> {
-    const { id, ignoredFields } = await this.#write(call, entity, 'create', body)
-    return createdAnswer(entity.collection, id, ignoredFields)
+    const { id, ignoredFields, warnings } = await this.#write(call, entity, 'create', body)
+    return createdAnswer(entity.collection, id, ignoredFields, warnings)
   }
 
   async #change(
@@ -194,8 +194,8 @@ export class ResourceHandlers {
     mode: Exclude<RequestMode, 'create'>,
     body: JsonObject,
   ): Promise<Reply> {
-    const { ignoredFields } = await this.#write(call, entity, mode, body)
-    return emptyAnswer(ignoredFields)
+    const { ignoredFields, warnings } = await this.#write(call, entity, mode, body)
+    return emptyAnswer(ignoredFields, warnings)
   }
 
   async #write(
@@ -203,7 +203,7 @@ export class ResourceHandlers {
     entity: Entity,
     mode: RequestMode,
     given: JsonObject,
-  ): Promise<{ readonly id: string; readonly ignoredFields: readonly string[] }> {
+  ): Promise<Written> {
     const id = mode === 'create' ? newIdOf(entity, given) : call.param('id')
     const level = this.#deps.state.featureLevel
     const { known: body, later } = membersAt(entity, given, level)
@@ -212,6 +212,7 @@ export class ResourceHandlers {
       const {
         ignoredFields,
         judgedOn = [],
+        warnings = [],
         ...prepared
       } = await this.#preparers.of(entity)(call, mode, body, id)
       const { first = [], also = [] } = prepared
@@ -230,7 +231,7 @@ export class ResourceHandlers {
               judged,
             )
       })
-      return { id: written, ignoredFields: [...ignoredFields, ...later] }
+      return { id: written, ignoredFields: [...ignoredFields, ...later], warnings }
     })
   }
 
@@ -244,6 +245,12 @@ export class ResourceHandlers {
     })
     return deletedAnswer(stayedAfter(state, naming))
   }
+}
+
+interface Written {
+  readonly id: string
+  readonly ignoredFields: readonly string[]
+  readonly warnings: readonly string[]
 }
 
 function newIdOf({ idFrom }: Entity, body: JsonObject): string {

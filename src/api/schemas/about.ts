@@ -1,6 +1,6 @@
 import { oidcSettings } from '../../entities/kinds/controller-setting.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
-import { dateTime, flag, text, wholeObject } from '../../entities/shapes.ts'
+import { dateTime, flag, text, wholeObject, arrayOf } from '../../entities/shapes.ts'
 import { baseProperties, baseRequired, integer, texts } from './envelope.ts'
 
 // Schemas of what a controller says of itself: version, capabilities, health, specifications.
@@ -25,9 +25,8 @@ const nodeHealthSchema = wholeObject({
   lagMs: number,
   fsyncP99Ms: number,
   loopDelayP99Ms: wholeObject({ main: number, raft: number }),
-  members: {
-    type: 'array',
-    items: wholeObject({
+  members: arrayOf(
+    wholeObject({
       id: text,
       voter: flag,
       role: text,
@@ -40,26 +39,22 @@ const nodeHealthSchema = wholeObject({
       loopDelayP99Ms: number,
       clockOffsetMs: number,
     }),
-  },
+  ),
   voters: integer,
   votersConnected: integer,
   failureTolerance: integer,
   nextRisk: text,
-  alarms: {
-    type: 'array',
-    items: wholeObject({ code: text, text, sinceMs: number, isCritical: flag }),
-  },
+  alarms: arrayOf(wholeObject({ code: text, text, sinceMs: number, isCritical: flag })),
 })
 
 const apiVersions = {
   type: 'object',
   additionalProperties: {
     type: 'object',
-    additionalProperties: {
-      type: 'object',
-      properties: { path: text, version: text, apiBaseUrls: texts },
-      required: ['path'],
-    },
+    additionalProperties: wholeObject({ path: text, version: text, apiBaseUrls: texts }, [
+      'version',
+      'apiBaseUrls',
+    ]),
   },
 } as const
 
@@ -109,10 +104,7 @@ export const controller: NamedSchema = {
       ...baseProperties,
       apiAddresses: {
         type: 'object',
-        additionalProperties: {
-          type: 'array',
-          items: { type: 'object', properties: { url: text, version: text } },
-        },
+        additionalProperties: arrayOf({ type: 'object', properties: { url: text, version: text } }),
       },
       certPem: text,
       ctrlAddress: text,
@@ -143,28 +135,25 @@ export const networkJwtAnswer: NamedSchema = {
 
 export const health: NamedSchema = {
   name: 'health',
-  schema: {
-    type: 'object',
-    properties: {
+  schema: wholeObject(
+    {
       healthy: flag,
-      checks: {
-        type: 'array',
-        items: {
-          type: 'object',
-          properties: {
+      checks: arrayOf(
+        wholeObject(
+          {
             id: text,
             healthy: flag,
             lastCheckTime: dateTime,
             lastCheckDuration: text,
             detail: text,
           },
-          required: ['id', 'healthy', 'lastCheckTime', 'lastCheckDuration'],
-        },
-      },
+          ['detail'],
+        ),
+      ),
       node: nodeHealthSchema,
     },
-    required: ['healthy', 'checks'],
-  },
+    ['node'],
+  ),
 }
 
 export const readiness: NamedSchema = {

@@ -1,7 +1,15 @@
 import { detailSchema } from '../../entities/schema.ts'
 import { entityNamed } from '../../entities/registry.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
-import { dateTime, entityRef, flag, links, text, wholeObject } from '../../entities/shapes.ts'
+import {
+  dateTime,
+  entityRef,
+  flag,
+  links,
+  text,
+  wholeObject,
+  arrayOf,
+} from '../../entities/shapes.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { objectSchema } from './typed-schema.ts'
 import { integer } from './envelope.ts'
@@ -25,7 +33,7 @@ const routerProperties: JsonObject = {
 const routerRequired = Object.keys(routerProperties)
 
 /** Schema of an edge router in answers to clients. */
-export const commonEdgeRouter: JsonObject = {
+const commonEdgeRouter: JsonObject = {
   type: 'object',
   properties: { ...routerProperties, version: text },
   required: routerRequired,
@@ -72,14 +80,11 @@ const stored = detailSchema(entityNamed('session'))
 const sessionProperties: JsonObject = {
   ...(stored['properties'] as JsonObject),
   type: dialBind,
-  edgeRouters: {
-    type: 'array',
-    items: {
-      type: 'object',
-      properties: { ...routerProperties, urls: protocols },
-      required: [...routerRequired, 'urls'],
-    },
-  },
+  edgeRouters: arrayOf({
+    type: 'object',
+    properties: { ...routerProperties, urls: protocols },
+    required: [...routerRequired, 'urls'],
+  }),
 }
 const sessionRequired = [...(stored['required'] as readonly string[]), 'edgeRouters']
 
@@ -113,14 +118,11 @@ export const policyAdvice: NamedSchema = {
     isDialAllowed: flag,
     identityRouterCount: integer,
     serviceRouterCount: integer,
-    commonRouters: {
-      type: 'array',
-      items: {
-        type: 'object',
-        properties: { ...(entityRef['properties'] as JsonObject), isOnline: flag },
-        required: [...(entityRef['required'] as readonly string[]), 'isOnline'],
-      },
-    },
+    commonRouters: arrayOf({
+      type: 'object',
+      properties: { ...(entityRef['properties'] as JsonObject), isOnline: flag },
+      required: [...(entityRef['required'] as readonly string[]), 'isOnline'],
+    }),
   }),
 }
 

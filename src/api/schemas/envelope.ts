@@ -1,6 +1,6 @@
 import type { NamedSchema } from '../../entities/operations.ts'
 import { emptySchema } from '../../entities/schema.ts'
-import { dateTime, links, text, wholeObject } from '../../entities/shapes.ts'
+import { dateTime, links, text, wholeObject, closedObject, arrayOf } from '../../entities/shapes.ts'
 
 /** Schemas of what encloses every answer, and of what every record in one has. */
 
@@ -11,56 +11,47 @@ export const nothing: NamedSchema = { name: 'empty', schema: emptySchema }
 
 export const meta: NamedSchema = {
   name: 'meta',
-  schema: {
-    type: 'object',
-    properties: {
+  schema: closedObject(
+    {
       apiEnrollmentVersion: text,
       apiVersion: text,
-      detachedFrom: {
-        type: 'array',
-        items: wholeObject({ entity: text, field: text, ids: texts, totalCount: integer }),
-      },
+      detachedFrom: arrayOf(
+        wholeObject({ entity: text, field: text, ids: texts, totalCount: integer }),
+      ),
       filterableFields: texts,
       ignoredFields: texts,
+      warnings: texts,
       pagination: wholeObject({ limit: integer, offset: integer, totalCount: integer }),
     },
-    required: ['apiEnrollmentVersion', 'apiVersion'],
-    additionalProperties: false,
-  },
+    ['detachedFrom', 'filterableFields', 'ignoredFields', 'pagination'],
+  ),
 }
 
 export const errorEnvelope: NamedSchema = {
   name: 'apiErrorEnvelope',
-  schema: {
-    type: 'object',
-    properties: {
-      error: {
-        type: 'object',
-        properties: {
-          code: text,
-          message: text,
-          requestId: text,
-          cause: {
-            type: 'object',
-            properties: {
-              field: text,
-              reason: text,
-              value: {},
-              code: text,
-              message: text,
-              data: { type: 'object' },
-            },
+  schema: closedObject({
+    error: closedObject(
+      {
+        code: text,
+        message: text,
+        requestId: text,
+        cause: {
+          type: 'object',
+          properties: {
+            field: text,
+            reason: text,
+            value: {},
+            code: text,
+            message: text,
+            data: { type: 'object' },
           },
-          data: { type: 'object' },
         },
-        required: ['code', 'message', 'requestId'],
-        additionalProperties: false,
+        data: { type: 'object' },
       },
-      meta: meta.schema,
-    },
-    required: ['error', 'meta'],
-    additionalProperties: false,
-  },
+      ['cause', 'data'],
+    ),
+    meta: meta.schema,
+  }),
 }
 
 export const baseProperties = {

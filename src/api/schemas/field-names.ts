@@ -3,7 +3,7 @@ import { fieldProblem } from '../../lib/problems.ts'
 import type { JsonSchema } from '../http/operation.ts'
 
 /** Gives the members of a parsed body the names that its schema has for them, in place. */
-export type FieldNames = (value: unknown, path?: string) => void
+type FieldNames = (value: unknown, path?: string) => void
 
 /**
  * OpenZiti clients match names case-insensitively, and some send `Type` for `type`. A name with the

@@ -66,6 +66,8 @@ function compile(schema: JsonObject): ValidateFunction {
     useDefaults: false,
     unicodeRegExp: false,
     logger: false,
+    // With the schema of a fault, which `not` needs to say what it excludes.
+    verbose: true,
   })
   addFormats.default(ajv)
   const { $schema, ...rest } = schema
@@ -85,12 +87,24 @@ function faultAt(error: ErrorObject, data: Json): FieldFault {
     .slice(1)
     .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'))
   const extra = (error.params as Readonly<Record<string, unknown>>)['additionalProperty']
-  const what = typeof extra === 'string' ? `${error.message ?? ''}: ${extra}` : error.message
+  const what =
+    typeof extra === 'string'
+      ? `${error.message ?? ''}: ${extra}`
+      : error.keyword === 'not'
+        ? excludedBy(error.schema as Json)
+        : error.message
   return faultOf(
     steps.length === 0 ? '(root)' : steps.join('.'),
     what ?? 'invalid',
     valueAt(data, steps),
   )
+}
+
+/** Says which values `not` excludes; the message of the library does not. */
+function excludedBy(schema: Json): string {
+  const empty = ['{"pattern":"^$"}', '{"const":""}', '{"maxLength":0}']
+  const text = JSON.stringify(schema)
+  return empty.includes(text) ? 'must not be empty' : `must not match ${text}`
 }
 
 function faultOf(field: string, what: string, value?: Json): FieldFault {

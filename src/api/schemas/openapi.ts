@@ -194,7 +194,7 @@ function contentOf(response: ResponseShape, refer: Refer): Json {
 }
 
 /** The schema of the whole body of a success. */
-export function successSchema({ kind, schema }: ResponseShape, refer: Refer): JsonSchema {
+function successSchema({ kind, schema }: ResponseShape, refer: Refer): JsonSchema {
   if (kind === 'bare') return refer(schema)
   const data = kind === 'list' ? { type: 'array', items: refer(schema) } : refer(schema)
   return {

@@ -1,6 +1,7 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
-import addFormats from 'ajv-formats'
 import { fieldProblem, type Problem } from '../../lib/problems.ts'
+import { dateTimeMs } from '../../lib/text/date-time.ts'
+import { parseUuid } from '../../lib/text/uuid.ts'
 import { fieldNamesOf } from './field-names.ts'
 import type { JsonSchema } from '../http/operation.ts'
 
@@ -39,7 +40,23 @@ const compiledByText = new Map<string, Compiled>()
 // No coercion and no defaults: a body means what it says. One error is enough, and all of them
 // could be many.
 const ajv = new Ajv({ allErrors: false, strict: false, coerceTypes: false, useDefaults: false })
-addFormats.default(ajv)
+/**
+ * Formats of request bodies, each judged by the code that reads the value: a text that passes
+ * here never fails there.
+ */
+export const bodyFormats: Readonly<Record<string, (text: string) => boolean>> = {
+  'date-time': (text) => dateTimeMs(text) !== null,
+  uuid: (text) => parseUuid(text) !== null,
+  byte: isBase64,
+}
+for (const [name, validate] of Object.entries(bodyFormats)) ajv.addFormat(name, { validate })
+
+/** Whether Node decodes the whole text: it would skip other characters. */
+function isBase64(text: string): boolean {
+  return (
+    Buffer.from(text, 'base64').toString('base64').replace(/=+$/, '') === text.replace(/=+$/, '')
+  )
+}
 
 function compile(schema: JsonSchema): Compiled {
   const text = JSON.stringify(schema)
@@ -68,6 +85,12 @@ function problemOf(error: ErrorObject, body: unknown): Problem {
   return fieldProblem(field, reason, scalar(valueAt(body, steps)))
 }
 
+const formatTexts: Readonly<Record<string, string>> = {
+  'date-time': 'a time such as 2030-01-02T03:04:05Z (RFC 3339)',
+  uuid: 'a UUID',
+  byte: 'base64',
+}
+
 function expectsMembers(type: unknown): boolean {
   const types: readonly unknown[] = Array.isArray(type) ? type : [type]
   return types.includes('object') || types.includes('array')
@@ -94,6 +117,8 @@ function reasonOf(error: ErrorObject, params: Readonly<Record<string, unknown>>)
       const allowed = params['allowedValues']
       return `should be one of [${Array.isArray(allowed) ? allowed.join(' ') : ''}]`
     }
+    case 'format':
+      return `must be ${formatTexts[String(params['format'])] ?? 'valid'}`
     default:
       return error.message ?? 'is invalid'
   }

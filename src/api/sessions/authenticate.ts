@@ -2,7 +2,7 @@ import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { factorHeaders } from '../http/answers/challenge.ts'
 import { detailAnswer, type Reply } from '../http/answers/envelope.ts'
 import { queryParametersNamed } from '../http/answers/query-parameters.ts'
-import type { LogInCredential, LogIns } from '../../auth/log-in/log-in.ts'
+import { type LogInCredential, logInProblem, type LogIns } from '../../auth/log-in/log-in.ts'
 import { type RequestContext, writeRequestOf } from '../http/call.ts'
 import { type Operation, withBody } from '../http/operation.ts'
 import { currentSessionView } from './session-view.ts'
@@ -62,7 +62,7 @@ async function logIn(
   const found = await deps.logIns.logIn(method, credentials, { ...body, api }, request)
   if ('code' in found) {
     call.challenge = found.challenge
-    throw new Problem(found.code)
+    throw logInProblem(found)
   }
   const { principal, token, isExtendRequested } = found
   call.caller = principal

@@ -27,6 +27,13 @@ export const apiSessionLimits = {
   logInSourcesMax: 10_000,
   /** A session not used for this long is refused, and removed by the leader. */
   sessionTimeoutMs: 30 * MINUTE_MS,
+  /**
+   * Ended service sessions that dials and binds open again, per API session and minute; beyond: the
+   * router answers that the session is invalid, and the client requests one from a controller.
+   */
+  sessionReopensMax: 120,
+  /** The same for all API sessions together. */
+  sessionReopensInAllMax: 12_000,
   /** Lifetime of an OIDC access token. */
   accessTokenMs: 30 * MINUTE_MS,
   /** Lifetime of a refresh token, and of an OIDC session that is not used. */

@@ -14,6 +14,7 @@ import { type ExternalId, externalIdOf } from '../../pki/external-id.ts'
 import { certificateOf, networkAuthorities } from './trusted-authorities.ts'
 import type { NetworkAuthorities } from './network-authorities.ts'
 import type { StateView } from '../../ports/state-view.ts'
+import type { LogInRefusalReason } from '../../lib/refusal-reason.ts'
 import type { Clock } from '../../lib/clock.ts'
 
 interface TrustDeps {
@@ -37,14 +38,17 @@ export interface CertificateHolder {
   readonly hasImproperChain: boolean
 }
 
+/** Why a certificate has no holder: a sentence for logs, and its code. */
+interface NoHolder {
+  readonly reason: string
+  readonly code: LogInRefusalReason
+}
+
 /**
  * Finds the identity of a certificate chain, or a reason that clients never see. The fingerprint
  * selects a record, whose stored certificate must equal the leaf byte for byte.
  */
-export function holderOf(
-  deps: TrustDeps,
-  chain: PeerChain,
-): CertificateHolder | { readonly reason: string } {
+export function holderOf(deps: TrustDeps, chain: PeerChain): CertificateHolder | NoHolder {
   const question = { chain, requiresClientAuth: false, leafTime: 'reported' } as const
   const byNetwork = networkChain(deps, question)
   if (byNetwork.ok) {
@@ -63,7 +67,7 @@ export function holderOf(
     }
     reason = found.reason
   }
-  return { reason }
+  return { reason, code: 'CERTIFICATE_UNTRUSTED' }
 }
 
 interface Way {
@@ -76,27 +80,30 @@ function holderBy(
   { state }: TrustDeps,
   leaf: Certificate,
   { ca, leafTime, hasImproperChain }: Way,
-): CertificateHolder | { readonly reason: string } {
+): CertificateHolder | NoHolder {
   const common = { ca, leafTime, hasImproperChain }
   const claim = ca === null ? null : claimOf(ca, leaf)
   if (claim?.ok === true) {
     const identity = state.find('identity', 'externalId', claim.externalId)
-    if (identity === undefined) return { reason: 'no identity has its external id' }
+    if (identity === undefined)
+      return { reason: 'no identity has its external id', code: 'IDENTITY_UNKNOWN' }
     return { ...common, identity, authenticator: undefined, externalId: claim.externalId }
   }
   const authenticator = state.find('authenticator', 'fingerprint', leaf.sha1)
   // @guard fingerprint-collision--identity
   if (authenticator === undefined || !isOfRecord(leaf, authenticator.certPem)) {
-    return { reason: 'it belongs to no identity' }
+    return { reason: 'it belongs to no identity', code: 'CERTIFICATE_UNKNOWN' }
   }
   // An identity enrolled by the network must use its certificate: another CA could issue one with
   // the same names.
   // @guard certificate-of-a-ca--network
   if (authenticator.isIssuedByNetwork && ca !== null) {
-    return { reason: 'it was issued by the network and chains to another CA' }
+    const reason = 'it was issued by the network and chains to another CA'
+    return { reason, code: 'CERTIFICATE_UNTRUSTED' }
   }
   const identity = state.get('identity', authenticator.identityId)
-  if (identity === undefined) return { reason: 'its identity was deleted' }
+  if (identity === undefined)
+    return { reason: 'its identity was deleted', code: 'IDENTITY_UNKNOWN' }
   return { ...common, identity, authenticator, externalId: '' }
 }
 

@@ -6,6 +6,7 @@ import { fieldLimits } from '../../entities/fields.ts'
 import { enrollmentRefusal } from '../../fsm/enrollment/token-enrollment.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem } from '../../lib/problems.ts'
+import type { RefusalCause } from '../../lib/refusal-reason.ts'
 import { newShortId } from '../../lib/random.ts'
 import { claimAt, textClaim } from '../tokens/claims.ts'
 import type { TokenJudge, VerifiedToken } from '../tokens/token-judge.ts'
@@ -74,16 +75,20 @@ export class TokenEnrollment {
     signerId: string | undefined,
   ): Promise<NewHolder> {
     const { state } = this.#deps
+    let refusal: RefusalCause | undefined
     for (const text of bearers()) {
       const found = await this.#deps.externalTokens.judgeClaims(address, text)
-      if (typeof found === 'string') continue
+      if ('error' in found) {
+        refusal = found.cause
+        continue
+      }
       const { verified, claims } = found
       // @guard enrollment-by-any-token--named
       if (signerId !== undefined && verified.signerId !== signerId) continue
       const signer = state.get('externalJwtSigner', verified.signerId)
       if (signer !== undefined) return newHolder(signer, verified, claims)
     }
-    throw untaken('the token is not valid')
+    throw untaken('the token is not valid', refusal)
   }
 
   /** Checks in OpenZiti's order of refusals; apply repeats the checks. */
@@ -159,7 +164,11 @@ function newHolder(
   claims: JsonObject,
 ): NewHolder {
   const name = textClaim(claims, signer.enrollNameClaimsSelector)
-  if (name === null) throw untaken('the token lacks the claim of the identity')
+  if (name === null) {
+    const { id: signerId, enrollNameClaimsSelector: claim } = signer
+    const refusal = { reason: 'TOKEN_CLAIM_MISSING', signerId, claim } as const
+    throw untaken('the token lacks the claim of the name of the identity', refusal)
+  }
   return {
     signer,
     externalId: claim,
@@ -173,17 +182,28 @@ function attributesIn(claims: JsonObject, selector: string): readonly string[] {
   const value = claimAt(claims, selector)
   if (value === undefined || value === null) return []
   const list: readonly unknown[] = Array.isArray(value) ? value : [value]
-  const isFit = list.length <= fieldLimits.attributesMax && list.every(isAttribute)
-  if (!isFit) throw untaken('role attributes in the token are not strings, too long, or too many')
+  const fault = attributesFault(list)
+  if (fault !== null) throw untaken(`role attributes in the token ${fault}`)
   return [...new Set(list as readonly string[])].sort()
 }
 
-function isAttribute(value: unknown): boolean {
-  return (
-    typeof value === 'string' && value !== '' && value.length <= fieldLimits.attributeCharactersMax
-  )
+function attributesFault(list: readonly unknown[]): string | null {
+  const { attributesMax, attributeCharactersMax } = fieldLimits
+  if (list.length > attributesMax) return `are more than ${attributesMax}`
+  for (const value of list) {
+    if (typeof value !== 'string') return 'must be strings'
+    if (value === '') return 'must not be empty'
+    if (value.startsWith('#') || value.startsWith('@')) return 'must not begin with # or @'
+    if (value.length > attributeCharactersMax) {
+      return `must have at most ${attributeCharactersMax} characters`
+    }
+  }
+  return null
 }
 
-function untaken(detail: string): Problem {
-  return new Problem('INVALID_ENROLLMENT_JWT', { detail })
+function untaken(detail: string, refusal?: RefusalCause): Problem {
+  return new Problem('INVALID_ENROLLMENT_JWT', {
+    detail,
+    ...(refusal === undefined ? {} : { refusal }),
+  })
 }

@@ -1,4 +1,5 @@
 import { authPolicyOf } from '../../fsm/apply/authentication.ts'
+import type { RefusalCause, LogInRefusalReason } from '../../lib/refusal-reason.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import type { PeerChain } from '../../pki/verify/client-chain.ts'
 import { type CertificateHolder, holderOf } from '../certificates/client-certificate.ts'
@@ -17,17 +18,19 @@ export interface CertificateProofDeps {
 
 /**
  * Authenticates by the client certificate of the connection.
- * @returns null for every refusal, so that the answer does not reveal which certificates, CAs and
- * identities exist.
+ * @returns the reason of a refusal for the operator; the answer is the same for each, so that it
+ * does not reveal which certificates, CAs and identities exist.
  */
 export async function proveCertificate(
   deps: CertificateProofDeps,
   chain: PeerChain,
-): Promise<Proof | null> {
+): Promise<Proof | RefusalCause> {
   // Another controller may have enrolled the certificate or disabled the CA a moment ago.
   await deps.reads.reachLatest()
   const holder = holderOf(deps, chain)
-  if ('reason' in holder || !mayLogIn(deps, holder)) return null
+  if ('reason' in holder) return { reason: holder.code }
+  const reason = refusalOf(deps, holder)
+  if (reason !== null) return { reason }
   const { identity, authenticator, externalId, ca, hasImproperChain } = holder
   const certificate = {
     fingerprint: chain[0].sha1,
@@ -38,11 +41,15 @@ export async function proveCertificate(
   return { identityId: identity.id, authenticator, certificate }
 }
 
-function mayLogIn(deps: CertificateProofDeps, { identity, leafTime }: CertificateHolder): boolean {
-  if (isDisabled(identity, judgedNowMs(deps))) return false
+function refusalOf(
+  deps: CertificateProofDeps,
+  { identity, leafTime }: CertificateHolder,
+): LogInRefusalReason | null {
+  if (isDisabled(identity, judgedNowMs(deps))) return 'IDENTITY_DISABLED'
   const rules = authPolicyOf(deps.state, identity)?.primary.cert
-  if (rules?.allowed !== true) return false
+  if (rules?.allowed !== true) return 'METHOD_NOT_ALLOWED'
   // A certificate that is not valid yet is always refused, even if the policy allows expired ones.
   // @guard certificate-of-a-ca--early, certificate-of-a-ca--expired
-  return leafTime === 'valid' || (leafTime === 'expired' && rules.allowExpiredCerts)
+  if (leafTime === 'valid' || (leafTime === 'expired' && rules.allowExpiredCerts)) return null
+  return leafTime === 'expired' ? 'CERTIFICATE_EXPIRED' : 'CERTIFICATE_NOT_YET_VALID'
 }

@@ -1,16 +1,16 @@
 import { authPolicyOf } from '../../fsm/apply/authentication.ts'
 import { takesTokensOf } from '../../fsm/apply/external-tokens.ts'
+import type { Identity } from '../../entities/kinds/identity.ts'
+import type { RefusalCause } from '../../lib/refusal-reason.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import type { CallerCredentials } from '../principal/credentials.ts'
 import type { TokenChallenge } from '../tokens/challenge.ts'
-import type { TokenJudge, VerifiedToken } from '../tokens/token-judge.ts'
+import { type TokenJudge, unreadable, type VerifiedToken } from '../tokens/token-judge.ts'
 import { readToken } from '../tokens/token-text.ts'
 import type { Proof } from './proof.ts'
 import { type Clock, judgedNowMs } from '../../lib/clock.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
-
-type Fault = TokenChallenge['error']
 
 export interface TokenProofDeps {
   readonly state: StateView
@@ -23,11 +23,12 @@ export interface TokenProofDeps {
 export async function proveToken(
   deps: TokenProofDeps,
   { bearers, address }: Pick<CallerCredentials, 'bearers' | 'address'>,
-): Promise<Proof | Fault> {
+): Promise<Proof | TokenRefusal> {
   const texts = bearers()
-  if (texts.length === 0) return 'missing'
+  const [first] = texts
+  if (first === undefined) return { error: 'missing', cause: { reason: 'TOKEN_MISSING' } }
   const readable = texts.filter((text) => readToken(text) !== null)
-  if (readable.length === 0) return 'invalid'
+  if (readable.length === 0) return unreadable(first)
   // Another controller may have changed the signer or the identity a moment ago.
   await deps.reads.reachLatest()
   return await proofOf(deps, address, readable)
@@ -41,40 +42,59 @@ async function proofOf(
   deps: TokenProofDeps,
   address: string,
   texts: readonly string[],
-): Promise<Proof | Fault> {
-  let fault: Fault = 'invalid'
+): Promise<Proof | TokenRefusal> {
+  let refusal: TokenRefusal = { error: 'missing', cause: { reason: 'TOKEN_MISSING' } }
   let proof: Proof | null = null
   for (const text of texts) {
     const found = await deps.externalTokens.judge(address, text)
-    if (typeof found === 'string') {
-      fault = found
+    if ('error' in found) {
+      refusal = found
       continue
     }
-    const identityId = holderOf(deps, found)
+    const holder = holderOf(deps, found)
     // @guard header-smuggling--two-persons
-    if (identityId === null) fault = 'invalid'
-    else if (proof === null) proof = { identityId, authenticator: undefined, token: found }
-    else if (proof.identityId !== identityId) return 'invalid'
+    if ('reason' in holder) refusal = { error: 'invalid', cause: holder }
+    else if (proof === null)
+      proof = { identityId: holder.id, authenticator: undefined, token: found }
+    else if (proof.identityId !== holder.id) return twoIdentities
   }
-  return proof ?? fault
+  return proof ?? refusal
 }
 
-/** The identity that may log in with this token, or null. */
-function holderOf(deps: TokenProofDeps, { signerId, claim }: VerifiedToken): string | null {
+const twoIdentities: TokenRefusal = {
+  error: 'invalid',
+  cause: { reason: 'TOKEN_OTHER_IDENTITY' },
+}
+
+/** The identity that may log in with this token, or why none may. */
+function holderOf(
+  deps: TokenProofDeps,
+  { signerId, claim }: VerifiedToken,
+): Identity | RefusalCause {
   const { state } = deps
   const signer = state.get('externalJwtSigner', signerId)
-  if (signer === undefined) return null
+  if (signer === undefined) return { reason: 'TOKEN_ISSUER_UNKNOWN', signerId }
   const identity = signer.useExternalId
     ? state.find('identity', 'externalId', claim)
     : state.get('identity', claim)
-  if (identity === undefined || isDisabled(identity, judgedNowMs(deps))) return null
-  return takesTokensOf(authPolicyOf(state, identity), signerId) ? identity.id : null
+  if (identity === undefined) {
+    return { reason: 'IDENTITY_UNKNOWN', signerId, claim: signer.claimsProperty }
+  }
+  if (isDisabled(identity, judgedNowMs(deps))) return { reason: 'IDENTITY_DISABLED', signerId }
+  const takes = takesTokensOf(authPolicyOf(state, identity), signerId)
+  return takes ? identity : { reason: 'METHOD_NOT_ALLOWED', signerId }
+}
+
+/** A refused log-in by token: the error for the client, and the cause for the operator. */
+export interface TokenRefusal {
+  readonly error: TokenChallenge['error']
+  readonly cause: RefusalCause
 }
 
 /** A refusal describes only the token, so that it does not reveal whether an identity exists. */
-export function tokenRefusal(
+export function tokenChallenge(
   { state }: Pick<TokenProofDeps, 'state'>,
-  error: Fault,
+  error: TokenChallenge['error'],
 ): TokenChallenge {
   const signers = state.findAll('externalJwtSigner', 'enabled', 'true')
   return { realm: 'openziti-primary-ext-jwt', error, signers }

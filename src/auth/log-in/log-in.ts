@@ -8,6 +8,7 @@ import { standingOf } from '../../fsm/apply/session-standing.ts'
 import { configTypeIds } from '../../fsm/config-type-ids.ts'
 import { canonicalJson } from '../../lib/text/canonical-json.ts'
 import { Problem } from '../../lib/problems.ts'
+import type { RefusalCause } from '../../lib/refusal-reason.ts'
 import { newShortId } from '../../lib/random.ts'
 import { retryWhenMoved } from '../../lib/retry-when-moved.ts'
 import { systemActor } from '../../ports/actor.ts'
@@ -19,17 +20,24 @@ import type { TokenFactor } from '../principal/token-factor.ts'
 import type { HashCaller } from '../factors/password-verifier.ts'
 import type { ApiName } from '../principal/permissions.ts'
 import { type CertificateProofDeps, proveCertificate } from './certificate.ts'
-import { proveToken, tokenRefusal, type TokenProofDeps } from './external-jwt.ts'
+import { proveToken, tokenChallenge, type TokenProofDeps } from './external-jwt.ts'
 import { type PasswordGiven, type PasswordProofDeps, provePassword } from './password.ts'
 import { originBy, type SessionPrincipal } from '../principal/principal.ts'
 import type { SessionTracker } from '../sessions/session-tracker.ts'
 import type { TokenSigner } from '../sessions/token-signer.ts'
 import type { Proof } from './proof.ts'
 
-/** Identical for every reason that a client must not learn. */
+/** Code and challenge are identical for every reason that a client must not learn. */
 export interface LogInRefusal {
   readonly code: 'INVALID_AUTH' | 'UNAUTHORIZED'
   readonly challenge: TokenChallenge | null
+  /** For the operator alone; undefined where the credential was not judged. */
+  readonly cause?: RefusalCause
+}
+
+/** The problem of a refused log-in, with its cause for the operator. */
+export function logInProblem({ code, cause }: LogInRefusal): Problem {
+  return new Problem(code, cause === undefined ? {} : { refusal: cause })
 }
 
 /** The credential of a log-in: `cert` and `ext-jwt` are in the client's credentials. */
@@ -116,17 +124,17 @@ export class LogIns {
     switch (credential.by) {
       case 'password':
         deps.tokens.requireKey()
-        return (await provePassword(deps, shown.address, credential, turn)) ?? invalid
+        return answered(await provePassword(deps, shown.address, credential, turn))
       case 'cert': {
         const chain = shown.peerChain()
-        if (chain === null) return invalid
+        if (chain === null) return answered({ reason: 'CERTIFICATE_MISSING' })
         deps.tokens.requireKey()
-        return (await proveCertificate(deps, chain)) ?? invalid
+        return answered(await proveCertificate(deps, chain))
       }
       case 'ext-jwt': {
         deps.tokens.requireKey()
         const found = await proveToken(deps, shown)
-        return typeof found === 'string' ? this.#refused(found) : found
+        return 'error' in found ? this.#refused(found.error, found.cause) : found
       }
     }
   }
@@ -147,7 +155,7 @@ export class LogIns {
         const isRefused = error instanceof Problem && error.code === 'INVALID_AUTH'
         // A credential that changed before apply is refused as if it had always been invalid.
         // @guard forged-tokens--told
-        if (isRefused && credential.by === 'ext-jwt') return this.#refused('invalid')
+        if (isRefused && credential.by === 'ext-jwt') return this.#refused('invalid', changed)
         throw error
       }
     })
@@ -228,8 +236,8 @@ export class LogIns {
     return configTypeIds(state, asked.slice(0, limits.configTypesMax))
   }
 
-  #refused(error: TokenChallenge['error']): LogInRefusal {
-    return { code: 'UNAUTHORIZED', challenge: tokenRefusal(this.#deps, error) }
+  #refused(error: TokenChallenge['error'], cause: RefusalCause): LogInRefusal {
+    return { code: 'UNAUTHORIZED', challenge: tokenChallenge(this.#deps, error), cause }
   }
 }
 
@@ -237,7 +245,11 @@ function oidcProofOf({ clientId, codeHash, isBegun, certificateRequest }: OidcOp
   return { clientId, codeHash, isBegun, certificateRequest }
 }
 
-const invalid: LogInRefusal = { code: 'INVALID_AUTH', challenge: null }
+const changed: RefusalCause = { reason: 'CREDENTIAL_CHANGED' }
+
+function answered(found: Proof | RefusalCause): Proof | LogInRefusal {
+  return 'reason' in found ? { code: 'INVALID_AUTH', challenge: null, cause: found } : found
+}
 
 /**
  * Apply judges the certificate's records again instead of comparing revisions, so that concurrent

@@ -1,4 +1,6 @@
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
+import type { Identity } from '../../entities/kinds/identity.ts'
+import type { RefusalCause, LogInRefusalReason } from '../../lib/refusal-reason.ts'
 import { authPolicyOf } from '../../fsm/apply/authentication.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import type { LogInThrottle } from './log-in-throttle.ts'
@@ -25,40 +27,51 @@ export interface PasswordGiven {
 
 /**
  * Authenticates by user name and password.
- * @returns null for every refusal, after the same work, so that the answer does not reveal which
- * user names exist.
+ * @returns the reason of a refusal, for the operator. The answer to the client is the same for each
+ * reason and takes the same work, so that it does not reveal which user names exist.
  */
-export function provePassword(
+export async function provePassword(
   deps: PasswordProofDeps,
   address: string,
   { username, password }: PasswordGiven,
   by: HashCaller,
-): Promise<Proof | null> {
+): Promise<Proof | RefusalCause> {
   const { state, passwords, lockout } = deps
-  return deps.throttle.attempt(username, address, async () => {
+  let reason: LogInRefusalReason = 'USERNAME_UNKNOWN'
+  const proof = await deps.throttle.attempt(username, address, async () => {
     // Without a leader no session can open, so no hash is computed. With one, this read sees a
     // password that another controller set a moment ago.
     await deps.reads.reachLatest()
     const authenticator = state.find('authenticator', 'username', username)
-    const identityId = authenticator === undefined ? null : holderOf(deps, authenticator)
-    if (authenticator === undefined || identityId === null) {
+    const holder = authenticator === undefined ? reason : holderOf(deps, authenticator)
+    if (authenticator === undefined || typeof holder === 'string') {
+      if (typeof holder === 'string') reason = holder
       // @guard user-enumeration
       await passwords.verify(by, null, password)
       return null
     }
     const { passwordHash } = authenticator
-    const isRight = await passwords.verify(by, passwordHash, password, () =>
-      lockout.reserve(authenticator, address),
-    )
-    return isRight ? { authenticator, identityId } : null
+    reason = 'PASSWORD_WRONG'
+    const isRight = await passwords.verify(by, passwordHash, password, async () => {
+      const isReserved = await lockout.reserve(authenticator, address)
+      if (!isReserved) reason = 'PASSWORD_LOCKED'
+      return isReserved
+    })
+    return isRight ? { authenticator, identityId: holder.id } : null
   })
+  return proof ?? { reason }
 }
 
-/** The identity that may log in with this password, or null. */
-function holderOf(deps: PasswordProofDeps, { method, identityId }: Authenticator): string | null {
+/** The identity that may log in with this password, or why none may. */
+function holderOf(
+  deps: PasswordProofDeps,
+  { method, identityId }: Authenticator,
+): Identity | LogInRefusalReason {
   const records = deps.state.recordsNow
-  if (method !== 'updb') return null
+  if (method !== 'updb') return 'USERNAME_UNKNOWN'
   const identity = records.get('identity', identityId)
-  if (identity === undefined || isDisabled(identity, judgedNowMs(deps))) return null
-  return authPolicyOf(records, identity)?.primary.updb.allowed === true ? identity.id : null
+  if (identity === undefined) return 'IDENTITY_UNKNOWN'
+  if (isDisabled(identity, judgedNowMs(deps))) return 'IDENTITY_DISABLED'
+  const isAllowed = authPolicyOf(records, identity)?.primary.updb.allowed === true
+  return isAllowed ? identity : 'METHOD_NOT_ALLOWED'
 }

@@ -3,6 +3,7 @@ import type { CallerCredentials } from './credentials.ts'
 import type { SessionHolder } from './principal.ts'
 import type { TokenChallenge } from '../tokens/challenge.ts'
 import type { TokenJudge, VerifiedToken } from '../tokens/token-judge.ts'
+import { seemsAccessToken } from '../../pki/oidc-token.ts'
 import type { StateView } from '../../ports/state-view.ts'
 
 /** Somebody whose second factors are asked for. */
@@ -52,7 +53,7 @@ export class TokenFactor {
       // A token of anybody else is not worth a signature check.
       if (this.#judge.signerNamedIn(text)?.id !== signerId) continue
       const found = await this.#judge.judge(address, text)
-      if (typeof found !== 'string' && this.#fits(found, signerId, caller)) return found
+      if (!('error' in found) && this.#fits(found, signerId, caller)) return found
     }
     return null
   }
@@ -85,7 +86,8 @@ export function factorChallenge(
   const signer = state.get('externalJwtSigner', signerId)
   return {
     realm: 'openziti-secondary-ext-jwt',
-    error: shown.bearers().length === 0 ? 'missing' : 'invalid',
+    // A session of OIDC is a bearer token as well, which is none of a signer.
+    error: shown.bearers().every(seemsAccessToken) ? 'missing' : 'invalid',
     signers: signer === undefined ? [] : [signer],
   }
 }

@@ -17,9 +17,12 @@ interface WantedSession {
   readonly tags: JsonObject
 }
 
-interface ServiceSessionDeps {
+export interface ServiceSessionDeps {
   readonly state: StateView
-  readonly posture: Pick<PostureService, 'ofSession' | 'grantingChecks' | 'failures' | 'refused'>
+  readonly posture: Pick<
+    PostureService,
+    'ofSession' | 'grantingChecks' | 'failures' | 'refused' | 'reachLatest'
+  >
   readonly writer: CommandWriter
   readonly limits: { readonly judgementsMax: number }
 }
@@ -40,10 +43,15 @@ export async function openServiceSession(
 ): Promise<string> {
   const apiSessionId = apiSession.id
   const wanted = { apiSessionId, identityId, serviceId, type }
+  const shownBy = (session: ApiSession): JudgedPosture =>
+    isJudgedLater(session) ? judgedLater : posture.ofSession(session)
+  const isFailing = posture.failures(wanted, shownBy(apiSession)).length > 0
+  // The client may have reported to another controller just before.
+  if (isFailing) await posture.reachLatest()
   for (let judgements = 1; ; judgements += 1) {
     // The session as it stands now: a code may have been given since the client was admitted.
     const now = state.get('apiSession', apiSessionId) ?? apiSession
-    const shown = isJudgedLater(now) ? judgedLater : posture.ofSession(now)
+    const shown = shownBy(now)
     const passingChecks = posture
       .grantingChecks(wanted, shown)
       .map((check) => ({ id: check.id, revision: BigInt(check.revision) }))

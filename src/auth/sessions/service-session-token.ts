@@ -4,6 +4,7 @@ import type { Session } from '../../entities/kinds/session.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { JWT_CHARACTERS_MAX } from '../../pki/jwt-verifier.ts'
 import type { Clock } from '../../lib/clock.ts'
+import type { DialBind } from '../../ports/state-view.ts'
 import type { JwtSigner } from './jwt-signer.ts'
 
 /** Bound to its API session, so it does not outlive that one by this. */
@@ -44,26 +45,11 @@ export async function signSessionToken(
   })
 }
 
-/**
- * The service session that a token of a member speaks of, as long as it is one of this API session
- * for this service. Whether the session is still there is another question.
- * @returns its id; null for any other token.
- */
-export async function verifiedSessionId(
-  parts: Pick<ServiceSessionTokenDeps, 'jwt'>,
-  token: string,
-  expected: { readonly apiSessionId: string; readonly serviceId: string },
-): Promise<string | null> {
-  const claimed = await serviceSessionIn(parts, token)
-  const isRight =
-    claimed?.apiSessionId === expected.apiSessionId && claimed.serviceId === expected.serviceId
-  return isRight ? claimed.sessionId : null
-}
-
-interface ClaimedSession {
+export interface ClaimedSession {
   readonly sessionId: string
   readonly apiSessionId: string
   readonly serviceId: string
+  readonly type: DialBind
 }
 
 /** The service session of a token that a member signed; null for any other token. */
@@ -74,11 +60,12 @@ export async function serviceSessionIn(
   const claims = await jwt.verify(token)
   if (claims === null || !isFor(claims, AUDIENCE)) return null
   const { jti: sessionId, sub: serviceId, z_asid: apiSessionId } = claims
-  if (claims['z_t'] !== SESSION_TOKEN_TYPE) return null
+  const type = (['Dial', 'Bind'] as const).find((known) => known === claims['z_st'])
+  if (claims['z_t'] !== SESSION_TOKEN_TYPE || type === undefined) return null
   return typeof sessionId === 'string' &&
     typeof serviceId === 'string' &&
     typeof apiSessionId === 'string'
-    ? { sessionId, apiSessionId, serviceId }
+    ? { sessionId, apiSessionId, serviceId, type }
     : null
 }
 

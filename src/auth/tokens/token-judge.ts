@@ -5,10 +5,11 @@ import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { FairShare } from '../../lib/bounds/fair-share.ts'
 import { Problem } from '../../lib/problems.ts'
+import type { RefusalCause, LogInRefusalReason } from '../../lib/refusal-reason.ts'
 import { addressShareKey } from '../../lib/bounds/source.ts'
 import { textClaim } from './claims.ts'
 import type { KeySet, KeySets } from './key-sets.ts'
-import { readToken, type UnprovenToken } from './token-text.ts'
+import { isTooLong, readToken, type UnprovenToken } from './token-text.ts'
 import { keyOfCertificate, type VerificationKey } from './verification-key.ts'
 import type { StateView } from '../../ports/state-view.ts'
 
@@ -33,10 +34,27 @@ export interface VerifiedToken {
   readonly expiresAtMs: number
 }
 
-/** `expired`: good but for its time, which only its holder can know. */
-type TokenFault = 'invalid' | 'expired'
-type JwtFinding = VerifiedToken | TokenFault
-type ClaimsFinding = { readonly verified: VerifiedToken; readonly claims: JsonObject } | TokenFault
+export interface RefusedToken {
+  /**
+   * For the client. `expired`: valid except for its time, which only its holder can know.
+   */
+  readonly error: 'invalid' | 'expired'
+  /** For the operator. */
+  readonly cause: RefusalCause
+}
+export type JwtFinding = VerifiedToken | RefusedToken
+export type ClaimsFinding =
+  | { readonly verified: VerifiedToken; readonly claims: JsonObject }
+  | RefusedToken
+
+function invalid(
+  reason: LogInRefusalReason,
+  signer?: ExternalJwtSigner,
+  claim?: string,
+): RefusedToken {
+  const at = signer === undefined ? {} : { signerId: signer.id }
+  return { error: 'invalid', cause: { reason, ...at, ...(claim === undefined ? {} : { claim }) } }
+}
 
 interface Remembered {
   readonly verified: VerifiedToken
@@ -93,7 +111,7 @@ export class TokenJudge {
     const known = this.recall(text)
     if (known !== null) return known
     const found = await this.judgeClaims(address, text)
-    return typeof found === 'string' ? found : found.verified
+    return 'error' in found ? found : found.verified
   }
 
   /**
@@ -102,9 +120,9 @@ export class TokenJudge {
    */
   async judgeClaims(address: string, text: string): Promise<ClaimsFinding> {
     const token = readToken(text)
-    if (token === null) return 'invalid'
+    if (token === null) return unreadable(text)
     const signer = this.signerOf(token)
-    if (signer === undefined) return 'invalid'
+    if (signer === undefined) return invalid('TOKEN_ISSUER_UNKNOWN', undefined, 'iss')
     const sharer = addressShareKey(address)
     if (!this.#checks.hasRoomFor(sharer)) {
       throw new Problem('SERVER_TOO_MANY_REQUESTS', { retryAfterSeconds: 1 })
@@ -133,18 +151,22 @@ export class TokenJudge {
     const { audience, jwksEndpoint } = signer
     // Without one, a token that was made for any other service would be taken.
     // @guard forged-tokens--no-audience
-    if (audience === '') return 'invalid'
+    if (audience === '') return invalid('TOKEN_AUDIENCE', signer, 'aud')
     const isPublished = jwksEndpoint !== null && jwksEndpoint !== ''
     const keySet = isPublished ? await this.#keySets.holding(signer, token.kid) : null
     const keys = isPublished ? (keySet?.keys ?? []) : this.#certificateKeys(signer)
-    let finding: ClaimsFinding = 'invalid'
+    const noKeys = isPublished && keySet === null ? 'TOKEN_KEYS_UNREACHABLE' : 'TOKEN_KEY_UNKNOWN'
+    let finding: ClaimsFinding = invalid(noKeys, signer)
     for (const key of keys) {
-      // @guard forged-tokens--algorithm, forged-tokens--kid
-      if (key.kid !== token.kid || !key.algorithms.has(token.algorithm)) continue
+      // @guard forged-tokens--kid
+      if (key.kid !== token.kid) continue
+      finding = invalid('TOKEN_ALGORITHM', signer)
+      // @guard forged-tokens--algorithm
+      if (!key.algorithms.has(token.algorithm)) continue
       finding = await this.#verifyBy(key, token, signer)
-      if (finding !== 'invalid') break
+      if (!('error' in finding) || finding.error === 'expired') break
     }
-    if (typeof finding !== 'string') this.#remember(token.text, finding.verified, keySet)
+    if (!('error' in finding)) this.#remember(token.text, finding.verified, keySet)
     return finding
   }
 
@@ -154,7 +176,7 @@ export class TokenJudge {
     signer: ExternalJwtSigner,
   ): Promise<ClaimsFinding> {
     const nowMs = this.#clock.nowMs()
-    if (nowMs < notBeforeMs || nowMs > notAfterMs) return 'invalid'
+    if (nowMs < notBeforeMs || nowMs > notAfterMs) return invalid('TOKEN_KEY_EXPIRED', signer)
     const skewMs = this.#limits.tokenClockSkewMs
     try {
       const { payload } = await jwtVerify(text, key, {
@@ -170,17 +192,18 @@ export class TokenJudge {
       const { iat, exp = 0 } = payload
       // JSON has numbers that no date is: 1e400 is read as Infinity, and would never come.
       // @guard forged-tokens--end-of-time
-      if (exp > EXPIRY_SECONDS_MAX) return 'invalid'
-      if (iat !== undefined && !(iat * 1000 <= nowMs + skewMs)) return 'invalid'
+      if (exp > EXPIRY_SECONDS_MAX) return invalid('TOKEN_CLAIM_INVALID', signer, 'exp')
+      if (iat !== undefined && !(iat * 1000 <= nowMs + skewMs)) {
+        return invalid('TOKEN_NOT_YET_VALID', signer, 'iat')
+      }
       const claims = payload as JsonObject
       const claim = textClaim(claims, signer.claimsProperty)
-      if (claim === null) return 'invalid'
+      if (claim === null) return invalid('TOKEN_CLAIM_MISSING', signer, signer.claimsProperty)
       const { id: signerId, revision: signerRevision } = signer
       const expiresAtMs = Math.min(exp * 1000 + skewMs, notAfterMs)
       return { verified: { signerId, signerRevision, claim, expiresAtMs }, claims }
     } catch (error) {
-      if (error instanceof errors.JWTExpired) return 'expired'
-      if (error instanceof errors.JOSEError) return 'invalid'
+      if (error instanceof errors.JOSEError) return refusedBy(error, signer)
       throw error
     }
   }
@@ -224,6 +247,29 @@ export class TokenJudge {
     const signer = this.#state.get('externalJwtSigner', signerId)
     return signer?.enabled === true && signer.revision === signerRevision
   }
+}
+
+/** Why a token is not even looked up. */
+export function unreadable(text: string): RefusedToken {
+  return invalid(isTooLong(text) ? 'TOKEN_TOO_LONG' : 'TOKEN_MALFORMED')
+}
+
+function refusedBy(error: errors.JOSEError, signer: ExternalJwtSigner): RefusedToken {
+  if (error instanceof errors.JWTExpired) {
+    return {
+      error: 'expired',
+      cause: { reason: 'TOKEN_EXPIRED', signerId: signer.id, claim: 'exp' },
+    }
+  }
+  if (!(error instanceof errors.JWTClaimValidationFailed)) return invalid('TOKEN_SIGNATURE', signer)
+  const reason = claimReasons[error.claim] ?? 'TOKEN_CLAIM_INVALID'
+  const isTime = error.reason === 'check_failed' && error.claim === 'nbf'
+  return invalid(isTime ? 'TOKEN_NOT_YET_VALID' : reason, signer, error.claim)
+}
+
+const claimReasons: Readonly<Record<string, LogInRefusalReason>> = {
+  aud: 'TOKEN_AUDIENCE',
+  iss: 'TOKEN_ISSUER_UNKNOWN',
 }
 
 const CERTIFICATES_MAX = 64

@@ -31,6 +31,8 @@ const ecAlgorithms: Readonly<Record<string, ReadonlySet<string>>> = {
   secp384r1: new Set(['ES384']),
   secp521r1: new Set(['ES512']),
 }
+/** Ed25519 has two names (RFC 8037, RFC 9864). */
+const ed25519Algorithms: ReadonlySet<string> = new Set(['EdDSA', 'Ed25519'])
 const none: ReadonlySet<string> = new Set()
 
 /**
@@ -43,6 +45,7 @@ export function algorithmsOf(key: KeyObject): ReadonlySet<string> {
   if (key.asymmetricKeyType === 'rsa') {
     return modulusLength >= RSA_BITS_MIN && modulusLength <= RSA_BITS_MAX ? rsaAlgorithms : none
   }
+  if (key.asymmetricKeyType === 'ed25519') return ed25519Algorithms
   return key.asymmetricKeyType === 'ec' ? (ecAlgorithms[namedCurve] ?? none) : none
 }
 
@@ -95,14 +98,16 @@ function publicKeyOf(jwk: JsonObject): KeyObject | null {
   const { kty, x5c } = jwk
   const [first] = Array.isArray(x5c) ? (x5c as readonly unknown[]) : []
   // A certificate says by itself of which kind its key is.
-  const isKnown = kty === 'RSA' || kty === 'EC' || (isUnset(kty) && typeof first === 'string')
+  const isKnown =
+    kty === 'RSA' || kty === 'EC' || kty === 'OKP' || (isUnset(kty) && typeof first === 'string')
   if (!isKnown) return null
   try {
     if (typeof first === 'string')
       return new X509Certificate(Buffer.from(first, 'base64')).publicKey
     const { n, e, crv, x, y } = jwk
     // Named one by one: a private member that a provider publishes by mistake is not taken in.
-    const parameters = kty === 'RSA' ? { kty, n, e } : { kty, crv, x, y }
+    const parameters =
+      kty === 'RSA' ? { kty, n, e } : kty === 'OKP' ? { kty, crv, x } : { kty, crv, x, y }
     return createPublicKey({ key: parameters as JsonWebKey, format: 'jwk' })
   } catch {
     return null

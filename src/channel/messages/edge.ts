@@ -108,6 +108,12 @@ export const edgeErrorCode = {
   postureCheckFailed: 15,
 } as const
 
+/**
+ * Text with which clients of OpenZiti's C SDK drop a cached service session and request another;
+ * they compare nothing else.
+ */
+export const INVALID_SESSION = 'Invalid Session'
+
 /** Hints for a client whether to retry. */
 export const retryHint = { default: 0, startOver: 2, notRetriable: 3 } as const
 

@@ -6,6 +6,7 @@ import {
   InterfacesSchema,
   MetricsSchema,
 } from '../../../proto/gen/router_pb.ts'
+import { interfaceFlag } from '../../lib/interface-flags.ts'
 import type { Outgoing } from '../frame.ts'
 import { messageContentLimits } from './limits.ts'
 import { controlMessage } from './control.ts'
@@ -40,15 +41,20 @@ export interface HostInterface {
   readonly isLoopback: boolean
 }
 
-const FLAG_UP = 1n
-const FLAG_LOOPBACK = 4n
+/** A network interface as routers of OpenZiti report it, too. */
+export interface ReportedInterface extends Omit<HostInterface, 'isLoopback'> {
+  readonly mtu: number
+  readonly index: number
+  /** Bits as in `interfaceFlag`. */
+  readonly flags: number
+}
 
 export function interfacesMessage(interfaces: readonly HostInterface[]): Outgoing {
   const update = create(InterfacesSchema, {
     interfaces: interfaces.map(({ name, hardwareAddress, addresses, isLoopback }) => ({
       name,
       hardwareAddress,
-      flags: FLAG_UP | (isLoopback ? FLAG_LOOPBACK : 0n),
+      flags: BigInt(interfaceFlag.up | (isLoopback ? interfaceFlag.loopback : 0)),
       addresses: [...addresses],
     })),
   })
@@ -56,6 +62,28 @@ export function interfacesMessage(interfaces: readonly HostInterface[]): Outgoin
     contentType: controlMessage.updateRouterInterfaces,
     body: toBinary(InterfacesSchema, update),
   }
+}
+
+/**
+ * Network interfaces that a router reports.
+ * @throws when the body cannot be decoded.
+ */
+export function readInterfaces(body: Uint8Array): ReportedInterface[] {
+  return fromBinary(InterfacesSchema, body).interfaces.map(
+    ({ name, hardwareAddress, mtu, index, flags, addresses }) => ({
+      name,
+      hardwareAddress,
+      mtu: count(mtu),
+      index: count(index),
+      flags: Number(BigInt.asUintN(32, flags)),
+      addresses,
+    }),
+  )
+}
+
+/** A count that another program reports; 0 if it is not one. */
+function count(value: bigint): number {
+  return value < 0n || value > BigInt(Number.MAX_SAFE_INTEGER) ? 0 : Number(value)
 }
 
 /** Names of counters in the protocol; rx: read by this router, tx: written. */

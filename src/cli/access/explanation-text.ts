@@ -14,6 +14,9 @@ export function pairText(pair: ExplainedPair): string {
     ...rightLines('dial', pair.dial, pair),
     ...rightLines('bind', pair.bind, pair),
     ...(pair.dial.isGranted || pair.bind.isGranted ? wayLines(pair) : []),
+    ...(pair.configs ?? []).flatMap(({ name, notIntercepted = [] }) =>
+      notIntercepted.map((fault) => `config ${name}: tunnels do not intercept all of it: ${fault}`),
+    ),
     ...(pair.withheld.length === 0 ? [] : [`not shown, for lack of ${pair.withheld.join(', ')}`]),
   ]
   return lines.join('\n')

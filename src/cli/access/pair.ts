@@ -66,6 +66,10 @@ export interface ExplainedPair {
       readonly isOnline: boolean
     }[]
   } | null
+  /** An older controller does not send `notIntercepted`. */
+  readonly configs:
+    | readonly (NamedRecord & { readonly notIntercepted?: readonly string[] })[]
+    | null
   readonly withheld: readonly string[]
 }
 
@@ -122,6 +126,11 @@ export const pairsShape = listShape(
           objectShape({ address: textShape, router: nullableShape(named), isOnline: flagShape }),
         ),
       }),
+    ),
+    configs: nullableShape(
+      listShape(
+        objectShape({ id: textShape, name: textShape, notIntercepted: optionalShape(texts) }),
+      ),
     ),
     withheld: texts,
   }),

@@ -8,6 +8,7 @@ import { formatFault } from '../../config/engine/fault.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { formatHostPort, isControllerId, parseHostPort } from '../../lib/text/names.ts'
 import { type CommandFailure, usageFailure } from '../../controller/failure.ts'
+import { decodeText } from '../../lib/text/decode-text.ts'
 
 /** Flags of `cluster init` and `cluster join` from which a new configuration is composed. */
 export interface ConfigFlags {
@@ -47,7 +48,7 @@ export function planConfig(path: string, flags: ConfigFlags, trustDomain: string
     const loaded = loadControllerConfig(file, process.env)
     if (!loaded.ok) throw faultsOf(loaded.faults)
     refuseContradictions(file, loaded.config, flags)
-    const text = readFileSync(file, 'utf8')
+    const text = decodeText(readFileSync(file))
     return { path: file, folder, config: loaded.config, text, isThere: true }
   }
   const text = composeConfig({ ...settingsOf(flags), trustDomain, seeds: [] })
@@ -100,7 +101,7 @@ function advertiseOf(
   bind: { readonly host: string; readonly port: number },
   flags: ConfigFlags,
 ): string {
-  const host = flags.advertise ?? (EVERY_HOST.has(bind.host) ? hostname() : bind.host)
+  const host = advertisedHost(flags) ?? (EVERY_HOST.has(bind.host) ? hostname() : bind.host)
   const address = formatHostPort({ host, port: bind.port })
   if (parseHostPort(address) === null) {
     throw usageFailure(
@@ -108,6 +109,11 @@ function advertiseOf(
     )
   }
   return address
+}
+
+/** An IPv6 address may have the brackets that it has before a port. */
+function advertisedHost({ advertise }: ConfigFlags): string | undefined {
+  return advertise?.replace(/^\[([0-9a-f:.]+)\]$/i, '$1')
 }
 
 function bindOf(flag: string, text: string): { readonly host: string; readonly port: number } {
@@ -126,7 +132,7 @@ function refuseContradictions(path: string, config: ControllerConfig, flags: Con
     ['--bind-api', flags.bindApi, web?.bind],
     ['--bind-router', flags.bindRouter, config.routers.bind],
     ['--bind-cluster', flags.bindCluster, config.cluster.bind],
-    ['--advertise', flags.advertise, parseHostPort(config.cluster.advertise)?.host],
+    ['--advertise', advertisedHost(flags), parseHostPort(config.cluster.advertise)?.host],
   ]
   for (const [flag, given, found] of pairs) {
     if (given === undefined || given === found) continue

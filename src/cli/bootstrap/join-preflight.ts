@@ -19,6 +19,7 @@ import { type ReachedMember, reachMembers } from './join-request.ts'
 import type { JoinState } from './join-state.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
+import { decodeText } from '../../lib/text/decode-text.ts'
 
 const CLOCK_WARNING_MS = 2_000
 const CLOCK_REFUSAL_MS = 60_000
@@ -123,7 +124,7 @@ export function checkIdentity(
   }
   try {
     const { text } = readSecretFile(key)
-    const chain = parseCertificates(readFileSync(cert, 'utf8'))
+    const chain = parseCertificates(decodeText(readFileSync(cert)))
     checkKeyMatches(chain[0], text)
     checkChain(
       chain,

@@ -71,6 +71,7 @@ export interface ApiAnswer<T = unknown> {
   readonly data: T
   readonly meta: {
     readonly ignoredFields?: readonly string[]
+    readonly warnings?: readonly string[]
     /** Records that referred to the deleted record and no longer do. */
     readonly detachedFrom?: readonly ShownDetachment[]
     readonly pagination?: { readonly totalCount: number }
@@ -194,6 +195,7 @@ function isSessionOver({ status, code, hasChallenge }: ApiProblem): boolean {
 
 const metaShape = objectShape<ApiAnswer['meta']>({
   ignoredFields: optionalShape(listShape(textShape)),
+  warnings: optionalShape(listShape(textShape)),
   detachedFrom: optionalShape(
     listShape(
       objectShape<ShownDetachment>({

@@ -3,6 +3,12 @@ import type { ClientRequestArgs } from 'node:http'
 import { connect as connectPlain, isIP, type Socket } from 'node:net'
 import { connect, type TLSSocket } from 'node:tls'
 
+import {
+  connectThroughProxy,
+  type HttpProxy,
+  proxyFromEnvironment,
+} from '../../lib/runtime/http-proxy.ts'
+import type { HostPort } from '../../lib/text/names.ts'
 import { Agent } from '../../lib/runtime/node-http.ts'
 import { peerLeafDer } from '../../lib/runtime/peer-certificates.ts'
 import {
@@ -24,6 +30,8 @@ export interface Peer {
   readonly verified?: 'chain and name' | 'chain' | 'nothing'
   /** Throws to refuse the server, before a byte of a request is sent. */
   readonly judge?: ((leaf: Certificate) => void | Promise<void>) | undefined
+  /** Null or absent: that of HTTPS_PROXY, unless NO_PROXY excludes the server. */
+  readonly proxy?: HttpProxy | null | undefined
   /** Presented in the handshake; both PEM. */
   readonly client?: { readonly certificatePem: string; readonly privateKeyPem: string } | undefined
 }
@@ -56,7 +64,7 @@ export class Connections extends Agent {
     const isPlain = socketPath !== undefined
     const socket = isPlain
       ? connectPlain(socketPath)
-      : connectTls(host ?? '', Number(port), this.#peer)
+      : await this.#connectTls({ host: host ?? '', port: Number(port) })
     // An error may also occur while the server is verified: the socket is destroyed then.
     socket.on('error', () => undefined)
     const timer = setTimeout(() => socket.destroy(timedOut()), this.#timeoutMs)
@@ -74,6 +82,13 @@ export class Connections extends Agent {
     }
   }
 
+  async #connectTls(server: HostPort): Promise<TLSSocket> {
+    const proxy = this.#peer.proxy ?? proxyFromEnvironment(process.env, server)
+    if (proxy === null) return connectTls(server, this.#peer)
+    const options = { timeoutMs: this.#timeoutMs }
+    return connectTls(server, this.#peer, await connectThroughProxy(proxy, server, options))
+  }
+
   async #judge(socket: TLSSocket): Promise<void> {
     const shown = peerLeafDer(socket)
     if (shown === null) throw new Error('presented no certificate')
@@ -85,10 +100,15 @@ export class Connections extends Agent {
   }
 }
 
-function connectTls(host: string, port: number, { caPem, verified, client }: Peer): TLSSocket {
+function connectTls(
+  { host, port }: HostPort,
+  { caPem, verified, client }: Peer,
+  through?: Socket,
+): TLSSocket {
   return connect({
     host,
     port,
+    ...(through === undefined ? {} : { socket: through }),
     ...(isIP(host) === 0 ? { servername: host } : {}),
     ALPNProtocols: ['http/1.1'],
     minVersion: 'TLSv1.2',

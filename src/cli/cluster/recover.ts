@@ -24,6 +24,7 @@ import { printJson, printLine, shellWord } from '../terminal/output.ts'
 import { typedText } from '../terminal/typed-text.ts'
 import { loadConfigOrFail } from '../client/connection.ts'
 import { errorMessage } from '../../lib/error-code.ts'
+import { decodeText } from '../../lib/text/decode-text.ts'
 
 export interface RecoverOptions {
   readonly inspect?: boolean
@@ -103,9 +104,9 @@ async function recover(path: string, found: Found, options: RecoverOptions): Pro
 async function refuseIfAnyRuns(config: ControllerConfig, { id, members }: Survivor): Promise<void> {
   const { identity, trustDomain, cluster } = config
   const credentials = readOwn(() => ({
-    certificatePem: readFileSync(identity.cert, 'utf8'),
+    certificatePem: decodeText(readFileSync(identity.cert)),
     privateKeyPem: readSecretFile(identity.key).text,
-    caPem: readFileSync(identity.ca, 'utf8'),
+    caPem: decodeText(readFileSync(identity.ca)),
   }))
   const peers = members.filter((member) => member.id !== id)
   const { resolvers } = cluster

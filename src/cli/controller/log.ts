@@ -94,8 +94,20 @@ class AuditLines implements AuditTrail {
   }
 
   refused: AuditTrail['refused'] = (write) => {
-    if (!this.#givesWay())
-      this.#log.info({ audit: 'refusal', ...write, actorName: bounded(write.actorName) }, 'audit')
+    if (this.#givesWay()) return
+    const { refusal, actorName, ...rest } = write
+    const { reason, signerId, claim } = refusal ?? {}
+    this.#log.info(
+      {
+        audit: 'refusal',
+        ...rest,
+        actorName: bounded(actorName),
+        ...(reason === undefined ? {} : { reason }),
+        ...(signerId === undefined ? {} : { signerId }),
+        ...(claim === undefined ? {} : { claim: bounded(claim) }),
+      },
+      'audit',
+    )
   }
 
   answered: AuditTrail['answered'] = ({ isTraced, trace, tookMs, ...request }) => {

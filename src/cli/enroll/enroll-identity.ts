@@ -20,10 +20,10 @@ import { EnrollmentFault, EnrollmentRefused } from './enrollment-fault.ts'
 import { type EnrollmentKey, keyBeside, keyInFile } from './enrollment-key.ts'
 import { type ClientKey, EnrollmentServer } from './enrollment-server.ts'
 import { checkTime, type EnrollmentToken, readEnrollmentToken } from './enrollment-token.ts'
-import { identityFileText } from './identity-file.ts'
-import { listControllers } from './listed-controllers.ts'
-import { readTokenFile } from './token-file.ts'
 import { errorMessage } from '../../lib/error-code.ts'
+import { type EnrolledIdentity, identityFileText } from './identity-file.ts'
+import { knownControllers } from './known-controllers.ts'
+import { readTokenFile } from './token-file.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
 /**
@@ -124,7 +124,7 @@ class EnrollmentRun {
     const certificatePem = pemOf(chain)
     this.#checks.ok('certificate', `until ${isoTime(chain[0].notAfterMs)}`)
     const { privateKeyPem } = key
-    await this.#write(token, server, { privateKeyPem, certificatePem })
+    await this.#write({ caPem: server.caPem, origin: token.origin, privateKeyPem, certificatePem })
     if (out !== undefined) rmSync(key.path, { force: true })
     this.#report(token, chain[0], `enrolled: ${out ?? cert ?? ''}`)
   }
@@ -137,7 +137,7 @@ class EnrollmentRun {
     if (client === null) throw usageFailure(`a token for ${token.method} needs --client-cert`)
     if (token.method === 'ottca') await server.ottca(client)
     else await this.#ca(server, client)
-    await this.#write(token, server, client)
+    await this.#write({ caPem: server.caPem, origin: token.origin, ...client })
     const [leaf] = parseCertificates(client.certificatePem)
     this.#report(token, leaf, 'enrolled; log in with the client certificate')
   }
@@ -197,35 +197,21 @@ class EnrollmentRun {
     else if (readTextFile(ca) !== caPem) throw isThere(ca)
   }
 
-  async #write(
-    { origin }: EnrollmentToken,
-    { caPem }: EnrollmentServer,
-    client: ClientKey,
-  ): Promise<void> {
+  async #write(identity: EnrolledIdentity): Promise<void> {
     const { out, cert } = this.#options
-    if (cert !== undefined) this.#put(cert, client.certificatePem, 0o644)
+    if (cert !== undefined) this.#put(cert, identity.certificatePem, 0o644)
     if (out === undefined) return
-    const origins = await this.#controllers(origin, caPem, client)
-    this.#put(out, identityFileText({ origin, origins, caPem, ...client }), 0o600)
+    this.#put(out, identityFileText(identity, await this.#controllersFor(identity)), 0o600)
   }
 
-  /** The identity is enrolled by now: without the list, its file names the one controller. */
-  async #controllers(
-    origin: string,
-    caPem: string,
-    client: ClientKey,
-  ): Promise<readonly string[]> {
+  /** The file is complete without the other controllers, so that it is written in any case. */
+  async #controllersFor(identity: EnrolledIdentity): Promise<readonly string[]> {
     try {
-      const origins = await listControllers(origin, caPem, client)
-      this.#checks.ok('controllers', origins.join(', '))
-      return origins
+      return await knownControllers(identity)
     } catch (error) {
       const reason = errorMessage(error)
-      this.#checks.warn(
-        'controllers',
-        `the identity file names ${origin} alone, the list could not be read: ${reason}`,
-      )
-      return [origin]
+      this.#checks.warn('controllers', `only ${identity.origin} is in the file: ${reason}`)
+      return [identity.origin]
     }
   }
 

@@ -5,6 +5,7 @@ import {
   checkKeyMatches,
   parseCertificates,
 } from '../../pki/certificate.ts'
+import type { HttpProxy } from '../../lib/runtime/http-proxy.ts'
 import { parseSpiffeId } from '../../pki/spiffe.ts'
 import { readCertsOnly } from '../../pki/certs-only.ts'
 import { createCertificateRequest } from '../../pki/authority/certificate-request.ts'
@@ -29,6 +30,7 @@ export interface ClientKey {
 /** The controller of a token, after it has proved that it signed the token. */
 export class EnrollmentServer {
   readonly #token: EnrollmentToken
+  readonly #proxy: HttpProxy | null
   readonly #publicKeySha256: Uint8Array
   /** The CA certificates of the cluster, PEM. */
   readonly caPem: string
@@ -40,9 +42,11 @@ export class EnrollmentServer {
 
   private constructor(
     token: EnrollmentToken,
+    proxy: HttpProxy | null,
     known: { leaf: Certificate; authorities: Certificate[]; dateMs: number | null },
   ) {
     this.#token = token
+    this.#proxy = proxy
     this.#publicKeySha256 = known.leaf.publicKeySha256
     this.trustDomain = parseSpiffeId(known.leaf.uris[0] ?? '')?.trustDomain ?? null
     this.caPem = known.authorities.map(({ pem }) => `${pem.trim()}\n`).join('')
@@ -55,7 +59,10 @@ export class EnrollmentServer {
    * server's certificate has been verified as the one that signed the token.
    * @throws {EnrollmentFault}
    */
-  static async meet(token: EnrollmentToken): Promise<EnrollmentServer> {
+  static async meet(
+    token: EnrollmentToken,
+    proxy: HttpProxy | null = null,
+  ): Promise<EnrollmentServer> {
     let known: Certificate | null = null
     const { status, dateMs, text } = await asked(
       token.origin,
@@ -64,6 +71,7 @@ export class EnrollmentServer {
         method: 'GET',
         headers: { accept: 'application/pkcs7-mime' },
         verified: 'nothing',
+        proxy,
         judge: async (leaf) => {
           await checkSignature(token, leaf)
           known = leaf
@@ -77,7 +85,7 @@ export class EnrollmentServer {
         `${token.origin}: response status ${status} instead of CA certificates; ask an administrator whether it serves the client API`,
       )
     }
-    return new EnrollmentServer(token, {
+    return new EnrollmentServer(token, proxy, {
       leaf: known,
       authorities: authoritiesIn(token.origin, text),
       dateMs,
@@ -141,6 +149,7 @@ export class EnrollmentServer {
         url: `${origin}${CLIENT_API}/enroll?${query.toString()}`,
         method: 'POST',
         caPem: this.caPem,
+        proxy: this.#proxy,
         judge: ({ publicKeySha256 }) => {
           if (Buffer.compare(publicKeySha256, this.#publicKeySha256) === 0) return
           throw new EnrollmentFault(

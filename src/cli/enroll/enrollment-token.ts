@@ -3,6 +3,8 @@ import { compactVerify, decodeJwt, decodeProtectedHeader } from 'jose'
 import { type Certificate, CertificateError } from '../../pki/certificate.ts'
 import { jwtAlgorithmOf, JWT_CHARACTERS_MAX } from '../../pki/jwt-verifier.ts'
 import { EnrollmentFault, EnrollmentRefused } from './enrollment-fault.ts'
+import { isControllerAddress } from '../../router/controllers/endpoints-file.ts'
+import { controllerLimits } from '../../router/controllers/limits.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
 const CLAIM_CHARACTERS_MAX = 256
@@ -25,6 +27,8 @@ export interface EnrollmentToken {
   readonly expiresAtMs: number | null
   /** SHA-1 of the certificate that signed it, as the token claims: only a hint for messages. */
   readonly keyId: string | null
+  /** Addresses of controllers for a router, `tls:host:port`. */
+  readonly controllers: readonly string[]
 }
 
 /** @throws {EnrollmentFault} when it is not a JWT, or lacks a claim that an enrollment needs. */
@@ -44,6 +48,7 @@ export function readEnrollmentToken(text: string): EnrollmentToken {
     secret: textIn(claims, 'jti'),
     expiresAtMs: Number.isFinite(claims['exp']) ? Number(claims['exp']) * 1000 : null,
     keyId,
+    controllers: controllersIn(claims['ctrls']),
   }
 }
 
@@ -57,6 +62,12 @@ function decoded(jwt: string): { readonly claims: Claims; readonly keyId: string
     const message = 'the token is malformed: truncated or edited; copy it again'
     throw new EnrollmentFault(message, { cause: error })
   }
+}
+
+function controllersIn(claim: unknown): string[] {
+  if (!Array.isArray(claim)) return []
+  const addresses = (claim as readonly unknown[]).filter((one) => typeof one === 'string')
+  return addresses.filter(isControllerAddress).slice(0, controllerLimits.controllersMax)
 }
 
 function textIn(claims: Claims, name: string): string {

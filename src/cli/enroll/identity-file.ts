@@ -1,9 +1,7 @@
 /** Credentials with which an SDK logs in by certificate. */
 export interface EnrolledIdentity {
-  /** `https://host:port` of the controller that enrolled it. */
+  /** `https://host:port` of the controller. */
   readonly origin: string
-  /** The same of all controllers, that one first. */
-  readonly origins: readonly string[]
   readonly privateKeyPem: string
   /** Leaf first. */
   readonly certificatePem: string
@@ -11,13 +9,18 @@ export interface EnrolledIdentity {
   readonly caPem: string
 }
 
-/** The file that OpenZiti SDKs read. Those that know no `ztAPIs` use `ztAPI` alone. */
-export function identityFileText(identity: EnrolledIdentity): string {
-  const { origin, origins, privateKeyPem, certificatePem, caPem } = identity
-  const clientApi = (at: string): string => `${at}/edge/client/v1`
+const CLIENT_API = '/edge/client/v1'
+
+/**
+ * The file that OpenZiti SDKs read. Older ones read only `ztAPI`; the others try each address of
+ * `ztAPIs` when they start, so that a lost controller keeps no client away.
+ * @param origins of all controllers, beginning with that of the identity.
+ */
+export function identityFileText(identity: EnrolledIdentity, origins: readonly string[]): string {
+  const { origin, privateKeyPem, certificatePem, caPem } = identity
   const file = {
-    ztAPI: clientApi(origin),
-    ztAPIs: origins.map(clientApi),
+    ztAPI: origin + CLIENT_API,
+    ...(origins.length > 1 ? { ztAPIs: origins.map((each) => each + CLIENT_API) } : {}),
     id: { key: `pem:${privateKeyPem}`, cert: `pem:${certificatePem}`, ca: `pem:${caPem}` },
   }
   return `${JSON.stringify(file, null, 2)}\n`

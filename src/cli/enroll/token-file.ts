@@ -4,6 +4,10 @@ import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
 import { JWT_CHARACTERS_MAX } from '../../pki/jwt-verifier.ts'
 import { readStandardInput } from '../terminal/secret-input.ts'
 import { EnrollmentFault } from './enrollment-fault.ts'
+import { decodeText } from '../../lib/text/decode-text.ts'
+
+/** In UTF-16, with its byte order mark. */
+const TOKEN_BYTES_MAX = 2 * JWT_CHARACTERS_MAX + 2
 
 /**
  * Reads an enrollment token from a file, or from standard input for `-`. The file may be readable
@@ -20,6 +24,6 @@ export function readTokenFile(source: string): string {
     )
   }
   const status = statSync(source)
-  if (status.isFile() && status.size <= JWT_CHARACTERS_MAX) return readFileSync(source, 'utf8')
+  if (status.isFile() && status.size <= TOKEN_BYTES_MAX) return decodeText(readFileSync(source))
   throw new EnrollmentFault(`${source} is not an enrollment token file`)
 }

@@ -1,6 +1,7 @@
 import { disableMinutesMax } from '../../fsm/identities/identity.ts'
 import { systemClock } from '../../lib/clock.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
+import { dateTimeMs } from '../../lib/text/date-time.ts'
 
 /**
  * Fields by which a file disables an identity: permanently, or until a time. They are not fields of
@@ -11,7 +12,6 @@ export const disabledFields = ['disabled', 'disabledUntil'] as const
 const MINUTE_MS = 60_000
 /** The operation takes whole minutes, and clocks differ by seconds. */
 const TOLERANCE_MS = 2 * MINUTE_MS
-const RFC_3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/
 
 /** The fault of a value of one of these fields; null if it has none. */
 export function disabledFault(field: (typeof disabledFields)[number], value: Json): string | null {
@@ -60,7 +60,5 @@ export function minutesDisabled(fields: JsonObject, nowMs: number): number | nul
 }
 
 function timeOf(value: Json): number | null {
-  if (typeof value !== 'string' || !RFC_3339.test(value)) return null
-  const ms = Date.parse(value)
-  return Number.isNaN(ms) ? null : ms
+  return typeof value === 'string' ? dateTimeMs(value) : null
 }

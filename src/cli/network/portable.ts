@@ -43,8 +43,9 @@ export function portableOf(kind: Kind, row: Row): JsonObject {
   }
 }
 
-/** Replaces an embedded record with its id or name. */
-function plainValue({ reference }: KindField, value: Json | undefined): Json | undefined {
+/** Replaces an embedded record with its id or name, and null with the empty value it stands for. */
+function plainValue({ reference, field }: KindField, value: Json | undefined): Json | undefined {
+  if (value === null && field?.isNullIfEmpty === true) return field.zero
   if (!isObject(value) || !('entity' in value && 'id' in value)) return value
   return reference === null ? value['name'] : value['id']
 }

@@ -12,6 +12,7 @@ const ROUTER_PORT_OFFSET = 100
 const MESH_PORT_OFFSET = 200
 const LINK_PORT_OFFSET = 300
 const ENTRY_PORT_OFFSET = 400
+const EDGE_PORT_OFFSET = 500
 
 /** A controller or router of DIR. */
 export interface ProcessPlan {
@@ -40,6 +41,8 @@ export interface RouterPlan extends ProcessPlan {
   readonly linkPort: number
   /** A client that connects here reaches the service of `flotilla demo`. */
   readonly entryPort: number
+  /** SDKs and tunnels connect here. */
+  readonly edgePort: number
 }
 
 export interface QuickstartPlan {
@@ -61,7 +64,7 @@ export function planQuickstart(
   routerCount = 0,
 ): QuickstartPlan {
   const above =
-    routerCount === 0 ? MESH_PORT_OFFSET + nodes - 1 : ENTRY_PORT_OFFSET + routerCount - 1
+    routerCount === 0 ? MESH_PORT_OFFSET + nodes - 1 : EDGE_PORT_OFFSET + routerCount - 1
   if (port + above > 65_535) {
     const max = 65_535 - above
     throw new CommandFailure(EXIT_USAGE, `--port ${port} leaves no room; choose ${max} or lower`)
@@ -87,6 +90,7 @@ export function planQuickstart(
       dataFolder: null,
       linkPort: port + LINK_PORT_OFFSET + at,
       entryPort: port + ENTRY_PORT_OFFSET + at,
+      edgePort: port + EDGE_PORT_OFFSET + at,
     }
   })
   return { dir: root, port, controllers, routers }

@@ -101,7 +101,9 @@ async function startRouter(router: RouterPlan, { plan, processes }: Start): Prom
     await prepareRouter(router, plan, PROGRAM)
     processes.start([router])
     const pid = processes.pidOf(router)
-    if (pid !== null) printLine(`${router.id} runs (pid ${pid}); its log is ${router.logPath}`)
+    if (pid === null) return
+    const { id, edgePort, logPath } = router
+    printLine(`${id} runs (pid ${pid}), clients at ${LOOPBACK}:${edgePort}; its log is ${logPath}`)
   } catch (error) {
     printLine(`${router.id} was not started: ${errorMessage(error)}`)
   }
@@ -284,6 +286,7 @@ function usesOfRouter(of: RouterPlan): PortUse[] {
   return [
     { of, use: 'links', port: of.linkPort },
     { of, use: 'demo', port: of.entryPort },
+    { of, use: 'clients', port: of.edgePort },
   ]
 }
 

@@ -13,6 +13,8 @@ import { LOOPBACK, type QuickstartPlan, readAdminFile, type RouterPlan } from '.
 
 /** Service that the routers of DIR listen for. */
 export const DEMO_SERVICE = 'demo'
+/** Role attribute of the routers of DIR, as OpenZiti's quickstart gives it to its router. */
+const ROUTER_ROLE = 'public'
 const ENROLL_MS_MAX = 60_000
 
 type Row = Readonly<Record<string, unknown>>
@@ -44,17 +46,26 @@ export async function prepareRouter(
   })
 }
 
-/** Links to the other routers of DIR, TCP terminators, and a port for the demo's service. */
-function sectionsOf({ linkPort, entryPort }: RouterPlan): Readonly<Record<string, unknown>> {
+/** Clients, links to the other routers of DIR, TCP terminators, a port for the demo's service. */
+function sectionsOf({
+  linkPort,
+  entryPort,
+  edgePort,
+}: RouterPlan): Readonly<Record<string, unknown>> {
   const address = `tls:${LOOPBACK}:${linkPort}`
   const link = { binding: 'transport', bind: address, advertise: address }
   const entry = `tcp:${LOOPBACK}:${entryPort}`
+  const edge = `${LOOPBACK}:${edgePort}`
   return {
+    edge: {},
     link: {
       listeners: [link],
       dialers: [{ binding: 'transport', healthyDialBackoff: { minRetryInterval: '500ms' } }],
     },
-    listeners: [{ binding: 'proxy', bind: entry, advertise: entry, service: DEMO_SERVICE }],
+    listeners: [
+      { binding: 'edge', bind: `tls:${edge}`, options: { advertise: edge } },
+      { binding: 'proxy', bind: entry, advertise: entry, service: DEMO_SERVICE },
+    ],
     dialers: [{ binding: 'transport' }],
   }
 }
@@ -75,8 +86,9 @@ async function tokenOf(name: string, { dir }: QuickstartPlan): Promise<string> {
   const ask = async (method: 'GET' | 'POST', below: string, sent?: unknown): Promise<unknown> =>
     (await client.ask({ method, path: `/edge-routers${below}`, body: sent })).data
   const filter = encodeURIComponent(`name = "${name}"`)
+  const made = { name, roleAttributes: [ROUTER_ROLE] }
   const [found] = (await ask('GET', `?filter=${filter}`)) as readonly Row[]
-  const id = String((found ?? ((await ask('POST', '', { name })) as Row))['id'])
+  const id = String((found ?? ((await ask('POST', '', made)) as Row))['id'])
   // A router that was enrolled before has lost its files, and a token may have expired.
   if (found !== undefined) await ask('POST', `/${id}/re-enroll`, {})
   const { enrollmentJwt } = (await ask('GET', `/${id}`)) as Row

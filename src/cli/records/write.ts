@@ -187,7 +187,7 @@ function labelOf(kind: Kind, { name }: JsonObject): string {
     : spoken(kind.name)
 }
 
-/** A refusal names the attempted action. Fields that the controller ignored are reported. */
+/** A refusal names the attempted action. Ignored fields and warnings are printed. */
 async function asked(
   client: ApiClient,
   kind: Kind,
@@ -200,6 +200,9 @@ async function asked(
     if (ignored.length > 0) {
       const fields = printableLine(ignored.join(', '))
       printNote(`flotilla: ${attempt}: this controller ignored ${fields}`)
+    }
+    for (const warning of answer.meta.warnings ?? []) {
+      printNote(`flotilla: ${attempt}: ${printableLine(warning)}`)
     }
     return answer
   } catch (error) {

@@ -1,17 +1,16 @@
 import { formatFault } from '../../config/engine/fault.ts'
-import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
-import { type LoadedRouterConfig, loadRouterConfig } from '../../config/router/load.ts'
+import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
+import { loadRouterConfig } from '../../config/router/load.ts'
 import { omissionsOf, sectionsWithoutData } from '../../config/router/omissions.ts'
 import type { EffectiveValue } from '../../config/engine/reader.ts'
 import { unsupportedNode } from '../../lib/runtime/supported-node.ts'
 import { printJson, printLine, printNote } from '../terminal/output.ts'
+import { type CheckedRouterConfig, hostFindings } from './host-faults.ts'
 
 export interface CheckRouterOptions {
   readonly print?: boolean
   readonly json?: boolean
 }
-
-export type CheckedRouterConfig = Extract<LoadedRouterConfig, { ok: true }>
 
 /** @throws {CommandFailure} exit 2 after one line for each fault. */
 export function checkedRouterConfig(path: string): CheckedRouterConfig {
@@ -27,35 +26,47 @@ export function checkedRouterConfig(path: string): CheckedRouterConfig {
 }
 
 /**
- * Checks the configuration of a router without starting it.
- * @throws {CommandFailure} exit 2.
+ * Checks the configuration of a router, and what its start needs of this host, without starting it.
+ * @throws {CommandFailure} exit 2 for the configuration, 1 for the host.
  */
-export function checkRouter(path: string, options: CheckRouterOptions): void {
+export async function checkRouter(path: string, options: CheckRouterOptions): Promise<void> {
   if (options.json === true) {
-    checkAsJson(path, options)
+    await checkAsJson(path, options)
     return
   }
-  const { config, effective } = checkedRouterConfig(path)
+  const checked = checkedRouterConfig(path)
+  const { config, effective } = checked
   if (options.print === true) {
     printLine(effective.map(effectiveLine).join('\n'))
     return
   }
+  const { faults, notes } = await hostFindings(checked)
+  if (faults.length > 0) {
+    for (const fault of faults) printNote(`flotilla: ${formatFault(fault)}`)
+    throw new CommandFailure(EXIT_FAILED, `${path}: the router cannot start on this host`)
+  }
   printLine(`${path}: the configuration is valid`)
-  for (const note of [...omissionsOf(config), ...sectionsWithoutData(config)]) {
+  for (const note of [...omissionsOf(config), ...sectionsWithoutData(config), ...notes]) {
     printLine(`note: ${note}`)
   }
 }
 
-function checkAsJson(path: string, { print }: CheckRouterOptions): void {
+async function checkAsJson(path: string, { print }: CheckRouterOptions): Promise<void> {
   const loaded = loadRouterConfig(path, process.env)
-  const { ok, warnings } = loaded
-  const faults = loaded.ok ? [] : loaded.faults
-  const notes = loaded.ok
-    ? [...omissionsOf(loaded.config), ...sectionsWithoutData(loaded.config)]
-    : []
-  const effective = loaded.ok && print === true ? { effective: loaded.effective } : {}
-  printJson({ isValid: ok, faults, warnings, notes, ...effective })
-  if (!ok) throw new CommandFailure(EXIT_USAGE, faultCount(faults.length))
+  const { warnings } = loaded
+  if (!loaded.ok) {
+    printJson({ isValid: false, faults: loaded.faults, warnings, notes: [] })
+    throw new CommandFailure(EXIT_USAGE, faultCount(loaded.faults.length))
+  }
+  const { config, effective } = loaded
+  const host = await hostFindings(loaded)
+  const notes = [...omissionsOf(config), ...sectionsWithoutData(config), ...host.notes]
+  const { faults } = host
+  const printed = print === true ? { effective } : {}
+  printJson({ isValid: faults.length === 0, faults, warnings, notes, ...printed })
+  if (faults.length > 0) {
+    throw new CommandFailure(EXIT_FAILED, `${path}: the router cannot start on this host`)
+  }
 }
 
 function faultCount(count: number): string {

@@ -8,7 +8,7 @@ import { pemOf } from '../../pki/verify/identity-files.ts'
 import { hostKey, hostKeysOf } from '../../pki/authority/router-names.ts'
 import { generateRouterKeyPem } from '../../pki/authority/router-request.ts'
 import type { RouterKeyAlgorithm } from '../../pki/authority/router-key-algorithms.ts'
-import { configuredEndpoints } from '../../config/router/relations.ts'
+import { configuredEndpoints, configuredProxy } from '../../config/router/relations.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import { writeEndpoints } from '../../router/controllers/endpoints-file.ts'
 import { identityFiles, type IdentityFiles } from '../../router/identity/files.ts'
@@ -67,10 +67,11 @@ class RouterEnrollmentRun {
         `the token is for ${JSON.stringify(token.method)}, not for a router; ask an administrator for the token of an edge router`,
       )
     }
+    const endpoints = this.#endpoints(token)
     this.#judgeFolders(files)
     const isResumed = existsSync(`${files.key}.enrolling`)
     if (!isResumed) this.#judgeTargets(files)
-    const server = await EnrollmentServer.meet(token)
+    const server = await EnrollmentServer.meet(token, configuredProxy(this.#config))
     this.#checks.ok('token', `${token.method}, for router ${token.subject}`)
     this.#checks.ok('controller', `${token.origin} signed it; ${server.caCount} CA certificates`)
     const key = keyBeside(files.key, token.secret, () => generateRouterKeyPem(this.#options.keyAlg))
@@ -82,7 +83,7 @@ class RouterEnrollmentRun {
     this.#checks.ok('certificate', `until ${isoTime(client[0].notAfterMs)}`)
     checkSubject(client, token)
     this.#write(files, { key: key.privateKeyPem, client, server: own, caPem: server.caPem })
-    this.#writeEndpoints(token, server)
+    this.#writeEndpoints(endpoints, token, server)
     rmSync(key.path, { force: true })
     this.#report(token, client, this.#leftOut(own))
   }
@@ -144,8 +145,23 @@ class RouterEnrollmentRun {
     writePublicFile(files.cert, pemOf(parts.client))
   }
 
-  #writeEndpoints(token: EnrollmentToken, { trustDomain }: EnrollmentServer): void {
-    const endpoints = configuredEndpoints(this.#config).map(({ text }) => text)
+  /**
+   * The configured controllers; without any, those of the token. Judged before the token is used.
+   */
+  #endpoints({ controllers }: EnrollmentToken): readonly string[] {
+    const configured = configuredEndpoints(this.#config).map(({ text }) => text)
+    const endpoints = configured.length > 0 ? configured : controllers
+    if (endpoints.length > 0) return endpoints
+    throw usageFailure(
+      'neither the configuration nor the token names a controller; add ctrl.endpoint with an address tls:<host>:<port>',
+    )
+  }
+
+  #writeEndpoints(
+    endpoints: readonly string[],
+    token: EnrollmentToken,
+    { trustDomain }: EnrollmentServer,
+  ): void {
     const known = { endpoints, controllers: [], removed: [], apis: [token.origin], trustDomain }
     writeEndpoints(this.#config.ctrl.endpointsFile, known)
   }

@@ -20,6 +20,8 @@ import {
   switchLevelOnSignal,
   systemRandom,
 } from '../terminal/long-running.ts'
+import { configuredProxy } from '../../config/router/relations.ts'
+import type { HttpProxy } from '../../lib/runtime/http-proxy.ts'
 import { checkedRouterConfig } from './check.ts'
 import { lockPath } from '../terminal/process-lock.ts'
 
@@ -47,7 +49,8 @@ export async function runRouter(path: string, options: RunRouterOptions): Promis
       random: systemRandom,
       clock: systemClock,
       version: programVersionLine(),
-      askExtension,
+      askExtension: (api, requests, identity) =>
+        askExtension(api, requests, identity, configuredProxy(config)),
     })
     try {
       await router.start({ extends: options.extend === true })
@@ -88,12 +91,14 @@ async function askExtension(
   api: string,
   requests: CertificateRequests,
   { caPem, certificatePem, privateKeyPem }: RouterIdentity,
+  proxy: HttpProxy | null,
 ): Promise<{ readonly cert: string; readonly serverCert: string }> {
   const { status, body } = await ask({
     url: `${api}/edge/client/v1/enroll/extend/router`,
     method: 'POST',
     body: requests,
     caPem,
+    proxy,
     client: { certificatePem, privateKeyPem },
     timeoutMs: certificateLimits.extendTimeoutMs,
   })

@@ -3,6 +3,7 @@ import { readSync } from 'node:fs'
 import { readSecretFile, SECRET_FILE_BYTES_MAX, SecretFileError } from '../../pki/key-file.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { errorMessage } from '../../lib/error-code.ts'
+import { decodeText } from '../../lib/text/decode-text.ts'
 
 /**
  * A secret from a file that only its owner can read, or from standard input: never from the command
@@ -32,7 +33,7 @@ export function readStandardInput(what: string, bytesMax = SECRET_FILE_BYTES_MAX
   let length = 0
   while (length < bytes.length) {
     const count = readSome(bytes, length)
-    if (count === 0) return bytes.toString('utf8', 0, length)
+    if (count === 0) return decodeText(bytes.subarray(0, length))
     length += count
   }
   throw new CommandFailure(

@@ -1,4 +1,5 @@
 import { closeSync, openSync, readSync } from 'node:fs'
+import { decodeText } from '../../lib/text/decode-text.ts'
 
 /** Default maximum size of a file that a verb reads: fields of a record, certificates, changes. */
 const TEXT_FILE_BYTES_MAX = 4 * 1024 * 1024
@@ -16,7 +17,7 @@ export function readTextFile(path: string, bytesMax = TEXT_FILE_BYTES_MAX): stri
     for (;;) {
       const chunk = Buffer.allocUnsafe(CHUNK_BYTES)
       const count = readSync(file, chunk)
-      if (count === 0) return Buffer.concat(chunks).toString('utf8')
+      if (count === 0) return decodeText(Buffer.concat(chunks))
       bytes += count
       if (bytes > bytesMax) throw new Error(`it is larger than ${bytesMax} bytes`)
       chunks.push(chunk.subarray(0, count))

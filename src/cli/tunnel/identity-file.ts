@@ -22,7 +22,7 @@ const FILE_BYTES_MAX = 1024 * 1024
  */
 export function readIdentityFile(
   path: string,
-): EnrolledIdentity {
+): EnrolledIdentity & { readonly origins: readonly string[] } {
   const fail = (reason: string, cause?: unknown): CommandFailure =>
     new CommandFailure(
       EXIT_USAGE,

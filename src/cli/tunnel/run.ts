@@ -20,7 +20,7 @@ import {
   switchLevelOnSignal,
   systemRandom,
 } from '../terminal/long-running.ts'
-import { CertificateApi } from './client-api.ts'
+import { CertificateApi } from '../client/certificate-api.ts'
 import { readIdentityFile } from './identity-file.ts'
 
 export interface RunTunnelOptions {

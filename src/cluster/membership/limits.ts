@@ -25,4 +25,6 @@ export const membershipLimits = {
   joinTimeoutMs: 10 * 60_000,
   /** Maximum time for a change, over all leaders that it is sent to. */
   changeTimeoutMs: 15_000,
+  /** Maximum time for a leadership transfer, over all attempts and leaders. */
+  transferTimeoutMs: 20_000,
 } as const

@@ -30,7 +30,7 @@ import {
 } from './plan.ts'
 import { membersNow, type MembersNow } from './members-now.ts'
 import { isChangeFinished, isJointRecord } from './record.ts'
-import { waitUntil } from './wait.ts'
+import { pause, waitUntil } from './wait.ts'
 
 interface MembershipServiceDeps {
   readonly consensus: Consensus
@@ -51,7 +51,10 @@ const PLAN_TIMEOUT_MS = 5_000
  * MEMBERSHIP_BUSY.
  */
 const TURN_MS = 4_000
-const TRANSFER_TIMEOUT_MS = 5_000
+/** Time in which the cluster must show a new leader after the old one has stepped down. */
+const SUCCESSION_MS = 5_000
+/** Pause between two attempts. Each of them refuses writes for up to an election timeout. */
+const TRANSFER_PAUSE_MS = 500
 /**
  * Maximum time that a leader waits for contact with a member before it refuses a change that needs
  * it.
@@ -81,7 +84,7 @@ export class MembershipService implements MembershipControl {
       const plan = await this.#changeHere(change, confirmation, actorOfMessage(by), timeoutMs)
       return { plan: planMessage(plan) }
     })
-    deps.calls.serve(peerMethods.transfer, async (request) => {
+    deps.calls.serve(peerMethods.transfer, async (request, timeoutMs) => {
       const target = request.target === undefined ? null : controllerId(request.target, 'target')
       const wanted = { action: 'leadership-transfer', target }
       const leaderId = await recorded(
@@ -89,7 +92,7 @@ export class MembershipService implements MembershipControl {
         wanted,
         actorOfMessage(request.by),
         async () => {
-          return await this.#transferHere(target)
+          return await this.#transferHere(target, timeoutMs)
         },
       )
       deps.onTransferred?.()
@@ -124,11 +127,11 @@ export class MembershipService implements MembershipControl {
     const answer = await calls.ask(
       peerMethods.transfer,
       { ...(target === null ? {} : { target }), by: { actor: by } },
-      membershipLimits.changeTimeoutMs,
+      membershipLimits.transferTimeoutMs,
     )
     const leaderId = controllerId(answer.leaderId, 'leaderId')
     // The caller may read the leader from this controller next.
-    const deadlineMs = clock.monotonicMs() + TRANSFER_TIMEOUT_MS
+    const deadlineMs = clock.monotonicMs() + SUCCESSION_MS
     await waitUntil(clock, deadlineMs, () => consensus.leaderId() === leaderId)
     return leaderId
   }
@@ -271,31 +274,67 @@ export class MembershipService implements MembershipControl {
   async #handOverTo(heir: NodeId, what: string): Promise<never> {
     const { consensus, log } = this.#deps
     log.info({ to: heir }, `transferring leadership to ${heir} to ${what}`)
-    await this.#transferHere(heir)
+    await this.#transferHere(heir, SUCCESSION_MS)
     throw new Problem('CLUSTER_NO_LEADER', {
       detail: `${consensus.selfId} transferred leadership to ${heir}; retry there`,
     })
   }
 
-  async #transferHere(target: NodeId | null): Promise<NodeId> {
-    const { consensus, clock, state } = this.#deps
+  /**
+   * Repeats the transfer while this controller leads: on a busy machine the target may catch up
+   * too late, or lose its election.
+   * @throws {Problem} CLUSTER_NO_LEADER if another controller than the target leads now, so that
+   * the caller continues there.
+   */
+  async #transferHere(target: NodeId | null, timeoutMs: number): Promise<NodeId> {
+    const { consensus, clock, state, log } = this.#deps
     if (target === consensus.selfId) return target
     if (target !== null) {
       const isVoter = votersOf(consensus.configuration().record).includes(target)
       await this.#untilHeard(() => isVoter && !membersNow(consensus, state).inContact.has(target))
       refuseHeir(membersNow(consensus, state), target)
     }
-    await consensus.transferLeadership(target)
-    const isOther = (): boolean => {
-      const leader = consensus.leaderId()
-      return leader !== null && (target === null ? leader !== consensus.selfId : leader === target)
+    const deadlineMs = clock.monotonicMs() + timeoutMs
+    for (let attempts = 1; ; attempts += 1) {
+      const found = await this.#transferOnce(target, deadlineMs)
+      if ('leader' in found) return found.leader
+      const isLate = clock.monotonicMs() + TRANSFER_PAUSE_MS >= deadlineMs
+      if (isLate) {
+        const detail = `${found.reason}; ${attempts} attempts in ${Math.round(timeoutMs / 1000)} s, and ${consensus.selfId} still leads`
+        throw new Problem('TRANSFER_LEADERSHIP_ERROR', { detail })
+      }
+      log.info({ to: target, reason: found.reason }, 'leadership was not transferred; trying again')
+      await pause(TRANSFER_PAUSE_MS)
     }
-    const deadlineMs = clock.monotonicMs() + TRANSFER_TIMEOUT_MS
-    await waitUntil(clock, deadlineMs, isOther)
+  }
+
+  /** @returns the new leader, or why this controller still leads. */
+  async #transferOnce(
+    target: NodeId | null,
+    deadlineMs: number,
+  ): Promise<{ readonly leader: NodeId } | { readonly reason: string }> {
+    const { consensus, clock, state } = this.#deps
+    const wanted = target ?? 'another voter'
+    const isLeader = (): boolean => consensus.status().role === 'leader'
+    try {
+      await consensus.transferLeadership(target)
+    } catch (error) {
+      if (!(error instanceof Problem) || error.code !== 'TRANSFER_LEADERSHIP_ERROR') throw error
+      if (isLeader()) {
+        const lag = target === null ? null : membersNow(consensus, state).lagEntries(target)
+        const lacks = lag === null || lag === 0 ? '' : `, as it lacked ${lag} entries of the log`
+        return { reason: `${error.detail ?? `${wanted} did not become leader in time`}${lacks}` }
+      }
+    }
+    const untilMs = Math.min(deadlineMs, clock.monotonicMs() + SUCCESSION_MS)
+    await waitUntil(clock, untilMs, () => consensus.leaderId() !== null && !isLeader())
     const leader = consensus.leaderId()
-    if (leader !== null && isOther()) return leader
-    const detail = `${target ?? 'another voter'} did not become leader; the leader is ${leader ?? 'unknown'}`
-    throw new Problem('TRANSFER_LEADERSHIP_ERROR', { detail })
+    const isWanted = target === null ? leader !== consensus.selfId : leader === target
+    if (leader !== null && isWanted) return { leader }
+    if (isLeader()) return { reason: `${wanted} lost its election` }
+    const now = leader === null ? 'no controller' : leader
+    const detail = `${now} became leader instead of ${wanted}`
+    throw new Problem('CLUSTER_NO_LEADER', { detail })
   }
 }
 

@@ -112,6 +112,21 @@ export class SoftOutbox {
     return false
   }
 
+  /** Whether all changes were sent to a peer. */
+  isUpToDate(peer: NodeId): boolean {
+    const stream = this.#streams.get(peer)
+    if (stream === undefined) return false
+    return stream.isComplete && stream.urgent.size === 0 && stream.pending.size === 0
+  }
+
+  /** The next batch of changes for a peer, before it is due; null if there are none. */
+  next(peer: NodeId, nowMs: number): SoftBatch | null {
+    const stream = this.#streams.get(peer)
+    if (stream === undefined || this.isUpToDate(peer)) return null
+    stream.sentMs = nowMs
+    return this.#nextBatch(stream)
+  }
+
   /** Batches that are due, at most one per peer: changes, or a sign of life. */
   due(nowMs: number): { readonly peer: NodeId; readonly batch: SoftBatch }[] {
     const batches: { peer: NodeId; batch: SoftBatch }[] = []

@@ -1,6 +1,6 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 
-import { SoftBatchSchema, SoftResyncSchema } from '../../../proto/gen/soft_pb.ts'
+import { type SoftBatch, SoftBatchSchema, SoftResyncSchema } from '../../../proto/gen/soft_pb.ts'
 import { assert } from '../../lib/assert.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
@@ -21,6 +21,7 @@ import {
 import type { SoftState, SoftTopics } from '../../ports/soft-topics.ts'
 import type { NodeId } from '../../raft/types.ts'
 import { integer } from '../message-codec.ts'
+import { SoftReach } from './soft-reach.ts'
 import { SoftInbox, type SoftReader } from './soft-state-inbox.ts'
 import { SoftOutbox } from './soft-state-outbox.ts'
 
@@ -85,6 +86,7 @@ export class SoftStateChannel<T extends SoftTopicTable = SoftTopics> implements 
   readonly #topics: ReadonlyMap<string, Topic<unknown>>
   readonly #outbox: SoftOutbox
   readonly #inbox: SoftInbox
+  readonly #reach: SoftReach
   readonly #resyncAskedMs = new Map<NodeId, number>()
   #stopLooking: (() => void) | null = null
   #batchTimer: NodeJS.Timeout | null = null
@@ -101,6 +103,12 @@ export class SoftStateChannel<T extends SoftTopicTable = SoftTopics> implements 
     this.#inbox = new SoftInbox(options.totalBytesMax, this.#topics)
     peers.onNote(BATCH_TOPIC, (from, payload) => this.#onBatch(from, payload))
     peers.onNote(RESYNC_TOPIC, (from, payload) => this.#onResync(from, payload))
+    this.#reach = new SoftReach({
+      ...deps,
+      flush: (peer) => this.#flush(peer),
+      isUpToDate: (peer) => this.#outbox.isUpToDate(peer),
+      roundMsMin: options.tickMs,
+    })
     peers.onLink((peer, isReady) => {
       if (isReady) this.#outbox.begin(peer, clock.monotonicMs())
       else this.#outbox.end(peer)
@@ -118,6 +126,11 @@ export class SoftStateChannel<T extends SoftTopicTable = SoftTopics> implements 
     this.#stopLooking = null
     if (this.#batchTimer !== null) clearTimeout(this.#batchTimer)
     this.#batchTimer = null
+    this.#reach.stop()
+  }
+
+  reachLatest(): Promise<void> {
+    return this.#reach.reach()
   }
 
   get counts(): SoftStateCounts {
@@ -161,10 +174,18 @@ export class SoftStateChannel<T extends SoftTopicTable = SoftTopics> implements 
         if (!members.has(id)) this.#resyncAskedMs.delete(id)
       }
     }
-    for (const { peer, batch } of this.#outbox.due(nowMs)) {
-      this.#deps.peers.note(peer, BATCH_TOPIC, toBinary(SoftBatchSchema, batch))
-    }
+    for (const { peer, batch } of this.#outbox.due(nowMs)) this.#send(peer, batch)
+    this.#reach.answer()
     this.#planBatch()
+  }
+
+  #flush(peer: NodeId): void {
+    const batch = this.#outbox.next(peer, this.#deps.clock.monotonicMs())
+    if (batch !== null) this.#send(peer, batch)
+  }
+
+  #send(peer: NodeId, batch: SoftBatch): void {
+    this.#deps.peers.note(peer, BATCH_TOPIC, toBinary(SoftBatchSchema, batch))
   }
 
   /** A timer runs only while there are changes to send. */

@@ -7,6 +7,7 @@ import { judgeRelations } from './relations.ts'
 export const controllerTable: ConfigTable<ControllerConfig> = {
   fields: controllerOptions,
   overridePrefix: 'FLOTILLA_',
+  unknownKeys: 'faults',
   settle: (config, reader) => {
     // Rules compare values, so they need a configuration without faulty values.
     if (reader.faults.length === 0) {

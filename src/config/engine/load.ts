@@ -2,10 +2,11 @@ import { readFileSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 
 import type { Environment } from './environment.ts'
-import type { ConfigFault } from './fault.ts'
-import { ConfigReader, type EffectiveValue } from './reader.ts'
+import { type ConfigFault, shorten } from './fault.ts'
+import { ConfigReader, type EffectiveValue, type UnknownKeys } from './reader.ts'
 import type { Fields } from './schema.ts'
-import { parseYamlTree } from './yaml-tree.ts'
+import { parseYamlTree, yamlTreeLimits } from './yaml-tree.ts'
+import { decodeText } from '../../lib/text/decode-text.ts'
 
 export const CONFIG_BYTES_MAX = 1024 * 1024
 /**
@@ -22,6 +23,11 @@ export interface ConfigTable<T> {
    * instead.
    */
   readonly overridePrefix: string | null
+  /**
+   * How unknown keys are reported, and keys that are given twice. Files for other programs may have
+   * both.
+   */
+  readonly unknownKeys: UnknownKeys
   /**
    * Checks the rules between keys. Reports faults to the reader, which may already have some.
    * @returns the configuration with each value in one canonical key.
@@ -69,13 +75,18 @@ export function parseConfig<T>(
   text: string,
   environment: Environment,
 ): LoadedConfig<T> {
-  const parsed = parseYamlTree(text)
+  const duplicates = table.unknownKeys === 'faults' ? 'are faults' : 'replace'
+  const parsed = parseYamlTree(text, yamlTreeLimits, duplicates)
   if (!parsed.ok) {
     const faults = parsed.faults.map((fault) => ({ source: file, key: '', ...fault }))
     return { ok: false, faults: byLine(faults), warnings: [] }
   }
-  const { fields, overridePrefix, settle } = table
-  const reader = new ConfigReader({ file, environment, overridePrefix })
+  const { fields, overridePrefix, unknownKeys, settle } = table
+  const reader = new ConfigReader({ file, environment, overridePrefix, unknownKeys })
+  for (const { line, key } of parsed.duplicates) {
+    const problem = `${shorten(key)} is given twice in its section, and the last one counts`
+    reader.warnings.push({ source: file, line, key: '', problem })
+  }
   // The reader returns values of the type that is derived from the table.
   const config = settle(reader.read(fields, parsed.tree) as T, reader)
   const [faults, warnings] = [byLine(reader.faults), byLine(reader.warnings)]
@@ -95,7 +106,7 @@ function readFile(file: string): string | { readonly problem: string } {
     if (status.size > CONFIG_BYTES_MAX) {
       return { problem: `is larger than ${CONFIG_BYTES_MAX} bytes` }
     }
-    const text = readFileSync(file, 'utf8')
+    const text = decodeText(readFileSync(file))
     return text.includes('\0') ? { problem: 'is not a text file' } : text
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : null

@@ -38,6 +38,8 @@ export interface EffectiveValue {
   readonly hasEffect: boolean
 }
 
+export type UnknownKeys = 'faults' | 'warnings'
+
 interface ReaderDeps {
   /** Absolute path of the file; relative paths start at its folder. */
   readonly file: string
@@ -47,6 +49,7 @@ interface ReaderDeps {
    * instead.
    */
   readonly overridePrefix: string | null
+  readonly unknownKeys: UnknownKeys
 }
 
 /** A value as written in the file or the environment. */
@@ -57,6 +60,16 @@ interface Given {
   readonly source: ValueSource
   /** Text of the value for a fault. */
   readonly shown: string
+}
+
+/** Fields of a section or list item. */
+interface FieldsAt {
+  readonly fields: Fields
+  /** `ctrl.`, `listeners[0].`; empty at the top. */
+  readonly prefix: string
+  readonly hasEffect: boolean
+  /** A misspelled key is a fault even if other unknown keys are warnings. */
+  readonly refusesMisspellings?: boolean
 }
 
 /** A node of the table and its position in the file. */
@@ -100,7 +113,11 @@ export class ConfigReader {
 
   /** The values are meaningful only if there are no faults. */
   read(fields: Fields, tree: YamlTree): Values {
-    const values = this.#readFields(fields, isNothing(tree) ? emptyMap(1) : tree, '', true)
+    const values = this.#readFields(isNothing(tree) ? emptyMap(1) : tree, {
+      fields,
+      prefix: '',
+      hasEffect: true,
+    })
     this.#checkOverrides()
     return values
   }
@@ -146,27 +163,29 @@ export class ConfigReader {
     )
   }
 
-  #readFields(fields: Fields, tree: YamlTree, prefix: string, hasEffect: boolean): Values {
+  #readFields(tree: YamlTree, at: FieldsAt): Values {
+    const { fields, prefix, hasEffect } = at
     if (tree.kind !== 'map') {
       this.fault(prefix.slice(0, -1), `expected a section with keys, found ${shownTree(tree)}`)
       return {}
     }
-    const members = this.#members(fields, tree, prefix)
+    const members = this.#members(tree, at)
     const values: Values = {}
     for (const [name, node] of Object.entries(fields)) {
-      const at = {
+      const member = {
         node,
         tree: members.get(name),
         key: prefix + name,
         hasEffect: hasEffect && node.hasEffect !== false,
       }
-      values[name] = this.#readNode(at, values)
+      values[name] = this.#readNode(member, values)
     }
     return values
   }
 
-  /** The keys of a section by their names in the table. An unknown key is a fault. */
-  #members(fields: Fields, tree: YamlMap, prefix: string): Map<string, YamlTree> {
+  /** The keys of a section by their names in the table. */
+  #members(tree: YamlMap, at: FieldsAt): Map<string, YamlTree> {
+    const { fields, prefix } = at
     const members = new Map<string, YamlTree>()
     const names = namesOf(fields)
     for (const { key: written, line, value } of tree.entries) {
@@ -178,7 +197,7 @@ export class ConfigReader {
         continue
       }
       this.#place(key, line)
-      if (name === undefined) this.#addUnknown(written, key, names, prefix)
+      if (name === undefined) this.#addUnknown(written, key, names, at)
       else members.set(name, value)
     }
     return members
@@ -188,10 +207,15 @@ export class ConfigReader {
     written: string,
     key: string,
     names: ReadonlyMap<string, string>,
-    prefix: string,
+    { prefix, refusesMisspellings = false }: FieldsAt,
   ): void {
     const known = [...names.keys()]
     const near = nearest(written.slice(0, SUGGESTED_CHARACTERS_MAX), known)
+    if (this.#deps.unknownKeys === 'warnings' && !(refusesMisspellings && near !== null)) {
+      const hint = near === null ? '' : `; did you mean ${prefix}${near}?`
+      this.warn(key, `is unknown to this program, and has no effect${hint}`)
+      return
+    }
     if (near !== null) this.#meant.push(prefix + (names.get(near) ?? near))
     const hint = near === null ? knownKeys(known) : `did you mean ${prefix}${near}?`
     this.fault(key, `unknown key; ${hint}`)
@@ -211,7 +235,8 @@ export class ConfigReader {
       case 'variants':
         return this.#readVariants({ ...at, node }, siblings)
       case 'ignored':
-        if (at.tree !== undefined) this.warn(at.key, `has no effect: ${node.why}`)
+        if (at.tree !== undefined && node.isQuiet !== true)
+          this.warn(at.key, `has no effect: ${node.why}`)
         return null
     }
   }
@@ -291,7 +316,7 @@ export class ConfigReader {
       return {}
     }
     const map = isAbsent || isEmpty ? emptyMap(tree?.line ?? 1) : tree
-    return this.#readFields(node.fields, map, `${key}.`, hasEffect)
+    return this.#readFields(map, { ...node, prefix: `${key}.`, hasEffect })
   }
 
   #readList({ node, tree, key, hasEffect }: At<List<Fields>>): Values[] {
@@ -317,7 +342,7 @@ export class ConfigReader {
     return tree.items.map((item, at) => {
       const itemKey = `${key}[${at}]`
       this.#place(itemKey, item.line)
-      return this.#readFields(fields, item, `${itemKey}.`, hasEffect)
+      return this.#readFields(item, { ...node, prefix: `${itemKey}.`, hasEffect })
     })
   }
 
@@ -328,9 +353,16 @@ export class ConfigReader {
       this.fault(key, `expected a section with sections in it, found ${shownTree(tree)}`)
       return {}
     }
+    if (itemsMax === 0) {
+      for (const { key: written, line } of tree.entries) {
+        const name = `${key}.${shorten(written)}`
+        this.#place(name, line)
+        this.#addUnknown(written, name, new Map(), { fields, prefix: `${key}.`, hasEffect })
+      }
+      return {}
+    }
     if (tree.entries.length > itemsMax) {
-      const most = `holds more than ${itemsMax} sections`
-      this.fault(key, itemsMax === 0 ? 'holds a key, and has none' : most)
+      this.fault(key, `holds more than ${itemsMax} sections`)
       return {}
     }
     const values: Values = {}
@@ -339,7 +371,7 @@ export class ConfigReader {
       this.#place(name, line)
       if (!KEYED_NAME.test(written) || written === '__proto__') {
         this.fault(name, 'expected a name of letters, digits, dots, _ and -')
-      } else values[written] = this.#readFields(fields, value, `${name}.`, hasEffect)
+      } else values[written] = this.#readFields(value, { fields, prefix: `${name}.`, hasEffect })
     }
     return values
   }
@@ -349,7 +381,11 @@ export class ConfigReader {
     // A wrong or missing kind is already a fault, and the fields that belong to it are unknown.
     if (typeof kind !== 'string' || !Object.hasOwn(node.fieldsOf, kind)) return {}
     const map = tree === undefined || isNothing(tree) ? emptyMap(tree?.line ?? 1) : tree
-    return this.#readFields(node.fieldsOf[kind] ?? {}, map, `${key}.`, hasEffect)
+    return this.#readFields(map, {
+      fields: node.fieldsOf[kind] ?? {},
+      prefix: `${key}.`,
+      hasEffect,
+    })
   }
 
   /**

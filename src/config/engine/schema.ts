@@ -61,6 +61,11 @@ interface SectionSettings {
   /** A key without a value counts as an empty section, not as an absent one. */
   readonly isPresentWhenEmpty?: boolean
   readonly deprecated?: string
+  /**
+   * A misspelled key is a fault although unknown keys are warnings: with its default, the program
+   * would be less strict than the operator wrote.
+   */
+  readonly refusesMisspellings?: boolean
 }
 
 export interface Section<F, A extends Absence = Absence> extends SectionSettings, Effective {
@@ -71,7 +76,7 @@ export interface Section<F, A extends Absence = Absence> extends SectionSettings
 }
 
 /** A list of sections with the same fields. */
-export interface List<F> extends Effective {
+export interface List<F> extends Effective, Pick<SectionSettings, 'refusesMisspellings'> {
   readonly kind: 'list'
   readonly fields: F
   readonly itemsMin: 0 | 1
@@ -95,10 +100,12 @@ export interface Variants extends Effective {
   readonly why: string
 }
 
-/** Accepted for compatibility with other programs; its content is not read. Always a warning. */
+/** Accepted for compatibility with other programs; its content is not read. */
 interface Ignored extends Effective {
   readonly kind: 'ignored'
   readonly why: string
+  /** No warning: generators write the key into every file, and it has an effect in no program. */
+  readonly isQuiet?: boolean
 }
 
 export type SchemaNode =
@@ -134,12 +141,20 @@ export function option<T>(type: ValueType<T>, settings: OptionSettings<NoInfer<T
 }
 
 /** An absent section has default values; its required keys are then missing. */
-export function section<F>(why: string, fields: F): Section<F, 'defaults'> {
-  return { kind: 'section', absence: 'defaults', why, fields }
+export function section<F>(
+  why: string,
+  fields: F,
+  settings: SectionSettings = {},
+): Section<F, 'defaults'> {
+  return { kind: 'section', absence: 'defaults', why, fields, ...settings }
 }
 
-export function requiredSection<F>(why: string, fields: F): Section<F, 'required'> {
-  return { kind: 'section', absence: 'required', why, fields }
+export function requiredSection<F>(
+  why: string,
+  fields: F,
+  settings: SectionSettings = {},
+): Section<F, 'required'> {
+  return { kind: 'section', absence: 'required', why, fields, ...settings }
 }
 
 /** An absent section is null; environment variables for its keys do not make it present. */
@@ -152,8 +167,13 @@ export function optionalSection<F>(
 }
 
 /** A list of zero or more sections; empty when absent. */
-export function list<F>(itemsMax: number, why: string, fields: F): List<F> {
-  return { kind: 'list', fields, itemsMin: 0, itemsMax, why }
+export function list<F>(
+  itemsMax: number,
+  why: string,
+  fields: F,
+  settings: Pick<SectionSettings, 'refusesMisspellings'> = {},
+): List<F> {
+  return { kind: 'list', fields, itemsMin: 0, itemsMax, why, ...settings }
 }
 
 /** A list of one or more sections, without a default. */
@@ -173,8 +193,8 @@ export function variants(
   return { kind: 'variants', by, why, fieldsOf }
 }
 
-export function ignored(why: string): Ignored {
-  return { kind: 'ignored', why }
+export function ignored(why: string, settings: Pick<Ignored, 'isQuiet'> = {}): Ignored {
+  return { kind: 'ignored', why, ...settings }
 }
 
 /**

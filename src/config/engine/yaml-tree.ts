@@ -44,12 +44,29 @@ interface YamlFault {
   readonly problem: string
 }
 
+/** A key that its section has given before. */
+interface YamlDuplicate {
+  readonly line: number
+  readonly key: string
+}
+
 type YamlParsed =
-  | { readonly ok: true; readonly tree: YamlTree }
+  | {
+      readonly ok: true
+      readonly tree: YamlTree
+      readonly duplicates: readonly YamlDuplicate[]
+    }
   | { readonly ok: false; readonly faults: readonly YamlFault[] }
 
-/** Never throws. A duplicate key in a section is a fault. */
-export function parseYamlTree(text: string, limits: YamlTreeLimits = yamlTreeLimits): YamlParsed {
+/**
+ * Never throws.
+ * @param duplicates a duplicate key in a section is a fault, or its last value counts.
+ */
+export function parseYamlTree(
+  text: string,
+  limits: YamlTreeLimits = yamlTreeLimits,
+  duplicates: 'are faults' | 'replace' = 'are faults',
+): YamlParsed {
   const lines = new LineCounter()
   try {
     const document = parseDocument(text, { lineCounter: lines, uniqueKeys: false })
@@ -58,8 +75,10 @@ export function parseYamlTree(text: string, limits: YamlTreeLimits = yamlTreeLim
     }
     const builder = new TreeBuilder(document, lines, limits)
     const tree = builder.tree(document.contents, 1, 0)
-    const faults = duplicateFaults(builder.duplicates)
-    return faults.length > 0 ? { ok: false, faults } : { ok: true, tree }
+    const found = builder.duplicates
+    return found.length > 0 && duplicates === 'are faults'
+      ? { ok: false, faults: duplicateFaults(found) }
+      : { ok: true, tree, duplicates: found }
   } catch (error) {
     if (error instanceof TreeFault) {
       return { ok: false, faults: [{ line: error.line, problem: error.message }] }
@@ -103,8 +122,7 @@ class TreeBuilder {
   readonly #document: Document
   readonly #lines: LineCounter
   readonly #limits: YamlTreeLimits
-  /** Lines of duplicate keys. */
-  readonly duplicates: number[] = []
+  readonly duplicates: YamlDuplicate[] = []
   #nodes = 0
 
   constructor(document: Document, lines: LineCounter, limits: YamlTreeLimits) {
@@ -131,16 +149,15 @@ class TreeBuilder {
       return { kind: 'list', line: at, items }
     }
     if (isMap(found)) {
-      // A set, because the parser would compare each key with all earlier ones.
-      const seen = new Set<string>()
-      const entries = found.items.map(({ key, value }) => {
+      // A map, because the parser would compare each key with all earlier ones.
+      const entries = new Map<string, YamlEntry>()
+      for (const { key, value } of found.items) {
         const keyLine = this.#lineOf(key) ?? at
         const name = keyText(key)
-        if (seen.has(name)) this.duplicates.push(keyLine)
-        seen.add(name)
-        return { key: name, line: keyLine, value: this.tree(value, keyLine, depth + 1) }
-      })
-      return { kind: 'map', line: at, entries }
+        if (entries.has(name)) this.duplicates.push({ line: keyLine, key: name })
+        entries.set(name, { key: name, line: keyLine, value: this.tree(value, keyLine, depth + 1) })
+      }
+      return { kind: 'map', line: at, entries: [...entries.values()] }
     }
     return { kind: 'scalar', line: at, value: isScalar(found) ? scalarOf(found.value) : null }
   }
@@ -172,6 +189,8 @@ const CHARACTERS_MAX = 200
 const sentences: Readonly<Record<string, string>> = {
   BLOCK_AS_IMPLICIT_KEY: 'a key follows a value on its line; check indentation and colons',
   DUPLICATE_KEY: 'the same key is given twice in this section; keep one of them',
+  MULTIPLE_DOCS:
+    "a second document begins after '---'; keep one document in a file, and put the other one into a second file",
   MULTILINE_IMPLICIT_KEY: 'a key goes over several lines; check indentation and colons',
   TAB_AS_INDENT: 'a tab is used as indentation; use spaces',
 }
@@ -192,9 +211,13 @@ function syntaxFaults(
 }
 
 /** The same for duplicate keys. */
-function duplicateFaults(lines: readonly number[]): { line: number; problem: string }[] {
+function duplicateFaults(
+  duplicates: readonly YamlDuplicate[],
+): { line: number; problem: string }[] {
   const problem = `invalid YAML: ${sentences['DUPLICATE_KEY'] ?? ''}`
-  return [...new Set(lines)].slice(0, FAULTS_MAX).map((line) => ({ line, problem }))
+  return [...new Set(duplicates.map(({ line }) => line))]
+    .slice(0, FAULTS_MAX)
+    .map((line) => ({ line, problem }))
 }
 
 function plain(message: string): string {

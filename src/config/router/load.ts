@@ -8,6 +8,7 @@ import { controllerPlaceNames, type RouterConfig, routerFields } from './table.t
 export const routerTable: ConfigTable<RouterConfig> = {
   fields: routerFields,
   overridePrefix: null,
+  unknownKeys: 'warnings',
   settle: settleRelations,
 }
 

@@ -1,6 +1,9 @@
 import { dirname, resolve } from 'node:path'
 
+import type { HttpProxy } from '../../lib/runtime/http-proxy.ts'
 import type { ConfigReader } from '../engine/reader.ts'
+import { nearest } from '../engine/suggest.ts'
+import { dialerBindings, listenerBindings, listenerProtocols } from './shared-options.ts'
 import { controllerPlaceNames, type RouterConfig } from './table.ts'
 import type { Address } from './values.ts'
 
@@ -20,7 +23,19 @@ export function settleRelations(read: RouterConfig, reader: RelationReader): Rou
   // A faulty part was already reported and may have any shape, so each step is guarded.
   const config = guarded(read, (given) => withOneAddressing(given, reader), reader)
   checkEnrolls(reader)
-  return [withCsr, withListeners, checkBackoffs, checkRateLimiter, checkWeb, checkFlows]
+  return [
+    withCsr,
+    withLinkAddresses,
+    withListeners,
+    checkPlaces,
+    checkServerCertificate,
+    checkProxy,
+    checkBackoffs,
+    checkRateLimiter,
+    checkWeb,
+    checkFlows,
+    withKnownDialers,
+  ]
     .map((step) => (given: RouterConfig) => step(given, reader))
     .reduce((given, step) => guarded(given, step, reader), config)
 }
@@ -62,11 +77,9 @@ function withOneAddressing(config: RouterConfig, reader: RelationReader): Router
     reader.isMissing(`ctrl.${name}`) && reader.isMissing(`ctrl.options.${name}`)
   if (settled.endpoint !== null && settled.endpoints !== null) {
     reader.warn('ctrl.endpoints', 'is ignored: ctrl.endpoint is given')
-  } else if (isMissing('endpoint') && isMissing('endpoints')) {
-    const problem =
-      'one of endpoint and endpoints is missing; expected an address tls:<host>:<port>'
-    reader.fault('ctrl', problem)
   } else if (settled.endpoint === null && settled.endpoints === null) {
+    // Without both, `router enroll` takes the addresses of the enrollment token.
+    if (isMissing('endpoint') && isMissing('endpoints')) return { ...config, ctrl: settled }
     const name = isMissing('endpoint') ? 'endpoints' : 'endpoint'
     const keys = [`ctrl.${name}`, `ctrl.options.${name}`]
     if (keys.some((key) => reader.isFaulty(key))) return { ...config, ctrl: settled }
@@ -98,10 +111,31 @@ function withCsr(config: RouterConfig, reader: RelationReader): RouterConfig {
   return { ...config, csr }
 }
 
+/** A link listener advertises its own address if it names no other. */
+function withLinkAddresses(config: RouterConfig, reader: RelationReader): RouterConfig {
+  if (config.link === null) return config
+  const listeners = config.link.listeners.map((listener, at) => {
+    const { bind, advertise } = listener
+    const key = `link.listeners[${at}]`
+    if (bind.protocol === 'dtls') {
+      reader.warn(`${key}.bind`, 'dtls is not supported: this listener is not opened')
+    }
+    if (advertise !== null || !reader.isMissing(`${key}.advertise`)) return listener
+    if (bind.port === 0 || anyAddresses.has(bind.host)) {
+      const problem = `is missing; expected <host>:<port>, because ${bind.text} is no address that other routers can dial`
+      reader.fault(`${key}.advertise`, problem)
+    }
+    return { ...listener, advertise: { host: bind.host, port: bind.port } }
+  })
+  return { ...config, link: { ...config.link, listeners } }
+}
+
+const anyAddresses: ReadonlySet<string> = new Set(['0.0.0.0', '::'])
+
 function withListeners(config: RouterConfig, reader: RelationReader): RouterConfig {
-  const places = new Map<string, string>()
   const listeners = config.listeners.map((listener, at) => {
     const key = `listeners[${at}]`
+    if (!checkBinding(`${key}.binding`, listener.binding, listenerBindings, reader)) return listener
     if (listener.binding === 'tunnel') {
       checkTunnel(listener, key, reader)
       return listener
@@ -110,42 +144,152 @@ function withListeners(config: RouterConfig, reader: RelationReader): RouterConf
     const isBoth = reader.isGiven(`${key}.advertise`) && reader.isGiven(`${key}.options.advertise`)
     if (isBoth) reader.warn(`${key}.options.advertise`, `is ignored in favour of ${key}.advertise`)
     const advertise = listener.advertise ?? below
-    if (listener.bind === null && reader.isMissing(`${key}.bind`)) {
-      reader.fault(`${key}.bind`, 'is missing; expected an address <protocol>:<host>:<port>')
-    }
+    checkAddress(listener, key, reader)
     const isUnsaid =
       reader.isMissing(`${key}.advertise`) && reader.isMissing(`${key}.options.advertise`)
-    if (advertise === null && isUnsaid) {
+    if (listener.binding === 'edge' && advertise === null && isUnsaid) {
       reader.fault(`${key}.advertise`, 'is missing; expected <host>:<port>')
     }
     if (listener.binding.startsWith('proxy') && listener.service === null) {
       reader.fault(`${key}.service`, 'is missing; expected the id or name of a service')
     }
-    checkPlace(listener.bind, key, places, reader)
     return { ...listener, advertise }
   })
-  for (const [at, { bind }] of (config.link?.listeners ?? []).entries()) {
-    checkPlace(bind, `link.listeners[${at}]`, places, reader)
-  }
   checkEdge(config, reader)
   return { ...config, listeners }
 }
 
-function checkPlace(
-  bind: Address | null,
+function checkAddress(
+  { binding, bind }: RouterConfig['listeners'][number],
   key: string,
-  places: Map<string, string>,
   reader: RelationReader,
 ): void {
-  if (bind === null || bind.port === 0) return
-  const isDatagram = /^(?:udp|dtls)/.test(bind.protocol)
-  const place = `${isDatagram ? 'udp' : 'tcp'}:${bind.host}:${bind.port}`
-  const other = places.get(place)
-  if (other === undefined) places.set(place, key)
-  else reader.fault(`${key}.bind`, `takes the same address as ${other}.bind (${bind.text})`)
+  const protocols = listenerProtocols[binding] ?? []
+  if (bind === null) {
+    if (!reader.isMissing(`${key}.bind`)) return
+    reader.fault(`${key}.bind`, 'is missing; expected an address <protocol>:<host>:<port>')
+  } else if (!protocols.includes(bind.protocol)) {
+    const problem = `the binding ${binding} listens on ${protocols.join(' or ')}, and not on ${bind.protocol}`
+    reader.fault(`${key}.bind`, problem)
+  }
 }
 
-const edgeProtocols: readonly string[] = ['tls', 'wss']
+/**
+ * A misspelled binding is a fault. A binding of other routers is a warning, because its entry is
+ * skipped and the others work.
+ * @returns whether this router has the binding.
+ */
+function checkBinding(
+  key: string,
+  binding: string,
+  known: readonly string[],
+  reader: RelationReader,
+): boolean {
+  if (known.includes(binding)) return true
+  const near = nearest(binding, known)
+  if (near !== null) reader.fault(key, `unknown binding ${binding}; did you mean ${near}?`)
+  else {
+    const hint = bindingHints[binding] ?? `known bindings: ${known.join(', ')}`
+    reader.warn(key, `this router has no binding ${binding}, and skips the entry; ${hint}`)
+  }
+  return false
+}
+
+/** Bindings of other routers and other versions. */
+const bindingHints: Readonly<Record<string, string>> = {
+  udp: 'transport_udp is the binding for datagrams',
+  edge: 'terminators of clients need no entry',
+  tunnel: 'services of the tunnel need no entry',
+  edge_transport: 'transport is the binding for connections to servers',
+}
+
+function withKnownDialers(config: RouterConfig, reader: RelationReader): RouterConfig {
+  const dialers = config.dialers.filter(({ binding }, at) =>
+    checkBinding(`dialers[${at}].binding`, binding, dialerBindings, reader),
+  )
+  return { ...config, dialers }
+}
+
+/** A listening address in use, with the TLS application protocols that share it. */
+interface UsedAddress {
+  readonly key: string
+  /** Null if the listener shares its address with none. */
+  readonly protocols: readonly string[] | null
+}
+
+/** Two listeners may share an address if their TLS application protocols (ALPN) differ. */
+function checkPlaces(config: RouterConfig, reader: RelationReader): RouterConfig {
+  const places = new Map<string, UsedAddress[]>()
+  const check = (bind: Address | null, key: string, protocols: UsedAddress['protocols']): void => {
+    if (bind === null || bind.port === 0) return
+    const isDatagram = /^(?:udp|dtls)/.test(bind.protocol)
+    const place = `${isDatagram ? 'udp' : 'tcp'}:${bind.host}:${bind.port}`
+    const others = places.get(place) ?? []
+    const other = others.find((one) => !canShare(one.protocols, protocols))
+    if (other === undefined) places.set(place, [...others, { key, protocols }])
+    else reader.fault(`${key}.bind`, `takes the same address as ${other.key}.bind (${bind.text})`)
+  }
+  for (const [at, { binding, bind }] of config.listeners.entries()) {
+    if (!Object.hasOwn(listenerProtocols, binding)) continue
+    const protocols = binding === 'edge' && bind !== null ? edgeProtocolsOf(bind) : null
+    check(bind, `listeners[${at}]`, protocols)
+  }
+  for (const [at, { bind }] of (config.link?.listeners ?? []).entries()) {
+    check(bind, `link.listeners[${at}]`, bind.protocol === 'tls' ? ['ziti-link'] : null)
+  }
+  return config
+}
+
+function canShare(some: UsedAddress['protocols'], others: UsedAddress['protocols']): boolean {
+  if (some === null || others === null) return false
+  return !some.some((protocol) => others.includes(protocol))
+}
+
+function edgeProtocolsOf({ protocol }: Address): readonly string[] | null {
+  if (protocol === 'wss') return ['http/1.1']
+  return protocol === 'tls' ? ['ziti-edge'] : null
+}
+
+function checkProxy(config: RouterConfig, reader: RelationReader): RouterConfig {
+  const { proxy } = config
+  if (proxy?.type === 'http' && proxy.address === null && reader.isMissing('proxy.address')) {
+    reader.fault('proxy.address', 'is missing; expected <host>:<port>')
+  }
+  if (proxy?.type === 'none' && proxy.address !== null) {
+    reader.warn('proxy.address', 'has no effect with type none')
+  }
+  return config
+}
+
+/** Null if connections are direct. */
+export function configuredProxy({ proxy }: RouterConfig): HttpProxy | null {
+  if (proxy?.type !== 'http' || proxy.address === null) return null
+  const { address, username, password } = proxy
+  const credentials = username === null ? null : { username, password: password ?? '' }
+  return { ...address, credentials }
+}
+
+function checkServerCertificate(config: RouterConfig, reader: RelationReader): RouterConfig {
+  const { identity, listeners, link, web } = config
+  if (identity.server_cert !== null || !reader.isMissing('identity.server_cert')) return config
+  const links = (link?.listeners ?? []).findIndex(({ bind }) => bind.protocol === 'tls')
+  const clients = listeners.findIndex(
+    ({ binding, bind }) =>
+      (binding === 'edge' || bind?.protocol === 'tls') &&
+      (binding !== 'edge' || config.edge !== null),
+  )
+  const servers = web.findIndex((server) => server.identity === null)
+  const needing = [
+    links < 0 ? [] : [`link.listeners[${links}]`],
+    clients < 0 ? [] : [`listeners[${clients}]`],
+    servers < 0 ? [] : [`web[${servers}]`],
+  ].flat()
+  const [first] = needing
+  if (first !== undefined) {
+    reader.fault('identity.server_cert', `is missing; ${first} needs a server certificate`)
+  }
+  return config
+}
 
 function checkEdge({ edge, listeners }: RouterConfig, reader: RelationReader): void {
   const at = listeners.findIndex(({ binding }) => binding === 'edge')
@@ -155,11 +299,6 @@ function checkEdge({ edge, listeners }: RouterConfig, reader: RelationReader): v
   if (edge === null && at >= 0) {
     const problem = 'has the binding edge without a section edge: no client can connect'
     reader.warn(`listeners[${at}]`, problem)
-  }
-  for (const [number, { binding, bind }] of listeners.entries()) {
-    if (binding !== 'edge' || bind === null || edgeProtocols.includes(bind.protocol)) continue
-    const problem = `the binding edge listens on ${edgeProtocols.join(' or ')}, and not on ${bind.protocol}`
-    reader.fault(`listeners[${number}].bind`, problem)
   }
 }
 
@@ -184,7 +323,9 @@ function checkTunnel(
   for (const [name, needed] of Object.entries(of)) {
     const option = `${key}.options.${name}`
     if (reader.isGiven(option) && mode.split(':')[0] !== needed) {
-      reader.warn(option, `has no effect in mode ${mode}: it is for ${needed}`)
+      const isDefault = needed === 'tproxy' && reader.isMissing(`${key}.options.mode`)
+      const hint = isDefault ? ', which is the default here' : ''
+      reader.warn(option, `has no effect in mode ${mode}${hint}: it is for ${needed}`)
     }
   }
 }

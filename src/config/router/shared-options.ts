@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 
-import { type Fields, option } from '../engine/schema.ts'
+import { type Fields, ignored, option } from '../engine/schema.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../engine/units.ts'
 import {
   boolean,
@@ -259,12 +259,7 @@ export const listenerOptions: Readonly<Record<string, Fields>> = {
       why: 'The same for a session of a service.',
       hasEffect: false,
     }),
-    getSessionTimeout: option(optional(duration(0, HOUR_MS)), {
-      default: null,
-      why: 'Written by generators.',
-      hasEffect: false,
-      deprecated: 'use lookupSessionTimeout; it has no effect',
-    }),
+    getSessionTimeout: ignored('generators write it, and no router reads it', { isQuiet: true }),
     ...flowOptions,
     ...channelOptions,
   }),
@@ -361,5 +356,14 @@ export const listenerBindings = [
   'proxy',
   'proxy_udp',
 ] as const
+
+/** The bindings that listen, and the protocols of each that are served. */
+export const listenerProtocols: Readonly<Record<string, readonly string[]>> = {
+  edge: ['tls', 'wss'],
+  transport: ['tcp', 'tls'],
+  proxy: ['tcp', 'tls'],
+  transport_udp: ['udp'],
+  proxy_udp: ['udp'],
+}
 
 export const dialerBindings = ['proxy', 'proxy_udp', 'transport', 'transport_udp'] as const

@@ -18,9 +18,9 @@ export const linkSection = optionalSection('Links to other routers.', {
       why: 'The subsystem that creates it.',
     }),
     bind: option(address(addressProtocols.link), { default: required, why: 'Where it listens.' }),
-    advertise: option(advertised(addressProtocols.link), {
-      default: required,
-      why: 'Under which address other routers reach it.',
+    advertise: option(optional(advertised(addressProtocols.link)), {
+      default: null,
+      why: 'Under which address other routers reach it; `bind` when that names one address.',
     }),
     bindInterface: option(optional(text()), {
       default: null,

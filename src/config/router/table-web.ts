@@ -30,26 +30,34 @@ export const webList = list(8, 'HTTPS servers. The one API there is: health-chec
     binding: option(choice(['health-checks']), { default: required, why: 'Name of the API.' }),
     options: keyed(0, 'It has none.', {}),
   }),
-  identity: optionalSection('Another identity than that of the router; all four are needed.', {
-    cert: option(pemSource(), { default: required, why: 'As in `identity`.', hasEffect: false }),
-    key: option(pemSource(), { default: required, why: 'As in `identity`.', isSecret: true }),
-    server_cert: option(pemSource(), { default: required, why: 'As in `identity`.' }),
-    ca: option(pemSource(), { default: required, why: 'As in `identity`.', hasEffect: false }),
-  }),
-  options: section('Bounds of a connection.', {
-    readTimeout: option(duration(1, HOUR_MS), { default: 5000, why: 'For a request to arrive.' }),
-    idleTimeout: option(duration(1, HOUR_MS), { default: 5000, why: 'Between two requests.' }),
-    writeTimeout: option(duration(1, HOUR_MS), {
-      default: 10_000,
-      why: 'For an answer to be read.',
-    }),
-    minTLSVersion: option(choice(['TLS1.2', 'TLS1.3']), {
-      default: 'TLS1.2',
-      why: 'Oldest version of TLS.',
-    }),
-    maxTLSVersion: option(choice(['TLS1.2', 'TLS1.3']), {
-      default: 'TLS1.3',
-      why: 'Newest version of TLS.',
-    }),
-  }),
+  identity: optionalSection(
+    'Another identity than that of the router; all four are needed.',
+    {
+      cert: option(pemSource(), { default: required, why: 'As in `identity`.', hasEffect: false }),
+      key: option(pemSource(), { default: required, why: 'As in `identity`.', isSecret: true }),
+      server_cert: option(pemSource(), { default: required, why: 'As in `identity`.' }),
+      ca: option(pemSource(), { default: required, why: 'As in `identity`.', hasEffect: false }),
+    },
+    { refusesMisspellings: true },
+  ),
+  options: section(
+    'Bounds of a connection.',
+    {
+      readTimeout: option(duration(1, HOUR_MS), { default: 5000, why: 'For a request to arrive.' }),
+      idleTimeout: option(duration(1, HOUR_MS), { default: 5000, why: 'Between two requests.' }),
+      writeTimeout: option(duration(1, HOUR_MS), {
+        default: 10_000,
+        why: 'For an answer to be read.',
+      }),
+      minTLSVersion: option(choice(['TLS1.2', 'TLS1.3']), {
+        default: 'TLS1.2',
+        why: 'Oldest version of TLS.',
+      }),
+      maxTLSVersion: option(choice(['TLS1.2', 'TLS1.3']), {
+        default: 'TLS1.3',
+        why: 'Newest version of TLS.',
+      }),
+    },
+    { refusesMisspellings: true },
+  ),
 })

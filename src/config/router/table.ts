@@ -26,6 +26,7 @@ import {
   advertised,
   dnsNames,
   emails,
+  hostPort,
   ipAddresses,
   pemSource,
   uris,
@@ -83,69 +84,80 @@ export const controllerPlaceNames = Object.keys(
 /** All keys of a router's configuration, with their types, defaults and purpose. */
 export const routerFields = {
   v: option(version(CONFIG_VERSION), { default: required, why: 'Version of the file format.' }),
-  identity: requiredSection('Certificate and key of this router.', {
-    cert: option(pemSource(), {
-      default: required,
-      why: 'Client certificate with its chain, for connections to controllers and routers.',
-    }),
-    key: option(pemSource(), {
-      default: required,
-      why: 'Private key of `cert`, and of server certificates without a separate key; mode 0600.',
-      isSecret: true,
-    }),
-    server_cert: option(optional(pemSource()), {
-      default: null,
-      why: 'Server certificate with its chain, for the listeners of this router. Required to enroll.',
-    }),
-    server_key: option(optional(pemSource()), {
-      default: null,
-      why: 'Key of `server_cert`; that of `cert` when absent.',
-      isSecret: true,
-    }),
-    ca: option(optional(pemSource()), {
-      default: null,
-      why: 'CA certificates that controllers and routers are verified against. Needed to enroll and to run.',
-    }),
-    alt_server_certs: list(
-      16,
-      'Further server certificates: the first one that has the name asked for is shown.',
-      {
-        server_cert: option(pemSource(), { default: required, why: 'Certificate with its chain.' }),
-        server_key: option(optional(pemSource()), {
-          default: null,
-          why: 'Its key; that of `cert` when absent.',
-          isSecret: true,
-        }),
-      },
-    ),
-  }),
-  ctrl: requiredSection('The controllers. One of `endpoint` and `endpoints` is required.', {
-    ...controllerPlaces,
-    startupTimeout: option(duration(0, DAY_MS), {
-      default: 30_000,
-      why: 'When no controller is reached within it, the router ends with exit code 1; 0s: it tries for ever.',
-    }),
-    endpointsFile: option(path(), {
-      default: 'endpoints.yml',
-      why: 'File of the current members and their keys, mode 0600. `endpoint` and `endpoints` are dialed as well while fewer controllers are connected than it names.',
-    }),
-    options: section('Options of the channel, and the fields above once more.', {
-      ...channelOptions,
-      ...controllerPlaces,
-    }),
-    rateLimiter: withoutEffect(
-      optionalSection('Concurrent requests to one controller.', {
-        enabled: option(boolean(), { default: true, why: 'Whether they are bounded.' }),
-        minSize: option(integer(1, 1000), { default: 5, why: 'Smallest bound.' }),
-        maxSize: option(integer(1, 1000), { default: 250, why: 'Largest bound.' }),
-        timeout: option(duration(1, HOUR_MS), {
-          default: 30_000,
-          why: 'A request without an answer for so long counts as lost.',
-        }),
+  identity: requiredSection(
+    'Certificate and key of this router.',
+    {
+      cert: option(pemSource(), {
+        default: required,
+        why: 'Client certificate with its chain, for connections to controllers and routers.',
       }),
-    ),
-    listeners: ignored('controllers that dial routers are not supported'),
-  }),
+      key: option(pemSource(), {
+        default: required,
+        why: 'Private key of `cert`, and of server certificates without a separate key; mode 0600.',
+        isSecret: true,
+      }),
+      server_cert: option(optional(pemSource()), {
+        default: null,
+        why: 'Server certificate with its chain, for the listeners of this router. Required to enroll.',
+      }),
+      server_key: option(optional(pemSource()), {
+        default: null,
+        why: 'Key of `server_cert`; that of `cert` when absent.',
+        isSecret: true,
+      }),
+      ca: option(optional(pemSource()), {
+        default: null,
+        why: 'CA certificates that controllers and routers are verified against. Needed to enroll and to run.',
+      }),
+      alt_server_certs: list(
+        16,
+        'Further server certificates: the first one that has the name asked for is shown.',
+        {
+          server_cert: option(pemSource(), {
+            default: required,
+            why: 'Certificate with its chain.',
+          }),
+          server_key: option(optional(pemSource()), {
+            default: null,
+            why: 'Its key; that of `cert` when absent.',
+            isSecret: true,
+          }),
+        },
+        { refusesMisspellings: true },
+      ),
+    },
+    { refusesMisspellings: true },
+  ),
+  ctrl: requiredSection(
+    'The controllers. `router enroll` writes the addresses of the enrollment token into `endpointsFile` when neither `endpoint` nor `endpoints` is given.',
+    {
+      ...controllerPlaces,
+      startupTimeout: option(duration(0, DAY_MS), {
+        default: 30_000,
+        why: 'When no controller is reached within it, the router ends with exit code 1; 0s: it tries for ever.',
+      }),
+      endpointsFile: option(path(), {
+        default: 'endpoints.yml',
+        why: 'File of the current members and their keys, mode 0600. `endpoint` and `endpoints` are dialed as well while fewer controllers are connected than it names.',
+      }),
+      options: section('Options of the channel, and the fields above once more.', {
+        ...channelOptions,
+        ...controllerPlaces,
+      }),
+      rateLimiter: withoutEffect(
+        optionalSection('Concurrent requests to one controller.', {
+          enabled: option(boolean(), { default: true, why: 'Whether they are bounded.' }),
+          minSize: option(integer(1, 1000), { default: 5, why: 'Smallest bound.' }),
+          maxSize: option(integer(1, 1000), { default: 250, why: 'Largest bound.' }),
+          timeout: option(duration(1, HOUR_MS), {
+            default: 30_000,
+            why: 'A request without an answer for so long counts as lost.',
+          }),
+        }),
+      ),
+      listeners: ignored('controllers that dial routers are not supported'),
+    },
+  ),
   csr: optionalSection(
     'Fields of the certificates that the router requests at enrollment and renewal.',
     csrFields,
@@ -154,7 +166,7 @@ export const routerFields = {
     64,
     'Bindings of terminators that this router dials, with the options of each; none without an entry. The last entry of a binding counts.',
     {
-      binding: option(choice(dialerBindings), {
+      binding: option(text(`a binding: ${dialerBindings.join(', ')}`), {
         default: required,
         why: 'transport: `tcp:`, `tls:` and `udp:` addresses. transport_udp: `udp:`, `udp4:` and `udp6:` addresses. proxy, proxy_udp: for listeners; a terminator of them fails as misconfigured.',
       }),
@@ -231,12 +243,7 @@ export const routerFields = {
       default: 128,
       why: 'Services dialed at a time.',
     }),
-    latencyProbeInterval: option(optional(integer(0, DAY_MS)), {
-      default: null,
-      why: 'Written by generators.',
-      hasEffect: false,
-      deprecated: 'latency is measured by heartbeats; it has no effect',
-    }),
+    latencyProbeInterval: ignored('latency is measured by heartbeats', { isQuiet: true }),
     unresponsiveLinkTimeout: option(duration(5000, DAY_MS), {
       default: MINUTE_MS,
       why: 'Time without a response after which a link takes no new circuits.',
@@ -271,7 +278,7 @@ export const routerFields = {
   }),
   link: linkSection,
   listeners: list(64, 'Ports that are open to clients.', {
-    binding: option(choice(listenerBindings), {
+    binding: option(text(`a binding: ${listenerBindings.join(', ')}`), {
       default: required,
       why: 'proxy, proxy_udp: each connection, or each source of datagrams, is a circuit to `service`. transport, transport_udp: the same, to the service that the client names in its first line.',
     }),
@@ -282,7 +289,7 @@ export const routerFields = {
     }),
     advertise: option(optional(advertised(addressProtocols.stream)), {
       default: null,
-      why: 'Address for clients; may be given in `options`. Required except for `tunnel`.',
+      why: 'Address of the listener for clients; may be given in `options`. Required for `edge`.',
     }),
     service: option(optional(text()), {
       default: null,
@@ -323,23 +330,44 @@ export const routerFields = {
     }),
   }),
   web: webList,
-  proxy: section('An outbound proxy, which this router knows none of.', {
-    type: option(choice(['none']), { default: 'none', why: 'Kind of proxy.', hasEffect: false }),
-  }),
+  proxy: optionalSection(
+    'A proxy for connections to controllers and other routers, and for enrollment and renewal.',
+    {
+      type: option(choice(['none', 'http']), {
+        default: required,
+        why: 'http: connections are opened with the method CONNECT.',
+      }),
+      address: option(optional(hostPort()), {
+        default: null,
+        why: 'Address of the proxy. Required for `http`.',
+      }),
+      username: option(optional(text()), { default: null, why: 'For Basic authentication.' }),
+      password: option(optional(text()), {
+        default: null,
+        why: 'For Basic authentication.',
+        isSecret: true,
+      }),
+    },
+    { refusesMisspellings: true },
+  ),
   tls: section('TLS of listeners.', {
     handshakeTimeout: option(duration(1, HOUR_MS), { default: 5000, why: 'For one handshake.' }),
   }),
-  interfaceDiscovery: section('Network interfaces reported to controllers.', {
-    disabled: option(boolean(), { default: false, why: 'Whether they are kept from them.' }),
-    checkInterval: option(duration(1000, DAY_MS), {
-      default: MINUTE_MS,
-      why: 'How often they are looked at.',
-    }),
-    minReportInterval: option(duration(1000, 365 * DAY_MS), {
-      default: DAY_MS,
-      why: 'Interval of reports even without changes.',
-    }),
-  }),
+  interfaceDiscovery: section(
+    'Network interfaces reported to controllers.',
+    {
+      disabled: option(boolean(), { default: false, why: 'Whether they are kept from them.' }),
+      checkInterval: option(duration(1000, DAY_MS), {
+        default: MINUTE_MS,
+        why: 'How often they are looked at.',
+      }),
+      minReportInterval: option(duration(1000, 365 * DAY_MS), {
+        default: DAY_MS,
+        why: 'Interval of reports even without changes.',
+      }),
+    },
+    { refusesMisspellings: true },
+  ),
   connectEvents: ignored(
     'the router reports clients to controllers each second, and all of them when a controller connects',
   ),

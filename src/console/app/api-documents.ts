@@ -42,7 +42,8 @@ export function mayDo(permission: string): boolean {
   const { value } = caller
   if (value === null || value.isAdmin) return true
   if (permission === 'session' || permission === 'partial' || permission === 'public') return true
-  if (permission.endsWith('.read') && value.permissions.includes('admin_readonly')) return true
+  const permissions = value.permissions ?? []
+  if (permission.endsWith('.read') && permissions.includes('admin_readonly')) return true
   const kind = permission.split('.')[0] ?? ''
-  return value.permissions.includes(permission) || value.permissions.includes(kind)
+  return permissions.includes(permission) || permissions.includes(kind)
 }

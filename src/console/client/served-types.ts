@@ -57,6 +57,7 @@ export interface AccessExplained {
         readonly name: string
         readonly type: AccessExplainedIdentity | null
         readonly source: 'service' | 'identity'
+        readonly notIntercepted?: readonly string[]
       }[]
     | null
   readonly withheld: readonly string[]
@@ -101,6 +102,7 @@ export interface AccessExplainedDial {
       | 'NO_ROUTER_OF_SERVICE'
       | 'NO_COMMON_ROUTER'
       | 'NO_ROUTER_ONLINE'
+      | 'NO_EDGE_LISTENER'
       | 'NO_TERMINATOR'
       | 'NO_TERMINATOR_ONLINE'
     readonly message: string
@@ -338,7 +340,20 @@ export interface IdentityDetail {
   readonly externalId: string | null
   readonly hasApiSession: boolean
   readonly hasEdgeRouterConnection: boolean
-  readonly interfaces: readonly Readonly<Record<string, unknown>>[]
+  readonly interfaces:
+    | readonly {
+        readonly addresses: readonly string[]
+        readonly hardwareAddress: string
+        readonly index: number
+        readonly isBroadcast: boolean
+        readonly isLoopback: boolean
+        readonly isMulticast: boolean
+        readonly isRunning: boolean
+        readonly isUp: boolean
+        readonly mtu: number
+        readonly name: string
+      }[]
+    | null
   readonly isAdmin: boolean
   readonly isDefaultAdmin: boolean
   readonly isMfaEnabled: boolean
@@ -347,7 +362,7 @@ export interface IdentityDetail {
     readonly lockedAt: string
     readonly lockedUntil: string | null
   }
-  readonly permissions: readonly string[]
+  readonly permissions: readonly string[] | null
   readonly roleAttributes: readonly string[]
   readonly sdkInfo: {
     readonly appId?: string
@@ -382,6 +397,7 @@ export interface Meta {
   }[]
   readonly filterableFields?: readonly string[]
   readonly ignoredFields?: readonly string[]
+  readonly warnings: readonly string[]
   readonly pagination?: MetaPagination
 }
 

@@ -10,6 +10,7 @@ import type { BackupFolder } from './backup-folder.ts'
 import { type Hook, runHook } from './hook.ts'
 import { type BackupDeps, bytesOf, takeBackup, type TakenBackup } from './take-backup.ts'
 import { errorMessage } from '../../lib/error-code.ts'
+import { decodeText } from '../../lib/text/decode-text.ts'
 
 /** Interval of the check whether a backup is due. */
 const LOOK_MS = 1000
@@ -147,7 +148,7 @@ export class BackupSchedule {
   }
 
   async #recipient(): Promise<BackupRecipient> {
-    return parseRecipient(await readFile(this.#deps.recipientPath, 'utf8'))
+    return parseRecipient(decodeText(await readFile(this.#deps.recipientPath)))
   }
 
   async *#stoppable(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {

@@ -36,12 +36,14 @@ import { ConnectionDuty } from '../../fabric/clients/connection-duty.ts'
 import { EndedHosts } from '../../fabric/clients/ended-hosts.ts'
 import { RouterWrites } from '../../fabric/clients/router-writes.ts'
 import { SessionDuty } from '../../fabric/clients/session-duty.ts'
+import { sendEndedHosting } from '../../fabric/clients/gone-sessions.ts'
 import { ShownSessions } from '../../fabric/clients/shown-sessions.ts'
 import { TerminatorValidation } from '../../fabric/clients/terminator-validation.ts'
 import { PostureDuty } from '../../fabric/clients/posture-duty.ts'
 import { TerminatorDuty } from '../../fabric/clients/terminator-duty.ts'
 import { TunnelDuty } from '../../fabric/clients/tunnel-duty.ts'
 import type { RouterConnection } from '../../fabric/connection.ts'
+import { ownInspections } from './own-inspections.ts'
 import { inspectionsOf } from '../../fabric/inspections.ts'
 import { linkDuty, linkGone } from '../../fabric/links/link-duty.ts'
 import { LinkTable } from '../../fabric/links/link-table.ts'
@@ -100,6 +102,8 @@ export class RouterService {
   #listener: RouterListener | null = null
   #circuitDuty: CircuitDuty | null = null
   #validation: TerminatorValidation | null = null
+  #peers: PeerDuty | null = null
+  #connected: ConnectionDuty | null = null
 
   constructor(deps: RouterDeps) {
     this.#deps = deps
@@ -144,6 +148,16 @@ export class RouterService {
     })
     this.inspections = {
       ...inspectionsOf(channels),
+      own: ownInspections({
+        config,
+        model: machine.routerModel,
+        timelineId: () => `${clusterNode.clusterId}:${clusterNode.generation}`,
+        connections: () => channels.connections(),
+        circuits: () => this.#circuitDuty,
+        peers: () => this.#peers,
+        validation: () => this.#validation,
+        clients: () => this.#connected,
+      }),
       terminators: async (routerId, asked, isFixing) => {
         const connection = channels.connection(routerId)
         if (connection === undefined) return null
@@ -152,7 +166,8 @@ export class RouterService {
     }
     if (config.routers.bind === null) return
     const connections = (): Iterable<RouterConnection> => channels.connections()
-    channels.add(new PeerDuty({ routerIds: () => enabledRouters(machine), connections }))
+    this.#peers = new PeerDuty({ routerIds: () => enabledRouters(machine), connections })
+    channels.add(this.#peers)
     const isCertificateOf = certificateJudge(machine)
     channels.add(
       linkDuty({
@@ -166,7 +181,9 @@ export class RouterService {
       }),
     )
     const connected = new ConnectionDuty(deps.publishFact)
+    this.#connected = connected
     channels.add(connected)
+    statuses.dialCost = (terminatorId) => this.#circuitDuty?.dialCost(terminatorId) ?? 0
     statuses.connections = (id) => {
       for (const { router } of connections()) if (router.isEdge) return connected.isConnected(id)
       return null
@@ -226,6 +243,8 @@ export class RouterService {
         proposer,
         isLeader,
         log,
+        endHosting: (terminator) =>
+          sendEndedHosting(channels.connection(terminator.routerId), shown, terminator),
         endCircuits: (identityIds, mayUse) =>
           this.#circuitDuty?.endAtForbidden(identityIds, mayUse),
       }),

@@ -13,6 +13,7 @@ import {
 import { missingHosts } from '../../pki/authority/renewal.ts'
 import { readServerCertificate } from '../../pki/verify/server-certificate.ts'
 import type { Report } from './check-report.ts'
+import { decodeText } from '../../lib/text/decode-text.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 /** Remaining lifetime below which each start logs a warning. */
@@ -133,7 +134,7 @@ function warnOfLeaf(
 /** @throws an error whose message follows the path of the file. */
 export function readOperatorFile(path: string): string {
   try {
-    return readFileSync(path, 'utf8')
+    return decodeText(readFileSync(path))
   } catch (error) {
     const code = errorCode(error)
     if (code === 'ENOENT') throw new Error('does not exist', { cause: error })

@@ -1,6 +1,7 @@
-import { createServer } from 'node:net'
+import { createSocket } from 'node:dgram'
+import { createServer, isIPv6, Server } from 'node:net'
 import type { ControllerConfig } from '../../config/controller/options.ts'
-import { formatHostPort, parseHostPort } from '../../lib/text/names.ts'
+import { formatHostPort, type HostPort, parseHostPort } from '../../lib/text/names.ts'
 import type { Report } from './check-report.ts'
 import { errorCode, errorMessage } from '../../lib/error-code.ts'
 
@@ -21,21 +22,47 @@ export async function checkListeners(config: ControllerConfig, report: Report): 
  * @returns null, or the fault and its remedy.
  */
 export async function listenFault(bind: string): Promise<string | null> {
-  const { host, port } = parseHostPort(bind) ?? { host: '', port: 0 }
-  const server = createServer()
-  const error = await new Promise<unknown>((resolve) => {
-    server.once('error', resolve)
-    server.listen({ host, port, exclusive: true }, () => resolve(null))
-  })
-  if (error === null) {
-    await new Promise((resolve) => server.close(resolve))
-    return null
+  const { fault, release } = await holdAddress(parseHostPort(bind) ?? { host: '', port: 0 })
+  await release()
+  return fault
+}
+
+export interface HeldAddress {
+  /** Why the address cannot be listened on, with its remedy; null if it is held. */
+  readonly fault: string | null
+  readonly release: () => Promise<void>
+}
+
+/** Listens on an address until it is released. */
+export async function holdAddress(
+  { host, port }: HostPort,
+  transport: 'tcp' | 'udp' = 'tcp',
+): Promise<HeldAddress> {
+  const { promise, resolve } = Promise.withResolvers<unknown>()
+  const listened = (): void => resolve(null)
+  const socket =
+    transport === 'udp'
+      ? createSocket(isIPv6(host) ? 'udp6' : 'udp4').once('error', resolve)
+      : createServer().once('error', resolve)
+  if (socket instanceof Server) socket.listen({ host, port, exclusive: true }, listened)
+  else socket.bind({ address: host, port, exclusive: true }, listened)
+  const error = await promise
+  return {
+    fault: error === null ? null : faultOf(error, { host, port }, transport),
+    release: async () => {
+      if (error === null) await new Promise<void>((done) => socket.close(() => done()))
+    },
   }
+}
+
+function faultOf(error: unknown, { port }: HostPort, transport: 'tcp' | 'udp'): string {
   switch (errorCode(error)) {
-    case 'EADDRINUSE':
-      return `is in use by another process; stop that process ('ss -ltnp sport = :${port}' names it), or choose another port`
+    case 'EADDRINUSE': {
+      const list = transport === 'udp' ? 'ss -lunp' : 'ss -ltnp'
+      return `is in use by another process; stop that process ('${list} sport = :${port}' names it), or choose another port`
+    }
     case 'EACCES':
-      return 'needs a privileged user; choose a port above 1023'
+      return 'needs a privileged user or the capability CAP_NET_BIND_SERVICE; choose a port above 1023'
     case 'EADDRNOTAVAIL':
     case 'ENOTFOUND':
     case 'EAI_AGAIN':

@@ -22,7 +22,7 @@ export const ca = defineEntity({
       faultField: 'certPem',
     }),
     identityNameFormat: text({ otherwise: '[caName]-[commonName]', isPrintable: true }),
-    identityRoles: attributes({ required: true }),
+    identityRoles: attributes({ required: true, nullIfEmpty: true }),
     isAuthEnabled: boolean({ required: true }),
     isAutoCaEnrollmentEnabled: boolean({ required: true }),
     isOttCaEnrollmentEnabled: boolean({ required: true }),

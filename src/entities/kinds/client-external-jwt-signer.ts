@@ -8,12 +8,12 @@ export const urlCharactersMax = 2048
 export const publicSignerFields = {
   name: nameText(),
   audience: text(),
-  clientId: text(),
+  clientId: text({ nullIfEmpty: true }),
   externalAuthUrl: text({
     charactersMax: urlCharactersMax,
-    shownAs: { from: 'fieldUnlessEmpty', field: 'externalAuthUrl' },
+    nullIfEmpty: true,
   }),
-  scopes: texts(),
+  scopes: texts({ nullIfEmpty: true }),
   targetToken: choice(['ACCESS', 'ID'], { otherwise: 'ACCESS' }),
   enrollToCertEnabled: boolean({ shown: 'whenSet' }),
   enrollToTokenEnabled: boolean({ shown: 'whenSet' }),

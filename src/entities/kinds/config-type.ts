@@ -17,11 +17,7 @@ export const configType = defineEntity({
   fields: published({
     name: nameText(),
     /** Validated before it is proposed; empty: any data is valid. */
-    schema: object(
-      { type: 'object', additionalProperties: true },
-      {},
-      { shownAs: { from: 'fieldUnlessEmpty', field: 'schema' } },
-    ),
+    schema: object({ type: 'object', additionalProperties: true }, {}, { nullIfEmpty: true }),
     target: choice(['service', 'router', 'other'], { otherwise: 'service', settable: 'create' }),
   }),
   symbols: ['name', 'schema', 'target'],

@@ -32,7 +32,7 @@ export const edgeRouter = defineEntity({
     certPem: optionalText({ settable: 'proposer', charactersMax: 65_536 }),
     /** Whether the router hosts and dials services with an identity of its own. */
     isTunnelerEnabled: boolean(),
-    roleAttributes: attributes(),
+    roleAttributes: attributes({ nullIfEmpty: true }),
     appData: map(),
     hostname: computed({ from: 'routerStatus', shows: 'hostname' }, text),
     supportedProtocols: computed(

@@ -27,7 +27,7 @@ export const externalJwtSigner = defineEntity({
     issuer: text({ required: true, unique: 'issuer must be unique' }),
     certPem: optionalText({ charactersMax: 65_536 }),
     jwksEndpoint: optionalText({ charactersMax: urlCharactersMax }),
-    kid: text({ unique: 'kid must be unique' }),
+    kid: text({ unique: 'kid must be unique', nullIfEmpty: true }),
     claimsProperty: text({ otherwise: '/sub' }),
     useExternalId: boolean(),
     enrollAuthPolicyId: reference('authPolicy', 'refuse', { otherwise: 'default' }),
@@ -37,7 +37,7 @@ export const externalJwtSigner = defineEntity({
     fingerprint: text({
       ...derived,
       unique: 'fingerprint must be unique',
-      shownAs: { from: 'fieldUnlessEmpty', field: 'fingerprint' },
+      nullIfEmpty: true,
     }),
     notBefore: timestamp(derived),
     notAfter: timestamp(derived),

@@ -1,7 +1,7 @@
 import { atCreate, inEveryBody } from '../body-members.ts'
 import { crudOf } from '../crud.ts'
 import { defineEntity } from '../define.ts'
-import { boolean, computed, notBuiltYetField, integer, optionalText } from '../fields.ts'
+import { boolean, computed, integer, optionalText } from '../fields.ts'
 import {
   connectedSymbol,
   routerCostMax,
@@ -10,7 +10,9 @@ import {
   uniqueFingerprint,
   versionInfo,
 } from '../parts/router-fields.ts'
-import { flag } from '../shapes.ts'
+import { arrayOf, flag, text, wholeObject } from '../shapes.ts'
+
+const listenerList = arrayOf(wholeObject({ address: text, protocol: text }))
 
 /**
  * Any router, as the fabric API shows it. The fabric API creates routers with a given id and
@@ -36,7 +38,9 @@ export const fabricRouter = defineEntity({
     noTraversal: boolean({ required: true }),
     fingerprint: optionalText(uniqueFingerprint),
     connected: computed({ from: 'routerStatus', shows: 'isOnline' }, flag),
-    listenerAddresses: notBuiltYetField([], { type: 'array', items: { type: 'object' } }),
+    listenerAddresses: computed({ from: 'routerStatus', shows: 'linkListeners' }, listenerList, {
+      nullIfEmpty: true,
+    }),
     versionInfo,
   },
   body: {

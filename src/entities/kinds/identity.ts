@@ -6,7 +6,6 @@ import {
   boolean,
   choice,
   computed,
-  notBuiltYetField,
   integer,
   map,
   nameText,
@@ -20,8 +19,9 @@ import { published } from '../published.ts'
 import { ownCredentials, wantedEnrollments } from '../parts/identity-credentials.ts'
 import { grantablePermissions } from '../../lib/permissions.ts'
 import { nullableRefOf, refOf } from '../refs.ts'
-import { applicationData, envInfo, flag, interfaceList, sdkInfo } from '../shapes.ts'
+import { applicationData, envInfo, flag, sdkInfo } from '../shapes.ts'
 import { listOfKnown } from '../sub-lists.ts'
+import { interfaces } from '../parts/router-fields.ts'
 import { costMax, precedences } from '../parts/terminator-fields.ts'
 
 const cost = { type: 'integer', minimum: 0, maximum: costMax } as const
@@ -49,7 +49,7 @@ export const identity = defineEntity({
     defaultHostingPrecedence: choice(precedences, { otherwise: 'default' }),
     serviceHostingCosts: map<number>({ values: cost, keysOf: 'service' }),
     serviceHostingPrecedences: map<string>({ values: precedence, keysOf: 'service' }),
-    permissions: texts({ values: grantablePermissions }),
+    permissions: texts({ values: grantablePermissions, nullIfEmpty: true }),
     disabledAt: timestamp({ settable: 'never', shown: 'whenSet' }),
     disabledUntil: timestamp({ settable: 'never', shown: 'whenSet' }),
     envInfo: object(envInfo, {}, { settable: 'never' }),
@@ -65,7 +65,8 @@ export const identity = defineEntity({
     ),
     hasEdgeRouterConnection: computed({ from: 'routerConnection', shows: 'flag' }, flag),
     edgeRouterConnectionStatus: computed({ from: 'routerConnection', shows: 'word' }, connection),
-    interfaces: notBuiltYetField([], interfaceList),
+    /** Of the router whose tunnel the identity is. */
+    interfaces,
   }),
   body: {
     type: inEveryBody(kind, 'create', 'replace'),

@@ -1,60 +1,35 @@
 import { fieldLimits } from '../fields.ts'
-import { flag } from '../shapes.ts'
+import { flag, wholeObject } from '../shapes.ts'
 
 /** Attempts and minutes; a negative number means unlimited. */
 const count = { type: 'integer', maximum: 52_560_000 } as const
 const signerId = { type: 'string', maxLength: 128 } as const
 
-export const primarySchema = {
-  type: 'object',
-  properties: {
-    cert: {
-      type: 'object',
-      properties: { allowed: flag, allowExpiredCerts: flag },
-      required: ['allowed', 'allowExpiredCerts'],
-    },
-    extJwt: {
-      type: 'object',
-      properties: {
-        allowed: flag,
-        allowedSigners: { type: 'array', maxItems: fieldLimits.referencesMax, items: signerId },
-      },
-      required: ['allowed', 'allowedSigners'],
-    },
-    updb: {
-      type: 'object',
-      properties: {
-        allowed: flag,
-        lockoutDurationMinutes: count,
-        maxAttempts: count,
-        // The maximum password length.
-        minPasswordLength: { type: 'integer', maximum: 100 },
-        requireMixedCase: flag,
-        requireNumberChar: flag,
-        requireSpecialChar: flag,
-      },
-      required: [
-        'allowed',
-        'minPasswordLength',
-        'requireSpecialChar',
-        'requireNumberChar',
-        'requireMixedCase',
-        'maxAttempts',
-        'lockoutDurationMinutes',
-      ],
-    },
-  },
-  required: ['cert', 'extJwt', 'updb'],
-} as const
+export const primarySchema = wholeObject({
+  cert: wholeObject({ allowed: flag, allowExpiredCerts: flag }),
+  extJwt: wholeObject({
+    allowed: flag,
+    allowedSigners: { type: 'array', maxItems: fieldLimits.referencesMax, items: signerId },
+  }),
+  updb: wholeObject({
+    allowed: flag,
+    lockoutDurationMinutes: count,
+    maxAttempts: count,
+    // The maximum password length.
+    minPasswordLength: { type: 'integer', maximum: 100 },
+    requireMixedCase: flag,
+    requireNumberChar: flag,
+    requireSpecialChar: flag,
+  }),
+})
 
-export const secondarySchema = {
-  type: 'object',
-  properties: {
+export const secondarySchema = wholeObject(
+  {
     requireExtJwtSigner: { type: ['string', 'null'], maxLength: 128 },
     requireTotp: flag,
   },
-  required: ['requireTotp'],
-} as const
+  ['requireExtJwtSigner'],
+)
 
 /** A type rather than an interface, because only a type is assignable to JSON. */
 export type PrimaryRules = {

@@ -1,3 +1,5 @@
+import { wholeObject } from '../shapes.ts'
+
 const locations = ['COMMON_NAME', 'SAN_URI', 'SAN_EMAIL'] as const
 const matchers = ['ALL', 'PREFIX', 'SUFFIX', 'SCHEME'] as const
 const parsers = ['NONE', 'SPLIT'] as const
@@ -15,18 +17,14 @@ export type ExternalIdClaim = {
   readonly parserCriteria: string
 }
 
-export const claimSchema = {
-  type: 'object',
-  properties: {
-    index: { type: 'integer', maximum: 1_000_000 },
-    location: { type: 'string', enum: locations },
-    matcher: { type: 'string', enum: matchers },
-    matcherCriteria: { type: 'string', maxLength: 4096 },
-    parser: { type: 'string', enum: parsers },
-    parserCriteria: { type: 'string', maxLength: 4096 },
-  },
-  required: ['index', 'location', 'matcher', 'matcherCriteria', 'parser', 'parserCriteria'],
-} as const
+export const claimSchema = wholeObject({
+  index: { type: 'integer', maximum: 1_000_000 },
+  location: { type: 'string', enum: locations },
+  matcher: { type: 'string', enum: matchers },
+  matcherCriteria: { type: 'string', maxLength: 4096 },
+  parser: { type: 'string', enum: parsers },
+  parserCriteria: { type: 'string', maxLength: 4096 },
+})
 
 /** Claim that a patch is merged into when none is stored; its location is not set yet. */
 export const noClaim = {

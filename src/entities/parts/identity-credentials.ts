@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { computed } from '../fields.ts'
 import { orNull } from '../nested.ts'
-import { dateTime, entityRef, text } from '../shapes.ts'
+import { dateTime, entityRef, text, wholeObject } from '../shapes.ts'
 
 const enrollment: JsonObject = {
   type: 'object',
@@ -67,11 +67,7 @@ const ownEnrollments = computed(
  */
 const passwordLock = computed(
   { from: 'passwordLock' },
-  {
-    type: 'object',
-    properties: { lockedAt: dateTime, lockedUntil: orNull(dateTime) },
-    required: ['lockedAt', 'lockedUntil'],
-  },
+  wholeObject({ lockedAt: dateTime, lockedUntil: orNull(dateTime) }),
   { shown: 'whenSet' },
 )
 

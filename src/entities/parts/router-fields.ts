@@ -1,7 +1,6 @@
 import {
   boolean,
   computed,
-  notBuiltYetField,
   integer,
   nameText,
   object,
@@ -26,6 +25,11 @@ const listeners = {
 /** A certificate has at most this many names (`REQUEST_NAMES_MAX`), each as long as a DNS name. */
 const hosts = { since: 2, itemsMax: 64, charactersMax: 255 } as const
 
+/** Network interfaces that the router of this id reports; null while it reports none. */
+export const interfaces = computed({ from: 'routerStatus', shows: 'interfaces' }, interfaceList, {
+  nullIfEmpty: true,
+})
+
 /** Fields of every kind of router. */
 export const routerFields = {
   name: nameText(),
@@ -33,7 +37,7 @@ export const routerFields = {
   noTraversal: boolean(),
   disabled: boolean(),
   ctrlChanListeners: object(listeners, {}, { shown: 'whenSet' }),
-  configs: references('config', 'strip'),
+  configs: references('config', 'strip', { nullIfEmpty: true }),
   /**
    * Hosts that its server certificate may name, even those of other routers. Empty: the hosts of
    * its enrollment request, except those of other routers. Only administrators set it.
@@ -41,14 +45,15 @@ export const routerFields = {
   allowedNames: texts(hosts),
   /** Hosts in its server certificate, each in normalized spelling. */
   certificateNames: texts({ ...hosts, settable: 'never' }),
-  interfaces: notBuiltYetField([], interfaceList),
+  interfaces,
 } as const
 
 /** Fields of a router that is enrolled by a one-time token. */
 export const enrolledFields = {
   isOnline: computed({ from: 'routerStatus', shows: 'isOnline' }, flag),
-  unverifiedCertPem: notBuiltYetField(null, nullableText),
-  unverifiedFingerprint: notBuiltYetField(null, nullableText),
+  /** Certificate that the router was issued and has not used yet. */
+  unverifiedCertPem: computed({ from: 'field', field: 'nextCertPem' }, nullableText),
+  unverifiedFingerprint: computed({ from: 'field', field: 'nextFingerprint' }, nullableText),
 } as const
 
 /** Token of the router's open enrollment, which references it by `by`. */

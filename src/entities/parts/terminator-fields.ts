@@ -1,5 +1,5 @@
 import { inEveryBody } from '../body-members.ts'
-import { choice, notBuiltYetField, integer, reference, text } from '../fields.ts'
+import { choice, computed, integer, reference, text } from '../fields.ts'
 import { refOf } from '../refs.ts'
 
 export const costMax = 65_535
@@ -16,7 +16,7 @@ export const terminatorFields = {
   address: text({ required: true, charactersMax: terminatorBounds.addressCharactersMax }),
   cost: integer({ maximum: costMax }),
   precedence: choice(precedences, { otherwise: 'default' }),
-  dynamicCost: notBuiltYetField(0, { type: 'integer' }),
+  dynamicCost: computed({ from: 'dialCost' }, { type: 'integer' }),
   service: refOf('service', 'serviceId'),
   router: refOf('transitRouter', 'routerId'),
 } as const

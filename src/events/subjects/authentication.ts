@@ -1,4 +1,5 @@
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
+import type { LiveFact } from '../../ports/live-facts.ts'
 import type { EventSubject, NewEvent } from '../field.ts'
 
 export const authentication: EventSubject = {
@@ -31,7 +32,17 @@ export const authentication: EventSubject = {
     { name: 'auth_policy_id', type: 'string', meaning: 'Name of that identity.' },
     { name: 'remote_address', type: 'string', meaning: 'Source address.' },
     { name: 'success', type: 'boolean', meaning: 'Whether a session was opened.' },
-    { name: 'reason', type: 'string', meaning: 'The code of the refusal; empty at a success.' },
+    {
+      name: 'reason',
+      type: 'string',
+      meaning:
+        'Why the log-in was refused, such as `TOKEN_AUDIENCE`, or the code of the answer; empty at a success.',
+    },
+    {
+      name: 'claim',
+      type: 'string',
+      meaning: 'The claim of the token at fault, by name; empty without one.',
+    },
     {
       name: 'improper_client_cert_chain',
       type: 'boolean',
@@ -57,13 +68,14 @@ export function loggedIn(session: ApiSession, authPolicyId: string, atMs: number
       remote_address: session.ipAddress,
       success: true,
       reason: '',
+      claim: '',
       improper_client_cert_chain: session.hasImproperChain,
     }),
   }
 }
 
 export function logInFailed(
-  failure: { readonly method: string; readonly address: string; readonly reason: string },
+  failure: Omit<Extract<LiveFact, { readonly kind: 'logInFailed' }>, 'kind'>,
   atMs: number,
 ): NewEvent {
   return {
@@ -74,12 +86,13 @@ export function logInFailed(
       event_type: 'fail',
       type: failure.method,
       authenticator_id: '',
-      external_jwt_signer_id: '',
+      external_jwt_signer_id: failure.signerId,
       identity_id: '',
       auth_policy_id: '',
       remote_address: failure.address,
       success: false,
       reason: failure.reason,
+      claim: failure.claim,
       improper_client_cert_chain: false,
     }),
   }

@@ -1,7 +1,7 @@
 import type { LatestReads } from '../../ports/latest-reads.ts'
 import type { AdmittedClient, RouterClients } from '../../ports/router-clients.ts'
 import type { RouterTunnels } from '../../ports/router-tunnels.ts'
-import { claimFaultCodes, tunnelFaultCodes } from '../clients/client-errors.ts'
+import { claimFaultCodes, claimFaultText, tunnelFaultCodes } from '../clients/client-errors.ts'
 import { judgedAtLatest } from '../judged-at-latest.ts'
 import type {
   CircuitRequest,
@@ -82,7 +82,8 @@ async function admitClient(
     type: 'Dial',
   })
   if (!judged.ok) {
-    throw new CircuitRefused(claimFaultCodes[judged.fault], `dial refused: ${judged.fault}`)
+    const { fault } = judged
+    throw new CircuitRefused(claimFaultCodes[fault], claimFaultText('dial', fault))
   }
   return { client: judged.client, isGranted: () => true }
 }

@@ -10,7 +10,7 @@ import type { Host, Hosts } from './hosts.ts'
 import type { DialResult, PublishFact } from '../../ports/live-facts.ts'
 import type { LiveLinks } from '../../ports/live-table.ts'
 import type { AdmittedClient } from '../../ports/router-clients.ts'
-import { claimFaultCodes } from '../clients/client-errors.ts'
+import { claimFaultCodes, claimFaultText } from '../clients/client-errors.ts'
 import type { MessageHandler, RouterConnection } from '../connection.ts'
 import type { RouterDuty } from '../duty.ts'
 import { judgedAtLatest } from '../judged-at-latest.ts'
@@ -194,6 +194,22 @@ export class CircuitDuty implements RouterDuty {
         (connection, message) => this.upkeep.onConfirmation(connection, message),
       ],
     ])
+  }
+
+  /** Costs of the terminators that have any, under OpenZiti's names. */
+  costs(): readonly object[] {
+    const ids = new Set([...this.#costs.failing(), ...this.#circuits.openTerminators()])
+    return Array.from(ids, (terminatorId) => {
+      const circuitCount = this.#circuits.openAt(terminatorId)
+      const currentCost = this.#costs.of(terminatorId)
+      const failureCost = this.#costs.ofFailures(terminatorId)
+      return { terminatorId, circuitCount, failureCost, currentCost }
+    })
+  }
+
+  /** Cost of a terminator in addition to that of its record, as this controller counts it. */
+  dialCost(terminatorId: string): number {
+    return this.#costs.of(terminatorId)
   }
 
   onSweep(): void {
@@ -532,7 +548,7 @@ export class CircuitDuty implements RouterDuty {
 }
 
 function rightEnded(): CircuitRefused {
-  return new CircuitRefused(claimFaultCodes.session, 'the right to dial has ended')
+  return new CircuitRefused(claimFaultCodes.session, claimFaultText('dial', 'session'))
 }
 
 function newCircuitId(): string {

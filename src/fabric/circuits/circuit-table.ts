@@ -48,6 +48,11 @@ export class CircuitTable extends LiveRows<Circuit, LiveCircuit> {
     this.#follower?.onKept(circuit)
   }
 
+  /** Terminators with open circuits. */
+  openTerminators(): Iterable<string> {
+    return this.#openAt.keys()
+  }
+
   openAt(terminatorId: string): number {
     return this.#openAt.get(terminatorId) ?? 0
   }

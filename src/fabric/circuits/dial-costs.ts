@@ -36,7 +36,16 @@ export class DialCosts {
   }
 
   of(terminatorId: string): number {
-    return OPEN_CIRCUIT * this.#openAt(terminatorId) + (this.#settled(terminatorId)?.cost ?? 0)
+    return OPEN_CIRCUIT * this.#openAt(terminatorId) + this.ofFailures(terminatorId)
+  }
+
+  ofFailures(terminatorId: string): number {
+    return this.#settled(terminatorId)?.cost ?? 0
+  }
+
+  /** Terminators with a failed dial that is not forgiven yet. */
+  failing(): readonly string[] {
+    return [...this.#failures.keys()].filter((id) => this.ofFailures(id) > 0)
   }
 
   failed(terminatorId: string): void {

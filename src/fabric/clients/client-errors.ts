@@ -1,6 +1,6 @@
 import type { ClaimFault } from '../../ports/router-clients.ts'
 import type { TunnelFault } from '../../ports/router-tunnels.ts'
-import { edgeErrorCode } from '../../channel/messages/edge.ts'
+import { edgeErrorCode, INVALID_SESSION, retryHint } from '../../channel/messages/edge.ts'
 
 /** Codes of {@link edgeErrorCode} by the fault of a claim. */
 export const claimFaultCodes: Readonly<Record<ClaimFault, number>> = {
@@ -11,6 +11,25 @@ export const claimFaultCodes: Readonly<Record<ClaimFault, number>> = {
   service: edgeErrorCode.invalidService,
   access: edgeErrorCode.accessDenied,
   posture: edgeErrorCode.postureCheckFailed,
+}
+
+/** Text of a refusal for the client. */
+export function claimFaultText(use: 'dial' | 'bind', fault: ClaimFault): string {
+  return fault === 'session' ? INVALID_SESSION : `${use} refused: ${fault}`
+}
+
+/**
+ * Hint for a refused host. A client that starts over requests a service session from a controller,
+ * which has the last word; a client that does not may close its listener for as long as it runs.
+ */
+export const claimFaultHints: Readonly<Record<ClaimFault, number>> = {
+  apiSession: retryHint.startOver,
+  session: retryHint.startOver,
+  sessionType: retryHint.startOver,
+  router: retryHint.startOver,
+  service: retryHint.notRetriable,
+  access: retryHint.startOver,
+  posture: retryHint.startOver,
 }
 
 export const tunnelFaultCodes: Readonly<Record<TunnelFault, number>> = {

@@ -32,6 +32,19 @@ export class ConnectionDuty implements RouterDuty {
     ])
   }
 
+  /** Routers that each identity is connected to. */
+  byIdentity(): ReadonlyMap<string, readonly string[]> {
+    const found = new Map<string, string[]>()
+    for (const [routerId, identityIds] of this.#byRouter) {
+      for (const id of identityIds) {
+        const known = found.get(id)
+        if (known === undefined) found.set(id, [routerId])
+        else known.push(routerId)
+      }
+    }
+    return found
+  }
+
   isConnected(identityId: string): boolean {
     return this.#counts.has(identityId)
   }

@@ -1,6 +1,6 @@
 import { errorMessage } from '../../lib/error-code.ts'
 import { Problem } from '../../lib/problems.ts'
-import type { HostedTerminators } from '../../ports/hosted-terminators.ts'
+import type { HostedTerminators, UngrantedTerminator } from '../../ports/hosted-terminators.ts'
 import type { Proposer } from '../../ports/proposer.ts'
 import type { RouterDuty } from '../duty.ts'
 import type { RouterLogger } from '../router-channels.ts'
@@ -20,6 +20,8 @@ export interface EndedHostsDeps {
     identityIds: ReadonlySet<string> | null,
     mayUse: HostedTerminators['mayUse'],
   ) => void
+  /** Ends the hosting of a removed terminator at its router, so that its client hosts again. */
+  readonly endHosting: (terminator: UngrantedTerminator) => void
   readonly log: RouterLogger
 }
 
@@ -103,13 +105,14 @@ export class EndedHosts implements RouterDuty {
 
   /** A missing leader or answer is expected; the next sweep retries. */
   async #remove(hosts: Iterable<string>): Promise<void> {
-    const { terminators, proposer } = this.#deps
+    const { terminators, proposer, endHosting } = this.#deps
     let looked = 0
     for (const identityId of hosts) {
       looked += 1
       if (looked % SLICE === 0) await new Promise((go) => setImmediate(go))
-      for (const id of terminators.ungranted(identityId)) {
-        await proposer.propose(terminatorRemoval(id))
+      for (const terminator of terminators.ungranted(identityId)) {
+        await proposer.propose(terminatorRemoval(terminator.id))
+        endHosting(terminator)
       }
     }
   }

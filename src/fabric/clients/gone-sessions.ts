@@ -4,9 +4,12 @@ import { SessionRemovedSchema, ValidateSessionsSchema } from '../../../proto/gen
 import type { Channel } from '../../channel/channel.ts'
 import { decodeInSteps } from '../../channel/wire-scan.ts'
 import type { GoneSession, RouterClients } from '../../ports/router-clients.ts'
+import type { UngrantedTerminator } from '../../ports/hosted-terminators.ts'
+import type { RouterConnection } from '../connection.ts'
 import { routerLimits } from '../limits.ts'
 import { controlMessage } from '../../channel/messages/control.ts'
 import type { Outgoing } from '../../channel/frame.ts'
+import type { ShownSessions } from './shown-sessions.ts'
 
 /** Reports to a router which of the service sessions it asks about have ended. */
 export function* sendGoneSessions(
@@ -30,6 +33,20 @@ export function* sendGoneSessions(
       gone.map(({ id }) => id),
     ),
   )
+}
+
+/**
+ * Ends the hosting of clients at a router that they may no longer use, although their service
+ * sessions remain. A router does not know which OIDC clients may use it.
+ */
+export function sendEndedHosting(
+  connection: RouterConnection | undefined,
+  shown: Pick<ShownSessions, 'take'>,
+  { routerId, sessionIds }: UngrantedTerminator,
+): void {
+  if (sessionIds.length === 0) return
+  const tokens = sessionIds.map((id) => shown.take(routerId, id) ?? id)
+  connection?.channel.send(sessionsRemoved(tokens, sessionIds))
 }
 
 export function sessionsRemoved(tokens: readonly string[], ids: readonly string[]): Outgoing {

@@ -15,10 +15,9 @@ import type { ChannelMessage } from '../../channel/frame.ts'
 import type { RouterConnection } from '../connection.ts'
 import type { RouterDuty } from '../duty.ts'
 import { controlMessage } from '../../channel/messages/control.ts'
-import { claimFaultCodes } from './client-errors.ts'
+import { claimFaultCodes, claimFaultHints, claimFaultText } from './client-errors.ts'
 import type { CreateAnswer, RouterWrites, TerminatorUpdate } from './router-writes.ts'
 import type { ShownSessions } from './shown-sessions.ts'
-import { retryHint } from '../../channel/messages/edge.ts'
 import { precedenceName } from '../../channel/messages/terminators.ts'
 
 export interface TerminatorDutyDeps {
@@ -102,12 +101,12 @@ export class TerminatorDuty implements RouterDuty {
         }
         return answer
       }
-      const errorCode = claimFaultCodes[judged.fault]
+      const { fault } = judged
       return {
         result: CreateTerminatorResult.FAILED_OTHER,
-        errorCode,
-        retryHint: retryHint.notRetriable,
-        msg: `bind refused: ${judged.fault}`,
+        errorCode: claimFaultCodes[fault],
+        retryHint: claimFaultHints[fault],
+        msg: claimFaultText('bind', fault),
       }
     } catch (error) {
       return writes.failed(router.id, error)

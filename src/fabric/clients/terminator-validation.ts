@@ -109,6 +109,15 @@ export class TerminatorValidation implements RouterDuty {
     return found
   }
 
+  /** Routers that have not answered yet which of their terminators exist. */
+  pending(): readonly object[] {
+    return Array.from(this.#asked, ([{ router }, { ids }]) => ({
+      router: { id: router.id, name: router.name },
+      terminators: [...ids],
+      checkInProgress: true,
+    }))
+  }
+
   onSweep(): void {
     const { isLeader, clock } = this.#deps
     const nowMs = clock.monotonicMs()

@@ -48,18 +48,14 @@ export class PeerDuty implements RouterDuty {
     this.handlers = new Map([
       [
         controlMessage.updateLinkListeners,
-        ({ router }, { body }) => {
-          this.#listeners.set(router.id, listenersIn(body))
-          this.#changed.add(router.id)
-        },
+        (connection, { body }) => this.#listensAt(connection, listenersIn(body)),
       ],
     ])
   }
 
   onConnected(connection: RouterConnection): void {
     const { id } = connection.router
-    this.#listeners.set(id, listenersOfHello(connection.hello.headers))
-    this.#changed.add(id)
+    this.#listensAt(connection, listenersOfHello(connection.hello.headers))
     const byId = this.#connectedById()
     const others: PeerStateChange[] = []
     for (const other of this.#deps.routerIds()) {
@@ -68,9 +64,23 @@ export class PeerDuty implements RouterDuty {
     connection.channel.send(changesMessage(others))
   }
 
+  #listensAt(connection: RouterConnection, listeners: readonly LinkListener[]): void {
+    const { id } = connection.router
+    this.#listeners.set(id, listeners)
+    this.#changed.add(id)
+    connection.report({
+      linkListeners: listeners.map(({ address, protocol }) => ({ address, protocol })),
+    })
+  }
+
   onDisconnected({ router }: RouterConnection): void {
     this.#listeners.delete(router.id)
     this.#changed.add(router.id)
+  }
+
+  /** Routers that the next sweep reports. */
+  changedIds(): readonly string[] {
+    return [...this.#changed]
   }
 
   onSweep(): void {

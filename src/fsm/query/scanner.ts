@@ -1,4 +1,5 @@
 import { Problem } from '../../lib/problems.ts'
+import { dateTimeMs } from '../../lib/text/date-time.ts'
 import type { Literal } from './ast.ts'
 
 /**
@@ -144,8 +145,8 @@ export class Scanner {
     const match = DATETIME.exec(this.#text)
     if (match === null) return null
     const [whole, day = '', time = '', fraction = '', zone = ''] = match
-    const wholeMs = Date.parse(`${day}T${time}${fraction.slice(0, 4)}${zone.toUpperCase()}`)
-    if (Number.isNaN(wholeMs) || !hasDay(day)) throw this.unexpected()
+    const wholeMs = dateTimeMs(`${day}T${time}${fraction.slice(0, 4)}${zone}`)
+    if (wholeMs === null) throw this.unexpected()
     this.at += whole.length
     // Stored times are whole milliseconds: all that matters of a finer one is that it lies between
     // two of them.
@@ -180,11 +181,4 @@ export class Scanner {
     this.at = at + 1
     return { type: 'string', value }
   }
-}
-
-/** A day that its month does not have would roll over into the next one. */
-function hasDay(day: string): boolean {
-  const [year = 0, month = 0, date = 0] = day.split('-').map(Number)
-  // Years below 100 are those of the first century here alone, not of the last one.
-  return new Date(new Date(0).setUTCFullYear(year, month - 1, date)).getUTCDate() === date
 }

@@ -1,9 +1,23 @@
 import type { RouterFact } from '../../entities/fields.ts'
-import type { Json } from '../../lib/text/canonical-json.ts'
+import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
+import { interfaceFlag } from '../../lib/interface-flags.ts'
 import { capabilityMask, capabilityNames } from '../../lib/router-capabilities.ts'
-import type { RouterStatus } from '../../ports/router-status.ts'
+import type { RouterInterface, RouterStatus } from '../../ports/router-status.ts'
 
 const noVersion = { version: '', revision: '', buildDate: '', os: '', arch: '' } as const
+
+function shownInterface({ flags, addresses, ...rest }: RouterInterface): JsonObject {
+  const has = (flag: number): boolean => (flags & flag) !== 0
+  return {
+    ...rest,
+    addresses: [...addresses],
+    isBroadcast: has(interfaceFlag.broadcast),
+    isLoopback: has(interfaceFlag.loopback),
+    isMulticast: has(interfaceFlag.multicast),
+    isRunning: has(interfaceFlag.running),
+    isUp: has(interfaceFlag.up),
+  }
+}
 
 /**
  * Fact that is shown of a router, and filtered by; the empty value of each while it is connected
@@ -31,5 +45,9 @@ export function routerFact(status: RouterStatus | null, fact: RouterFact): Json 
       return capabilityNames(status?.capabilities ?? [])
     case 'capabilitiesMask':
       return capabilityMask(status?.capabilities ?? [])
+    case 'interfaces':
+      return (status?.interfaces ?? []).map(shownInterface)
+    case 'linkListeners':
+      return (status?.linkListeners ?? []).map((listener) => ({ ...listener }))
   }
 }

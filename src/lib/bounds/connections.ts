@@ -8,6 +8,11 @@ import { sourceOf } from './source.ts'
 export interface ConnectionBounds {
   /** Maximum open connections of one source; further ones are closed at once. */
   readonly connectionsPerSourceMax: number
+  /**
+   * Maximum open connections; further ones are closed at once. `maxConnections` of a server does
+   * not count connections that another server accepted for it.
+   */
+  readonly connectionsMax?: number
   /** Maximum time from the first packet to the end of the TLS handshake; null for plain HTTP. */
   readonly handshakeTimeoutMs: number | null
   /**
@@ -44,27 +49,32 @@ interface Handshake {
  */
 export function limitConnections(server: Server, bounds: ConnectionBounds): void {
   const sources = new KeyedCounts()
+  let open = 0
   const handshakes = new PendingConnections(bounds)
   const admitted = server.listeners('connection') as ((socket: Socket) => void)[]
   server.removeAllListeners('connection')
   server.on('connection', (socket: Socket) => {
     const source = sourceOf(socket.remoteAddress ?? '')
-    const { room, rate } = bounds
+    const { room, rate, connectionsMax = Infinity } = bounds
     // @guard connections-of-one-source, no-descriptors-left--room
     const hasRoom =
       sources.of(source) < bounds.connectionsPerSourceMax && room?.hasRoomFor(source) !== false
+    // @guard one-port-kept-busy--open
+    const isFull = open >= connectionsMax
     // @guard connections-opened-and-dropped
-    if (!hasRoom || rate?.take(source) === false) {
+    if (isFull || !hasRoom || rate?.take(source) === false) {
       socket.destroy()
       return
     }
     sources.add(source, 1)
+    open += 1
     room?.take(source)
     const endpoint = endpointOf(socket)
     handshakes.begin(endpoint, source, socket)
     socket.once('close', () => {
       handshakes.end(endpoint)
       sources.add(source, -1)
+      open -= 1
       room?.giveBack(source)
     })
     for (const listener of admitted) listener.call(server, socket)

@@ -1,10 +1,13 @@
 import { jsonOrNull } from '../../lib/text/json-value.ts'
 import { serviceLimits } from '../services/limits.ts'
-import { parseName } from '../services/address-rules.ts'
+import {
+  noSourceAddresses,
+  noTarget,
+  readInterceptTarget,
+} from '../../lib/intercept/interceptable.ts'
 import { ServiceConfigReader, PORT_MAX, type PortRange } from '../services/service-config-reader.ts'
 import type { TunnelProtocol } from '../services/host-config.ts'
-import { type Network, parseCidr, singleNetwork } from '../services/networks.ts'
-import { parseIp } from '../../lib/text/ip-address.ts'
+import type { Network } from '../../lib/text/networks.ts'
 
 /** Connections that a service intercepts at a host, and options for dialing it. */
 export interface InterceptTerms {
@@ -14,6 +17,8 @@ export interface InterceptTerms {
   /** `example` for `*.example`. */
   readonly domains: ReadonlySet<string>
   readonly ports: readonly PortRange[]
+  /** Addresses that were left out, as clauses. */
+  readonly faults: readonly string[]
   /** null: the listener's option applies. */
   readonly connectTimeoutMs: number | null
   /** Templates; '' for none. */
@@ -49,7 +54,7 @@ export function parseInterceptConfig(type: InterceptConfigType, dataJson: string
 
 function termsOf(data: ServiceConfigReader): InterceptTerms {
   if (data.texts('allowedSourceAddresses').length > 0) {
-    data.fault('allowedSourceAddresses', 'is not supported: clients of this host alone are served')
+    data.fault('allowedSourceAddresses', noSourceAddresses)
   }
   const dial = data.within('dialOptions')
   const seconds = dial.integer('connectTimeoutSeconds', 0, 2_147_483_647) ?? 0
@@ -82,19 +87,20 @@ function targetsOf(
   data: ServiceConfigReader,
   member: string,
   texts: readonly string[],
-): Pick<InterceptTerms, 'networks' | 'names' | 'domains'> {
+): Pick<InterceptTerms, 'networks' | 'names' | 'domains' | 'faults'> {
   const networks: Network[] = []
+  const faults: string[] = []
   const [names, domains] = [new Set<string>(), new Set<string>()]
   for (const text of texts) {
-    const address = parseIp(text)
-    const network = address === null ? parseCidr(text) : singleNetwork(address)
-    const isDomain = text.startsWith('*.')
-    const name = parseName(isDomain ? text.slice(2) : text)
-    if (network !== null) networks.push(network)
-    else if (name === null) {
-      data.fault(member, `has ${text}, which is no address, network, name or *.domain`)
-    } else if (isDomain) domains.add(name)
-    else names.add(name)
+    const target = readInterceptTarget(text)
+    if (target === null) faults.push(`${text} ${noTarget}`)
+    else if (target.type === 'network') networks.push(target.network)
+    else if (target.type === 'domain') domains.add(target.name)
+    else names.add(target.name)
   }
-  return { networks, names, domains }
+  const [first] = texts
+  if (first !== undefined && faults.length === texts.length) {
+    data.fault(member, `has ${first}, which ${noTarget}`)
+  }
+  return { networks, names, domains, faults }
 }

@@ -3,8 +3,9 @@ import { type HostPort, parseHostPort } from '../../lib/text/names.ts'
 import { DnsUpstream, type UpstreamMode } from './dns-upstream.ts'
 import type { InterceptedServicesDeps } from './intercepted-services.ts'
 import { runIp } from './local-routes.ts'
+import { runNft } from './port-redirects.ts'
 import type { NameServerDeps } from './name-server.ts'
-import { parseCidr } from '../services/networks.ts'
+import { parseCidr } from '../../lib/text/networks.ts'
 
 const DNS_PORT = 53
 const RESOLVER_FILE = '/etc/resolv.conf'
@@ -15,7 +16,7 @@ export function interceptOptions(
   random: Random,
 ): Pick<
   InterceptedServicesDeps,
-  'namesRange' | 'nameServers' | 'interfaces' | 'runIp' | 'resolverFile'
+  'namesRange' | 'nameServers' | 'interfaces' | 'runIp' | 'runNft' | 'resolverFile'
 > {
   const namesRange = parseCidr(String(options['dnsSvcIpRange']))
   if (namesRange === null) throw new Error('options.dnsSvcIpRange was checked and is no network')
@@ -32,6 +33,7 @@ export function interceptOptions(
       .map((bind) => ({ bind, upstream, unanswerable })),
     interfaces: textsOf(options['lanIf']),
     runIp,
+    runNft,
     resolverFile: RESOLVER_FILE,
   }
 }

@@ -1,7 +1,7 @@
 import type { TunnelProtocol } from '../services/host-config.ts'
 import type { InterceptTerms } from './intercept-config.ts'
 import type { IpAddress } from '../../lib/text/ip-address.ts'
-import { networkContains } from '../services/networks.ts'
+import { networkContains } from '../../lib/text/networks.ts'
 
 /** An intercepted service. */
 export interface Intercept {

@@ -18,17 +18,22 @@ import type { TunnelProtocol } from '../services/host-config.ts'
 import { filledTemplate } from '../services/identity-template.ts'
 import { SecureCircuits } from '../services/secure-circuits.ts'
 import type { UsableServices } from '../services/usable-services.ts'
-import { interceptConfigTypes, parseInterceptConfig } from './intercept-config.ts'
+import {
+  interceptConfigTypes,
+  type InterceptTerms,
+  parseInterceptConfig,
+} from './intercept-config.ts'
 import { InterceptListeners } from './intercept-listeners.ts'
 import { type Intercept, type InterceptedPlace, InterceptTable } from './intercept-table.ts'
 import { ListeningPlan } from './listening-plan.ts'
+import type { RunNft } from './port-redirects.ts'
 import { LocalRoutes, type RunIp } from './local-routes.ts'
 import { NameServer, type NameServerDeps, type ResolvedName } from './name-server.ts'
 import { networksOfInterfaces, ownAddresses, ProtectedAddresses } from './protected-addresses.ts'
 import { ServiceNames } from './service-names.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 import { type IpAddress, parseIp } from '../../lib/text/ip-address.ts'
-import { type Network, networkContains } from '../services/networks.ts'
+import { type Network, networkContains } from '../../lib/text/networks.ts'
 
 export interface InterceptedServicesDeps {
   readonly services: UsableServices
@@ -52,6 +57,7 @@ export interface InterceptedServicesDeps {
    */
   readonly neededAddresses: () => readonly string[]
   readonly runIp: RunIp
+  readonly runNft: RunNft
   /** File with the configured name servers of this host. */
   readonly resolverFile: string
 }
@@ -67,7 +73,14 @@ interface Wanted extends Intercept {
   readonly key: string
 }
 
+/** The terms of a service that are intercepted, none if nothing is, and why the rest is not. */
+type Planned =
+  | { readonly terms: InterceptTerms; readonly faults: readonly string[] }
+  | { readonly faults: readonly string[] }
+
 const PLACE = 'tunnel'
+/** Faults of one service in a log line. */
+const loggedFaultsMax = 4
 const { tunnelServicesMax, entriesRetriedEveryMs } = serviceLimits
 const { interceptedClientsMax, serviceNamesMax, serviceNamesWaitingMax } = interceptLimits
 
@@ -89,7 +102,9 @@ export class InterceptedServices {
   readonly #faults = new Map<string, string>()
   readonly #clients = new Map<string, number>()
   #table = new InterceptTable([])
-  #plan = new ListeningPlan()
+  /** Why this host cannot redirect ports, or null. */
+  #redirectFault: string | null = null
+  #plan = new ListeningPlan(null)
   #allowed: readonly Network[] = []
   #own: ReadonlySet<string> = new Set()
   #open = 0
@@ -124,6 +139,8 @@ export class InterceptedServices {
       },
       choose: (protocol, ends) => this.#choose(protocol, ends),
       log,
+      owner: this.#routes.owner,
+      runNft: deps.runNft,
     })
     this.#nameServers = deps.nameServers.map(
       (server) =>
@@ -153,6 +170,7 @@ export class InterceptedServices {
       throw new ProgramFailure(`options.dnsSvcIpRange of the tunnel cannot be used: ${fault}`)
     }
     await this.#routes.start(namesRange)
+    this.#redirectFault = await this.#listeners.start()
     this.#look()
     for (const server of this.#nameServers) await server.start()
     await this.#warnUnlessAsked()
@@ -212,13 +230,15 @@ export class InterceptedServices {
       await this.#protected.refresh()
       this.#look()
       const wanted = this.#wanted()
-      this.#plan = new ListeningPlan()
+      this.#plan = new ListeningPlan(this.#redirectFault)
       const known = new Map(this.#taken)
       const taken: Intercept[] = []
       for (const [serviceId, each] of wanted) {
-        const fault = typeof each === 'string' ? each : this.#faultOf(each)
-        if (fault !== null || typeof each === 'string') this.#warn(serviceId, fault ?? '')
-        else taken.push(this.#take(each))
+        const found = typeof each === 'string' ? { faults: [each] } : this.#planned(each)
+        if ('terms' in found && typeof each !== 'string') {
+          taken.push(this.#take({ ...each, terms: found.terms }))
+        }
+        this.#warn(serviceId, found.faults, 'terms' in found)
       }
       const ids = new Set(taken.map(({ serviceId }) => serviceId))
       for (const id of Array.from(this.#taken.keys())) {
@@ -230,7 +250,7 @@ export class InterceptedServices {
       }
       this.#table = new InterceptTable(taken)
       await this.#routes.set([this.#deps.namesRange, ...this.#plan.networks])
-      await this.#listeners.set(this.#plan.places)
+      await this.#listeners.set(this.#plan)
       for (const { serviceId, service } of taken) {
         if (known.get(serviceId) === this.#taken.get(serviceId)) continue
         this.#deps.log.info({ serviceId, service }, 'service intercepted')
@@ -264,35 +284,57 @@ export class InterceptedServices {
     return wanted
   }
 
-  /** Plans the ports of a service. @returns why its config is not allowed, or null. */
-  #faultOf(intercept: Intercept): string | null {
+  /**
+   * Plans the ports of a service.
+   * @returns its terms without what this host may not or cannot intercept, unless nothing is left,
+   * and why the rest is left out.
+   */
+  #planned(intercept: Wanted): Planned {
     const { terms } = intercept
-    for (const network of terms.networks) {
-      const fault = this.#protected.faultOf(network)
-      if (fault !== null) return fault
-      if (networkContains(network, this.#deps.namesRange.address)) {
-        return 'its network contains the addresses of names of services (dnsSvcIpRange)'
-      }
-      // @guard addresses-a-service-takes--range
-      if (networkContains(this.#deps.namesRange, network.address)) {
-        return 'its address is one of those for names of services (dnsSvcIpRange)'
-      }
+    const faults = [...terms.faults]
+    const isAllowed = (fault: string | null): boolean => {
+      if (fault !== null) faults.push(fault)
+      return fault === null
     }
-    const name = [...terms.names].find((each) => this.#protected.hasName(each))
-    if (name !== undefined) return `${name} is the name of this host or of one that it needs`
-    const named = this.#namedBy(intercept)
-    if (named === null) return `${serviceNamesMax} names have an address already`
-    return this.#plan.add(intercept, named)
+    const networks = terms.networks.filter((network) => isAllowed(this.#networkFault(network)))
+    const allowed = [...terms.names].filter((name) => isAllowed(this.#nameFault(name)))
+    // @guard addresses-a-service-takes--crowded
+    const named = this.#addressesOf(allowed)
+    const names = new Set(named.keys())
+    if (names.size < allowed.length) faults.push(`${serviceNamesMax} names have an address already`)
+    const left = { ...terms, networks, names }
+    const planned = this.#plan.add({ ...intercept, terms: left }, networks, [...named.values()])
+    faults.push(...planned.faults)
+    const isTaken = planned.isAny || terms.domains.size > 0
+    return isTaken ? { terms: left, faults } : { faults }
   }
 
-  /** Addresses of the literal names of a service; null when there are too many. */
-  #namedBy({ terms }: Intercept): readonly IpAddress[] | null {
-    // @guard addresses-a-service-takes--crowded
-    const found: IpAddress[] = []
-    for (const name of terms.names) {
+  #networkFault(network: Network): string | null {
+    const { namesRange } = this.#deps
+    const fault = this.#protected.faultOf(network)
+    if (fault !== null) return fault
+    if (networkContains(network, namesRange.address)) {
+      return 'its network contains the addresses of names of services (dnsSvcIpRange)'
+    }
+    // @guard addresses-a-service-takes--range
+    if (networkContains(namesRange, network.address)) {
+      return 'its address is one of those for names of services (dnsSvcIpRange)'
+    }
+    return null
+  }
+
+  #nameFault(name: string): string | null {
+    if (!this.#protected.hasName(name)) return null
+    return `${name} is the name of this host or of one that it needs`
+  }
+
+  /** Addresses of literal names; without those for which there are too many names. */
+  #addressesOf(names: readonly string[]): ReadonlyMap<string, IpAddress> {
+    const found = new Map<string, IpAddress>()
+    for (const name of names) {
       const address = this.#names.use(name)
-      if (address === null) return null
-      found.push(address)
+      if (address === null) break
+      found.set(name, address)
     }
     return found
   }
@@ -307,15 +349,15 @@ export class InterceptedServices {
       for (const intercept of wild) {
         const { domains } = intercept.terms
         if (!isBelow(name, domains)) continue
-        const fault = this.#plan.add(intercept, [address])
-        if (fault !== null) this.#failures.warn(PLACE, 'a name has no ports', { name, fault })
+        const { faults } = this.#plan.add(intercept, [], [address])
+        const [fault] = faults
+        if (fault !== undefined) this.#failures.warn(PLACE, 'a name lacks ports', { name, fault })
       }
     }
   }
 
   #take(intercept: Wanted): Intercept {
     const { serviceId, key } = intercept
-    this.#faults.delete(serviceId)
     if (this.#taken.get(serviceId)?.key === key) return intercept
     this.#release(serviceId, 'the service has changed')
     this.#taken.set(serviceId, { key, ends: new Set() })
@@ -330,10 +372,15 @@ export class InterceptedServices {
     for (const end of Array.from(taken.ends)) end.close(reason)
   }
 
-  #warn(serviceId: string, reason: string): void {
-    if (this.#faults.get(serviceId) === reason) return
+  /** Logs faults of a service once. @param isTaken whether the rest of it is intercepted. */
+  #warn(serviceId: string, faults: readonly string[], isTaken: boolean): void {
+    const reason = faults.slice(0, loggedFaultsMax).join('; ')
+    if ((this.#faults.get(serviceId) ?? '') === reason) return
     this.#faults.set(serviceId, reason)
-    this.#deps.log.warn({ serviceId, reason }, 'service not intercepted')
+    if (reason === '') return
+    const service = this.#deps.services.service(serviceId)?.name ?? ''
+    const message = isTaken ? 'part of a service not intercepted' : 'service not intercepted'
+    this.#deps.log.warn({ serviceId, service, reason }, message)
   }
 
   #look(): void {
@@ -455,15 +502,16 @@ export class InterceptedServices {
     if (claims.length === 0) return 'unclaimed'
     const isNew = !this.#names.names.has(name)
     const address = this.#names.use(name)
-    const faults =
-      address === null ? ['too many names'] : claims.map((one) => this.#plan.add(one, [address]))
-    const fault = faults.find((each) => each !== null)
-    if (address === null || (fault !== undefined && isNew)) {
+    const planned = address === null ? [] : claims.map((one) => this.#plan.add(one, [], [address]))
+    const isPlanned = planned.every(({ isAny }) => isAny)
+    if (address === null || (!isPlanned && isNew)) {
       if (isNew) this.#names.forget(name)
-      this.#failures.warn(PLACE, 'a name has no address', { name, reason: fault })
+      const [reason] =
+        address === null ? ['too many names'] : planned.flatMap(({ faults }) => faults)
+      this.#failures.warn(PLACE, 'a name has no address', { name, reason })
       return 'unavailable'
     }
-    for (const place of this.#plan.places.values()) await this.#listeners.open(place)
+    await this.#listeners.open(this.#plan)
     return { address: address.text }
   }
 

@@ -1,15 +1,16 @@
 /** Limits of interception of addresses and names at a host. */
 export const interceptLimits = {
-  /**
-   * Mode tproxy: maximum listening ports in total and for one service, and maximum addresses of a
-   * network that each get ports of their own.
-   */
+  /** Mode tproxy: maximum listening ports in total. */
   interceptListenersMax: 4096,
-  interceptListenersPerServiceMax: 1024,
-  interceptNetworkAddressesMax: 256,
-  /** Shortest prefix of a network that a service may intercept, and maximum routes to this host. */
-  interceptPrefixBitsMin: 8,
+  /** Maximum routes to this host. */
   localRoutesMax: 1024,
+  /**
+   * Maximum addresses and protocols whose ports are redirected, maximum redirected port ranges in
+   * total, and ports that one command adds, which fit into a socket buffer of the kernel.
+   */
+  redirectedAddressesMax: 256,
+  redirectedRangesMax: 1024,
+  redirectedPortsPerCommand: 2048,
   /** Maximum open connections and datagram sources of intercepted services. */
   interceptedClientsMax: 16_384,
   /** Maximum names with an address, and the idle time after which a name may lose its address. */

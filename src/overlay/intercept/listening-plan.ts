@@ -1,14 +1,17 @@
 import { interceptLimits } from './limits.ts'
 import type { TunnelProtocol } from '../services/host-config.ts'
 import type { Intercept } from './intercept-table.ts'
+import { listeningWay } from '../../lib/intercept/interceptable.ts'
+import { interceptTargetLimits } from '../../lib/intercept/limits.ts'
+import type { PortRange } from '../services/service-config-reader.ts'
 import type { IpAddress } from '../../lib/text/ip-address.ts'
 import {
   type Network,
   addressAt,
-  isSingleAddress,
   networkSize,
+  networkText,
   singleNetwork,
-} from '../services/networks.ts'
+} from '../../lib/text/networks.ts'
 
 /** A listening port, on one address or on all. */
 export interface ListeningPlace {
@@ -19,25 +22,65 @@ export interface ListeningPlace {
   readonly port: number
 }
 
+/** One port for many: a rule of the host redirects the ranges of an IPv4 address to it. */
+export interface RedirectedPorts {
+  readonly protocol: TunnelProtocol
+  readonly address: IpAddress
+  readonly ranges: readonly PortRange[]
+}
+
+const { interceptListenersPerServiceMax: perServiceMax } = interceptTargetLimits
 const {
-  interceptNetworkAddressesMax: networkAddressesMax,
-  interceptListenersPerServiceMax: perServiceMax,
   interceptListenersMax: listenersMax,
+  redirectedAddressesMax,
+  redirectedRangesMax,
 } = interceptLimits
 
 export function placeKey({ protocol, family, address, port }: ListeningPlace): string {
   return `${protocol} ${address ?? `any ${family}`} ${port}`
 }
 
+/** Ports of a network that a service needs, by one protocol. */
+interface Asked {
+  readonly network: Network
+  /** False for the address of a name, which leads to this host already. */
+  readonly needsRoute: boolean
+  readonly protocol: TunnelProtocol
+  readonly range: PortRange
+}
+
+/** Places of one service before they become part of the plan. */
+interface Draft {
+  readonly places: ListeningPlace[]
+  readonly redirected: (Omit<RedirectedPorts, 'ranges'> & { readonly range: PortRange })[]
+  readonly networks: Network[]
+  isAny: boolean
+}
+
+/** The result for one service: whether any of it is planned, and why the rest is not. */
+export interface Planned {
+  readonly isAny: boolean
+  readonly faults: readonly string[]
+}
+
 /**
  * Plans listening ports for services, and the networks that must lead to this host for them. An
  * address gets ports of its own. A larger network shares one port on all addresses instead, which
  * other programs of this host cannot use then. UDP does not support that, because Node does not
- * report the destination address of a datagram.
+ * report the destination address of a datagram. Port ranges beyond the limit of a service are
+ * redirected to one port for each address.
  */
 export class ListeningPlan {
+  readonly #redirectFault: string | null
   readonly #places = new Map<string, ListeningPlace>()
+  readonly #redirected = new Map<string, RedirectedPorts>()
   readonly #networks = new Map<string, Network>()
+  #redirectedRanges = 0
+
+  /** @param redirectFault why this host cannot redirect ports; null: it can. */
+  constructor(redirectFault: string | null) {
+    this.#redirectFault = redirectFault
+  }
 
   /** Ports without those that are covered by a port on all addresses. */
   get places(): ReadonlyMap<string, ListeningPlace> {
@@ -49,51 +92,86 @@ export class ListeningPlan {
     return left
   }
 
+  get redirected(): ReadonlyMap<string, RedirectedPorts> {
+    return this.#redirected
+  }
+
   get networks(): readonly Network[] {
     return [...this.#networks.values()]
   }
 
   /**
-   * @param named addresses of the names of the service.
-   * @returns why the service cannot be intercepted, or null. A service is either planned completely
-   * or not at all.
+   * Plans what can be planned, and leaves out the rest.
+   * @param networks that the service intercepts.
+   * @param named addresses of its names.
    */
-  add({ terms }: Intercept, named: readonly IpAddress[]): string | null {
-    const places: ListeningPlace[] = []
-    const networks: Network[] = []
-    for (const { low, high } of terms.ports) {
+  add({ terms }: Intercept, networks: readonly Network[], named: readonly IpAddress[]): Planned {
+    const draft: Draft = { places: [], redirected: [], networks: [], isAny: false }
+    const all = [
+      ...named.map((address) => ({ network: singleNetwork(address), needsRoute: false })),
+      ...networks.map((network) => ({ network, needsRoute: true })),
+    ]
+    const faults = new Set<string>()
+    for (const range of terms.ports) {
       for (const protocol of terms.protocols) {
-        const single = named.length + terms.networks.filter(isSingleAddress).length
-        if ((high - low + 1) * Math.max(1, single) > perServiceMax) return tooMany
-        for (const address of named) places.push(...placesAt(address, protocol, low, high))
-        for (const network of terms.networks) {
-          const size = networkSize(network)
-          const isEach = size <= networkAddressesMax && size * (high - low + 1) <= perServiceMax
-          if (!isEach && protocol === 'udp') return noDatagrams
-          if (isEach) {
-            const each = addressesOf(network)
-            for (const address of each) places.push(...placesAt(address, protocol, low, high))
-            networks.push(...(network.address.family === 'ipv6' ? each.map(singleNetwork) : []))
-          } else places.push(...placesAt(network, protocol, low, high))
-          networks.push(network)
+        for (const each of all) {
+          const fault = this.#draft(draft, { ...each, protocol, range })
+          if (fault !== null) faults.add(fault)
         }
-        if (places.length > perServiceMax) return tooMany
       }
     }
-    const added = places.filter((place) => !this.#places.has(placeKey(place)))
-    if (this.#places.size + added.length > listenersMax) return full
-    for (const place of added) this.#places.set(placeKey(place), place)
-    for (const network of networks) {
+    for (const place of draft.places) this.#places.set(placeKey(place), place)
+    for (const place of draft.redirected) this.#redirect(place)
+    for (const network of draft.networks) {
       this.#networks.set(`${network.address.text}/${network.prefix}`, network)
     }
+    return { isAny: draft.isAny, faults: [...faults] }
+  }
+
+  #draft(draft: Draft, { network, needsRoute, protocol, range }: Asked): string | null {
+    const ports = range.high - range.low + 1
+    const found = listeningWay(network, protocol, ports, perServiceMax - draft.places.length)
+    if ('fault' in found) return found.fault
+    if (found.way === 'redirected') {
+      const addresses = addressesOf(network)
+      const fault = this.#redirectFault ?? this.#redirectedFault(draft, addresses.length)
+      if (fault !== null) return `${networkText(network)}: ${fault}`
+      for (const address of addresses) draft.redirected.push({ protocol, address, range })
+      draft.isAny = true
+      if (needsRoute) draft.networks.push(network)
+      return null
+    }
+    const each = found.way === 'each' ? addressesOf(network) : [network]
+    const places = each.flatMap((at) => placesAt(at, protocol, range))
+    const added = [...draft.places, ...places].filter((place) => !this.#places.has(placeKey(place)))
+    if (this.#places.size + added.length > listenersMax) return full
+    draft.places.push(...places)
+    // An IPv6 address can only be bound if it is assigned to this host.
+    const isAssigned = found.way === 'each' && network.address.family === 'ipv6'
+    const assigned = isAssigned ? addressesOf(network).map(singleNetwork) : []
+    if (needsRoute) draft.networks.push(...assigned, network)
+    draft.isAny = true
     return null
+  }
+
+  #redirectedFault({ redirected }: Draft, count: number): string | null {
+    const addresses = this.#redirected.size + redirected.length + count
+    const ranges = this.#redirectedRanges + redirected.length + count
+    return addresses > redirectedAddressesMax || ranges > redirectedRangesMax
+      ? `port ranges of ${redirectedAddressesMax} addresses are redirected already`
+      : null
+  }
+
+  #redirect({ protocol, address, range }: Draft['redirected'][number]): void {
+    const key = `${protocol} ${address.text}`
+    const ranges = this.#redirected.get(key)?.ranges ?? []
+    if (ranges.some(({ low, high }) => low <= range.low && range.high <= high)) return
+    this.#redirected.set(key, { protocol, address, ranges: [...ranges, range] })
+    this.#redirectedRanges += 1
   }
 }
 
-// @guard addresses-a-service-takes--ports
-const tooMany = `its ports and addresses need more than ${perServiceMax} ports to listen on`
 const full = `${listenersMax} ports are listened on for services already`
-const noDatagrams = `a network of more than ${networkAddressesMax} addresses is intercepted for tcp alone`
 
 function addressesOf(network: Network): readonly IpAddress[] {
   return Array.from({ length: networkSize(network) }, (_, at) => addressAt(network, at)).flatMap(
@@ -105,8 +183,7 @@ function addressesOf(network: Network): readonly IpAddress[] {
 function placesAt(
   at: IpAddress | Network,
   protocol: TunnelProtocol,
-  low: number,
-  high: number,
+  { low, high }: PortRange,
 ): readonly ListeningPlace[] {
   const { family } = 'family' in at ? at : at.address
   const address = 'family' in at ? at.text : null

@@ -7,7 +7,7 @@ import { jsonOrNull } from '../../lib/text/json-value.ts'
 import { interceptLimits } from './limits.ts'
 import { ProgramFailure } from '../failure.ts'
 import type { ProgramLogger } from '../logger.ts'
-import { type Network, isSingleAddress, networkText } from '../services/networks.ts'
+import { type Network, isSingleAddress, networkText } from '../../lib/text/networks.ts'
 
 /** Runs `ip` of iproute2. @returns its output. @throws with its error output when it fails. */
 export type RunIp = (args: readonly string[]) => Promise<string>
@@ -60,6 +60,11 @@ export class LocalRoutes {
     this.#deps = deps
     const drawn = Number.parseInt(hash('sha256', deps.routerId).slice(0, 8), 16)
     this.#metric = String(METRIC_MIN + (drawn % METRICS))
+  }
+
+  /** Identifies what this tunnel has changed at the host. */
+  get owner(): string {
+    return this.#metric
   }
 
   has(address: string): boolean {

@@ -2,16 +2,10 @@ import { lookup } from 'node:dns/promises'
 import { networkInterfaces } from 'node:os'
 
 import { KeyedTasks } from '../../lib/keyed-tasks.ts'
-import { interceptLimits } from './limits.ts'
-import { isLocal, parseName } from '../services/address-rules.ts'
+import { networkFault } from '../../lib/intercept/interceptable.ts'
+import { parseName } from '../../lib/text/host-name.ts'
 import { type IpAddress, parseIp } from '../../lib/text/ip-address.ts'
-import {
-  type Network,
-  parseCidr,
-  addressAt,
-  networkContains,
-  networkText,
-} from '../services/networks.ts'
+import { type Network, parseCidr, networkContains, networkText } from '../../lib/text/networks.ts'
 
 interface ProtectedAddressesDeps {
   /** Hosts that the router depends on: controllers, other routers, name servers. */
@@ -76,17 +70,9 @@ export class ProtectedAddresses {
 
   /** Why a service may not intercept the network; null if it may. */
   faultOf(network: Network): string | null {
+    const fault = networkFault(network)
+    if (fault !== null) return fault
     const text = networkText(network)
-    const { interceptPrefixBitsMin } = interceptLimits
-    // @guard addresses-a-service-takes--large
-    if (network.prefix < interceptPrefixBitsMin) {
-      return `${text} is larger than a network with a prefix of ${interceptPrefixBitsMin} bits`
-    }
-    const first = addressAt(network, 0)
-    // @guard addresses-a-service-takes--local
-    if (first === null || isLocal(first) || takesLocal(network)) {
-      return `${text} has addresses of this host, of its link, or of no single host`
-    }
     const own = this.#own.find((address) => networkContains(network, address))
     // @guard addresses-a-service-takes--own
     if (own !== undefined) return `${text} contains ${own.text}, an address of this host`
@@ -140,13 +126,4 @@ export function networksOfInterfaces(names: readonly string[]): readonly Network
   return names
     .flatMap((name) => networkInterfaces()[name] ?? [])
     .flatMap(({ cidr }) => (cidr === null ? [] : (parseCidr(cidr) ?? [])))
-}
-
-const localNetworks = ['127.0.0.0/8', '169.254.0.0/16', '224.0.0.0/4', 'fe80::/10', 'ff00::/8']
-  .flatMap((text) => parseCidr(text) ?? [])
-  .map(({ address }) => address)
-
-/** Whether a network that starts elsewhere includes addresses that do not belong to other hosts. */
-function takesLocal(network: Network): boolean {
-  return localNetworks.some((address) => networkContains(network, address))
 }

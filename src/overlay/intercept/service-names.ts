@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts'
 import { interceptLimits } from './limits.ts'
 import type { IpAddress } from '../../lib/text/ip-address.ts'
-import { type Network, addressAt, networkSize } from '../services/networks.ts'
+import { type Network, addressAt, networkSize } from '../../lib/text/networks.ts'
 
 interface NamedAddress {
   readonly address: IpAddress

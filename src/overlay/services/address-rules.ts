@@ -1,48 +1,11 @@
-import { BlockList, isIP } from 'node:net'
+import { BlockList } from 'node:net'
 
 import { type IpAddress, parseIp } from '../../lib/text/ip-address.ts'
-import { parseCidr } from './networks.ts'
+import { parseName } from '../../lib/text/host-name.ts'
+import { parseCidr } from '../../lib/text/networks.ts'
 
 /** Rule that allows a name. Names that an operator listed literally are trusted more. */
 type NameRule = 'exact' | 'wildcard'
-
-const NAME =
-  /^(?=.{1,253}$)(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?)(?:\.[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?)*$/
-
-/**
- * Normalized name, or null. A numeric last label is rejected: resolvers treat such names as
- * addresses in old notations (`127.1`, `0x7f000001`), which would bypass the address rules.
- */
-export function parseName(text: string): string | null {
-  const name = text.toLowerCase().replace(/\.$/, '')
-  if (!NAME.test(name) || isIP(name) !== 0) return null
-  const last = name.slice(name.lastIndexOf('.') + 1)
-  // @guard targets-of-a-tunnel--forms
-  return /^(?:[0-9]+|0x[0-9a-f]*)$/.test(last) ? null : name
-}
-
-const notRoutable = new BlockList()
-for (const [address, prefix] of [
-  ['0.0.0.0', 8],
-  ['127.0.0.0', 8],
-  ['169.254.0.0', 16],
-  ['224.0.0.0', 4],
-  ['255.255.255.255', 32],
-] as const) {
-  notRoutable.addSubnet(address, prefix, 'ipv4')
-}
-for (const [address, prefix] of [
-  ['::', 127],
-  ['fe80::', 10],
-  ['ff00::', 8],
-] as const) {
-  notRoutable.addSubnet(address, prefix, 'ipv6')
-}
-
-/** Whether the address is loopback, link-local, multicast, broadcast or unspecified. */
-export function isLocal({ text, family }: IpAddress): boolean {
-  return notRoutable.check(text, family)
-}
 
 /** Whether it is the unspecified address; connecting to it reaches the host itself. */
 export function isUnspecified({ text }: IpAddress): boolean {

@@ -3,7 +3,7 @@ import type { Precedence } from '../../channel/messages/terminators.ts'
 import { serviceLimits } from './limits.ts'
 import { AddressRules } from './address-rules.ts'
 import { ServiceConfigReader, PORT_MAX, type PortRange } from './service-config-reader.ts'
-import { type Network, networkOf } from './networks.ts'
+import { type Network, networkOf } from '../../lib/text/networks.ts'
 
 export type TunnelProtocol = 'tcp' | 'udp'
 

@@ -1,12 +1,13 @@
 import { lookup } from 'node:dns/promises'
 
 import { DialFailure } from '../circuits/circuit-ends.ts'
-import { AddressRules, isLocal, isUnspecified, parseName } from './address-rules.ts'
+import { AddressRules, isUnspecified } from './address-rules.ts'
+import { parseName } from '../../lib/text/host-name.ts'
 import type { AppData } from './app-data.ts'
 import type { HostTerms, TunnelProtocol } from './host-config.ts'
 import { dialError } from '../../channel/messages/dial-error.ts'
 import { type IpAddress, parseIp } from '../../lib/text/ip-address.ts'
-import { translatedAddress } from './networks.ts'
+import { isLocal, translatedAddress } from '../../lib/text/networks.ts'
 
 /** Target of a circuit to a hosted service. */
 export interface HostTarget {

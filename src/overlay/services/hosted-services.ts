@@ -222,7 +222,8 @@ export class HostedServices {
   #warn(serviceId: string, reason: string): void {
     if (this.#faults.get(serviceId) === reason) return
     this.#faults.set(serviceId, reason)
-    this.#deps.log.warn({ serviceId, reason }, 'service not hosted')
+    const service = this.#deps.services.service(serviceId)?.name ?? ''
+    this.#deps.log.warn({ serviceId, service, reason }, 'service not hosted')
   }
 }
 

@@ -1,3 +1,5 @@
+import { interceptTargetLimits } from '../../lib/intercept/limits.ts'
+
 /** Limits of services that a tunnel hosts or offers. */
 export const serviceLimits = {
   /** Maximum services that a tunnel hosts or offers, and terminators of each. */
@@ -7,7 +9,7 @@ export const serviceLimits = {
    * Maximum addresses, ports and translations of one config, and its health checks and their
    * actions.
    */
-  hostRulesMax: 4096,
+  hostRulesMax: interceptTargetLimits.interceptRulesMax,
   hostProbesMax: 64,
   hostConnectMsMax: 300_000,
   /** Bounds for interval and timeout of a health check; other values are clamped. */
@@ -17,8 +19,6 @@ export const serviceLimits = {
   hostProbeBodyBytesMax: 64 * 1024,
   /** Interval of retries for ports that could not be opened. */
   entriesRetriedEveryMs: 30_000,
-  /** Maximum bytes of an HTTP proxy's response head to CONNECT. */
-  proxyHeadBytesMax: 16 * 1024,
   /** Maximum bytes of application data from a client of a hosted service. */
   appDataBytesMax: 4096,
 } as const

@@ -79,6 +79,8 @@ export class OfferedServices {
   /** Serializes opening and closing of ports. */
   readonly #tasks = new KeyedTasks(1)
   readonly #failed = new Map<string, string>()
+  /** Names of configured services for which a warning was logged. */
+  readonly #unknown = new Set<string>()
   #stopTimer: (() => void) | null = null
   #isStopped = false
 
@@ -110,9 +112,27 @@ export class OfferedServices {
   async #refresh(): Promise<void> {
     if (this.#isStopped) return
     const wanted = this.#wanted()
+    this.#warnOfUnknown()
     await this.#closeAllBut(wanted)
     for (const key of this.#failed.keys()) if (!wanted.has(key)) this.#failed.delete(key)
     for (const [key, entry] of wanted) if (!this.#open.has(key)) await this.#add(key, entry)
+  }
+
+  /** Warns once about each configured service that the identity may not dial now. */
+  #warnOfUnknown(): void {
+    const { services, configured, log } = this.#deps
+    if (services.identity() === undefined) return
+    const names = new Set(
+      [...services.idsOf('Dial')].flatMap((id) => services.service(id)?.name ?? []),
+    )
+    for (const service of new Set(configured.map(({ name }) => name))) {
+      if (names.has(service)) this.#unknown.delete(service)
+      else if (!this.#unknown.has(service)) {
+        this.#unknown.add(service)
+        const reason = 'the identity may dial no service of this name'
+        log.warn({ service, reason }, 'service not offered')
+      }
+    }
   }
 
   #wanted(): ReadonlyMap<string, Entry> {
@@ -149,6 +169,7 @@ export class OfferedServices {
     if (!isUsable || address === null || known.length === 0 || !known.every(isProtocol)) {
       this.#failures.warn(PROXY_CONFIG_TYPE, 'a config cannot be followed', {
         serviceId,
+        service: this.#deps.services.service(serviceId)?.name ?? '',
         reason:
           'it needs port, protocols of tcp and udp, and as its binding an interface of this host with an IPv4 address, or the address itself',
       })

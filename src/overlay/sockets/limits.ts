@@ -33,6 +33,12 @@ export const socketLimits = {
   streamConnectionsPerSourceMax: 4096,
   /** Maximum TLS handshakes in progress at one listener. */
   streamHandshakesMax: 512,
+  /**
+   * Maximum connections without a complete hello at a port of several TLS servers: in total, and
+   * per source. One more closes the oldest of its source, or of the busiest one.
+   */
+  hellosWaitingMax: 1024,
+  hellosWaitingPerSourceMax: 128,
   /** Maximum bytes of the line in which a client names its service, and its timeout. */
   requestLineBytesMax: 4096,
   requestLineMsMax: 10_000,

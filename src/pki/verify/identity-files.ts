@@ -16,6 +16,7 @@ import { checkControllerUsage, checkEndsAtRoot } from './controller-leaf.ts'
 import { readSecretFile } from '../key-file.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { parsePublicKey } from '../public-key.ts'
+import { decodeText } from '../../lib/text/decode-text.ts'
 
 /** Absolute paths of a controller's identity files. */
 export interface IdentityPaths {
@@ -152,7 +153,7 @@ export function readCertificates(
     if (statSync(path).size > PEM_BYTES_MAX) {
       throw new CertificateError('unreadable', `it is larger than ${PEM_BYTES_MAX} bytes`)
     }
-    const text = readFileSync(path, 'utf8')
+    const text = decodeText(readFileSync(path))
     return parseCertificates(text, certificatesMax === undefined ? {} : { certificatesMax })
   })
 }

@@ -33,15 +33,22 @@ export function readServerCertificate(
   const privateKeyPem = readSecretFile(key).text
   naming(cert, () => {
     checkValidityTime(chain[0], nowMs)
-    checkServerLeaf(chain[0])
+    checkServerLeaf(chain[0], chain.length)
   })
   naming(key, () => checkKeyMatches(chain[0], privateKeyPem))
   return { chain, certificatePem: pemOf(chain), privateKeyPem }
 }
 
-function checkServerLeaf({ isAuthority, dnsNames, ipAddresses, contents }: Certificate): void {
+function checkServerLeaf(
+  { isAuthority, dnsNames, ipAddresses, contents }: Certificate,
+  certificates: number,
+): void {
   if (isAuthority) {
-    throw new CertificateError('wrong-identity', 'it is a CA certificate; put the leaf first')
+    const remedy =
+      certificates === 1
+        ? "and the only one in the file; have a CA issue a server certificate, or create a self-signed one that is no CA certificate (openssl req -x509 -addext 'basicConstraints=critical,CA:FALSE')"
+        : 'and the first in the file; put the server certificate first'
+    throw new CertificateError('wrong-identity', `it is a CA certificate ${remedy}`)
   }
   if (dnsNames.length + ipAddresses.length === 0) {
     throw new CertificateError('wrong-identity', 'it names no host as alternative name')

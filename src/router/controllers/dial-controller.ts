@@ -14,12 +14,15 @@ import { errorMessage } from '../../lib/error-code.ts'
 import { peerLeafDer } from '../../lib/runtime/peer-certificates.ts'
 import { leafControllerId, leafSpiffeId, parseCertificate } from '../../pki/certificate.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
+import type { HttpProxy } from '../../lib/runtime/http-proxy.ts'
 import { parseAddress } from '../../config/router/values.ts'
 import type { RouterIdentity } from '../identity/identity.ts'
 import type { ControlConnection } from './control-connection.ts'
 import { CONTROL_PROTOCOL, routerHello } from '../../channel/messages/control.ts'
 
 interface DialControllerDeps {
+  /** Proxy for outgoing connections; null: none. */
+  readonly proxy: HttpProxy | null
   readonly config: RouterConfig['ctrl']
   readonly identity: () => RouterIdentity
   readonly version: VersionLine
@@ -87,6 +90,7 @@ export async function dialController(
     port: parsed.port,
     tls: { ca: identity.caPem, cert: identity.certificatePem, key: identity.privateKeyPem },
     ...(localAddress === null ? {} : { localAddress }),
+    proxy: deps.proxy,
     protocol: CONTROL_PROTOCOL,
     judge: (socket) => {
       try {

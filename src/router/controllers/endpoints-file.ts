@@ -6,6 +6,7 @@ import { errorMessage } from '../../lib/error-code.ts'
 import { writeSecretFile } from '../../pki/key-file.ts'
 import { parseAddress } from '../../config/router/values.ts'
 import { controllerLimits } from './limits.ts'
+import { decodeText } from '../../lib/text/decode-text.ts'
 
 /** A controller and its addresses. */
 export interface KnownController {
@@ -61,13 +62,25 @@ export function readEndpoints(path: string): ReadEndpoints {
     if (statSync(path).size > controllerLimits.endpointsFileBytesMax) {
       return { kind: 'damaged', reason: 'is too large' }
     }
-    const parsed = parseYamlTree(readFileSync(path, 'utf8'))
+    const parsed = parseYamlTree(decodeText(readFileSync(path)))
     if (!parsed.ok) return { kind: 'damaged', reason: parsed.faults[0]?.problem ?? 'is no YAML' }
     return knownIn(parsed.tree)
   } catch (error) {
     const reason = `cannot be read: ${errorMessage(error)}`
     return { kind: 'damaged', reason }
   }
+}
+
+/**
+ * Why a router has no controller to dial, one sentence; null if it has one.
+ * @param configured addresses of the configuration.
+ */
+export function missingControllers(configured: readonly string[], path: string): string | null {
+  if (configured.length > 0) return null
+  const read = readEndpoints(path)
+  if (read.kind === 'known') return null
+  const state = read.kind === 'absent' ? 'does not exist' : read.reason
+  return `names no controller, and ${path} ${state}; add ctrl.endpoint, or enroll the router again, which writes that file`
 }
 
 /** Writes the file atomically with mode 0600. @throws the file system error. */

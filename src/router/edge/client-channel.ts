@@ -15,6 +15,7 @@ import {
   CONNECTION_ID_MAX,
   edgeErrorCode,
   edgeMessage,
+  INVALID_SESSION,
   pieceIn,
   readConnectionId,
   ROUTER_CONNECTION_ID_MIN,
@@ -201,14 +202,25 @@ export class ClientChannel {
     return null
   }
 
-  /** @returns null if the limit is reached. */
-  addConnection(id: number, session: ServiceSession): ClientConnection | null {
+  /**
+   * @param request the client's request, which waits for a circuit; absent: there is one.
+   * @returns null if the limit is reached.
+   */
+  addConnection(
+    id: number,
+    session: ServiceSession,
+    request?: ChannelMessage,
+  ): ClientConnection | null {
     if (!this.#takeRoom()) return null
+    const refuse = (to: ChannelMessage) => (): void =>
+      // Clients wait for an answer to their request, and for nothing else.
+      this.refuse(to, id, INVALID_SESSION, edgeErrorCode.invalidSession)
     const connection: ClientConnection = new ClientConnection({
       id,
       session,
       flow: this.#deps.flow,
       send: (outgoing) => this.send(outgoing),
+      ...(request === undefined ? {} : { refuse: refuse(request) }),
       onOver: () => this.#remove(id, connection),
     })
     this.#ends.set(id, connection)

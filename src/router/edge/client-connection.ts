@@ -19,6 +19,11 @@ export interface ClientConnectionDeps {
   readonly flow: Pick<ClientFlow, 'trySend' | 'onceWritable' | 'addQueued'>
   /** Sends messages other than data. */
   readonly send: (outgoing: Outgoing) => void
+  /**
+   * Answers the client's request for the connection if its session ends before the connection has a
+   * circuit; absent: the connection has one at once.
+   */
+  readonly refuse?: () => void
   /** The connection has ended and its ID can be reused. */
   readonly onOver: () => void
 }
@@ -89,7 +94,9 @@ export class ClientConnection implements Application {
   /** Ends the connection at once and informs the client. */
   close(reason: string): void {
     if (this.#isOver) return
-    this.#deps.send(stateClosed(this.#deps.id, { text: reason }))
+    const { id, send, refuse } = this.#deps
+    if (this.#end === null && refuse !== undefined) refuse()
+    else send(stateClosed(id, { text: reason }))
     this.abandon(reason)
   }
 

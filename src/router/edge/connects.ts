@@ -103,7 +103,7 @@ export class Connects {
     }
     const asked = { client, message, id, session }
     // The ID is in use from here on, even if the request fails.
-    const connection = client.addConnection(id, session)
+    const connection = client.addConnection(id, session, message)
     if (connection === null) {
       client.refuse(message, id, 'too many connections')
       return

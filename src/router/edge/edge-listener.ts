@@ -38,12 +38,12 @@ import {
   edgeHeader,
   edgeMessage,
 } from '../../channel/messages/edge.ts'
-import { closeServer, portOf } from '../../lib/runtime/listening.ts'
-import { bindServer } from '../../overlay/sockets/bind-server.ts'
+import type { OpenPort, TlsPorts } from '../../overlay/sockets/tls-ports.ts'
 import { circuitDataTypes } from '../../channel/messages/payload.ts'
-import { WebSocketAcceptor } from './web-socket-acceptor.ts'
+import { WEB_SOCKET_PROTOCOL, WebSocketAcceptor } from './web-socket-acceptor.ts'
 
 export interface EdgeListenerDeps {
+  readonly ports: TlsPorts
   readonly identity: () => RouterIdentity
   readonly version: VersionLine
   readonly clock: Clock
@@ -94,6 +94,7 @@ export class EdgeListener {
   /** Null if `#channels` listens itself. */
   readonly #webSockets: WebSocketAcceptor | null
   readonly #open = new Set<Channel>()
+  #port: OpenPort | null = null
   /** Connections without an admitted client. */
   readonly #waiting = new KeyedCounts()
   #waitingCount = 0
@@ -111,6 +112,7 @@ export class EdgeListener {
     })
     this.#channels.on('tlsClientError', (_error, socket) => socket.destroy())
     const bounds = {
+      connectionsMax: edgeLimits.clientConnectionsOpenMax,
       connectionsPerSourceMax: edgeLimits.clientConnectionsPerSourceMax,
       handshakeTimeoutMs: deps.handshakeTimeoutMs,
       handshakesMax: edgeLimits.clientsWaitingMax,
@@ -134,22 +136,25 @@ export class EdgeListener {
         onSecure: (socket, ends, onAdmitted) => this.#accept(socket, ends, onAdmitted),
       })
     }
-    this.#server.maxConnections = edgeLimits.clientConnectionsOpenMax
   }
 
-  /** The server that listens. */
+  /** The server whose connections the port gets. */
   get #server(): Server {
     return this.#webSockets?.server ?? this.#channels
   }
 
   /** The bound port, also if it was configured as 0. */
   get port(): number {
-    return portOf(this.#server)
+    return this.#port?.port ?? 0
   }
 
   /** @throws {ProgramFailure} when it cannot listen. */
   async listen(bind: Address, place: string): Promise<void> {
-    await bindServer(this.#server, bind, `${place}.bind`)
+    this.#port = await this.#deps.ports.open(this.#server, bind, `${place}.bind`, {
+      protocols: this.#webSockets === null ? [EDGE_PROTOCOL] : [WEB_SOCKET_PROTOCOL],
+      // Of two listeners at one port, that without web sockets gets them, as in OpenZiti.
+      takesClientsWithout: this.#webSockets === null,
+    })
     this.#server.on('error', (error) =>
       this.#deps.log.warn({ err: error }, 'listener for clients failed'),
     )
@@ -162,7 +167,7 @@ export class EdgeListener {
   }
 
   async close(): Promise<void> {
-    const closed = closeServer(this.#server)
+    const closed = this.#port?.close()
     this.#webSockets?.closeWaiting()
     for (const channel of Array.from(this.#open)) channel.close('the router stops')
     await closed

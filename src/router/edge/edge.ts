@@ -28,12 +28,14 @@ import {
 } from '../../channel/messages/clients.ts'
 import { EdgeDialer } from './edge-dialer.ts'
 import { EdgeListener } from './edge-listener.ts'
+import type { TlsPorts } from '../../overlay/sockets/tls-ports.ts'
 import { ClientTerminators } from './hosted-terminators.ts'
 import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
 import { controlMessage } from '../../channel/messages/control.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 
 export interface EdgeDeps {
+  readonly ports: TlsPorts
   readonly config: Pick<RouterConfig, 'edge' | 'listeners' | 'tls' | 'transport'>
   readonly identity: () => RouterIdentity
   readonly version: VersionLine
@@ -251,6 +253,7 @@ export class Edge {
       timeoutMs: options.getCircuitTimeout,
     })
     return new EdgeListener({
+      ports: this.#deps.ports,
       identity,
       version,
       clock,

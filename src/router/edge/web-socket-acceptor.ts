@@ -24,6 +24,9 @@ import type { RouterIdentity } from '../identity/identity.ts'
 import { edgeLimits } from './limits.ts'
 import { WebSocketStream } from './web-socket-stream.ts'
 
+/** Application protocol (ALPN) of the request that opens a web socket. */
+export const WEB_SOCKET_PROTOCOL = 'http/1.1'
+
 export interface WebSocketAcceptorDeps {
   readonly identity: () => RouterIdentity
   readonly credentials: () => { readonly cert: string; readonly key: string }
@@ -77,7 +80,7 @@ export class WebSocketAcceptor {
       ...credentials(),
       SNICallback: certificateByName(identity),
       minVersion: 'TLSv1.2',
-      ALPNProtocols: ['http/1.1'],
+      ALPNProtocols: [WEB_SOCKET_PROTOCOL],
       maxHeaderSize: edgeLimits.upgradeHeaderBytesMax,
       headersTimeout: timeouts.readTimeout,
       requestTimeout: timeouts.readTimeout,

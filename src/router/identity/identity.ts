@@ -20,6 +20,7 @@ import type {
   ServerIdentity,
 } from '../../overlay/sockets/listener-certificates.ts'
 import { errorMessage } from '../../lib/error-code.ts'
+import { decodeText } from '../../lib/text/decode-text.ts'
 
 /** A loaded identity whose parts match. */
 export interface RouterIdentity extends ListenerCertificates {
@@ -127,7 +128,7 @@ function readBounded(path: string): string {
   if (statSync(path).size > PEM_BYTES_MAX) {
     throw new CertificateError('unreadable', `${path} is larger than ${PEM_BYTES_MAX} bytes`)
   }
-  return readFileSync(path, 'utf8')
+  return decodeText(readFileSync(path))
 }
 
 function judge<T>(place: string, step: () => T): T {

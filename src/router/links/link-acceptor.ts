@@ -25,11 +25,11 @@ import {
 } from '../../channel/messages/links.ts'
 import { type LinkRegistry, type LinkUser } from './link-registry.ts'
 import { Link, type LinkQueues } from './link.ts'
-import { closeServer } from '../../lib/runtime/listening.ts'
 import { peerLeafDer, peerLeafSha256 } from '../../lib/runtime/peer-certificates.ts'
-import { bindServer } from '../../overlay/sockets/bind-server.ts'
+import type { OpenPort, TlsPorts } from '../../overlay/sockets/tls-ports.ts'
 
 interface LinkAcceptorDeps {
+  readonly ports: TlsPorts
   readonly identity: () => RouterIdentity
   readonly registry: LinkRegistry
   readonly user: LinkUser
@@ -52,6 +52,7 @@ export class LinkAcceptor {
   readonly #deps: LinkAcceptorDeps
   readonly #server: Server
   readonly #open = new Set<Channel>()
+  #port: OpenPort | null = null
   /**
    * Connections that are not admitted yet, by certificate, which is more specific than the address.
    */
@@ -69,13 +70,14 @@ export class LinkAcceptor {
       ...this.#credentials(),
       SNICallback: certificateByName(deps.identity),
       requestCert: true,
+      // @guard protocols-of-one-port--authority
       rejectUnauthorized: true,
       minVersion: 'TLSv1.2',
       ALPNProtocols: [LINK_PROTOCOL],
       handshakeTimeout: deps.handshakeTimeoutMs,
     })
-    this.#server.maxConnections = linkLimits.linkConnectionsMax
     limitConnections(this.#server, {
+      connectionsMax: linkLimits.linkConnectionsMax,
       connectionsPerSourceMax: linkLimits.linkConnectionsPerSourceMax,
       handshakeTimeoutMs: deps.handshakeTimeoutMs,
       // @guard link-listener-kept-busy--all
@@ -84,15 +86,16 @@ export class LinkAcceptor {
       handshakesPerSourceMax: linkLimits.linkHandshakesPerSourceMax,
     })
     this.#server.on('tlsClientError', (_error, socket) => socket.destroy())
-    this.#server.on('secureConnection', (socket) => {
-      if (socket.alpnProtocol === LINK_PROTOCOL) this.#accept(socket)
-      else socket.destroy()
-    })
+    this.#server.on('secureConnection', (socket) => this.#accept(socket))
   }
 
   /** @throws {ProgramFailure} when it cannot listen. */
   async listen(bind: Address, place: string): Promise<void> {
-    await bindServer(this.#server, bind, `${place}.bind`)
+    this.#port = await this.#deps.ports.open(this.#server, bind, `${place}.bind`, {
+      protocols: [LINK_PROTOCOL],
+      // Alone on its port, it gets them nevertheless, as in OpenZiti.
+      takesClientsWithout: false,
+    })
     this.#server.on('error', (error) => this.#deps.log.warn({ err: error }, 'link listener failed'))
   }
 
@@ -102,7 +105,7 @@ export class LinkAcceptor {
   }
 
   async close(): Promise<void> {
-    const closed = closeServer(this.#server)
+    const closed = this.#port?.close()
     for (const channel of Array.from(this.#open)) channel.close('the router stops')
     await closed
   }

@@ -4,6 +4,7 @@ import type { TLSSocket } from 'node:tls'
 import type { Channel } from '../../channel/channel.ts'
 import { type Dialed, dialChannel } from '../../channel/dial.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
+import type { HttpProxy } from '../../lib/runtime/http-proxy.ts'
 import { parseAddress } from '../../config/router/values.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
@@ -28,6 +29,8 @@ import type { DialedPeer, LinkTarget } from './peer-dialer.ts'
 type LinkConfig = NonNullable<RouterConfig['link']>
 
 interface LinkDialerDeps {
+  /** Proxy for outgoing connections; null: none. */
+  readonly proxy: HttpProxy | null
   readonly section: LinkConfig
   readonly config: LinkConfig['dialers'][number]
   readonly identity: () => RouterIdentity
@@ -137,6 +140,7 @@ export class LinkDialer {
       port,
       tls: { ca: identity.caPem, cert: identity.certificatePem, key: identity.privateKeyPem },
       ...(localAddress === null ? {} : { localAddress }),
+      proxy: this.#deps.proxy,
       protocol: LINK_PROTOCOL,
       judge: (socket) => {
         local = formatHostPort({ host: socket.localAddress ?? '', port: socket.localPort ?? 0 })

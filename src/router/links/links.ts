@@ -7,6 +7,7 @@ import type { Clock } from '../../lib/clock.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
 import type { Random } from '../../lib/random.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
+import type { HttpProxy } from '../../lib/runtime/http-proxy.ts'
 import type {
   ControlConnection,
   ControlMessageHandler,
@@ -15,6 +16,7 @@ import type {
 import type { RouterIdentity } from '../identity/identity.ts'
 import { linkLimits } from './limits.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
+import type { TlsPorts } from '../../overlay/sockets/tls-ports.ts'
 import { LinkAcceptor } from './link-acceptor.ts'
 import { LinkDialer } from './link-dialer.ts'
 import {
@@ -35,6 +37,9 @@ import { parseAddress } from '../../config/router/values.ts'
 type LinkConfig = NonNullable<RouterConfig['link']>
 
 interface LinksDeps {
+  /** Proxy for outgoing connections; null: none. */
+  readonly proxy: HttpProxy | null
+  readonly ports: TlsPorts
   /** Null if links are not configured. */
   readonly config: RouterConfig['link']
   readonly dialing: Pick<RouterConfig['forwarder'], 'linkDialWorkerCount' | 'linkDialQueueLength'>
@@ -82,7 +87,10 @@ export class Links {
   get listeners(): readonly PeerListener[] {
     return (this.#deps.config?.listeners ?? [])
       .filter(({ bind }) => bind.protocol === 'tls')
-      .map(({ advertise, groups }) => ({ address: `tls:${formatHostPort(advertise)}`, groups }))
+      .map(({ bind, advertise, groups }) => ({
+        address: `tls:${formatHostPort(advertise ?? bind)}`,
+        groups,
+      }))
   }
 
   /** Addresses of other routers: dialed ones and those of existing links. */

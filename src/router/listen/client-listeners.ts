@@ -5,7 +5,6 @@ import type { LocalCircuits } from '../../overlay/circuits/circuit-ends.ts'
 import { xgressOptions } from '../../overlay/circuits/xgress-options.ts'
 import type { RouterIdentity } from '../identity/identity.ts'
 import { socketLimits } from '../../overlay/sockets/limits.ts'
-import { ProgramFailure } from '../../overlay/failure.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import { CircuitRequests } from './circuit-requests.ts'
 import { DatagramListener } from '../../overlay/sockets/datagram-listener.ts'
@@ -24,13 +23,7 @@ export interface ClientListenersDeps {
   readonly log: ProgramLogger
 }
 
-/** Supported bindings and the protocols of each. */
-const protocols: Readonly<Record<string, readonly string[]>> = {
-  transport: ['tcp', 'tls'],
-  proxy: ['tcp', 'tls'],
-  transport_udp: ['udp'],
-  proxy_udp: ['udp'],
-}
+const bindings = ['transport', 'proxy', 'transport_udp', 'proxy_udp']
 
 /** Listeners for clients without an SDK. */
 export class ClientListeners {
@@ -55,13 +48,7 @@ export class ClientListeners {
     for (const [at, listener] of config.entries()) {
       const { binding, bind, service, options } = listener
       const place = `listeners[${at}]`
-      const known = protocols[binding]
-      if (known === undefined || bind === null) continue
-      if (!known.includes(bind.protocol)) {
-        throw new ProgramFailure(
-          `${place}.bind: the binding ${binding} listens on ${known.join(' or ')}, and not on ${bind.protocol}`,
-        )
-      }
+      if (!bindings.includes(binding) || bind === null) continue
       await this.#open(listener, {
         place,
         bind,

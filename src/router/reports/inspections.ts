@@ -6,8 +6,8 @@ import { errorMessage } from '../../lib/error-code.ts'
 type Inspectable = Readonly<Record<string, () => unknown>>
 
 /**
- * Every value is JSON text. An unknown name, or a value that cannot be created, becomes an error
- * and does not affect the others.
+ * Every value is JSON text. An unknown name has no value, as in routers of OpenZiti; a value that
+ * cannot be created becomes an error and does not affect the others.
  */
 export function inspectRouter(names: readonly string[], inspectable: Inspectable): Inspected {
   const errors: string[] = []
@@ -15,10 +15,7 @@ export function inspectRouter(names: readonly string[], inspectable: Inspectable
   const { inspectedValuesMax, inspectedCharactersMax } = reportLimits
   for (const name of [...new Set(names)].slice(0, inspectedValuesMax)) {
     const make = Object.hasOwn(inspectable, name) ? inspectable[name] : undefined
-    if (make === undefined) {
-      errors.push(`${name.slice(0, 64)}: not known to this router`)
-      continue
-    }
+    if (make === undefined) continue
     try {
       const value = JSON.stringify(make() ?? null)
       if (value.length <= inspectedCharactersMax) values.push({ name, value })

@@ -76,17 +76,31 @@ describe('an enrollment by an external JWT', () => {
       roleAttributes: ['pilots', 'staff'],
       authPolicyId: policyId,
     })
-    for (const wrong of [
-      { groups: ['staff'] },
-      { profile: { name: 7 } },
-      { profile: { name: '' } },
-      { profile: { name: 'x' }, groups: [['staff']] },
-      { profile: { name: 'x' }, groups: { staff: true } },
-      { profile: { name: 'x' }, groups: [''] },
-    ]) {
+    const noName = 'the token lacks the claim of the name of the identity'
+    const groups = 'role attributes in the token'
+    for (const [wrong, message] of [
+      [{ groups: ['staff'] }, noName],
+      [{ profile: { name: 7 } }, noName],
+      [{ profile: { name: '' } }, noName],
+      [{ profile: { name: 'x' }, groups: [['staff']] }, `${groups} must be strings`],
+      [{ profile: { name: 'x' }, groups: { staff: true } }, `${groups} must be strings`],
+      [{ profile: { name: 'x' }, groups: [''] }, `${groups} must not be empty`],
+      [{ profile: { name: 'x' }, groups: '#staff' }, `${groups} must not begin with # or @`],
+      [
+        { profile: { name: 'x' }, groups: ['x'.repeat(513)] },
+        `${groups} must have at most 512 characters`,
+      ],
+      [
+        { profile: { name: 'x' }, groups: Array.from({ length: 1025 }, (_, at) => `g${at}`) },
+        `${groups} are more than 1024`,
+      ],
+    ] as const) {
       const refused = await enroll(await provider.token(somebody(), { claims: wrong }))
       expect(refused.status, JSON.stringify(wrong)).toBe(400)
-      expect(refused.body.error?.code).toBe('INVALID_ENROLLMENT_TOKEN')
+      expect(refused.body.error).toMatchObject({
+        code: 'INVALID_ENROLLMENT_TOKEN',
+        cause: { message },
+      })
     }
     await patch('external-jwt-signers', signerId, {
       enrollNameClaimsSelector: '/sub',

@@ -2,16 +2,24 @@ import { createPrivateKey, createPublicKey } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { createRootAuthority } from '../../../src/pki/authority/authority.ts'
 import { parseCertificate } from '../../../src/pki/certificate.ts'
+import type { LogInRefusalReason } from '../../../src/lib/refusal-reason.ts'
+import type { RefusedWrite } from '../../../src/ports/audit.ts'
 import { jwtAlgorithmOf } from '../../../src/pki/jwt-verifier.ts'
 import { CallerOf, client, management, type Reply } from '../support/caller.ts'
 import { OidcClient } from '../support/oidc.ts'
 import { controllerWithProvider } from '../support/external-jwt.ts'
-import { jwkOf, rsaKey, type TokenWish } from '../../support/identity-provider.ts'
+import { ecKey, edKey, jwkOf, rsaKey, type TokenWish } from '../../support/identity-provider.ts'
 
 const { controller, server, provider, signerId, newSigner, newPolicy, patch, logIn } =
   await controllerWithProvider()
 
 const HOUR_MS = 60 * 60_000
+const refusals: RefusedWrite[] = []
+controller.cluster.audit = {
+  refused: (write) => refusals.push(write),
+  applied: () => undefined,
+  answered: () => undefined,
+}
 const sessionOf = (reply: Reply): Record<string, unknown> => {
   expect(reply.status, reply.text).toBe(200)
   return reply.body.data as Record<string, unknown>
@@ -49,37 +57,118 @@ describe('a log-in by an external JWT', () => {
     expect((await logIn(await provider.token('alice-id'))).status).toBe(200)
   })
 
-  const refused: readonly (readonly [string, string, TokenWish, string])[] = [
-    ['without an end', 'alice-id', { claims: { exp: undefined } }, 'invalid'],
-    ['that has ended', 'alice-id', { nowMs: Date.UTC(2026, 0, 1) }, 'expired'],
-    ['that has not begun', 'alice-id', { claims: { nbf: Date.UTC(2027, 0) / 1000 } }, 'invalid'],
-    ['of the future', 'alice-id', { claims: { iat: Date.UTC(2027, 0) / 1000 } }, 'invalid'],
-    ['of a time that is none', 'alice-id', { claims: { iat: 'yesterday' } }, 'invalid'],
-    ['for another audience', 'alice-id', { claims: { aud: 'other' } }, 'invalid'],
-    ['for no audience', 'alice-id', { claims: { aud: undefined } }, 'invalid'],
-    ['of another issuer', 'alice-id', { claims: { iss: 'https://idp.test/' } }, 'invalid'],
-    ['of a key that is not published', 'alice-id', { key: rsaKey('unpublished') }, 'invalid'],
-    ['of another key by a known name', 'alice-id', { key: rsaKey('first') }, 'invalid'],
-    ['without a kid', 'alice-id', { header: { kid: undefined } }, 'invalid'],
-    ['that names nobody', 'nobody-id', {}, 'invalid'],
-    ['that names a disabled identity', 'mallory-id', {}, 'invalid'],
-    ['whose claim is a number', 'x', { claims: { sub: 1 } }, 'invalid'],
-    ['whose claim is empty', '', {}, 'invalid'],
+  const refused: readonly (readonly [
+    what: string,
+    subject: string,
+    wish: TokenWish,
+    reason: LogInRefusalReason,
+    claim?: string,
+  ])[] = [
+    ['without an end', 'alice-id', { claims: { exp: undefined } }, 'TOKEN_CLAIM_INVALID', 'exp'],
+    ['that has ended', 'alice-id', { nowMs: Date.UTC(2026, 0, 1) }, 'TOKEN_EXPIRED', 'exp'],
+    [
+      'that has not begun',
+      'alice-id',
+      { claims: { nbf: Date.UTC(2027, 0) / 1000 } },
+      'TOKEN_NOT_YET_VALID',
+      'nbf',
+    ],
+    [
+      'of the future',
+      'alice-id',
+      { claims: { iat: Date.UTC(2027, 0) / 1000 } },
+      'TOKEN_NOT_YET_VALID',
+      'iat',
+    ],
+    [
+      'of a time that is none',
+      'alice-id',
+      { claims: { iat: 'yesterday' } },
+      'TOKEN_CLAIM_INVALID',
+      'iat',
+    ],
+    ['for another audience', 'alice-id', { claims: { aud: 'other' } }, 'TOKEN_AUDIENCE', 'aud'],
+    ['for no audience', 'alice-id', { claims: { aud: undefined } }, 'TOKEN_AUDIENCE', 'aud'],
+    [
+      'of another issuer',
+      'alice-id',
+      { claims: { iss: 'https://idp.test/' } },
+      'TOKEN_ISSUER_UNKNOWN',
+      'iss',
+    ],
+    [
+      'of a key that is not published',
+      'alice-id',
+      { key: rsaKey('unpublished') },
+      'TOKEN_KEY_UNKNOWN',
+    ],
+    [
+      'of another kind of key by a known name',
+      'alice-id',
+      { key: rsaKey('first') },
+      'TOKEN_ALGORITHM',
+    ],
+    ['of another key by a known name', 'alice-id', { key: ecKey('first') }, 'TOKEN_SIGNATURE'],
+    ['without a kid', 'alice-id', { header: { kid: undefined } }, 'TOKEN_MALFORMED'],
+    ['that names nobody', 'nobody-id', {}, 'IDENTITY_UNKNOWN', 'sub'],
+    ['that names a disabled identity', 'mallory-id', {}, 'IDENTITY_DISABLED'],
+    ['whose claim is a number', 'x', { claims: { sub: 1 } }, 'TOKEN_CLAIM_MISSING', 'sub'],
+    ['whose claim is empty', '', {}, 'TOKEN_CLAIM_MISSING', 'sub'],
   ]
-  test.each(refused)('is refused by a JWT %s', async (_what, subject, wish, error) => {
-    const reply = await logIn(await provider.token(subject, wish))
-    expect(reply.status).toBe(401)
-    expect(reply.body.error?.code).toBe('UNAUTHORIZED')
-    expect(reply.headers['www-authenticate']).toBe(
-      `Bearer realm="openziti-primary-ext-jwt" error="${error}" error_description="${error === 'expired' ? 'token expired' : 'token is invalid'}" id="${signerId}" issuer="https://idp.test"`,
-    )
-  })
+  test.each(refused.map(([what, ...rest]) => [what, rest] as const))(
+    'is refused by a JWT %s, and only the operator learns why',
+    async (_what, [subject, wish, reason, claim = '']) => {
+      const token = await provider.token(subject, wish)
+      const reply = await logIn(token)
+      const error = reason === 'TOKEN_EXPIRED' ? 'expired' : 'invalid'
+      expect(reply.status).toBe(401)
+      expect(reply.body.error).toEqual({
+        code: 'UNAUTHORIZED',
+        message: expect.any(String) as string,
+        requestId: expect.any(String) as string,
+      })
+      expect(reply.headers['www-authenticate']).toBe(
+        `Bearer realm="openziti-primary-ext-jwt" error="${error}" error_description="${error === 'expired' ? 'token expired' : 'token is invalid'}" id="${signerId}" issuer="https://idp.test"`,
+      )
+      const isOfSigner = reason !== 'TOKEN_MALFORMED' && reason !== 'TOKEN_ISSUER_UNKNOWN'
+      const { refusal } = refusals.at(-1) ?? {}
+      expect(refusal).toEqual({
+        reason,
+        ...(isOfSigner ? { signerId } : {}),
+        ...(claim === '' ? {} : { claim }),
+      })
+    },
+  )
 
   test('is refused without a token', async () => {
     const caller = new CallerOf(controller)
     const reply = await caller.call('POST', `${client}/authenticate?method=ext-jwt`, {})
     expect(reply.status).toBe(401)
     expect(String(reply.headers['www-authenticate'])).toContain('error="missing"')
+  })
+
+  test('accepts a JWT that a key of Ed25519 signed', async () => {
+    const key = edKey('ed')
+    server.keys = [...server.keys, jwkOf(key)]
+    // An unknown key is looked for at most once a second.
+    controller.clock.advance(1000)
+    for (const alg of ['EdDSA', 'Ed25519']) {
+      const token = await provider.token('alice-id', { key, header: { alg } })
+      expect((await logIn(token)).status, alg).toBe(200)
+    }
+  })
+
+  test('accepts a JWT of 200 groups, and says of one that is longer still that it is too long', async () => {
+    const groups = Array.from(
+      { length: 200 },
+      (_, at) => `cn=group-${at},ou=departments,dc=example,dc=org`,
+    )
+    const long = await provider.token('alice-id', { claims: { groups } })
+    expect(long.length).toBeGreaterThan(12 * 1024)
+    expect((await logIn(long)).status).toBe(200)
+    const longer = await provider.token('alice-id', { claims: { groups: [...groups, ...groups] } })
+    expect((await logIn(longer)).status).toBe(401)
+    expect(refusals.at(-1)?.refusal).toEqual({ reason: 'TOKEN_TOO_LONG' })
   })
 
   test('accepts an audience list that contains the signer’s audience', async () => {

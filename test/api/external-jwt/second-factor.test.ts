@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest'
+import { factorChallenge } from '../../../src/auth/principal/token-factor.ts'
 import { CallerOf, client, management, type Reply } from '../support/caller.ts'
 import { user } from '../support/controller.ts'
 import { controllerWithProvider } from '../support/external-jwt.ts'
@@ -18,6 +19,7 @@ const query = {
   clientId: '',
   scopes: [],
 }
+const accessToken = `x.${Buffer.from('{"z_t":"a"}').toString('base64url')}.x`
 const queriesOf = (reply: Reply): unknown => {
   expect(reply.status, reply.text).toBe(200)
   return (reply.body.data as { authQueries: unknown }).authQueries
@@ -35,6 +37,15 @@ describe('a session whose policy requires an external JWT', () => {
     expect((await alice.get(own, token)).status).toBe(200)
     expect(queriesOf(await alice.get(session, token))).toEqual([])
     expect((await alice.get(own)).status).toBe(401)
+  })
+
+  test('is missing, not invalid, where the session itself is the only bearer token', () => {
+    const pendingFactors = [{ kind: 'extJwt', signerId } as const]
+    const errorOf = (...bearers: readonly string[]): string | undefined =>
+      factorChallenge(controller.parts, { bearers: () => bearers }, { pendingFactors })?.error
+    expect(errorOf()).toBe('missing')
+    expect(errorOf(accessToken)).toBe('missing')
+    expect(errorOf(accessToken, 'x.y.z')).toBe('invalid')
   })
 
   test('names the signer of the missing JWT in its challenge', async () => {

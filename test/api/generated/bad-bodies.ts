@@ -86,7 +86,8 @@ function* casesOfValue(
   const shape = present(schema)
   const types = typesOf(shape)
   if (Array.isArray(shape['enum'])) yield beyond('is none of its values', 'none of these')
-  else if (shape['format'] === 'date-time') yield beyond('is no time', 'tomorrow')
+  else if (shape['format'] === 'date-time') yield* timeCases(beyond, edge)
+  else if (shape['format'] === 'uuid') yield* uuidCases(beyond)
   else if (types.size === 1 && types.has('string')) yield* textCases(shape, beyond, edge)
   if (types.has('integer') && types.size === 1) yield* numberCases(shape, beyond, edge)
   if (types.has('array') && types.size === 1) yield* arrayCases(shape, path, make, beyond, edge)
@@ -98,6 +99,23 @@ function* casesOfValue(
 }
 
 type Say = (why: string, value: Json) => BodyCase
+
+function* timeCases(beyond: Say, edge: Say): Generator<BodyCase> {
+  yield beyond('is no time', 'tomorrow')
+  yield beyond('is a leap second', '2030-12-31T23:59:60Z')
+  yield beyond('has an offset without minutes', '2030-12-31T23:59:59+01')
+  yield beyond('has no offset', '2030-12-31T23:59:59')
+  yield beyond('has a blank in place of its T', '2030-12-31 23:59:59Z')
+  yield beyond('has a day that its month lacks', '2031-02-29T00:00:00Z')
+  yield beyond('has a year of five digits', '9999-12-31T23:59:59-00:01')
+  yield edge('has a fraction of nine digits', '2098-12-31T23:59:59.123456789Z')
+  yield edge('has small letters', '2098-12-31t23:59:59z')
+}
+
+function* uuidCases(beyond: Say): Generator<BodyCase> {
+  yield beyond('is no UUID', 'x')
+  yield beyond('is a URN', 'urn:uuid:018f0000-0000-7000-8000-000000000000')
+}
 
 function* textCases(schema: Item, beyond: Say, edge: Say): Generator<BodyCase> {
   const least = numberOf(schema, 'minLength')

@@ -9,6 +9,7 @@ export interface Body {
     readonly apiEnrollmentVersion: string
     readonly filterableFields?: readonly string[]
     readonly ignoredFields?: readonly string[]
+    readonly warnings?: readonly string[]
     readonly pagination?: {
       readonly limit: number
       readonly offset: number

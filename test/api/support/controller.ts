@@ -373,7 +373,10 @@ export async function startController(
   const waitingDevices = new LocalTopic<DeviceLogIn>(cluster.selfId)
   const traces = new LocalTopic<IdentityTrace>(cluster.selfId)
   const topics = { posture, 'failed-requests': new LocalTopic<Uint8Array>(cluster.selfId) }
-  const soft = { open: (name: keyof typeof topics) => topics[name] } as unknown as SoftState
+  const soft = {
+    open: (name: keyof typeof topics) => topics[name],
+    reachLatest: () => Promise.resolve(),
+  } as unknown as SoftState
   const baseUrl = 'https://localhost:1280'
   const all = limitsWith(limits)
   const events = eventsOf(machine, cluster, clock)
@@ -419,6 +422,7 @@ export async function startController(
     ...live,
     restores: new LocalRestores(),
     routerInspections: {
+      own: { 'connected-routers': () => [] },
       inspect: () => Promise.resolve({ values: [], errors: [] }),
       terminators: () => Promise.resolve(null),
     },

@@ -14,6 +14,7 @@ import { createServices } from '../../../src/api/services.ts'
 import { hostsOf } from '../../../src/controller/service/routers.ts'
 import { CircuitDuty } from '../../../src/fabric/circuits/circuit-duty.ts'
 import { circuitTable } from '../../../src/fabric/circuits/circuit-table.ts'
+import { sendEndedHosting } from '../../../src/fabric/clients/gone-sessions.ts'
 import { EndedHosts } from '../../../src/fabric/clients/ended-hosts.ts'
 import { TerminatorDuty } from '../../../src/fabric/clients/terminator-duty.ts'
 import { RouterWrites } from '../../../src/fabric/clients/router-writes.ts'
@@ -87,6 +88,8 @@ export class StolenRouters {
         proposer,
         log,
         isLeader: () => true,
+        endHosting: (terminator) =>
+          sendEndedHosting(channels.connection(terminator.routerId), this.shown, terminator),
         endCircuits: (ids, mayUse) => this.circuits.endAtForbidden(ids, mayUse),
       }),
     )

@@ -49,7 +49,7 @@ const logIn = (by: CertifiedKey): Promise<TlsReply> =>
 
 interface IdentityFile {
   readonly ztAPI: string
-  readonly ztAPIs: readonly string[]
+  readonly ztAPIs?: readonly string[]
   readonly id: Readonly<Record<'key' | 'cert' | 'ca', string>>
 }
 function identityIn(name: string): { file: IdentityFile; by: CertifiedKey } {
@@ -76,8 +76,11 @@ describe('a one-time token', () => {
     const { file: identity, by } = identityIn('laptop.json')
     expect(Object.keys(identity)).toEqual(['ztAPI', 'ztAPIs', 'id'])
     expect(identity.ztAPI).toBe(`${cluster.origin}/edge/client/v1`)
-    const others = ['https://localhost:1280/edge/client/v1', 'https://localhost:1281/edge/client/v1']
-    expect(identity.ztAPIs, 'every controller of the cluster').toEqual([identity.ztAPI, ...others])
+    expect(identity.ztAPIs).toEqual([
+      identity.ztAPI,
+      'https://localhost:1280/edge/client/v1',
+      'https://localhost:1281/edge/client/v1',
+    ])
     expect(Object.keys(identity.id)).toEqual(['key', 'cert', 'ca'])
     for (const text of Object.values(identity.id)) expect(text).toMatch(/^pem:-----BEGIN /)
     const [leaf] = parseCertificates(by.certificatePem)
@@ -85,6 +88,21 @@ describe('a one-time token', () => {
     expect(leaf.commonName).toBe(id)
     expect(identity.id.ca.slice(4)).toContain(cluster.controller.authorities.anchorsPem().trim())
     expect((await logIn(by)).body.data).toMatchObject({ identityId: id })
+  })
+
+  test('of an identity with a second factor creates a file with one controller, and says why', async () => {
+    const { id, jwt } = await cluster.newToken({ ott: true })
+    const { primary } = await cluster.ask('GET', '/auth-policies/default')
+    const secondary = { requireTotp: true, requireExtJwtSigner: null }
+    const policy = { name: 'second factor', primary, secondary }
+    const { id: authPolicyId } = await cluster.ask('POST', '/auth-policies', policy)
+    await cluster.ask('PATCH', `/identities/${id}`, { authPolicyId })
+    const done = await enroll(jwt, '--out', at('phone.json'))
+    expect(done.code).toBe(0)
+    expect(done.stdout + done.stderr).toContain(
+      `only ${cluster.origin} is in the file: the identity needs a second factor`,
+    )
+    expect(Object.keys(identityIn('phone.json').file)).toEqual(['ztAPI', 'id'])
   })
 
   test('creates separate files, with an RSA key if requested, and lists them as JSON', async () => {

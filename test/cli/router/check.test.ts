@@ -1,8 +1,12 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 
+import { lockPath } from '../../../src/cli/terminal/process-lock.ts'
+import { closeServer, listenAt, portOf } from '../../../src/lib/runtime/listening.ts'
+import { freePort } from '../../support/ports.ts'
 import { runHere } from '../run-here.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'flotilla-router-check-'))
@@ -52,7 +56,6 @@ describe('router check', () => {
       'ctrl.options.outQueueSize',
       'ctrl.options.maxQueuedConnects',
       'ctrl.options.maxOutstandingConnects',
-      'forwarder.latencyProbeInterval',
     ])
     expect(keys(/^edge\.csr\./)).not.toEqual([])
     const checked = await runHere(['router', 'check', path], { WHERE: 'ctrl1.test' })
@@ -71,13 +74,74 @@ describe('router check', () => {
   )
 
   test('names every fault with its line, and exits with 2', async () => {
-    writeFileSync(path, 'v: 2\nctrl: {endpont: x}\n')
+    writeFileSync(path, 'v: 2\nctrl: {endpoint: x}\nidentity: {certs: x}\n')
     const done = await runHere(['router', 'check', path])
     expect(done.code).toBe(2)
     expect(done.stdout).toBe('')
     expect(done.stderr).toContain(`flotilla: ${path}:1: v: expected 3`)
-    expect(done.stderr).toContain(`flotilla: ${path}:2: ctrl.endpont: unknown key; did you mean`)
-    expect(done.stderr).toContain('3 faults in the configuration')
+    expect(done.stderr).toContain(`flotilla: ${path}:2: ctrl.endpoint: expected an address`)
+    expect(done.stderr).toContain(`flotilla: ${path}:3: identity.certs: unknown key; did you mean`)
+    expect(done.stderr).toContain('4 faults in the configuration')
+  })
+
+  test('reports a port that another process uses, and exits with 1', async () => {
+    const server = createServer()
+    await listenAt(server, { host: '127.0.0.1', port: 0 })
+    const taken = `127.0.0.1:${portOf(server)}`
+    const listener = `listeners: [{binding: proxy, service: web, bind: "tcp:${taken}"}]\n`
+    writeFileSync(path, GOOD + listener)
+    const done = await runHere(['router', 'check', path], { WHERE: 'ctrl1.test' })
+    expect(done.code).toBe(1)
+    expect(done.stdout).toBe('')
+    expect(done.stderr).toContain(
+      `flotilla: ${path}:4: listeners[0].bind: ${taken} is in use by another process`,
+    )
+    expect(done.stderr).toContain(`${path}: the router cannot start on this host`)
+    const asJson = await runHere(['router', 'check', path, '--json'], { WHERE: 'ctrl1.test' })
+    expect(JSON.parse(asJson.stdout)).toMatchObject({
+      isValid: false,
+      faults: [{ line: 4, key: 'listeners[0].bind' }],
+    })
+    await closeServer(server)
+    const again = await runHere(['router', 'check', path], { WHERE: 'ctrl1.test' })
+    expect([again.code, again.stderr]).toEqual([0, expect.stringContaining('without csr')])
+  })
+
+  test('reports two listeners of which one excludes the other', async () => {
+    const port = await freePort()
+    const listener = (host: string) => `{binding: proxy, service: web, bind: "tcp:${host}:${port}"}`
+    writeFileSync(path, `${GOOD}listeners: [${listener('0.0.0.0')}, ${listener('127.0.0.1')}]\n`)
+    const done = await runHere(['router', 'check', path], { WHERE: 'ctrl1.test' })
+    expect(done.stderr).toContain(`listeners[1].bind: 127.0.0.1:${port} is in use`)
+    expect(done.code).toBe(1)
+  })
+
+  test('reports an address that this host does not have, of a web server and of datagrams', async () => {
+    const web = `web: [{name: h, bindPoints: [{interface: "192.0.2.1:1", address: "r.test:1"}], apis: [{binding: health-checks}]}]`
+    const datagrams = 'listeners: [{binding: proxy_udp, service: web, bind: "udp:192.0.2.1:1"}]'
+    writeFileSync(
+      path,
+      `${GOOD.replace('key: r.key', 'key: r.key, server_cert: s')}${web}\n${datagrams}\n`,
+    )
+    const done = await runHere(['router', 'check', path], { WHERE: 'ctrl1.test' })
+    expect(done.stderr).toContain(
+      'web[0].bindPoints[0].interface: 192.0.2.1:1 is not an address of this host',
+    )
+    expect(done.stderr).toContain('listeners[0].bind: 192.0.2.1:1 is not an address of this host')
+    expect(done.code).toBe(1)
+  })
+
+  test('does not test the ports of a router that runs with the configuration', async () => {
+    const server = createServer()
+    await listenAt(server, { host: '127.0.0.1', port: 0 })
+    const bind = `tcp:127.0.0.1:${portOf(server)}`
+    writeFileSync(path, `${GOOD}listeners: [{binding: proxy, service: web, bind: "${bind}"}]\n`)
+    const lock = await lockPath('router', realpathSync(path))
+    const done = await runHere(['router', 'check', path], { WHERE: 'ctrl1.test' })
+    expect(done.code).toBe(0)
+    expect(done.stdout).toContain('note: a router with this configuration is running, so its ports')
+    await closeServer(lock)
+    await closeServer(server)
   })
 
   test('prints the same as JSON', async () => {

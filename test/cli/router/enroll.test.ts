@@ -15,6 +15,7 @@ import { checkKeyMatches, parseCertificates } from '../../../src/pki/certificate
 import { readEndpoints } from '../../../src/router/controllers/endpoints-file.ts'
 import { raiseLevel } from '../../api/support/raise-level.ts'
 import { EnrollingController } from '../enroll/support.ts'
+import { ConnectProxy } from '../../support/connect-proxy.ts'
 import { runHere } from '../run-here.ts'
 import type { Finished } from '../support.ts'
 
@@ -67,6 +68,9 @@ function refused(done: Finished, sentence: RegExp, code = 1): void {
   expect(done.code, done.stderr).toBe(code)
 }
 
+/** Of the member of the test controller. */
+const ROUTER_ADDRESS = 'tls:localhost:1380'
+
 const outputs = ['r.cert', 'r.server.cert', 'r.key', 'r.ca', 'endpoints.yml']
 const written = (): string[] => outputs.filter((name) => existsSync(at(name)))
 
@@ -108,6 +112,73 @@ describe('router enroll', () => {
         apis: [cluster.origin],
       },
     })
+  })
+
+  const NO_CONTROLLER = CONFIG.replace(/^ctrl: .*$/m, 'ctrl: {endpointsFile: endpoints.yml}')
+
+  test('writes the controllers of the token if the configuration names none', async () => {
+    const { jwt } = await newToken()
+    const claims = JSON.parse(
+      Buffer.from(jwt.split('.')[1] ?? '', 'base64url').toString(),
+    ) as object
+    expect(claims).toMatchObject({ ctrls: [ROUTER_ADDRESS] })
+    writeFileSync(at('router.yml'), NO_CONTROLLER)
+    const before = await runHere(['router', 'check', at('router.yml')])
+    expect([before.code, before.stdout]).toEqual([
+      0,
+      expect.stringContaining("note: ctrl names no controller: 'flotilla router enroll' writes"),
+    ])
+    expect((await enroll(jwt)).code).toBe(0)
+    expect(readEndpoints(at('endpoints.yml'))).toMatchObject({
+      known: { endpoints: [ROUTER_ADDRESS] },
+    })
+    const after = await runHere(['router', 'check', at('router.yml')])
+    expect([after.code, after.stderr]).toEqual([0, ''])
+    expect(after.stdout).not.toContain('names no controller')
+    unlinkSync(at('endpoints.yml'))
+    refused(
+      await runHere(['router', 'check', at('router.yml')]),
+      /ctrl: names no controller, and .*endpoints\.yml does not exist/,
+    )
+    refused(
+      await runHere(['router', 'run', at('router.yml')]),
+      /ctrl: names no controller, and .*endpoints\.yml does not exist/,
+    )
+  })
+
+  test('ends with 2 if neither the configuration nor the token names a controller, and sends no request', async () => {
+    const { jwt } = await newToken()
+    const [head = '', payload = '', signature = ''] = jwt.split('.')
+    const claims = JSON.parse(Buffer.from(payload, 'base64url').toString()) as object
+    const without = Buffer.from(JSON.stringify({ ...claims, ctrls: [] })).toString('base64url')
+    writeFileSync(at('router.yml'), NO_CONTROLLER)
+    refused(
+      await enroll(`${head}.${without}.${signature}`),
+      /neither the configuration nor the token/,
+      2,
+    )
+    expect(written()).toEqual([])
+  })
+
+  test('reaches the controller through the proxy of the configuration', async () => {
+    await using proxy = await ConnectProxy.open()
+    writeFileSync(
+      at('router.yml'),
+      `${CONFIG}proxy: {type: http, address: "127.0.0.1:${proxy.port}"}\n`,
+    )
+    expect((await enroll((await newToken()).jwt)).code).toBe(0)
+    expect(new Set(proxy.servers)).toEqual(new Set([new URL(cluster.origin).host]))
+  })
+
+  test('uses no controllers of a token that was edited', async () => {
+    const { jwt } = await newToken()
+    const [head = '', payload = '', signature = ''] = jwt.split('.')
+    const claims = JSON.parse(Buffer.from(payload, 'base64url').toString()) as object
+    const edited = { ...claims, ctrls: ['tls:stranger.test:6262'] }
+    const text = Buffer.from(JSON.stringify(edited)).toString('base64url')
+    writeFileSync(at('router.yml'), NO_CONTROLLER)
+    refused(await enroll(`${head}.${text}.${signature}`), /truncated or edited/)
+    expect(written()).toEqual([])
   })
 
   test.each([

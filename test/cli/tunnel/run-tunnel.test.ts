@@ -31,20 +31,17 @@ function written(name: string, text: string, mode = 0o600): string {
   return path
 }
 
-const origins = ['https://ctrl1.test:1280', 'https://ctrl2.test:1280']
-const enrolled = () =>
-  identityFileText({
-    origin: 'https://ctrl1.test:1280',
+const enrolled = (origins: readonly string[] = []) =>
+  identityFileText(
+    { origin: 'https://ctrl1.test:1280', ...key, caPem: root.certificatePem },
     origins,
-    ...key,
-    caPem: root.certificatePem,
-  })
+  )
 
 test('tunnel run reads a file of flotilla identity enroll', () => {
   const read = readIdentityFile(written('ours.json', enrolled()))
   expect(read).toEqual({
     origin: 'https://ctrl1.test:1280',
-    origins,
+    origins: ['https://ctrl1.test:1280'],
     ...key,
     caPem: root.certificatePem,
   })
@@ -57,14 +54,38 @@ test('tunnel run reads a file that names several controllers, and its parts by p
   const urls = ['https://ctrl1.test:1280/edge/client/v1', 'https://ctrl2.test:1280/edge/client/v1']
   const id = { key: 'file://laptop.key', cert: 'laptop.pem', ca: `file://${ca}` }
   const text = JSON.stringify({ ztAPI: urls[0], ztAPIs: urls, id })
-  const read = readIdentityFile(written('theirs.json', text))
-  expect(read.origins).toEqual(origins)
-  expect(read).toMatchObject({ ...key, caPem: root.certificatePem })
+  const { origins, ...parts } = readIdentityFile(written('theirs.json', text))
+  expect(origins).toEqual(['https://ctrl1.test:1280', 'https://ctrl2.test:1280'])
+  expect(parts).toMatchObject({ ...key, caPem: root.certificatePem })
+})
+
+test('tunnel run reads all controllers that flotilla identity enroll has written', () => {
+  const all = ['https://ctrl1.test:1280', 'https://ctrl2.test:1280']
+  expect(readIdentityFile(written('all.json', enrolled(all))).origins).toEqual(all)
+})
+
+test.each([
+  ['UTF-8 with a byte order mark', (text: string) => Buffer.from(`\ufeff${text}`)],
+  ['UTF-16, as PowerShell writes it', (text: string) => Buffer.from(`\ufeff${text}`, 'utf16le')],
+  ['UTF-16 in the other order', (text: string) => Buffer.from(`\ufeff${text}`, 'utf16le').swap16()],
+])('tunnel run reads a file in %s', (what, encoded) => {
+  const path = join(folder, `${what}.json`)
+  writeFileSync(path, encoded(enrolled()), { mode: 0o600 })
+  expect(readIdentityFile(path)).toMatchObject({ ...key, caPem: root.certificatePem })
+})
+
+test('tunnel run names a key in a token as such, and does not print its PIN', () => {
+  const id = { key: 'pkcs11:token=a?pin-value=1234', cert: 'x.pem', ca: 'ca.pem' }
+  const path = written('token.json', JSON.stringify({ ztAPI: 'https://ctrl1.test:1280', id }))
+  expect(() => readIdentityFile(path)).toThrow(
+    'id.key: a key in a PKCS #11 token (pkcs11:) is not supported; name the file of a key in PEM',
+  )
+  expect(() => readIdentityFile(path)).not.toThrow('1234')
 })
 
 test.each([
   ['no JSON', 'it is no JSON object', () => 'token'],
-  ['no address', 'ztAPI is no https:// address', () => enrolled().replaceAll('https:', 'http:')],
+  ['no address', 'ztAPI is no https:// address', () => enrolled().replace('https:', 'http:')],
   ['no key', 'id.key: it is missing', () => enrolled().replace('"key"', '"k"')],
   [
     'a key that is not that of the certificate',

@@ -18,7 +18,7 @@ describe('A text', () => {
     ['a list', '- a\n', 'expected a section with keys, found ["a"]'],
     ['a text', 'hello\n', 'expected a section with keys, found "hello"'],
     ['invalid YAML', 'name: [3\n', 'Flow sequence'],
-    ['several documents', 'name: a\n---\nname: b\n', 'multiple documents'],
+    ['several documents', 'name: a\n---\nname: b\n', 'a second document begins after'],
     [
       'a repeated key',
       `${LEAST}name: x\n`,

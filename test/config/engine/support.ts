@@ -1,5 +1,6 @@
 import type { Environment } from '../../../src/config/engine/environment.ts'
 import { formatFault } from '../../../src/config/engine/fault.ts'
+import type { UnknownKeys } from '../../../src/config/engine/reader.ts'
 import {
   type ConfigTable,
   type LoadedConfig,
@@ -70,8 +71,11 @@ export const fields = {
 type Config = Readonly<Record<string, unknown>>
 
 /** The table, with keys overridden by APP_… or texts filled from the environment. */
-export function tableOf(overridePrefix: string | null): ConfigTable<Config> {
-  return { fields, overridePrefix, settle: (config) => config }
+export function tableOf(
+  overridePrefix: string | null,
+  unknownKeys: UnknownKeys = 'faults',
+): ConfigTable<Config> {
+  return { fields, overridePrefix, unknownKeys, settle: (config) => config }
 }
 
 /** Everything that the table needs; five lines. */
@@ -86,12 +90,13 @@ export interface Given {
   readonly text?: string
   readonly environment?: Environment
   readonly overridePrefix?: string | null
+  readonly unknownKeys?: UnknownKeys
 }
 
 /** LEAST with more lines, unless the whole text is given. */
 export function parse(more: string, given: Given = {}): LoadedConfig<Config> {
-  const { text: whole = LEAST + more, environment = {}, overridePrefix = null } = given
-  return parseConfig(tableOf(overridePrefix), FILE, whole, environment)
+  const { text: whole = LEAST + more, environment = {}, overridePrefix = null, unknownKeys } = given
+  return parseConfig(tableOf(overridePrefix, unknownKeys), FILE, whole, environment)
 }
 
 export function configOf(more: string, given: Given = {}): Config {

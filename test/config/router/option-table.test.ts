@@ -33,6 +33,8 @@ const end = (title: string): string =>
   `router/forward/xgress-options.test.ts > an option of an end > ${title}`
 const faults = (title: string): string => `router/forward/faults.test.ts > ${title}`
 const enroll = (title: string): string => `cli/router/enroll.test.ts > router enroll > ${title}`
+const proxied = (title: string): string =>
+  `router/proxied.test.ts > A router with a proxy > ${title}`
 const listen = (title: string): string => `router/listen/client-listeners.test.ts > ${title}`
 
 const enrolled = [enroll('writes key, certificates, CA certificates and the endpoints file')]
@@ -579,7 +581,12 @@ const table: readonly (readonly [string, Proof])[] = [
       ),
     ],
   }),
-  ['proxy.type', 'none is its only value, and the router dials by itself'],
+  ...below('proxy', {
+    type: [proxied('reaches controllers and other routers through it')],
+    address: [proxied('reaches controllers and other routers through it')],
+    username: [proxied('shows the proxy its name and password')],
+    password: [proxied('shows the proxy its name and password')],
+  }),
   [
     'tls.handshakeTimeout',
     [opened('tls.handshakeTimeout bounds the handshake > of a listener for %s')],

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 
-import { configuredEndpoints } from '../../../src/config/router/relations.ts'
+import { configuredEndpoints, configuredProxy } from '../../../src/config/router/relations.ts'
 import { omissionsOf } from '../../../src/config/router/omissions.ts'
 import { routerFields } from '../../../src/config/router/table.ts'
 import { webSocketTimeouts } from '../../../src/config/router/table-transport.ts'
@@ -53,10 +53,9 @@ describe('The file', () => {
       `web: [{name: a, bindPoints: [{interface: "127.0.0.1:8081", address: "r.test:8081"}], apis: [${api}]}]`
     expect(config(web('{binding: health-checks, options: {}}')).web).toHaveLength(1)
     expectFault(web('{binding: edge-client}'), 'web[0].apis[0].binding: expected health-checks')
-    expectFault(
-      web('{binding: health-checks, options: {a: 1}}'),
-      'web[0].apis[0].options: holds a key, and has none',
-    )
+    expect(warnings(web('{binding: health-checks, options: {a: 1}}'))).toEqual([
+      '5: web[0].apis[0].options.a: is unknown to this program, and has no effect',
+    ])
   })
 
   test('replaces environment variables in texts at any place', () => {
@@ -164,10 +163,8 @@ describe('ctrl', () => {
     expect(found.ctrl.defaultRequestTimeout).toBe(7000)
   })
 
-  test('one of endpoint and endpoints is required', () => {
-    expect(faultsOf(ctrl('{bind: eth0}'))).toEqual([
-      '3: ctrl: one of endpoint and endpoints is missing; expected an address tls:<host>:<port>',
-    ])
+  test('endpoint and endpoints may be absent, as the enrollment token names controllers, and not empty', () => {
+    expect(configuredEndpoints(whole(ctrl('{endpointsFile: e.yml}')))).toEqual([])
     expect(faultsOf(ctrl('{endpoints: []}'))[0]).toMatch(
       /^3: ctrl\.endpoints: expected a list of 1/,
     )
@@ -264,7 +261,6 @@ describe('dialers', () => {
 
   test('are an array of objects with a binding and optional options', () => {
     expectFault('dialers: [{options: {}}]\n', 'dialers[0].binding: is missing')
-    expectFault('dialers: [{binding: other}]\n', 'dialers[0].binding: expected one of proxy')
     expectFault('dialers: {binding: transport}\n', 'dialers: expected a list of sections')
     const found = config('dialers: [{binding: transport, options: {connectTimeout: 3s, mtu: 9}}]\n')
     expect(found.dialers[0]?.options).toMatchObject({
@@ -281,8 +277,12 @@ describe('edge', () => {
     for (const text of ['edge:\n', 'edge: {}\n']) expect(config(text).edge, text).not.toBeNull()
   })
 
-  test('accepts only csr, and keys of other routers', () => {
-    expectFault('edge: {csrs: {}}\n', 'edge.csrs: unknown key; did you mean edge.csr?')
+  test('accepts keys of other routers, with a warning', () => {
+    expect(warnings('edge: {csrs: {}, db: x}\n')).toEqual([
+      '5: edge.csrs: is unknown to this program, and has no effect; did you mean edge.csr?',
+      '5: edge.db: has no effect: the data model is kept in memory alone',
+      '5: edge: is enabled, and no listener has the binding edge: no client can connect',
+    ])
   })
 })
 
@@ -310,10 +310,10 @@ describe('forwarder', () => {
     if (max !== null) expectFault(text(max + 1), `${key}: expected an integer`)
   })
 
-  test('accepts latencyProbeInterval without effect, with a warning', () => {
-    expect(warnings('forwarder: {latencyProbeInterval: 10}\n')).toEqual([
-      '5: forwarder.latencyProbeInterval: is deprecated: latency is measured by heartbeats; it has no effect',
-    ])
+  test('accepts anything as latencyProbeInterval, which has no effect', () => {
+    for (const value of ['0', '10', '5s', '{a: 1}']) {
+      expect(warnings(`forwarder: {latencyProbeInterval: ${value}}\n`)).toEqual([])
+    }
   })
 })
 
@@ -342,7 +342,10 @@ describe('healthChecks', () => {
 
 describe('identity', () => {
   test('has cert, server_cert, key and ca as file paths', () => {
-    const text = LEAST.replace('key: r.key}', 'key: /k, server_cert: s, ca: "file:///ca"}')
+    const text = LEAST.replace(
+      'server_cert: r.server.cert, key: r.key}',
+      'key: /k, server_cert: s, ca: "file:///ca"}',
+    )
     expect(whole(text).identity).toMatchObject({
       cert: { path: '/etc/flotilla/r.cert', pem: null },
       server_cert: { path: '/etc/flotilla/s' },
@@ -379,7 +382,6 @@ describe('link', () => {
     expect(faults('link: {listeners: [{}]}\n')).toEqual([
       expect.stringContaining('5: link.listeners[0].binding: is missing; expected transport'),
       expect.stringContaining('5: link.listeners[0].bind: is missing'),
-      expect.stringContaining('5: link.listeners[0].advertise: is missing'),
     ])
     expectFault(
       'link: {listeners: [{binding: x, bind: "tls:0.0.0.0:10", advertise: "r.test:10"}]}\n',
@@ -394,6 +396,20 @@ describe('link', () => {
       listener('bind: "tls:0.0.0.0:10", advertise: r.test'),
       'link.listeners[0].advertise: expected <host>:<port>',
     )
+  })
+
+  test('advertises the address that it listens on, unless that is any address', () => {
+    const found = config(listener('bind: "tls:192.0.2.1:10"'))
+    expect(found.link?.listeners[0]?.advertise).toEqual({ host: '192.0.2.1', port: 10 })
+    for (const bind of ['tls:0.0.0.0:10', 'tls:[::]:10', 'tls:192.0.2.1:0']) {
+      expectFault(listener(`bind: "${bind}"`), 'link.listeners[0].advertise: is missing')
+    }
+  })
+
+  test('warns of a dtls listener, which is not opened', () => {
+    expect(warnings(listener('bind: "dtls:0.0.0.0:10", advertise: "dtls:r.test:10"'))).toEqual([
+      '5: link.listeners[0].bind: dtls is not supported: this listener is not opened',
+    ])
   })
 
   test('groups are [default] by default', () => {
@@ -442,118 +458,38 @@ describe('link', () => {
   })
 })
 
-describe('listeners', () => {
-  const listener = (rest: string): string => `listeners: [{${rest}}]\n`
-  const edge = 'edge: {}\n'
-
-  test('have a binding, of which edge, transport and tunnel are some', () => {
-    for (const binding of ['edge', 'transport']) {
-      const text = listener(`binding: ${binding}, bind: "tls:0.0.0.0:1", advertise: "r.test:1"`)
-      expect(config(text).listeners[0]?.binding).toBe(binding)
-    }
-    expect(config(listener('binding: tunnel')).listeners[0]?.binding).toBe('tunnel')
-    expectFault(
-      listener('bind: "tls:0.0.0.0:1", advertise: "r.test:1"'),
-      'listeners[0].binding: is missing',
-    )
-    expectFault(
-      listener('binding: edgy, bind: "tls:0.0.0.0:1", advertise: "r.test:1"'),
-      'listeners[0].binding: expected one of edge',
-    )
-  })
-
-  test.each(['bind', 'address'])('take %s, shaped <protocol>:<host>:<port>', (name) => {
-    const text = (place: string): string =>
-      listener(`binding: edge, ${name}: "${place}", advertise: "r.test:1"`)
-    expect(config(edge + text('tls:0.0.0.0:3022')).listeners[0]?.bind).toMatchObject({ port: 3022 })
-    expect(faults(text('0.0.0.0:3022'))[0]).toMatch(/^5: listeners\[0\]\.bind: expected an address/)
-  })
-
-  test('need bind or address, and not both', () => {
-    expect(faults(listener('binding: edge, advertise: "r.test:1"'))[0]).toMatch(
-      /^5: listeners\[0\]\.bind: is missing/,
-    )
-    const both =
-      'binding: edge, bind: "tls:0.0.0.0:1", address: "tls:0.0.0.0:1", advertise: "r.test:1"'
-    expect(faults(listener(both))).toEqual([
-      '5: listeners[0].bind: is given twice, as bind and address; give one',
-    ])
-  })
-
-  test('need advertise, which may be under options', () => {
-    const below = listener('binding: edge, bind: "tls:0.0.0.0:1", options: {advertise: "r.test:2"}')
-    expect(config(edge + below).listeners[0]?.advertise).toEqual({ host: 'r.test', port: 2 })
-    expectFault(
-      listener('binding: edge, bind: "tls:0.0.0.0:1"'),
-      'listeners[0].advertise: is missing; expected <host>:<port>',
-    )
-  })
-
-  test('refuse a duplicate address', () => {
-    const one = '{binding: edge, bind: "tls:0.0.0.0:1", advertise: "r.test:1"}'
-    expectFault(
-      `listeners: [${one}, ${one}]\n`,
-      'listeners[1].bind: takes the same address as listeners[0].bind',
-    )
-  })
-
-  const tunnel = (options: string): string => listener(`binding: tunnel, options: {${options}}`)
-
-  test('of a tunnel take mode host, which is the default, tproxy and proxy', () => {
-    expect(config(listener('binding: tunnel')).listeners[0]?.options['mode']).toBe('host')
-    for (const mode of ['host', 'tproxy', 'tproxy:/bin/diverter']) {
-      expect(config(tunnel(`mode: "${mode}"`)).listeners[0]?.options['mode']).toBe(mode)
-    }
-    expectFault(tunnel('mode: other'), 'listeners[0].options.mode: expected host, tproxy')
-  })
-
-  test('of a tunnel in mode proxy take services as <service name>:<port>', () => {
-    const found = config(tunnel('mode: proxy, services: ["web shop:8080", "db:5432"]'))
-    expect(found.listeners[0]?.options['services']).toEqual(['web shop:8080', 'db:5432'])
-    const also = config(tunnel('mode: proxy, services: ["web:8080:tcp", "dns:53:udp"]'))
-    expect(also.listeners[0]?.options['services']).toEqual(['web:8080:tcp', 'dns:53:udp'])
-    // A config of a service may also set the port at which it is offered.
-    expect(config(tunnel('mode: proxy')).listeners[0]?.options['services']).toEqual([])
-    expectFault(
-      tunnel('mode: proxy, services: ["web:8080:sctp"]'),
-      'listeners[0].options.services: expected',
-    )
-    expectFault(tunnel('mode: proxy, services: [web]'), 'listeners[0].options.services: expected')
-  })
-
-  test('of a tunnel in mode tproxy take resolver and dnsSvcIpRange', () => {
+describe('proxy', () => {
+  test('has type http with an address, or type none', () => {
+    expect(config().proxy).toBeNull()
     const found = config(
-      tunnel('mode: tproxy, resolver: "udp://127.0.0.1:53", dnsSvcIpRange: 100.64.0.0/10'),
+      'proxy: {type: http, address: "p.test:3128", username: u, password: secret}\n',
     )
-    expect(found.listeners[0]?.options).toMatchObject({
-      resolver: ['udp://127.0.0.1:53'],
-      dnsSvcIpRange: '100.64.0.0/10',
+    expect(configuredProxy(found)).toEqual({
+      host: 'p.test',
+      port: 3128,
+      credentials: { username: 'u', password: 'secret' },
     })
-    for (const wrong of ['here', 'tcp://127.0.0.1:53', 'udp://127.0.0.1', 'udp://dns.example:53']) {
-      expectFault(
-        tunnel(`mode: tproxy, resolver: "${wrong}"`),
-        'listeners[0].options.resolver: expected',
-      )
-    }
-    for (const upstream of ['192.0.2.53', 'udp://192.0.2.53:5353', 'udp://[2001:db8::53]:53']) {
-      const { options } =
-        config(tunnel(`mode: tproxy, dnsUpstream: "${upstream}"`)).listeners[0] ?? {}
-      expect(options?.['dnsUpstream']).toEqual([upstream])
-    }
+    expect(configuredProxy(config('proxy: {type: none}\n'))).toBeNull()
+    expectFault('proxy: {type: http}\n', 'proxy.address: is missing; expected <host>:<port>')
     expectFault(
-      tunnel('mode: tproxy, dnsUpstream: dns.example'),
-      'listeners[0].options.dnsUpstream: expected',
+      'proxy: {address: "p.test:1"}\n',
+      'proxy.type: is missing; expected one of none, http',
     )
-    expect(warnings(tunnel('mode: "tproxy:/bin/diverter"'))).toEqual([
-      '5: listeners[0].options.mode: the program after tproxy: is not called: routes are enough',
-    ])
     expectFault(
-      tunnel('mode: tproxy, dnsSvcIpRange: 1.2.3.4'),
-      'listeners[0].options.dnsSvcIpRange',
+      'proxy: {type: socks5, address: "p.test:1"}\n',
+      'proxy.type: expected one of none, http',
     )
-    expect(warnings(tunnel('resolver: "udp://127.0.0.1:53"'))).toEqual([
-      '5: listeners[0].options.resolver: has no effect in mode host: it is for tproxy',
-    ])
+    expectFault(
+      'proxy: {type: none, adress: "p.test:1"}\n',
+      'proxy.adress: unknown key; did you mean',
+    )
+  })
+
+  test('shows no password', () => {
+    const loaded = parse(
+      `${LEAST}proxy: {type: http, address: "p.test:1", username: u, password: secret}\n`,
+    )
+    expect(JSON.stringify(loaded.ok && loaded.effective)).not.toContain('secret')
   })
 })
 

@@ -1,6 +1,24 @@
 import { beforeAll, expect, test } from 'vitest'
+import type { Channel } from '../../../src/channel/channel.ts'
+import { dialChannel } from '../../../src/channel/dial.ts'
+import { channelLimits } from '../../../src/channel/limits.ts'
+import {
+  createCircuitMessage,
+  readCircuitAnswer,
+} from '../../../src/channel/messages/circuit-requests.ts'
+import { CONTROL_PROTOCOL, routerHello } from '../../../src/channel/messages/control.ts'
+import { edgeErrorCode } from '../../../src/channel/messages/edge.ts'
+import { systemClock } from '../../../src/lib/clock.ts'
 import { type Client, until } from '../support/client.ts'
 import type { TestCluster } from '../support/cluster.ts'
+import {
+  certifiedKey,
+  dataOf,
+  Enrolling,
+  fingerprintOf,
+  newRequest,
+  newRouterKeys,
+} from '../support/enrolling.ts'
 import { sharedCluster } from '../support/shared-cluster.ts'
 
 // Goal: a posture report to one controller counts on all of them, as long as that controller runs.
@@ -127,4 +145,109 @@ test('a posture report to one controller admits the machine on another, shuts it
   await tell(2, 'corp.test')
   await agree(true)
   expect((await ask(3, 'POST', '/sessions', { serviceId })).status).toBe(201)
+})
+
+const ROUNDS = 20
+
+interface EnrolledRouter {
+  readonly id: string
+  readonly tls: { readonly ca: string; readonly cert: string; readonly key: string }
+}
+
+async function enrolledRouter(net: Enrolling): Promise<EnrolledRouter> {
+  const { id, token } = await net.router(1)
+  const keys = await newRouterKeys(id)
+  const { cert, ca } = dataOf(await net.erott(1, token, keys))
+  const { privateKeyPem: key } = keys.client
+  return { id, tls: { ca: String(ca), cert: String(cert), key } }
+}
+
+/** The control channel of a router to one controller. */
+async function controlChannel({ id, tls }: EnrolledRouter, k: number): Promise<Channel> {
+  const version = { version: 'v2.0.0', revision: 'r', buildDate: '', os: 'linux', arch: 'x64' }
+  const { channel } = await dialChannel({
+    host: '127.0.0.1',
+    port: cluster.port + 100 + k - 1,
+    tls,
+    protocol: CONTROL_PROTOCOL,
+    judge: () => null,
+    hello: routerHello(id, version, null),
+    limits: channelLimits,
+    clock: systemClock,
+    timeoutMs: 10_000,
+    signal: new AbortController().signal,
+    onMessage: () => null,
+    onClose: () => undefined,
+  })
+  return channel
+}
+
+test('a dial by another controller counts a report to one controller at once, 20 times of 20', async () => {
+  const net = await Enrolling.on(cluster)
+  const { identityId, token: enrollment } = await net.outstanding(1, { ott: true })
+  const request = await newRequest()
+  const by = certifiedKey(request, dataOf(await net.ott(1, enrollment, request))['cert'])
+  const router = await enrolledRouter(net)
+  const name = 'reports and dials'
+  const serviceId = await net.make(1, '/services', { name, encryptionRequired: false })
+  const checkId = await net.make(1, '/posture-checks', {
+    name,
+    typeId: 'DOMAIN',
+    domains: ['corp.test'],
+  })
+  const [identityRoles, serviceRoles] = [[`@${identityId}`], [`@${serviceId}`]]
+  const [semantic, edgeRouterRoles] = ['AnyOf', [`@${router.id}`]]
+  await net.make(1, '/service-policies', {
+    name,
+    semantic,
+    type: 'Dial',
+    identityRoles,
+    serviceRoles,
+    postureCheckRoles: [`@${checkId}`],
+  })
+  const routersOf = { name, semantic, edgeRouterRoles }
+  await net.make(1, '/edge-router-policies', { ...routersOf, identityRoles })
+  await net.make(1, '/service-edge-router-policies', { ...routersOf, serviceRoles })
+  const apiSessionToken = String(dataOf(await net.logIn(1, by))['token'])
+  const headers = net.asOfAnswers()
+  const report = async (k: number, domain: string): Promise<void> => {
+    const body = { id: checkId, typeId: 'DOMAIN', domain }
+    const options = { by, token: apiSessionToken, body, headers }
+    dataOf(await net.device(k, 'POST', '/posture-response', options), 201)
+  }
+  await report(1, 'corp.test')
+  const open = { by, token: apiSessionToken, body: { serviceId, type: 'Dial' } }
+  const session = dataOf(await net.device(1, 'POST', '/sessions', open), 201)
+  const channels = await Promise.all([1, 2, 3].map((k) => controlChannel(router, k)))
+  const dial = async (k: number): Promise<number | null> => {
+    const message = createCircuitMessage({
+      sessionToken: String(session['token']),
+      apiSessionToken,
+      identityId,
+      fingerprint: fingerprintOf(by),
+      instanceId: '',
+      peerData: new Map(),
+      serviceId: undefined,
+    })
+    const channel = channels[k - 1]
+    if (channel === undefined) throw new Error(`no channel to controller ${k}`)
+    const answer = readCircuitAnswer(await channel.request(message, 10_000))
+    return answer.kind === 'made' ? 0 : answer.code
+  }
+  try {
+    // The service has no host, which a controller looks for last.
+    const { postureCheckFailed, invalidTerminator } = edgeErrorCode
+    const seen: (number | null)[] = []
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const reported = (round % 3) + 1
+      const dialed = ((reported + (round % 2)) % 3) + 1
+      await report(reported, 'home.test')
+      await until('the dial is refused', async () => (await dial(dialed)) === postureCheckFailed)
+      await report(reported, 'corp.test')
+      seen.push(await dial(dialed))
+    }
+    expect(seen).toEqual(seen.map(() => invalidTerminator))
+  } finally {
+    for (const channel of channels) channel.close('the test is over')
+  }
 })

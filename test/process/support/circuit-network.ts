@@ -314,6 +314,8 @@ export class CircuitNetwork {
       folder: join(this.fleet.dir, name),
       endpoint: `tls:127.0.0.1:${this.fleet.port + 100}`,
       isDialedOnly: isEnd,
+      // Routers between the ends serve links and clients at one port, as packages of OpenZiti do.
+      ...(isEnd ? {} : { edgePort: linkPort }),
       sections: [
         'dialers: [{binding: transport}]',
         ...(name === 'entry' ? [await this.#entries()] : []),

@@ -128,6 +128,22 @@ describe('A client that connects', () => {
     }
   })
 
+  test('is answered at once when its session ends before the controller answers', async () => {
+    const client = await bench.admitted('ann')
+    const asked = client.request(60_783, 7, serviceToken('s1'))
+    await eventually(() => bench.controller.ofType(20_218)).toHaveLength(1)
+    bench.controller.endServiceSession('s1', 's1')
+    const answer = await asked
+    expect([answer.contentType, Buffer.from(answer.body).toString()]).toEqual([
+      closed,
+      'Invalid Session',
+    ])
+    expect(answer.headers.get(1014)).toEqual(int32Value(3))
+    bench.controller.answer(madeCircuit('c1'))
+    await eventually(() => bench.circuits.ends).toHaveLength(1)
+    expect(bench.circuits.end('c1').closedReason).toBe('the client is gone')
+  })
+
   test('that closes before the controller answers leaves no circuit', async () => {
     const client = await bench.admitted('ann')
     const answer = client.request(60_783, 7, serviceToken('s1')).catch(() => null)

@@ -34,6 +34,7 @@ import { modelLimits } from '../../../src/router/model/limits.ts'
 import { RouterDataModel } from '../../../src/router/model/router-data-model.ts'
 import { IdentityHolder } from '../../../src/router/identity/identity.ts'
 import { eventually, type LoggedLine, TestNetwork, trustDomain, version } from '../support.ts'
+import { TlsPorts } from '../../../src/overlay/sockets/tls-ports.ts'
 import { TestCircuits } from './circuits.ts'
 
 export { eventually }
@@ -213,6 +214,8 @@ export function serviceToken(id: string): string {
 }
 
 export interface TestClientOptions {
+  /** Application protocols; null: none are offered. */
+  readonly protocols?: string[] | null
   readonly token?: string
   readonly key?: CertifiedKey | null
   /** Opens the stream that carries TLS; absent: TCP. */
@@ -221,7 +224,9 @@ export interface TestClientOptions {
 
 /** The byte stream of a web socket to a `wss:` listener. */
 export function webSocketStream(port: number): Duplex {
-  const web = new WebSocket(`wss://127.0.0.1:${port}/ws`, { rejectUnauthorized: false })
+  // As a browser: a port that listeners share selects by this protocol.
+  const options = { rejectUnauthorized: false, ALPNProtocols: ['http/1.1'] }
+  const web = new WebSocket(`wss://127.0.0.1:${port}/ws`, options)
   return createWebSocketStream(web).on('error', () => undefined)
 }
 
@@ -266,11 +271,11 @@ export class TestClient {
     person: Person,
     options: TestClientOptions = {},
   ): Promise<TestClient> {
-    const { token = person.token, key = person.key } = options
+    const { token = person.token, key = person.key, protocols = ['ziti-edge'] } = options
     const stream = options.through?.(port)
     const socket = connect({
       ...(stream === undefined ? { host: '127.0.0.1', port } : { socket: stream }),
-      ALPNProtocols: ['ziti-edge'],
+      ...(protocols === null ? {} : { ALPNProtocols: protocols }),
       rejectUnauthorized: false,
       ...(key === null ? {} : { cert: key.certificatePem, key: key.privateKeyPem }),
     })
@@ -385,6 +390,7 @@ ${sections}
     if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults))
     const holder = new IdentityHolder(loaded.config.identity, () => Date.now(), log)
     this.edge = new Edge({
+      ports: new TlsPorts({ addresses: [], handshakeTimeoutMs: 5000, log }),
       config: loaded.config,
       identity: () => holder.current(),
       version,

@@ -10,7 +10,7 @@ import { ListeningPlan } from '../../../src/overlay/intercept/listening-plan.ts'
 import { ServiceNames } from '../../../src/overlay/intercept/service-names.ts'
 import { interceptLimits } from '../../../src/overlay/intercept/limits.ts'
 import { parseIp } from '../../../src/lib/text/ip-address.ts'
-import { parseCidr } from '../../../src/overlay/services/networks.ts'
+import { parseCidr } from '../../../src/lib/text/networks.ts'
 
 // Goal: a service config is read as intended or refused; among several services the most exact one
 // gets a connection; names keep their addresses.
@@ -60,6 +60,22 @@ describe('A config of a service', () => {
     const terms = termsOf({ hostname: 'db.example', port: 5432 }, 'ziti-tunneler-client.v1')
     expect([...terms.protocols, ...terms.names]).toEqual(['tcp', 'udp', 'db.example'])
     expect(terms.ports).toEqual([{ low: 5432, high: 5432 }])
+  })
+
+  test('has internationalized names as punycode', () => {
+    const terms = termsOf(config(['bücher.example', '*.Straße.example', 'bu\u0308cher.example']))
+    expect([...terms.names]).toEqual(['xn--bcher-kva.example'])
+    expect([...terms.domains]).toEqual(['xn--strae-oqa.example'])
+  })
+
+  test('keeps its good addresses beside a bad one, which it reports', () => {
+    const terms = termsOf(config(['good.example', 'http://other.example', '１２７.0.0.1']))
+    expect([...terms.names]).toEqual(['good.example'])
+    expect(terms.networks).toEqual([])
+    expect(terms.faults).toEqual([
+      'http://other.example is no address, network, name or *.domain',
+      '１２７.0.0.1 is no address, network, name or *.domain',
+    ])
   })
 
   test.each<[string, unknown, string]>([
@@ -140,37 +156,85 @@ describe('Of services with overlapping addresses', () => {
 })
 
 describe('Ports for services', () => {
+  const planned = (plan: ListeningPlan, value: unknown) => {
+    const intercept = interceptOf('a', value)
+    return plan.add(intercept, intercept.terms.networks, [])
+  }
+  const wide = { portRanges: [{ low: 1, high: 65_535 }] }
+
   test('are bound on each address, and once for all addresses of a large network', () => {
-    const plan = new ListeningPlan()
-    expect(plan.add(interceptOf('a', config(['10.9.9.9', '10.8.8.0/30'])), [])).toBeNull()
+    const plan = new ListeningPlan(null)
+    expect(planned(plan, config(['10.9.9.9', '10.8.8.0/30']))).toEqual({ isAny: true, faults: [] })
     expect(plan.places.size).toBe(5)
-    expect(plan.add(interceptOf('b', config(['10.0.0.0/9'])), [])).toBeNull()
+    expect(planned(plan, config(['10.0.0.0/9']))).toEqual({ isAny: true, faults: [] })
     expect([...plan.places.keys()]).toEqual(['tcp any ipv4 80'])
   })
 
+  test('in a wide range are redirected to one port for each address and protocol', () => {
+    const plan = new ListeningPlan(null)
+    const value = config(['10.9.9.9', '10.8.8.0/31'], { ...wide, protocols: ['tcp', 'udp'] })
+    expect(planned(plan, value)).toEqual({ isAny: true, faults: [] })
+    expect(plan.places.size).toBe(0)
+    expect([...plan.redirected.keys()]).toEqual([
+      'tcp 10.9.9.9',
+      'tcp 10.8.8.0',
+      'tcp 10.8.8.1',
+      'udp 10.9.9.9',
+      'udp 10.8.8.0',
+      'udp 10.8.8.1',
+    ])
+    expect(plan.redirected.get('udp 10.8.8.1')?.ranges).toEqual([{ low: 1, high: 65_535 }])
+  })
+
   test.each<[string, unknown, string]>([
-    ['a range of too many', config(['10.9.9.9'], { portRanges: [{ low: 1, high: 9999 }] }), '1024'],
+    ['a wide range of IPv6', config(['fd77::5'], wide), 'IPv4 addresses alone'],
+    ['a wide range of a network', config(['10.0.0.0/24'], wide), '1024 ports'],
     [
       'datagrams to a large network',
       config(['10.0.0.0/9'], { protocols: ['udp'] }),
       'is intercepted for tcp alone',
     ],
   ])('are not opened for %s', (_what, value, expected) => {
-    const plan = new ListeningPlan()
-    expect(plan.add(interceptOf('a', value), [])).toContain(expected)
-    expect(plan.places.size).toBe(0)
-    expect(plan.networks).toEqual([])
+    const plan = new ListeningPlan(null)
+    expect(planned(plan, value)).toEqual({
+      isAny: false,
+      faults: [expect.stringContaining(expected)],
+    })
+    expect([plan.places.size, plan.redirected.size, plan.networks]).toEqual([0, 0, []])
+  })
+
+  test('in a wide range are not opened if the host cannot redirect them', () => {
+    const plan = new ListeningPlan('nft is missing')
+    const faults = ['10.9.9.9/32: nft is missing']
+    expect(planned(plan, config(['10.9.9.9'], wide))).toEqual({ isAny: false, faults })
+  })
+
+  test('are opened for addresses beside one for which they cannot be opened', () => {
+    const plan = new ListeningPlan(null)
+    const { isAny, faults } = planned(plan, config(['fd77::5', '10.9.9.9'], wide))
+    expect([isAny, faults.length]).toEqual([true, 1])
+    expect([...plan.redirected.keys()]).toEqual(['tcp 10.9.9.9'])
   })
 
   test('of all services are limited', () => {
-    const plan = new ListeningPlan()
+    const plan = new ListeningPlan(null)
     const ports = { portRanges: [{ low: 1, high: 1000 }] }
-    const faults = ['1', '2', '3', '4', '5'].map((at) =>
-      plan.add(interceptOf(at, config([`10.9.9.${at}`], ports)), []),
+    const faults = ['1', '2', '3', '4', '5'].map(
+      (at) => planned(plan, config([`10.9.9.${at}`], ports)).faults,
     )
-    expect(faults.slice(0, 4)).toEqual([null, null, null, null])
-    expect(faults[4]).toContain('4096 ports')
+    expect(faults.slice(0, 4)).toEqual([[], [], [], []])
+    expect(faults[4]?.[0]).toContain('4096 ports')
     expect(plan.places.size).toBe(4000)
+  })
+
+  test('that are redirected are limited for all services', () => {
+    const plan = new ListeningPlan(null)
+    const faults = Array.from({ length: 20 }, (_, at) =>
+      planned(plan, config([`10.9.${at}.0/28`], wide)).faults.join(),
+    )
+    expect(faults.filter((fault) => fault === '')).toHaveLength(16)
+    expect(faults[19]).toContain('256 addresses are redirected already')
+    expect(plan.redirected.size).toBe(256)
   })
 })
 

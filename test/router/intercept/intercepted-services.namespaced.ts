@@ -6,6 +6,7 @@ import { Resolver } from 'node:dns/promises'
 import { execFileSync } from 'node:child_process'
 import { afterEach, describe, expect, test } from 'vitest'
 
+import { hasNft } from '../../support/network-namespace.ts'
 import { eventually } from '../support.ts'
 import { echoDatagrams, echoServer, member, serviceOf, TunnelStage } from '../tunnel/support.ts'
 
@@ -218,6 +219,77 @@ describe('A service', () => {
       /"source_addr":"100\.64\.0\.2:[0-9]+"/,
     )
   })
+
+  test('is reached by its internationalized name', async () => {
+    const { tcp } = await echoes()
+    const stage = await running(
+      serviceOf('s1', { ...tcp, ...intercept(['bücher.example'], 443) }, ['Bind', 'Dial']),
+    )
+    await stage.controller.terminator('s1')
+    await intercepted(stage)
+    const [address = ''] = await resolver.resolve4('xn--bcher-kva.example')
+    expect(await echoed(address, 443)).toBe('hello')
+  })
+
+  test('is reached at its good addresses beside a bad one, which the log names', async () => {
+    const { tcp } = await echoes()
+    const addresses = ['good.example', 'http://other.example']
+    const stage = await running(
+      serviceOf('s1', { ...tcp, ...intercept(addresses, 443) }, ['Bind', 'Dial']),
+    )
+    await stage.controller.terminator('s1')
+    await intercepted(stage)
+    const [address = ''] = await resolver.resolve4('good.example')
+    expect(await echoed(address, 443)).toBe('hello')
+    const [logged] = stage.network.logged('part of a service not intercepted')
+    expect(logged?.fields).toMatchObject({
+      serviceId: 's1',
+      service: 'name of s1',
+      reason: 'http://other.example is no address, network, name or *.domain',
+    })
+  })
+
+  test.runIf(hasNft())(
+    'is reached at every port of a wide range, by streams and datagrams',
+    async () => {
+      const { tcp, udp } = await echoes()
+      const portRanges = [{ low: 50_000, high: 60_000 }]
+      const only = (protocol: string) => ({ protocols: [protocol], portRanges })
+      const both: ('Bind' | 'Dial')[] = ['Bind', 'Dial']
+      const stage = await running([
+        ...serviceOf('s1', { ...tcp, ...intercept(['media.example'], 1, only('tcp')) }, both),
+        ...serviceOf('s2', { ...udp, ...intercept(['media.example'], 1, only('udp')) }, both),
+      ])
+      for (const id of ['s1', 's2']) await stage.controller.terminator(id)
+      await intercepted(stage, 2)
+      expect(stage.network.logged('port not intercepted')).toEqual([])
+      const [address = ''] = await resolver.resolve4('media.example')
+      for (const port of [50_000, 54_321, 60_000]) {
+        expect(await echoed(address, port)).toBe('hello')
+        expect(await echoedDatagram(address, port)).toBe('datagram')
+      }
+      const dialed = stage.controller.asked.map(({ serviceName, peerData }) => {
+        const appData = JSON.parse(Buffer.from(peerData[1011] ?? []).toString()) as object
+        return [serviceName, appData]
+      })
+      const of = (protocol: string, port: string) =>
+        expect.objectContaining({
+          dst_protocol: protocol,
+          dst_hostname: 'media.example',
+          dst_port: port,
+          src_ip: address,
+        })
+      expect(dialed).toEqual(
+        ['50000', '54321', '60000'].flatMap((port) => [
+          ['name of s1', of('tcp', port)],
+          ['name of s2', of('udp', port)],
+        ]),
+      )
+      expect(await reset(address, 49_999)).toBe('ECONNREFUSED')
+      await stage.close()
+      expect(execFileSync('nft', ['list', 'ruleset']).toString()).toBe('')
+    },
+  )
 
   test('that may no longer be dialed leaves no route, port or connection', async () => {
     const { tcp } = await echoes()

@@ -8,7 +8,7 @@ import {
   targetFor,
 } from '../../../src/overlay/services/host-target.ts'
 import { parseIp } from '../../../src/lib/text/ip-address.ts'
-import { networkOf, translatedAddress } from '../../../src/overlay/services/networks.ts'
+import { networkOf, translatedAddress } from '../../../src/lib/text/networks.ts'
 
 // Goal: a client of a hosted service reaches what the operator has written out, and nothing else.
 

@@ -49,7 +49,7 @@ export function bodyParser({ limits, largeBodies }: BodyParserDeps): FastifyCont
  * means no body; other types are returned as text.
  * @throws {Problem} UNSUPPORTED_CONTENT_TYPE, REQUEST_ENTITY_TOO_LARGE, COULD_NOT_PARSE_BODY.
  */
-export async function readBody(
+async function readBody(
   call: RequestContext,
   contentType: string | undefined,
   stream: Readable,
@@ -81,7 +81,7 @@ export async function readBody(
  * @returns null for a small one, which needs none; else rejects with the Problem
  * SERVER_TOO_MANY_REQUESTS.
  */
-export function roomFor(
+function roomFor(
   call: RequestContext,
   declared: string | undefined,
   stream: IncomingMessage,

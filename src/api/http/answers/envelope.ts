@@ -2,7 +2,7 @@ import type { ByteStream } from '../../../ports/byte-stream.ts'
 import type { Body } from '../transport/unsent-answers.ts'
 
 /** Every success has the form `{data, meta}`; every meta has both version strings. */
-export const API_VERSION = '0.0.1'
+const API_VERSION = '0.0.1'
 const versions = { apiEnrollmentVersion: API_VERSION, apiVersion: API_VERSION } as const
 export const versionMetaText = JSON.stringify(versions)
 
@@ -47,7 +47,7 @@ export function printedAnswer(text: string, status = 200, metaText = versionMeta
 }
 
 export function detailAnswer(data: unknown, ignoredFields: readonly string[] = []): TextAnswer {
-  return answer(200, data, ignoredMeta(ignoredFields))
+  return answer(200, data, writtenMeta(ignoredFields))
 }
 
 export function listAnswer(
@@ -68,17 +68,21 @@ export function createdAnswer(
   collection: string,
   id: string,
   ignoredFields: readonly string[],
+  warnings: readonly string[] = [],
 ): Reply {
   return answer(
     201,
     { _links: { self: { href: `./${collection}/${id}` } }, id },
-    ignoredMeta(ignoredFields),
+    writtenMeta(ignoredFields, warnings),
   )
 }
 
 /** For update, delete and acknowledgements. */
-export function emptyAnswer(ignoredFields: readonly string[] = []): Reply {
-  return answer(200, {}, ignoredMeta(ignoredFields))
+export function emptyAnswer(
+  ignoredFields: readonly string[] = [],
+  warnings: readonly string[] = [],
+): Reply {
+  return answer(200, {}, writtenMeta(ignoredFields, warnings))
 }
 
 /**
@@ -110,8 +114,15 @@ export function bareAnswer(body: Body, contentType: string = JSON_TYPE): Reply {
   return { status: 200, body, contentType }
 }
 
-function ignoredMeta(ignoredFields: readonly string[]): Record<string, unknown> | null {
-  return ignoredFields.length === 0 ? null : { ignoredFields }
+function writtenMeta(
+  ignoredFields: readonly string[],
+  warnings: readonly string[] = [],
+): Record<string, unknown> | null {
+  if (ignoredFields.length === 0 && warnings.length === 0) return null
+  return {
+    ...(ignoredFields.length === 0 ? {} : { ignoredFields }),
+    ...(warnings.length === 0 ? {} : { warnings }),
+  }
 }
 
 /** RFC 3339, UTC, milliseconds. */

@@ -1,7 +1,7 @@
 import { BoundedQueue } from '../../../lib/bounds/bounded-queue.ts'
 import { Problem } from '../../../lib/problems.ts'
 
-export interface LargeBodyLimits {
+interface LargeBodyLimits {
   readonly largeBodyBytes: number
   readonly largeBodiesBytesMax: number
   readonly largeBodiesWaitingMax: number

@@ -14,7 +14,7 @@ type ListLimits = Pick<
 >
 
 /** Rows to be shown, and their texts as they stand in the answer. */
-export interface Rows<T> {
+interface Rows<T> {
   readonly records: readonly T[]
   readonly print: (record: T) => string
   readonly pagination: Pagination

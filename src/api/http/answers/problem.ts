@@ -3,7 +3,7 @@ import { type Problem, problems, wireCode } from '../../../lib/problems.ts'
 import type { RefusalShape } from '../operation-traits.ts'
 import { versionMetaText } from './envelope.ts'
 
-export interface ProblemAnswer {
+interface ProblemAnswer {
   readonly status: number
   readonly body: string
   readonly retryAfterSeconds: number | null
@@ -100,7 +100,7 @@ function shownValue(field: string, value: unknown): unknown {
 const ALPHABET = '0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-'
 
 /** Ten characters; fresh in every error answer, so that a person can name the one they saw. */
-export function newRequestId(): string {
+function newRequestId(): string {
   let id = ''
   for (const byte of randomBytes(10)) id += ALPHABET.charAt(byte & 63)
   return id

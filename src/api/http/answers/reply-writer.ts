@@ -239,7 +239,7 @@ export class ReplyWriter {
     })
   }
 
-  #reportRefused(call: OperationCall, { code }: Problem): void {
+  #reportRefused(call: OperationCall, { code, refusal }: Problem): void {
     const { caller, operation } = call
     const { address } = call.credentials
     const { trace } = call.metadata
@@ -247,7 +247,8 @@ export class ReplyWriter {
     if (!this.#refusals.take(caller?.identity.id ?? sourceOf(address))) return
     const method = operation?.logInMethod?.(call)
     if (method !== undefined) {
-      this.#deps.publishFact({ kind: 'logInFailed', method, address, reason: code })
+      const { reason = code, signerId = '', claim = '' } = refusal ?? {}
+      this.#deps.publishFact({ kind: 'logInFailed', method, address, reason, signerId, claim })
     }
     this.#deps.audit?.refused({
       actor: caller?.identity.id ?? '',
@@ -256,6 +257,7 @@ export class ReplyWriter {
       address,
       operation: operation?.operationId ?? '',
       outcome: code,
+      ...(refusal === null ? {} : { refusal }),
       traceId: trace.traceId,
     })
   }
@@ -278,9 +280,11 @@ export class ReplyWriter {
  * invalid credentials. Requests without credentials are not logged, because they could fill the
  * log; proposed writes are audited where they are applied.
  */
-function isRefusedWrite(call: OperationCall, { code }: Problem): boolean {
+function isRefusedWrite(call: OperationCall, { code, refusal }: Problem): boolean {
   if (call.operation === null || call.method === 'GET' || call.proposed !== null) return false
-  if (code === 'INVALID_AUTH') return true
+  // Of an enrollment by token, the reason is known where a token was judged.
+  if (code === 'INVALID_AUTH' || (code === 'INVALID_ENROLLMENT_JWT' && refusal !== null))
+    return true
   return code === 'UNAUTHORIZED' && (call.caller !== null || isRefusedLogIn(call))
 }
 

@@ -39,7 +39,7 @@ export function isAccepted(accept: string | undefined, types: readonly string[])
 const ACCEPT_TYPES_MAX = 32
 
 /** All values of a header: Node keeps only the first one of some repeated headers. */
-export function headerValuesOf({ headers, rawHeaders }: IncomingMessage, name: string): string[] {
+function headerValuesOf({ headers, rawHeaders }: IncomingMessage, name: string): string[] {
   if (headers[name] === undefined) return []
   const found: string[] = []
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) {

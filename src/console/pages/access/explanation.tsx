@@ -248,6 +248,13 @@ function ServiceLink({ row, side }: { readonly row: AccessExplained; readonly si
           </ul>
         </>
       )}
+      {(row.configs ?? []).flatMap((config) =>
+        (config.notIntercepted ?? []).map((fault) => (
+          <p class="small" key={`${config.id} ${fault}`}>
+            <Badge tone="warn">{access.notIntercepted}</Badge> <RefLink one={config} /> {fault}
+          </p>
+        )),
+      )}
     </ChainLink>
   )
 }

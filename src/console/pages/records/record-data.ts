@@ -1,4 +1,5 @@
 import { client, noteRefusal } from '../../app/services.ts'
+import { say } from '../../app/toasts.tsx'
 import { MANAGEMENT, type HttpMethod } from '../../../client/cluster-client.ts'
 import { filterOf, type ListState, requestQueryOf } from './filters.ts'
 import type { Draft } from './form-model.ts'
@@ -134,7 +135,11 @@ export async function write({ method, path, body, ifMatch }: Write): Promise<str
       ...(body === undefined ? {} : { body }),
       ...(ifMatch === undefined || ifMatch === null ? {} : { headers: { 'if-match': ifMatch } }),
     })
-    const { data } = answer.body as { readonly data?: { readonly id?: unknown } }
+    const { data, meta } = answer.body as {
+      readonly data?: { readonly id?: unknown }
+      readonly meta?: { readonly warnings?: readonly string[] }
+    }
+    for (const warning of meta?.warnings ?? []) say(warning, 'alert')
     return typeof data?.id === 'string' ? data.id : null
   } catch (error) {
     noteRefusal(error)

@@ -11,12 +11,19 @@ import {
   SessionOver,
   textIn,
 } from '../../tunnel/controller-api.ts'
-import { ApiClient } from '../client/api-client.ts'
-import { ApiRefusal } from '../client/refusal.ts'
-import type { EnrolledIdentity } from '../enroll/identity-file.ts'
+import { ApiClient } from './api-client.ts'
+import { ApiRefusal } from './refusal.ts'
 
 const CLIENT_API = '/edge/client/v1'
 const LOG_IN_AGAIN = 'the tunnel does so by itself'
+
+interface CertificateApiOptions {
+  /** `https://host:port` of controllers. */
+  readonly origins: readonly string[]
+  readonly caPem: string
+  readonly certificatePem: string
+  readonly privateKeyPem: string
+}
 
 /** Client of the controllers of a cluster, with the certificate and session of an identity. */
 export class CertificateApi implements ControllerApi {
@@ -25,12 +32,7 @@ export class CertificateApi implements ControllerApi {
   readonly #client: ApiClient
   #token: string | null = null
 
-  constructor({
-    origins,
-    caPem,
-    certificatePem,
-    privateKeyPem,
-  }: EnrolledIdentity) {
+  constructor({ origins, caPem, certificatePem, privateKeyPem }: CertificateApiOptions) {
     this.#named = origins
     this.#client = new ApiClient({
       controllers: origins,

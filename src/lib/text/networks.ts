@@ -1,6 +1,6 @@
-import { isIP } from 'node:net'
+import { BlockList, isIP } from 'node:net'
 
-import { type IpAddress, ipv6Groups, parseIp } from '../../lib/text/ip-address.ts'
+import { type IpAddress, ipv6Groups, parseIp } from './ip-address.ts'
 
 export interface Network {
   readonly address: IpAddress
@@ -94,4 +94,27 @@ function valueOf({ text, family }: IpAddress): bigint {
   const isV4 = family === 'ipv4'
   const parts = isV4 ? text.split('.').map(Number) : ipv6Groups(text)
   return parts.reduce((value, part) => (value << (isV4 ? 8n : 16n)) | BigInt(part), 0n)
+}
+
+const notRoutable = new BlockList()
+for (const [address, prefix] of [
+  ['0.0.0.0', 8],
+  ['127.0.0.0', 8],
+  ['169.254.0.0', 16],
+  ['224.0.0.0', 4],
+  ['255.255.255.255', 32],
+] as const) {
+  notRoutable.addSubnet(address, prefix, 'ipv4')
+}
+for (const [address, prefix] of [
+  ['::', 127],
+  ['fe80::', 10],
+  ['ff00::', 8],
+] as const) {
+  notRoutable.addSubnet(address, prefix, 'ipv6')
+}
+
+/** Whether the address is loopback, link-local, multicast, broadcast or unspecified. */
+export function isLocal({ text, family }: IpAddress): boolean {
+  return notRoutable.check(text, family)
 }

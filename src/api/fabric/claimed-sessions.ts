@@ -1,0 +1,195 @@
+import type { ApiSession } from '../../entities/kinds/api-session.ts'
+import type { Session } from '../../entities/kinds/session.ts'
+import {
+  openServiceSession,
+  type ServiceSessionDeps,
+} from '../../auth/sessions/open-service-session.ts'
+import { type ClaimedSession, serviceSessionIn } from '../../auth/sessions/service-session-token.ts'
+import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
+import type { SessionTracker } from '../../auth/sessions/session-tracker.ts'
+import { pendingFactors } from '../../fsm/apply/authentication.ts'
+import { isUnsettled } from '../../fsm/apply/session-reach.ts'
+import { Quota } from '../../lib/bounds/quota.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { Problem } from '../../lib/problems.ts'
+import { newShortId } from '../../lib/random.ts'
+import type { ClaimFault, ClientClaim } from '../../ports/router-clients.ts'
+import type { DialBind } from '../../ports/state-view.ts'
+import type { WriteOrigin } from '../../ports/writer.ts'
+import { unrequestedWrite } from '../http/writes.ts'
+
+export interface ClaimedSessionsDeps extends Omit<ServiceSessionDeps, 'limits'> {
+  readonly jwt: JwtSigner
+  readonly sessions: Pick<SessionTracker, 'settle'>
+  readonly clock: Pick<Clock, 'monotonicMs'>
+  readonly limits: ServiceSessionDeps['limits'] & ReopenLimits
+}
+
+interface ReopenLimits {
+  readonly sessionReopensMax: number
+  readonly sessionReopensInAllMax: number
+}
+
+/** The use of a service that a claim is about. It is granted by the present state alone. */
+export interface ClaimedUse {
+  readonly identityId: string
+  readonly serviceId: string
+  readonly type: DialBind
+  readonly session:
+    | { readonly state: 'open'; readonly id: string }
+    /** Its token is genuine, but it has ended. */
+    | { readonly state: 'ended'; readonly id: string }
+    | { readonly state: 'none' }
+}
+
+export type UseOpening =
+  | { readonly ok: true; readonly id: string }
+  | { readonly ok: false; readonly fault: ClaimFault }
+
+const WINDOW_MS = 60_000
+
+/** Finds the service sessions of claims, and opens those that a valid claim lacks. */
+export class ClaimedSessions {
+  readonly #deps: ClaimedSessionsDeps
+  /** Reopened service sessions by API session: each costs an entry of the log. */
+  readonly #reopens: Quota
+  /** Service sessions that are being opened, by API session and use. */
+  readonly #opening = new Map<string, Promise<UseOpening>>()
+
+  constructor(deps: ClaimedSessionsDeps) {
+    const { sessionReopensMax: ofOneMax, sessionReopensInAllMax: allMax } = deps.limits
+    this.#deps = deps
+    this.#reopens = new Quota({ ofOneMax, allMax, windowMs: WINDOW_MS }, deps.clock)
+  }
+
+  /** @returns 'session' when the client must request a service session from a controller. */
+  async useOf(claim: ClientClaim, apiSession: ApiSession): Promise<ClaimedUse | ClaimFault> {
+    const { serviceId } = claim
+    return serviceId === undefined
+      ? await this.#shownUse(apiSession, claim.sessionToken)
+      : this.#namedUse(apiSession, serviceId, claim)
+  }
+
+  /**
+   * The open service session; opens one if necessary. All duties that end circuits and
+   * hosted services when a right ends go by service sessions. An ended session is opened under its
+   * previous ID, by which its client and routers know it.
+   */
+  async open(apiSession: ApiSession, use: ClaimedUse): Promise<UseOpening> {
+    const { session } = use
+    if (session.state === 'open') return { ok: true, id: session.id }
+    const key = `${apiSession.id} ${use.serviceId} ${use.type}`
+    const opening = this.#opening.get(key)
+    if (opening !== undefined) return await opening
+    // @guard ended-service-sessions--many
+    if (session.state === 'ended' && !this.#reopens.take(apiSession.id)) {
+      return { ok: false, fault: 'session' }
+    }
+    const id = session.state === 'ended' ? session.id : newShortId()
+    const opened = this.#open(apiSession, use, id)
+    this.#opening.set(key, opened)
+    try {
+      return await opened
+    } finally {
+      this.#opening.delete(key)
+    }
+  }
+
+  async #shownUse(apiSession: ApiSession, token: string): Promise<ClaimedUse | ClaimFault> {
+    const { state } = this.#deps
+    const claimed = await serviceSessionIn(this.#deps, token)
+    // @guard claims-at-a-router--session
+    if (claimed?.apiSessionId !== apiSession.id) return 'session'
+    const session = state.get('session', claimed.sessionId)
+    if (session === undefined) return this.#endedUse(apiSession, claimed)
+    const { apiSessionId, serviceId } = session
+    const isSame = apiSessionId === claimed.apiSessionId && serviceId === claimed.serviceId
+    return isSame ? openUse(session) : 'session'
+  }
+
+  /**
+   * The token of an ended session proves only which use its client requested in this API session.
+   * OpenZiti judges such tokens of OIDC clients by the current policies too.
+   */
+  #endedUse(apiSession: ApiSession, claimed: ClaimedSession): ClaimedUse | ClaimFault {
+    const { state } = this.#deps
+    const { serviceId, type, sessionId } = claimed
+    const identity = state.get('identity', apiSession.identityId)
+    if (identity === undefined) return 'session'
+    // The external JWT was in the request for the session; a router cannot ask for it.
+    // @guard ended-service-sessions--factor
+    if (pendingFactors(state, identity, apiSession).length > 0) return 'session'
+    // A service that was deleted and created again has another ID, which the client must look up.
+    if (state.get('service', serviceId) === undefined) return 'session'
+    const other = this.#openSession(apiSession.id, serviceId, type)
+    if (other !== undefined) return openUse(other)
+    const session = { state: 'ended', id: sessionId } as const
+    return { identityId: identity.id, serviceId, type, session }
+  }
+
+  /** An OIDC client may name the service alone. */
+  #namedUse(
+    apiSession: ApiSession,
+    serviceId: string,
+    { type, identityId }: ClientClaim,
+  ): ClaimedUse | ClaimFault {
+    // @guard claims-by-access-token--identity, claims-by-access-token--service
+    if (!apiSession.clientId || apiSession.identityId !== identityId) return 'apiSession'
+    const known = this.#openSession(apiSession.id, serviceId, type)
+    if (known !== undefined) return openUse(known)
+    return { identityId, serviceId, type, session: { state: 'none' } }
+  }
+
+  #openSession(apiSessionId: string, serviceId: string, type: DialBind): Session | undefined {
+    return this.#deps.state
+      .findAll('session', 'apiSessionId', apiSessionId)
+      .find((one) => one.serviceId === serviceId && one.type === type)
+  }
+
+  async #open(
+    apiSession: ApiSession,
+    { identityId, serviceId, type }: ClaimedUse,
+    id: string,
+  ): Promise<UseOpening> {
+    // A router has seen its token: it manages nothing, whatever its identity may one day.
+    if (isUnsettled(apiSession)) await this.#deps.sessions.settle(apiSession.id, 'client')
+    const wanted = { id, identityId, serviceId, type, tags: {} }
+    try {
+      const opened = await openServiceSession(this.#deps, originFor(apiSession), apiSession, wanted)
+      // Its right may have ended again meanwhile.
+      // @guard ended-service-sessions--opened
+      if (this.#deps.state.get('session', opened) === undefined) {
+        return { ok: false, fault: 'session' }
+      }
+      return { ok: true, id: opened }
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error
+      const fault = openFaults.get(error.code)
+      if (fault === undefined) throw error
+      return { ok: false, fault }
+    }
+  }
+}
+
+function openUse({ id, identityId, serviceId, type }: Session): ClaimedUse {
+  return { identityId, serviceId, type, session: { state: 'open', id } }
+}
+
+/** Fault that the router receives when a service session cannot be opened, by problem code. */
+const openFaults: ReadonlyMap<string, ClaimFault> = new Map([
+  ['NOT_FOUND', 'service'],
+  ['COULD_NOT_VALIDATE', 'access'],
+  ['INVALID_POSTURE', 'posture'],
+  ['NO_EDGE_ROUTERS_AVAILABLE', 'router'],
+  ['UNAUTHORIZED', 'apiSession'],
+])
+
+/** The client itself wants it, by whichever router. */
+function originFor({ id, identityId, ipAddress }: ApiSession): WriteOrigin {
+  const shown = { signerId: '', signerRevision: '0' }
+  const value = { identityId, sessionId: id, address: ipAddress, ...shown }
+  return {
+    ...unrequestedWrite(),
+    actor: { case: 'session', value: { ...value, permission: 'session' } },
+  }
+}

@@ -1,0 +1,111 @@
+import { existsSync, realpathSync } from 'node:fs'
+
+import { holdAddress, type HeldAddress } from '../../controller/start/check-listeners.ts'
+import type { ConfigFault } from '../../config/engine/fault.ts'
+import type { LoadedRouterConfig } from '../../config/router/load.ts'
+import { configuredEndpoints } from '../../config/router/relations.ts'
+import { listenerProtocols } from '../../config/router/shared-options.ts'
+import type { RouterConfig } from '../../config/router/table.ts'
+import { formatHostPort, type HostPort } from '../../lib/text/names.ts'
+import { missingControllers } from '../../router/controllers/endpoints-file.ts'
+import { lockPath } from '../terminal/process-lock.ts'
+
+export type CheckedRouterConfig = Extract<LoadedRouterConfig, { ok: true }>
+
+/** Faults of this host for a router with a valid configuration. */
+export interface HostFindings {
+  readonly faults: readonly ConfigFault[]
+  /** One sentence each. */
+  readonly notes: readonly string[]
+}
+
+/** Finds what would prevent the start of a router on this host. Leaves nothing open. */
+export async function hostFindings(checked: CheckedRouterConfig): Promise<HostFindings> {
+  const [controllers, ports] = [controllerFindings(checked), await portFindings(checked)]
+  return {
+    faults: [...controllers.faults, ...ports.faults],
+    notes: [...controllers.notes, ...ports.notes],
+  }
+}
+
+function controllerFindings({ config, path }: CheckedRouterConfig): HostFindings {
+  const configured = configuredEndpoints(config).map(({ text }) => text)
+  const problem = missingControllers(configured, config.ctrl.endpointsFile)
+  if (problem === null) return { faults: [], notes: [] }
+  const { path: certificate } = config.identity.cert
+  if (certificate !== null && !existsSync(certificate)) {
+    const note = `ctrl names no controller: 'flotilla router enroll' writes the addresses of the enrollment token into ${config.ctrl.endpointsFile}`
+    return { faults: [], notes: [note] }
+  }
+  return { faults: [{ source: path, line: null, key: 'ctrl', problem }], notes: [] }
+}
+
+/** An address on which a router listens. */
+interface ListenedAddress extends HostPort {
+  readonly key: string
+  readonly transport: 'tcp' | 'udp'
+}
+
+/** Listens on all addresses at once, because two of them may exclude each other. */
+async function portFindings({
+  config,
+  path,
+  effective,
+}: CheckedRouterConfig): Promise<HostFindings> {
+  if (await isRunning(path)) {
+    const note = 'a router with this configuration is running, so its ports were not tested'
+    return { faults: [], notes: [note] }
+  }
+  const lines = new Map(
+    effective.map(({ key, source }) => [key, 'line' in source ? source.line : null]),
+  )
+  const held: HeldAddress[] = []
+  const faults: ConfigFault[] = []
+  try {
+    for (const { key, transport, host, port } of addressesOf(config)) {
+      const one = await holdAddress({ host, port }, transport)
+      held.push(one)
+      if (one.fault === null) continue
+      const problem = `${formatHostPort({ host, port })} ${one.fault}`
+      faults.push({ source: path, line: lines.get(key) ?? null, key, problem })
+    }
+  } finally {
+    await Promise.all(held.map(({ release }) => release()))
+  }
+  return { faults, notes: [] }
+}
+
+async function isRunning(path: string): Promise<boolean> {
+  try {
+    const lock = await lockPath('router', realpathSync(path))
+    lock.close()
+    return false
+  } catch {
+    return true
+  }
+}
+
+/** Each address once: links and clients may share a port. */
+function addressesOf({ edge, link, listeners, web }: RouterConfig): ListenedAddress[] {
+  const all: ListenedAddress[] = []
+  const add = (key: string, transport: 'tcp' | 'udp', { host, port }: HostPort): void => {
+    const isKnown = all.some(
+      (one) => one.host === host && one.port === port && one.transport === transport,
+    )
+    if (port !== 0 && !isKnown) all.push({ key, transport, host, port })
+  }
+  for (const [at, { bind }] of (link?.listeners ?? []).entries()) {
+    if (bind.protocol === 'tls') add(`link.listeners[${at}].bind`, 'tcp', bind)
+  }
+  for (const [at, { binding, bind }] of listeners.entries()) {
+    const isOpened = binding in listenerProtocols && (binding !== 'edge' || edge !== null)
+    if (bind === null || !isOpened) continue
+    add(`listeners[${at}].bind`, bind.protocol === 'udp' ? 'udp' : 'tcp', bind)
+  }
+  for (const [at, { bindPoints }] of web.entries()) {
+    for (const [point, one] of bindPoints.entries()) {
+      add(`web[${at}].bindPoints[${point}].interface`, 'tcp', one.interface)
+    }
+  }
+  return all
+}

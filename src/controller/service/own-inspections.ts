@@ -1,0 +1,84 @@
+import type { ControllerConfig } from '../../config/controller/options.ts'
+import type { CircuitDuty } from '../../fabric/circuits/circuit-duty.ts'
+import type { ConnectionDuty } from '../../fabric/clients/connection-duty.ts'
+import type { TerminatorValidation } from '../../fabric/clients/terminator-validation.ts'
+import type { PeerDuty } from '../../fabric/links/peer-duty.ts'
+import type { RouterConnection } from '../../fabric/connection.ts'
+import type { OwnInspections } from '../../ports/router-inspections.ts'
+import type { RouterModel } from '../../ports/router-model.ts'
+
+export interface OwnInspectionsDeps {
+  readonly config: Pick<ControllerConfig, 'raft'>
+  readonly model: RouterModel
+  readonly timelineId: () => string
+  readonly connections: () => Iterable<RouterConnection>
+  /** Null while this controller does not serve routers. */
+  readonly circuits: () => Pick<CircuitDuty, 'costs'> | null
+  readonly peers: () => Pick<PeerDuty, 'changedIds'> | null
+  readonly validation: () => Pick<TerminatorValidation, 'pending'> | null
+  readonly clients: () => Pick<ConnectionDuty, 'byIdentity'> | null
+}
+
+/** Go prints durations in nanoseconds. */
+const NS_PER_MS = 1_000_000
+
+/** Values that a controller of OpenZiti answers about its routers, without records. */
+export function ownInspections(deps: OwnInspectionsDeps): OwnInspections {
+  const { config, model, timelineId } = deps
+  const modelIndex = (): object => ({ timeline: timelineId(), index: model.appliedIndex })
+  return {
+    'cluster-config': () => ({
+      ElectionTimeout: config.raft.electionTimeoutMs * NS_PER_MS,
+      HeartbeatTimeout: config.raft.heartbeatMs * NS_PER_MS,
+    }),
+    'connected-routers': () =>
+      Array.from(deps.connections(), ({ router: { id, name }, version }) => ({
+        id,
+        name,
+        version: version.version,
+      })),
+    'identity-connection-statuses': () => ({
+      connections: connectionsOf(deps.clients()?.byIdentity() ?? new Map()),
+    }),
+    'router-data-model': () => ({ ...modelIndex(), entries: modelEntries(model) }),
+    'router-data-model-index': modelIndex,
+    'router-messaging': () => ({
+      routerUpdates: routerUpdates(deps),
+      terminatorValidations: deps.validation()?.pending() ?? [],
+    }),
+    'terminator-costs': () => ({ terminators: deps.circuits()?.costs() ?? [] }),
+  }
+}
+
+function connectionsOf(byIdentity: ReadonlyMap<string, readonly string[]>): object {
+  return Object.fromEntries(
+    Array.from(byIdentity, ([id, routerIds]) => [
+      id,
+      {
+        connected_routers: Object.fromEntries(
+          routerIds.map((router_id) => [router_id, { router_id, closed: false }]),
+        ),
+        last_reported_state: 'online',
+      },
+    ]),
+  )
+}
+
+/** Entries of each kind: the records themselves are not for everyone who may inspect. */
+function modelEntries(model: RouterModel): Readonly<Record<string, number>> {
+  const counts: Record<string, number> = {}
+  for (const { kind } of model.all()) counts[kind] = (counts[kind] ?? 0) + 1
+  return counts
+}
+
+/** Routers that the next sweep reports to the others. */
+function routerUpdates({ peers, connections }: OwnInspectionsDeps): readonly object[] {
+  const changed = peers()?.changedIds() ?? []
+  if (changed.length === 0) return []
+  const changedRouters = changed.map((id) => ({ id }))
+  return Array.from(connections(), ({ router: { id, name } }) => ({
+    router: { id, name },
+    changedRouters,
+    sendInProgress: false,
+  }))
+}

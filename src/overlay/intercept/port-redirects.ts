@@ -1,0 +1,169 @@
+import { execFile } from 'node:child_process'
+
+import { errorCode, errorMessage } from '../../lib/error-code.ts'
+import { networkContains, networkOf } from '../../lib/text/networks.ts'
+import { interceptTargetLimits } from '../../lib/intercept/limits.ts'
+import { parseIp } from '../../lib/text/ip-address.ts'
+import type { ProgramLogger } from '../logger.ts'
+import { interceptLimits } from './limits.ts'
+import type { RedirectedPorts } from './listening-plan.ts'
+
+/** Runs `nft` of nftables with this input. @throws with its error output when it fails. */
+export type RunNft = (script: string) => Promise<void>
+
+/** A redirected place, and the port of its listener. */
+export interface Redirect {
+  readonly place: RedirectedPorts
+  readonly port: number
+}
+
+export interface PortRedirectsDeps {
+  /** Separates the rules of two tunnels on one host. */
+  readonly owner: string
+  readonly run: RunNft
+  readonly log: ProgramLogger
+}
+
+/** Loopback addresses that stand for ports: the last two bytes are the port. */
+const PORTS_NETWORK = '127.187'
+const portsNetwork = networkOf(`${PORTS_NETWORK}.0.0`, 16)
+/** Listeners for datagrams are here. Those for streams need all addresses that stand for ports. */
+export const DATAGRAM_HOST = '127.0.0.1'
+
+const { redirectedPortsPerCommand, routeCommandMs } = interceptLimits
+
+export async function runNft(script: string): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  const child = execFile(
+    'nft',
+    ['-f', '-'],
+    { timeout: routeCommandMs },
+    (error, _stdout, stderr) => {
+      if (error === null) resolve()
+      else {
+        const said = stderr.trim() === '' ? errorMessage(error) : stderr.trim()
+        reject(Object.assign(new Error(said), { code: errorCode(error) }))
+      }
+    },
+  )
+  // A command that ends early closes its input; its exit code says why.
+  child.stdin?.on('error', () => undefined)
+  child.stdin?.end(script)
+  await promise
+}
+
+/** The port that an address of the kernel's rules stands for; null for any other address. */
+export function redirectedPort(address: string): number | null {
+  const ip = parseIp(address)
+  if (ip === null || portsNetwork === null || !networkContains(portsNetwork, ip)) return null
+  const [, , high = 0, low = 0] = ip.text.split('.').map(Number)
+  return high * 256 + low
+}
+
+function addressOfPort(port: number): string {
+  return `${PORTS_NETWORK}.${port >> 8}.${port & 255}`
+}
+
+/**
+ * Rules of the host that lead many ports of an address to one port of this process. Node cannot
+ * read the original destination of a redirected connection, so the rules keep the port in an
+ * address: the destination of a stream, and the source of a datagram, becomes the loopback address
+ * that stands for the port. The kernel keeps the rules after the process ends; the next start
+ * removes them.
+ */
+export class PortRedirects {
+  readonly #deps: PortRedirectsDeps
+  readonly #table: string
+  /** Ports in the map of the table; null without a table. */
+  #ports: Set<number> | null = null
+  #rules = ''
+
+  constructor(deps: PortRedirectsDeps) {
+    this.#deps = deps
+    this.#table = `ip flotilla-tunnel-${deps.owner}`
+  }
+
+  /** Removes leftovers of an earlier process. @returns why this host cannot redirect, or null. */
+  async start(): Promise<string | null> {
+    try {
+      await this.#deps.run(this.#removal())
+      return null
+    } catch (error) {
+      return redirectFault(error)
+    }
+  }
+
+  /** Changes the rules to these. @throws {Error} when the host does not allow it. */
+  async set(redirects: readonly Redirect[]): Promise<void> {
+    if (redirects.length === 0) return await this.stop()
+    const rules = redirects.map((redirect) => this.#rule(redirect)).join('\n')
+    if (rules === this.#rules) return
+    const ports = (this.#ports ??= await this.#create())
+    const wanted = new Set(redirects.flatMap(({ place }) => place.ranges.flatMap(portsOf)))
+    const added = [...wanted].filter((port) => !ports.has(port))
+    for (let at = 0; at < added.length; at += redirectedPortsPerCommand) {
+      const some = added.slice(at, at + redirectedPortsPerCommand)
+      const elements = some.map((port) => `${port} : ${addressOfPort(port)}`).join(', ')
+      await this.#deps.run(`add element ${this.#table} ports { ${elements} }`)
+      for (const port of some) ports.add(port)
+    }
+    await this.#deps.run(
+      `flush chain ${this.#table} out\nflush chain ${this.#table} sources\n${rules}`,
+    )
+    this.#rules = rules
+  }
+
+  /** Removes all rules; connections that they led here continue. */
+  async stop(): Promise<void> {
+    if (this.#ports === null) return
+    this.#ports = null
+    this.#rules = ''
+    try {
+      await this.#deps.run(this.#removal())
+    } catch (error) {
+      this.#deps.log.warn(
+        { reason: errorMessage(error) },
+        'rules of intercepted services were not removed; the next start of this tunnel removes them',
+      )
+    }
+  }
+
+  async #create(): Promise<Set<number>> {
+    await this.#deps.run(`${this.#removal()}
+table ${this.#table} {
+  map ports { type inet_service : ipv4_addr; }
+  chain out { type nat hook output priority -100; policy accept; }
+  chain sources { type nat hook postrouting priority 100; policy accept; }
+}`)
+    return new Set()
+  }
+
+  /** The first command makes the second one succeed without a table. */
+  #removal(): string {
+    return `add table ${this.#table}\ndelete table ${this.#table}`
+  }
+
+  #rule({ place: { protocol, address, ranges }, port }: Redirect): string {
+    const ports = ranges.map(({ low, high }) => `${low}-${high}`)
+    const to = protocol === 'tcp' ? `tcp dport map @ports : ${port}` : `${DATAGRAM_HOST} : ${port}`
+    const out = ports.map(
+      (range) =>
+        `add rule ${this.#table} out ip daddr ${address.text} ${protocol} dport ${range} dnat to ${to}`,
+    )
+    if (protocol === 'tcp') return out.join('\n')
+    const back = `add rule ${this.#table} sources ip daddr ${DATAGRAM_HOST} udp dport ${port} ct status dnat snat to ct original proto-dst map @ports`
+    return [...out, back].join('\n')
+  }
+}
+
+function portsOf({ low, high }: { readonly low: number; readonly high: number }): number[] {
+  return Array.from({ length: high - low + 1 }, (_, at) => low + at)
+}
+
+function redirectFault(error: unknown): string {
+  const needs =
+    errorCode(error) === 'ENOENT'
+      ? 'the program nft is missing (Debian: apt-get install nftables)'
+      : `nft failed: ${errorMessage(error)}`
+  return `port ranges that need more than ${interceptTargetLimits.interceptListenersPerServiceMax} ports to listen on are redirected, and ${needs}`
+}

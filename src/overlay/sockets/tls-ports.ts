@@ -1,0 +1,204 @@
+import { createServer, type Server, type Socket } from 'node:net'
+import type { Server as TlsServer } from 'node:tls'
+
+import { endpointOf, PendingConnections } from '../../lib/bounds/connections.ts'
+import { sourceOf } from '../../lib/bounds/source.ts'
+import { closeServer, portOf } from '../../lib/runtime/listening.ts'
+import { formatHostPort, type HostPort } from '../../lib/text/names.ts'
+import type { ProgramLogger } from '../logger.ts'
+import { bindServer } from './bind-server.ts'
+import { readTlsHello, type ReadTlsHello } from './client-hello.ts'
+import { socketLimits } from './limits.ts'
+
+type BoundAddress = Parameters<typeof bindServer>[1]
+
+interface TlsPortsDeps {
+  /** Addresses of all TLS servers. An address that occurs twice is shared. */
+  readonly addresses: readonly HostPort[]
+  /** Maximum time from the first packet to the end of the TLS handshake. */
+  readonly handshakeTimeoutMs: number
+  readonly log: ProgramLogger
+}
+
+/** Selects the connections of a shared port that a TLS server gets. */
+export interface PortProtocols {
+  /** Application protocols (ALPN) of the server. */
+  readonly protocols: readonly string[]
+  /** Whether it also gets the clients that offer none. */
+  readonly takesClientsWithout: boolean
+}
+
+/** A TLS server that listens. */
+export interface OpenPort {
+  /** The bound port, also if it was configured as 0. */
+  readonly port: number
+  /** Stops accepting, and resolves when the connections of the port have closed. */
+  readonly close: () => Promise<void>
+}
+
+/**
+ * Opens the ports of TLS servers. Servers with the same address share one port, on which the
+ * application protocol (ALPN) that a client offers selects the server. The server then gets the
+ * connection as if it had accepted it, so its certificates and bounds are in force unchanged.
+ */
+export class TlsPorts {
+  readonly #deps: TlsPortsDeps
+  readonly #shared = new Map<string, SharedPort>()
+
+  constructor(deps: TlsPortsDeps) {
+    this.#deps = deps
+  }
+
+  /**
+   * @param key configuration key of the address.
+   * @throws {ProgramFailure} when it cannot listen.
+   */
+  async open(
+    server: TlsServer,
+    bind: BoundAddress,
+    key: string,
+    protocols: PortProtocols,
+  ): Promise<OpenPort> {
+    if (!this.#isShared(bind)) {
+      await bindServer(server, bind, key)
+      return { port: portOf(server), close: () => closeServer(server) }
+    }
+    const name = formatHostPort(bind)
+    const port = this.#shared.get(name) ?? new SharedPort(this.#deps)
+    await port.listen(bind, key)
+    this.#shared.set(name, port)
+    return port.add(server, protocols)
+  }
+
+  #isShared(bind: HostPort): boolean {
+    const same = this.#deps.addresses.filter(
+      ({ host, port }) => host === bind.host && port === bind.port,
+    )
+    return bind.port !== 0 && same.length > 1
+  }
+}
+
+interface PortSide extends PortProtocols {
+  readonly server: TlsServer
+}
+
+class SharedPort {
+  readonly #server: Server
+  readonly #log: ProgramLogger
+  readonly #sides = new Set<PortSide>()
+  readonly #handshakeTimeoutMs: number
+  /**
+   * Connections without a complete hello, whose server is unknown. The bounds of a server begin
+   * with its hello, so hellos that do not come harm no handshake of another client.
+   */
+  readonly #unread: PendingConnections
+  readonly #unreadSockets = new Set<Socket>()
+  /** End of the time of each handshake, by remote address and port. */
+  readonly #deadlines = new Map<string, NodeJS.Timeout>()
+
+  constructor({ handshakeTimeoutMs, log }: TlsPortsDeps) {
+    this.#log = log
+    this.#handshakeTimeoutMs = handshakeTimeoutMs
+    this.#unread = new PendingConnections({
+      handshakeTimeoutMs,
+      // @guard one-port-kept-busy--all
+      handshakesMax: socketLimits.hellosWaitingMax,
+      // @guard one-port-kept-busy--source
+      handshakesPerSourceMax: socketLimits.hellosWaitingPerSourceMax,
+    })
+    this.#server = createServer((socket) => this.#accept(socket))
+  }
+
+  async listen(bind: BoundAddress, key: string): Promise<void> {
+    if (this.#server.listening) return
+    await bindServer(this.#server, bind, key)
+    this.#server.on('error', (error) => this.#log.warn({ err: error }, 'shared port failed'))
+  }
+
+  add(server: TlsServer, protocols: PortProtocols): OpenPort {
+    const side = { server, ...protocols }
+    this.#sides.add(side)
+    server.on('secureConnection', (socket: Socket) => this.#endDeadline(endpointOf(socket)))
+    return {
+      port: portOf(this.#server),
+      close: async () => {
+        this.#sides.delete(side)
+        if (this.#sides.size > 0) return
+        const closed = closeServer(this.#server)
+        for (const socket of this.#unreadSockets) socket.destroy()
+        await closed
+      },
+    }
+  }
+
+  #accept(socket: Socket): void {
+    const endpoint = endpointOf(socket)
+    const read = (): void => {
+      this.#unread.end(endpoint)
+      this.#unreadSockets.delete(socket)
+    }
+    this.#unread.begin(endpoint, sourceOf(socket.remoteAddress ?? ''), socket)
+    this.#unreadSockets.add(socket)
+    // One time for hello and handshake, as on a port without others.
+    // @guard one-port-kept-busy--time
+    this.#deadlines.set(
+      endpoint,
+      setTimeout(() => socket.destroy(), this.#handshakeTimeoutMs),
+    )
+    socket.on('error', () => undefined)
+    socket.once('close', () => {
+      read()
+      this.#endDeadline(endpoint)
+    })
+    readHello(socket, (hello, bytes) => {
+      const side = hello === null ? null : this.#sideFor(hello.protocols)
+      if (side === null) {
+        socket.destroy()
+        return
+      }
+      read()
+      socket.unshift(bytes)
+      side.server.emit('connection', socket)
+    })
+  }
+
+  #endDeadline(endpoint: string): void {
+    clearTimeout(this.#deadlines.get(endpoint))
+    this.#deadlines.delete(endpoint)
+  }
+
+  /** The last protocol that a server has counts, as in OpenZiti. */
+  #sideFor(protocols: readonly string[] | null): PortSide | null {
+    const sides = [...this.#sides]
+    if (protocols === null) return sides.find((side) => side.takesClientsWithout) ?? null
+    const last = protocols.findLast((protocol) =>
+      sides.some((side) => side.protocols.includes(protocol)),
+    )
+    return sides.find((side) => last !== undefined && side.protocols.includes(last)) ?? null
+  }
+}
+
+type Hello = Extract<ReadTlsHello, { kind: 'hello' }>
+
+/** Calls back once, with the bytes read from the socket; null for a hello that is malformed. */
+function readHello(socket: Socket, done: (hello: Hello | null, bytes: Buffer) => void): void {
+  const chunks: Buffer[] = []
+  let length = 0
+  let bytesNeeded = 1
+  const onReadable = (): void => {
+    const chunk = socket.read() as Buffer | null
+    if (chunk === null) return
+    chunks.push(chunk)
+    length += chunk.length
+    if (length < bytesNeeded) return
+    const bytes = Buffer.concat(chunks)
+    const hello = readTlsHello(bytes)
+    if (hello.kind === 'incomplete') {
+      bytesNeeded = hello.bytesNeeded
+      return
+    }
+    socket.off('readable', onReadable)
+    done(hello.kind === 'hello' ? hello : null, bytes)
+  }
+  socket.on('readable', onReadable)
+}

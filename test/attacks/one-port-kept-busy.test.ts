@@ -1,0 +1,100 @@
+import { once } from 'node:events'
+import { connect as connectTcp, createServer, type Socket } from 'node:net'
+import { afterEach, describe, expect, test } from 'vitest'
+
+import { limitConnections } from '../../src/lib/bounds/connections.ts'
+import { listenAt, portOf } from '../../src/lib/runtime/listening.ts'
+import { socketLimits } from '../../src/overlay/sockets/limits.ts'
+import { linkLimits } from '../../src/router/links/limits.ts'
+import { clientHelloBytes, OnePort } from '../router/one-port-support.ts'
+import { eventually } from '../router/support.ts'
+
+// The attack: connections to the port that a router shares between links and clients, which send no hello, or the hello of one side
+// and nothing more, take the places of the other side.
+
+let router: OnePort
+afterEach(() => router.close())
+
+const LONG = 'tls: {handshakeTimeout: 60s}\n'
+const held = (some: readonly Socket[]): number => some.filter((each) => !each.destroyed).length
+
+function connection(localAddress: string, bytes: Uint8Array | null = null): Socket {
+  const socket = router.kept(connectTcp({ host: '127.0.0.1', port: router.port, localAddress }))
+  if (bytes !== null) socket.write(bytes)
+  return socket
+}
+
+describe('Connections without a hello', () => {
+  test('are limited for one source, whose routers and clients still connect', async () => {
+    router = await OnePort.open(LONG)
+    const { hellosWaitingPerSourceMax } = socketLimits
+    const some = Array.from({ length: hellosWaitingPerSourceMax + 40 }, () =>
+      connection('127.0.0.1'),
+    )
+    await eventually(() => held(some)).toBeLessThanOrEqual(hellosWaitingPerSourceMax)
+    await router.linked('127.0.0.1')
+    expect((await router.client('ann')).isAdmitted).toBe(true)
+  })
+
+  test('are limited in total, and other sources still connect', async () => {
+    router = await OnePort.open(LONG)
+    const { hellosWaitingMax } = socketLimits
+    const sources = Array.from({ length: 12 }, (_, at) => `127.0.1.${at + 1}`)
+    const each = Math.ceil((hellosWaitingMax + 100) / sources.length)
+    const some = sources.flatMap((source) => Array.from({ length: each }, () => connection(source)))
+    await eventually(() => held(some)).toBeLessThanOrEqual(hellosWaitingMax)
+    await router.linked('127.0.0.3')
+    expect((await router.client('ann')).isAdmitted).toBe(true)
+  })
+})
+
+test('Hellos of routers without a handshake have the limit of the link listener, and clients still connect', async () => {
+  router = await OnePort.open(LONG)
+  const hello = await clientHelloBytes(['ziti-link'])
+  const { linkHandshakesPerSourceMax } = linkLimits
+  const some = Array.from({ length: 3 * linkHandshakesPerSourceMax }, () =>
+    connection('127.0.0.1', hello),
+  )
+  await eventually(() => held(some)).toBeLessThanOrEqual(linkHandshakesPerSourceMax)
+  expect((await router.client('ann')).isAdmitted).toBe(true)
+  await router.linked('127.0.0.1')
+})
+
+test('A hello that comes late does not extend the time of its handshake', async () => {
+  router = await OnePort.open('tls: {handshakeTimeout: 1500ms}\n')
+  const hello = await clientHelloBytes(['ziti-edge'])
+  const lasted = await Promise.all(
+    Array.from({ length: 3 }, async () => {
+      const socket = connection('127.0.0.1')
+      await once(socket, 'connect')
+      const fromMs = performance.now()
+      const timer = setTimeout(() => socket.write(hello), 1200)
+      await once(socket, 'close')
+      clearTimeout(timer)
+      return performance.now() - fromMs
+    }),
+  )
+  // With a separate time, the handshake would end after 2700 ms at the earliest.
+  expect(Math.min(...lasted)).toBeLessThan(2600)
+})
+
+test('Connections that another server accepted count toward the limit of all open ones', async () => {
+  router = await OnePort.open()
+  const limited = createServer(() => undefined)
+  limitConnections(limited, {
+    connectionsMax: 2,
+    connectionsPerSourceMax: 10,
+    handshakeTimeoutMs: null,
+  })
+  const server = createServer((socket) => limited.emit('connection', socket.resume()))
+  await listenAt(server, { host: '127.0.0.1', port: 0 })
+  const open = (): Socket => router.kept(connectTcp(portOf(server), '127.0.0.1'))
+  const [first, second] = [open(), open()]
+  await Promise.all([once(first, 'connect'), once(second, 'connect')])
+  const third = open()
+  await eventually(() => third.destroyed).toBe(true)
+  expect(held([first, second])).toBe(2)
+  first.destroy()
+  second.destroy()
+  server.close()
+})

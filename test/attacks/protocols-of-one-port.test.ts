@@ -1,0 +1,79 @@
+import type { TLSSocket } from 'node:tls'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+
+import {
+  type CertifiedKey,
+  issueLeaf,
+  LEAF_LIFETIME_MS,
+  validityFrom,
+} from '../../src/pki/authority/authority.ts'
+import { encodeFrame } from '../../src/channel/frame.ts'
+import { textValue } from '../../src/channel/headers.ts'
+import { newCa } from '../support/authorities.ts'
+import { OnePort } from '../router/one-port-support.ts'
+import { eventually } from '../router/support.ts'
+
+// The attack: the port that a router shares between links and clients checks certificates of clients less strictly, so a stranger
+// offers the protocol of one side, or of both, and speaks that of the other.
+
+let router: OnePort
+beforeEach(async () => {
+  router = await OnePort.open()
+})
+afterEach(() => router.close())
+
+async function strangersKey(): Promise<CertifiedKey> {
+  return await issueLeaf({
+    issuer: await newCa('another network', Date.now()),
+    commonName: 'router2',
+    uris: [],
+    hosts: [],
+    usages: ['client'],
+    validity: validityFrom(Date.now(), LEAF_LIFETIME_MS),
+  })
+}
+
+/** Says the hello of a link, and expects that it makes none. */
+async function getsNoLink(socket: TLSSocket): Promise<void> {
+  router.sayLinkHello(socket)
+  await eventually(() => socket.destroyed).toBe(true)
+  expect(router.network.logged('link established')).toEqual([])
+}
+
+test.each([
+  ['ziti-link', ['ziti-link']],
+  ['ziti-link after ziti-edge', ['ziti-edge', 'ziti-link']],
+  ['ziti-edge', ['ziti-edge']],
+  ['ziti-edge after ziti-link', ['ziti-link', 'ziti-edge']],
+  ['no protocol', null],
+])(
+  'A stranger with a certificate of another network that offers %s gets no link',
+  async (_, protocols) => {
+    await getsNoLink(await router.handshake({ key: await strangersKey(), protocols }))
+  },
+)
+
+test.each([
+  ['ziti-link', ['ziti-link']],
+  ['ziti-link after ziti-edge', ['ziti-edge', 'ziti-link']],
+])('A stranger that offers %s does not reach the hello of a link', async (_, protocols) => {
+  for (const key of [await strangersKey(), null]) {
+    await getsNoLink(await router.handshake({ key, protocols }))
+  }
+  expect(router.network.logged('link refused')).toEqual([])
+})
+
+test('A router with its certificate that offers ziti-edge gets no link', async () => {
+  await getsNoLink(await router.handshake({ protocols: ['ziti-edge'] }))
+  await eventually(() => router.network.logged('client refused')).toHaveLength(1)
+})
+
+test('A client with a session that offers ziti-link is no client', async () => {
+  const { token, key } = await router.person('ann')
+  const socket = await router.handshake({ key, protocols: ['ziti-link'] })
+  const headers = new Map([[1002, textValue(token)]])
+  socket.write(encodeFrame({ contentType: 0, sequence: -1, headers, body: textValue('client') }))
+  await eventually(() => socket.destroyed).toBe(true)
+  expect(router.network.logged('client connected')).toEqual([])
+  await eventually(() => router.network.logged('link refused')).toHaveLength(1)
+})

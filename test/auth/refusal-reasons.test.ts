@@ -1,0 +1,11 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+
+import { refusalReasons } from '../../src/lib/refusal-reason.ts'
+
+test('docs/operate/audit-log.md explains every reason of a refused log-in', () => {
+  const page = readFileSync(join(import.meta.dirname, '../../docs/operate/audit-log.md'), 'utf8')
+  const rows = Object.entries(refusalReasons).map(([code, text]) => `| \`${code}\` | ${text} |`)
+  expect(page.split('\n')).toEqual(expect.arrayContaining(rows))
+})
