@@ -26,7 +26,9 @@ controller.machine.routers = {
   of: (id) => {
     const version = { version: 'v1', revision: '', buildDate: '', os: '', arch: '' }
     const status = reported.get(id)
-    return status === undefined ? null : { ...status, version, capabilities: [] }
+    return status === undefined
+      ? null
+      : { ...status, version, capabilities: [], linkListeners: [], interfaces: [] }
   },
   hasConnection: () => null,
   dialCost: () => 0,
