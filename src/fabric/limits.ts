@@ -23,9 +23,12 @@ export const routerLimits = {
   /** Protocols shown per router. */
   routerProtocolsMax: 16,
   routerCapabilitiesMax: 64,
-  /** Network interfaces shown per router, and addresses of each. */
-  routerInterfacesMax: 32,
-  routerInterfaceAddressesMax: 16,
+  /** Network interfaces shown per router, addresses of each, and characters of each text. */
+  routerInterfacesMax: 16,
+  routerInterfaceAddressesMax: 8,
+  routerInterfaceCharactersMax: 64,
+  /** Link listeners shown per router. */
+  routerListenersShownMax: 8,
   /** Characters of each text that a router reports about itself; longer texts are truncated. */
   routerTextCharactersMax: 255,
   /** Log lines about refused routers per minute, because a refused router redials repeatedly. */

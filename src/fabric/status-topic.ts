@@ -11,10 +11,11 @@ import type { OpenTopic } from '../ports/soft-topics.ts'
 import { routerLimits } from './limits.ts'
 
 const {
-  linkListenersMax,
   routerCapabilitiesMax,
   routerInterfaceAddressesMax,
+  routerInterfaceCharactersMax,
   routerInterfacesMax,
+  routerListenersShownMax,
   routerProtocolsMax,
   routerTextCharactersMax,
 } = routerLimits
@@ -62,6 +63,7 @@ function statusOf({
 function bounded(status: RouterStatus): RouterStatus {
   const { hostname, protocols, version, capabilities, linkListeners, interfaces } = status
   const text = (value: string): string => ownText(value, routerTextCharactersMax)
+  const short = (value: string): string => ownText(value, routerInterfaceCharactersMax)
   const entries = Object.entries(protocols).slice(0, routerProtocolsMax)
   return {
     hostname: text(hostname),
@@ -74,17 +76,17 @@ function bounded(status: RouterStatus): RouterStatus {
       arch: text(version.arch),
     },
     capabilities: capabilities.slice(0, routerCapabilitiesMax),
-    linkListeners: linkListeners.slice(0, linkListenersMax).map(({ address, protocol }) => ({
+    linkListeners: linkListeners.slice(0, routerListenersShownMax).map(({ address, protocol }) => ({
       address: text(address),
       protocol: text(protocol),
     })),
     interfaces: interfaces.slice(0, routerInterfacesMax).map((one) => ({
-      name: text(one.name),
-      hardwareAddress: text(one.hardwareAddress),
+      name: short(one.name),
+      hardwareAddress: short(one.hardwareAddress),
       mtu: one.mtu,
       index: one.index,
       flags: one.flags,
-      addresses: one.addresses.slice(0, routerInterfaceAddressesMax).map(text),
+      addresses: one.addresses.slice(0, routerInterfaceAddressesMax).map(short),
     })),
   }
 }

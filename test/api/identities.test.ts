@@ -49,7 +49,7 @@ describe('an identity', () => {
         disabled: false,
         defaultHostingCost: 0,
         defaultHostingPrecedence: 'default',
-        permissions: [],
+        permissions: null,
         roleAttributes: [],
         appData: {},
         tags: {},
@@ -116,7 +116,7 @@ describe('an identity', () => {
       roleAttributes: [],
       serviceHostingCosts: {},
       defaultHostingCost: 0,
-      permissions: [],
+      permissions: null,
     })
   })
 

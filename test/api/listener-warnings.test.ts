@@ -4,6 +4,7 @@ import {
   createCertificateRequest,
   generatePrivateKeyPem,
 } from '../../src/pki/authority/certificate-request.ts'
+import { noRouterStatuses } from '../../src/ports/router-status.ts'
 import { controllerForFile } from './support/for-file.ts'
 import { client, management } from './support/caller.ts'
 import { made, newIdentity, shown } from './support/network.ts'
@@ -23,13 +24,15 @@ interface Reported {
 }
 const reported = new Map<string, Reported>()
 controller.machine.routers = {
+  ...noRouterStatuses,
   of: (id) => {
     const version = { version: 'v1', revision: '', buildDate: '', os: '', arch: '' }
     const status = reported.get(id)
-    const known = { version, capabilities: [], linkListeners: [], interfaces: [] }
-    return status === undefined ? null : { ...status, ...known }
+    const none = { capabilities: [], linkListeners: [], interfaces: [] }
+    return status === undefined ? null : { ...status, version, ...none }
   },
   hasConnection: () => null,
+  dialCost: () => 0,
 }
 beforeEach(() => {
   warned.length = 0

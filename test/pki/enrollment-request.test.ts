@@ -21,6 +21,7 @@ import {
   rsaPss,
   sha1WithRsa,
   spkiOf,
+  withNullParameters,
 } from './support/fixtures.ts'
 
 const SHA256 = '608648016503040201'
@@ -45,6 +46,19 @@ test('an RSA-PSS request is accepted, unless its parameters mean SHA-1', () => {
   expect(readEnrollmentRequest(good).commonName).toBe('somebody')
   const old = requestPem({ keys, signing: rsaPss('sha1', null, 20) })
   expect(() => readEnrollmentRequest(old)).toThrow('SHA-1')
+})
+
+test('an EC request whose algorithm has NULL as parameters is accepted', () => {
+  // The C SDK writes it so up to 0.29, with mbed TLS 2.
+  const keys = newEcKey()
+  const pem = requestPem({ keys, signing: withNullParameters(keys) })
+  expect(readEnrollmentRequest(pem).commonName).toBe('somebody')
+})
+
+test('an Ed25519 request whose algorithm has parameters is refused', () => {
+  const keys = newEdKey()
+  const pem = requestPem({ keys, signing: withNullParameters(keys) })
+  expect(() => readEnrollmentRequest(pem)).toThrow('not a readable certificate request')
 })
 
 test('a request of another program is accepted', async () => {

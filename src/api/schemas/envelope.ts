@@ -23,7 +23,7 @@ export const meta: NamedSchema = {
       warnings: texts,
       pagination: wholeObject({ limit: integer, offset: integer, totalCount: integer }),
     },
-    ['detachedFrom', 'filterableFields', 'ignoredFields', 'pagination'],
+    ['detachedFrom', 'filterableFields', 'ignoredFields', 'pagination', 'warnings'],
   ),
 }
 

@@ -397,7 +397,7 @@ export interface Meta {
   }[]
   readonly filterableFields?: readonly string[]
   readonly ignoredFields?: readonly string[]
-  readonly warnings: readonly string[]
+  readonly warnings?: readonly string[]
   readonly pagination?: MetaPagination
 }
 

@@ -51,7 +51,9 @@ export function readSignatureAlgorithm(identifier: Uint8Array): SignatureAlgorit
   if (type === signatureOids.rsaPss) return readPss(parameters)
   const algorithm = plain.get(type)
   if (algorithm === undefined) return 'in a way that is not accepted here'
-  if (parameters !== null && (algorithm.kind !== 'rsa' || parameters.tag !== derTag.null)) {
+  // RFC 5758, 3.2 wants none for ECDSA, but mbed TLS 2 writes NULL, as all do for RSA.
+  const allowsNull = algorithm.kind !== 'ed25519'
+  if (parameters !== null && (!allowsNull || parameters.tag !== derTag.null)) {
     throw new DerError('a signature algorithm with parameters that it can not have')
   }
   return algorithm

@@ -11,6 +11,7 @@ import {
   contextTag,
   derTag,
   type DerTree,
+  onlyValue,
   tagged,
   unsignedInteger,
 } from '../../../src/pki/asn1/der.ts'
@@ -59,6 +60,13 @@ export function usual(key: KeyObject): Signing {
   if (algorithm === null) throw new Error('no key of an authority')
   const { hash, identifier } = algorithm
   return { identifier, sign: (bytes) => sign(hash, bytes, key) }
+}
+
+/** The algorithm of an EC or Ed25519 key with NULL as parameters, as mbed TLS 2 writes it for EC. */
+export function withNullParameters(keys: KeyPair): Signing {
+  const { identifier, sign } = usual(keys.privateKey)
+  const { contents } = onlyValue(identifier, derTag.sequence)
+  return { identifier: sequence(contents, tagged(derTag.null)), sign }
 }
 
 export const sha1WithRsa: Signing = {
