@@ -41,6 +41,7 @@ export type BindingName =
   | 'health-checks'
   | 'edge-oidc'
 
+/** Version and build of this program, and its runtime. */
 export interface VersionInfo {
   /** Like `v1.2.3`; clients read it as semver. */
   readonly version: string
@@ -50,6 +51,7 @@ export interface VersionInfo {
   readonly runtimeVersion: string
 }
 
+/** Results of the health checks of this controller. */
 export interface HealthReport {
   readonly isHealthy: boolean
   readonly checks: readonly {

@@ -48,7 +48,7 @@ declare module 'fastify' {
 }
 
 interface ListenerOptions {
-  /** APIs that this listener serves; version, health and metrics stand at its root. */
+  /** APIs of this listener. It serves version, health and metrics at its root. */
   readonly apis: readonly ApiName[]
   /**
    * Metrics and health without a log-in, read-only: for an address that only monitoring systems
@@ -64,7 +64,7 @@ interface ListenerOptions {
    * that others can reach.
    */
   readonly socketCaller?: SocketCaller
-  /** @returns true when it has answered what is no HTTP in its own way. */
+  /** @returns true after it has answered bytes that are not HTTP. */
   readonly onClientError?: (error: Error, socket: Socket) => boolean
   /**
    * Called for every HTTPS server. A name that resolves to an IPv4 and an IPv6 address has two.
@@ -85,7 +85,7 @@ export interface Api {
   listener(options: ListenerOptions): FastifyInstance
   /** Begins to spread session activity and to remove expired sessions. */
   start(): void
-  /** Spreads what is left and stops. */
+  /** Spreads the remaining requests and stops. */
   stop(): Promise<void>
 }
 

@@ -12,6 +12,7 @@ import { bodyBytesMaxOf, messageFault } from './message-bounds.ts'
 import { MALFORMED } from './wire-scan.ts'
 import { contentType, HELLO_SEQUENCE, headerKey, reflectedKeys } from './numbers.ts'
 
+/** Socket, limits and callbacks of one channel. */
 export interface ChannelDeps {
   /** A TLS socket. The channel closes it. */
   readonly socket: Duplex

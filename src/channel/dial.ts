@@ -37,6 +37,7 @@ interface DialOptions extends Pick<ChannelDeps, 'onMessage' | 'onClose' | 'onFra
   readonly partOf?: Channel
 }
 
+/** An open channel, and the answer to its hello. */
 export interface Dialed {
   readonly channel: Channel
   /** Answer to the hello. */

@@ -72,6 +72,7 @@ export function readBytesMap(
   return map
 }
 
+/** Encodes a header whose value is a map of texts or numbers to bytes. */
 export function bytesMapValue(map: ReadonlyMap<number, Uint8Array>): Uint8Array {
   const parts = [numberBytes(map.size)]
   for (const [key, value] of map) parts.push(numberBytes(key), numberBytes(value.length), value)

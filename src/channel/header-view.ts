@@ -15,6 +15,7 @@ export function partOf(bytes: Uint8Array, from: number, to: number): Uint8Array 
   return new Uint8Array(bytes.buffer, bytes.byteOffset + from, to - from)
 }
 
+/** Reads a little-endian integer at this offset. */
 export function int32At(bytes: Uint8Array, at: number): number {
   const low = (bytes[at] ?? 0) | ((bytes[at + 1] ?? 0) << 8) | ((bytes[at + 2] ?? 0) << 16)
   return low | ((bytes[at + 3] ?? 0) << 24)

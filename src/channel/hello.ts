@@ -72,6 +72,7 @@ export function readVersionLine(line: string | null): VersionLine | null {
   return { version, revision, buildDate, os, arch }
 }
 
+/** Formats a {@link VersionLine} for the hello. */
 export function versionLine({ version, revision, buildDate, os, arch }: VersionLine): string {
   return [version, revision, buildDate, os, arch].join('|')
 }

@@ -265,6 +265,7 @@ const byNumber: ReadonlyMap<number, MessageBound> = new Map(
   Object.values(messageBounds).map((each) => [each.number, each]),
 )
 
+/** Maximum body length of messages of a content type. */
 export function bodyBytesMaxOf(contentType: number): number {
   return byNumber.get(contentType)?.bytesMax ?? OTHER_BODY_BYTES_MAX
 }

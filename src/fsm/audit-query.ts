@@ -17,8 +17,8 @@ export const auditQueryLimits = {
 } as const
 
 /**
- * Lists what is remembered of writes, the newest first unless it is said otherwise; a look through
- * all of it, in slices.
+ * Lists the kept audit records, the newest first unless the query sorts them otherwise. Reads
+ * all of them, in slices.
  * @throws {Problem} INVALID_FILTER, INVALID_SORT_IDENTIFIER, COULD_NOT_VALIDATE.
  */
 export async function listAudit(

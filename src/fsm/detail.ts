@@ -28,12 +28,13 @@ export interface DetailContext {
   readonly posture: JudgedPosture
   readonly routers: RouterStatuses
   readonly nowMs: number
-  /** BIND and DIAL of the caller on a record, once they were asked for. */
+  /** BIND and DIAL of the caller on a record; null until they are first read. */
   callerBits?: { readonly on: EntityRecord; readonly bits: number }
 }
 
 type Source = (record: EntityRecord, context: DetailContext) => Json
 
+/** Names of the BIND and DIAL bits. */
 export function permissionNames(bits: number): readonly DialBind[] {
   const permissions: DialBind[] = []
   if ((bits & BIND) !== 0) permissions.push('Bind')

@@ -32,7 +32,7 @@ interface MachineDeps {
   readonly schedule?: Schedule
   readonly limits?: WriteBehindLimits
   /**
-   * For tests that harm what is in memory: called with each state that takes the place of another.
+   * For tests that damage the state in memory: called with each state that replaces another one.
    */
   readonly onState?: (state: ClusterState) => void
 }
@@ -46,7 +46,7 @@ export class StateMachine extends Reader implements Machine, StateView, ChangeFe
   onFailed: (error: Error) => void = () => undefined
   /** Called within apply, after the entry of a restore; must not throw. */
   onRecordsReplaced: (index: Index) => void = () => undefined
-  /** Routers that are connected, for what is shown of them; apply never asks it. */
+  /** Connected routers, for details of routers. Apply never reads it. */
   routers: RouterStatuses = noRouterStatuses
   /** Model that edge routers judge access by. */
   readonly routerModel: RouterModel = routerModelOf(this, () => this.state)

@@ -329,7 +329,7 @@ export class Reader implements Reads {
     }
   }
 
-  /** Why the identity may use the service, or why not, as the records stand. */
+  /** Why the current records let the identity use the service, or why they do not. */
   explainAccess(identity: Identity, service: Service): AccessExplanation {
     return explainAccess(this.state, identity, service)
   }

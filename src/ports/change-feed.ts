@@ -38,6 +38,7 @@ export interface EntryFacts {
   readonly audit: AuditRecord | null
 }
 
+/** Receives the changes of each entry, and is informed when the whole state was replaced. */
 export interface ChangeFollower {
   /**
    * Called within apply, after an entry that has changed such records; `changes` is not empty. Must

@@ -11,6 +11,7 @@ export type DialResult =
   | 'terminatorInvalid'
   | 'terminatorMisconfigured'
 
+/** One attempt to dial a service. */
 export interface DialFact {
   readonly kind: 'dial'
   readonly serviceId: string

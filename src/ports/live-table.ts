@@ -83,12 +83,14 @@ export type PathLink = Pick<LiveLink, 'id' | 'iteration' | 'sourceRouterId' | 'd
  */
 export type LinkVisit = (to: string, cost: number, link: PathLink) => void
 
+/** One socket of a link. */
 export interface LinkConnection {
   readonly type: string
   readonly sourceAddress: string
   readonly destAddress: string
 }
 
+/** Values that an operator sets on a link. */
 export interface LinkChanges {
   readonly isDown?: boolean
   readonly staticCost?: number

@@ -4,6 +4,7 @@ import type { AuditRecord } from './audit.ts'
 import type { Outcome } from './proposer.ts'
 import type { ApplyProgress, StoreReceiver, StoreSnapshot } from './state-store.ts'
 
+/** Result of applying one entry. */
 export interface AppliedEntry {
   readonly index: Index
   /** Origin of the proposal; null for entries without one. `storeId` is hex. */
@@ -18,6 +19,7 @@ export interface AppliedEntry {
   readonly audit: AuditRecord | null
 }
 
+/** Digests of the state after an entry. */
 export interface Digests {
   readonly index: Index
   /** Hex. `state`: everything that apply reads; `entities`: everything that clients can see. */

@@ -35,6 +35,7 @@ export interface ChangePlan {
   readonly confirmation: string | null
 }
 
+/** A new join ticket; `ticket` is its secret text. */
 export interface Invitation {
   /** The ticket itself: a secret until it is used. */
   readonly ticket: string

@@ -14,6 +14,7 @@ export interface TerminatorsAsked {
   readonly perHost: number
 }
 
+/** A terminator compared with its router's report. */
 export interface ValidatedTerminator {
   readonly kind: 'terminator'
   readonly terminatorId: string
@@ -48,6 +49,7 @@ interface OfRouter {
   readonly fault: string | null
 }
 
+/** A link compared between this controller and a router's report. */
 export interface ValidatedLink {
   readonly linkId: string
   /** True if this controller knows the link. */
@@ -61,11 +63,13 @@ export interface ValidatedLink {
   readonly messages: readonly string[]
 }
 
+/** Validated links of one router. */
 export interface RouterLinksFound extends OfRouter {
   readonly kind: 'links'
   readonly links: readonly ValidatedLink[]
 }
 
+/** A circuit compared between this controller and a router's report. */
 export interface ValidatedCircuit {
   readonly circuitId: string
   readonly isMissingInController: boolean
@@ -76,6 +80,7 @@ export interface ValidatedCircuit {
   readonly destinations: Readonly<Record<string, string>>
 }
 
+/** Validated circuits of one router. */
 export interface RouterCircuitsFound extends OfRouter {
   readonly kind: 'circuits'
   readonly circuits: readonly ValidatedCircuit[]
@@ -87,6 +92,7 @@ export type ValidationFinding =
   | RouterLinksFound
   | RouterCircuitsFound
 
+/** A running validation and its findings. */
 export interface Validation {
   /** Number of findings of the request; those about hosts are additional. */
   readonly count: number

@@ -54,6 +54,7 @@ interface MacReport extends Reported {
   readonly addresses: readonly string[]
 }
 
+/** A process on a device, as its client reports it. */
 export interface ProcessReport extends Reported {
   /** '' if not reported. */
   readonly path: string

@@ -17,6 +17,7 @@ export type Outcome =
       readonly detail: string | null
     }
 
+/** A command to propose, with its actor and request. */
 export interface ProposalInput {
   readonly kind: CommandKind
   /** The encoded payload message of that kind. */
@@ -39,6 +40,7 @@ export interface ProposalInput {
   }[]
 }
 
+/** Index and outcome of an applied proposal. */
 export interface Applied {
   /** Log index of the outcome, already applied on this controller. */
   readonly index: number

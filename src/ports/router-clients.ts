@@ -61,11 +61,13 @@ export interface EndedSession {
   readonly apiSessionId: string
 }
 
+/** A service session that has ended, by token and id. */
 export interface GoneSession {
   readonly token: string
   readonly id: string
 }
 
+/** Receives changes of the sessions and routers of clients. */
 export interface ClientFollower {
   /** API sessions that were created or ended, or whose data or audience for routers changed. */
   onSessions(ids: readonly string[]): void

@@ -132,6 +132,7 @@ export type ModelEvent =
       readonly isAdded: boolean
     }
 
+/** Receives the model events of each entry, and is informed when the whole model was replaced. */
 export interface ModelFollower {
   /**
    * Called within apply, after an entry that has changed the model. Must neither throw nor write.

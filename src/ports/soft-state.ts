@@ -40,12 +40,14 @@ export interface SoftStateCounts {
   readonly tooLarge: number
 }
 
+/** A value of a topic, with the controller that publishes it. */
 export interface SoftValue<T> {
   readonly owner: NodeId
   readonly key: string
   readonly value: T
 }
 
+/** Called after a value changed; `value` undefined: it is gone. `lost`: see `onChange`. */
 export type SoftListener<T> = (owner: NodeId, key: string, value: T | undefined, lost?: T) => void
 
 export interface SoftTopic<T> {

@@ -47,6 +47,7 @@ export interface StateStore {
   close(): Promise<void>
 }
 
+/** An unchanging view of the store, to send to another controller. */
 export interface StoreSnapshot {
   readonly mark: StorePosition
   /**
@@ -57,6 +58,7 @@ export interface StoreSnapshot {
   close(): Promise<void>
 }
 
+/** Receives a whole state beside the current one, and then replaces that. */
 export interface StoreReceiver {
   /** Applies back-pressure: await each. @throws on a malformed chunk. */
   write(chunk: Uint8Array): Promise<void>

@@ -24,6 +24,7 @@ export interface ListQuery {
   readonly isForNonAdmin?: boolean
 }
 
+/** One page of a list. */
 export interface ListResult<R extends EntityRecord = EntityRecord> {
   readonly records: readonly R[]
   /** Limit as applied after clamping; -1 for no limit. */

@@ -1,3 +1,4 @@
+/** One version of a key that the controllers share. */
 export interface TokenKey {
   readonly version: number
   /** 32 random bytes. */

@@ -7,7 +7,7 @@ import type { FirstOf } from '../../fsm/access/explanation.ts'
 import type { LogInWay } from '../../fsm/access/log-in-way.ts'
 import type { DialBind } from '../../ports/state-view.ts'
 
-/** One thing that stands between an identity and a service. */
+/** One obstacle between an identity and a service. */
 export interface MissingPiece {
   readonly code: MissingCode
   readonly message: string
@@ -34,6 +34,7 @@ export const missingCodes = [
 ] as const
 type MissingCode = (typeof missingCodes)[number]
 
+/** Facts about a pair, from which its obstacles follow. */
 export interface PieceFacts {
   readonly type: DialBind
   readonly identity: Identity

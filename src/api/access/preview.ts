@@ -188,7 +188,7 @@ function answerOf(
   }
 }
 
-/** One page over all changes that were asked for, one after the other. */
+/** One page over all requested changes, in their order. */
 function rowsOf(
   call: RequestContext,
   pairs: readonly PairChanges[],

@@ -35,7 +35,7 @@ export class Readable {
     if (!this.has(permission)) throw new Problem('UNAUTHORIZED', { detail: `needs ${permission}` })
   }
 
-  /** Permissions that were asked for and that the caller lacks. */
+  /** Checked permissions that the caller lacks. */
   withheld(): readonly Permission[] {
     return [...this.#known].flatMap(([permission, may]) => (may ? [] : [permission])).sort()
   }

@@ -1,5 +1,6 @@
 import type { Actor } from '../../ports/actor.ts'
 
+/** Recipient and contents of a requested backup. */
 export interface BackupRequest {
   /** PEM, a public key or certificate: the backup is encrypted for it; null: it is not. */
   readonly recipientPem: string | null

@@ -11,6 +11,7 @@ interface RestoreChunkGiven extends Omit<ValueOf<typeof restoreChunk.schema>, 'b
 
 export type RestoreEnding = Required<ValueOf<typeof restoreEnd.schema>>
 
+/** The entry that replaced the records, and who has applied it. */
 export interface RestoredIndex {
   /** Index of the entry that replaced the records. */
   readonly index: Index
@@ -31,7 +32,7 @@ export interface SealedAgain {
 
 /**
  * Replaces the records of the running cluster by those of a backup. Each step takes effect once,
- * however often it is asked for.
+ * however often it is requested.
  * @throws {Problem} RESTORE_REFUSED, RESTORE_UNDER_WAY, FEATURE_LEVEL_NOT_RAISED: nothing has
  * changed.
  */

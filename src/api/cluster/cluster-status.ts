@@ -1,5 +1,6 @@
 /** Status that `cluster status` and `cluster list` show; the JSON that scripts read. */
 
+/** One member in the status of the cluster. */
 export interface MemberStatus {
   readonly id: string
   /** host:port of the mesh. */
@@ -26,10 +27,11 @@ export interface MemberStatus {
   readonly featureLevel: number
 }
 
+/** The cluster as one controller sees it. */
 export interface ClusterStatus {
   readonly clusterId: string
   readonly generation: number
-  /** The controller that was asked. */
+  /** The controller that answered. */
   readonly selfId: string
   readonly leaderId: string | null
   /** Sorted by id. */
@@ -55,9 +57,10 @@ export interface ClusterStatus {
   }[]
 }
 
+/** One member in the list of OpenZiti's operation. */
 export interface ListedMember {
   readonly id: string
-  /** Address of its APIs, or where controllers reach it, as consoles of the API family read it. */
+  /** Address of its APIs, or of its mesh port, in the form that OpenZiti's console reads. */
   readonly address: string
   /** host:port of the mesh. */
   readonly ctrlAddress?: string

@@ -67,7 +67,7 @@ export function clusterOperations({ cluster, membership }: ClusterOperationsDeps
 }
 
 /**
- * Address of the management API of a member. The console of the API family asks each member there
+ * Address of the management API of a member. OpenZiti's console requests each member there
  * before it uses more than one; of an address like `tls:host:port` it would drop the port.
  */
 function addressForConsoles({ address, apiAddresses }: MemberView): string {

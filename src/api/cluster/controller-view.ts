@@ -21,7 +21,7 @@ interface Shows {
   readonly isPreferredLeader: boolean
 }
 
-/** A controller of the cluster, as the API that is asked shows it to a caller. */
+/** A controller of the cluster, as the requested API shows it to a caller. */
 export function controllerView(
   member: MemberView,
   { api, seesMesh, isPreferredLeader }: Shows,
@@ -59,7 +59,7 @@ function addressesOf(
   return addresses
 }
 
-/** SHA-1 in hex, as this API family shows it: a name to look up by, nothing to trust. */
+/** SHA-1 in hex, as OpenZiti shows it: a key for lookups, never a proof. */
 export function fingerprintOf(pem: string): string {
   const known = fingerprints.get(pem)
   if (known !== undefined) return known

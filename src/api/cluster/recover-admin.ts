@@ -20,6 +20,7 @@ interface AdminRecoveryOperationsDeps {
   readonly writer: Writer
 }
 
+/** The administrator whose access was restored. */
 export interface RecoveredAdmin {
   readonly identityId: string
   readonly name: string

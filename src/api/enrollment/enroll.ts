@@ -59,9 +59,9 @@ interface EnrollOperationsDeps {
 
 /** Two requests for certificates of the longest keys, and room for the rest. */
 const BODY_BYTES_MAX = 64 * 1024
-/** Types by which stock clients send a certificate signing request as it is. */
+/** Content types with which OpenZiti clients send an unwrapped certificate request. */
 const REQUEST_TYPES = ['application/x-pem-file', 'application/pkcs7', 'text/plain']
-/** Header of the signer, as clients of the API family name it. */
+/** Header that names the signer, as OpenZiti clients send it. */
 const SIGNER_HEADER = 'ziti-token-issuer-id'
 
 /** The text of a certificate signing request, or what the method needs as members of an object. */
@@ -153,7 +153,7 @@ function enrollmentsByMethod(
     ott: async (call, body) => {
       const cert = await identities.ott(enrolling(call), tokenIn(call, body), requestIn(body))
       const ca = authoritiesPem(deps)
-      // An identity has no server certificate; clients of the API family look for it all the same.
+      // An identity has no server certificate, but OpenZiti clients read the field.
       return enrolledAnswer(deps, { ca, cert, serverCert: '' })
     },
     ottca: async (call, body) => {

@@ -20,7 +20,7 @@ export function authoritiesPem(deps: Pick<AuthoritiesPemDeps, 'authorities'>): s
     .concat('\n')
 }
 
-/** Answer with certificates, as routers of the API family read it. */
+/** Answer with certificates, in the form that OpenZiti routers read. */
 export function certificatesAnswer(
   deps: Pick<AuthoritiesPemDeps, 'authorities'>,
   { cert, serverCert }: { readonly cert: string; readonly serverCert: string },
@@ -30,7 +30,7 @@ export function certificatesAnswer(
 
 /**
  * Answer for an identity that has enrolled. The controllers are part of it, as clients of
- * the API family keep them beside the credential.
+ * OpenZiti store them beside the credential.
  */
 export function enrolledAnswer(
   deps: Pick<AuthoritiesPemDeps, 'cluster'>,

@@ -129,8 +129,8 @@ class OwnAuthenticators {
   }
 
   /**
-   * Changes the password and ends all other sessions of the caller; the one that this is asked with
-   * stays.
+   * Changes the password and ends all other sessions of the caller; the session of this request
+   * continues.
    */
   async change(
     call: RequestContext,

@@ -86,7 +86,7 @@ function streamAnswer(call: RequestContext, deps: EventOperationsDeps): Reply | 
   const filter = filterOf(call, deps)
   const isOfRecords = [...filter.namespaces].some((one) => RECORD_NAMESPACES.has(one))
   const after = resumeAfter(call, deps)
-  // Whether there is room is asked as the stream takes its place, after any wait.
+  // The stream checks for room when it starts, after any wait.
   const answer = (): Reply => {
     const reader = {
       ...readerOf(callerOf(call), call, deps, () => isOfRecords),

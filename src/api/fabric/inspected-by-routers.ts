@@ -19,6 +19,7 @@ interface InspectedCircuit {
   readonly destinations: Readonly<Record<string, string>>
 }
 
+/** Circuits in a router's answer to an inspection, by the part that knows them. */
 export interface InspectedCircuits {
   readonly forwarder: ReadonlyMap<string, InspectedCircuit>
   /** Circuits that it has and does not show. */

@@ -15,6 +15,7 @@ const lister = new Lister(noLinks)
 /** Live rows are not replicated, so their digest is never used. */
 const noLanes = lanesOf('', '')
 
+/** How rows of a live table are filtered and shown. */
 export interface LiveList<T> {
   /** Symbols that rows are filtered and sorted by. */
   readonly rows: Entity<string>

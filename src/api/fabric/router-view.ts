@@ -20,8 +20,8 @@ const shared = [
 ] as const
 
 /**
- * View of an edge router for a client, by names out of its detail; what that leaves out is left
- * out here.
+ * View of an edge router for a client: named fields of its detail. Fields that the detail omits are
+ * omitted here too.
  */
 export function routerView(detail: JsonObject, more: readonly string[] = []): JsonObject {
   const names = [...shared, ...more].filter((name) => detail[name] !== undefined)

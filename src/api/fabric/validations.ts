@@ -71,7 +71,7 @@ const wanted = { api: 'fabric', method: 'POST' } as const
 /** Does work of the main thread when its caller has a turn. */
 type InTurns = <T>(work: () => T) => Promise<T>
 
-/** A router of the family has it for an edge client in the destinations of a circuit. */
+/** OpenZiti routers list it among the destinations of a circuit for an edge client. */
 const EDGE_DESTINATION = 'xg-edge-fwd'
 
 /**

@@ -16,6 +16,7 @@ export interface FileBody {
   readonly etag: string
 }
 
+/** A file in memory, plain and in its content codings. */
 export interface StaticFile {
   readonly mediaType: string
   /** Its name has a hash of its content, so that it never changes under that name. */

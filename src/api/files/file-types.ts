@@ -29,6 +29,7 @@ export function mediaTypeOf(name: string): string {
   return types[extensionOf(name)] ?? 'application/octet-stream'
 }
 
+/** Whether the extension of a file has a media type. */
 export function hasKnownEnding(name: string): boolean {
   return types[extensionOf(name)] !== undefined
 }
@@ -37,7 +38,7 @@ function extensionOf(name: string): string {
   return /\.([A-Za-z0-9]+)$/.exec(name)?.[1]?.toLowerCase() ?? ''
 }
 
-/** Content codings that a file may stand ready in, the smaller one first. */
+/** Content codings in which a file may be stored, the smaller one first. */
 export const CODINGS = [
   { coding: 'br', extension: '.br' },
   { coding: 'gzip', extension: '.gz' },

@@ -26,7 +26,7 @@ const path = '/controller-settings/{id}/effective'
 const kind = 'controllerSetting'
 
 /**
- * Settings are changed where their effect is shown: under `effective`, as the API family has it.
+ * Settings are changed where their effect is shown: under `effective`, as in OpenZiti.
  */
 export function controllerSettingOperations(deps: ControllerSettingOperationsDeps): Operation[] {
   const change = {

@@ -48,7 +48,7 @@ export function databaseOperations(deps: DatabaseOperationsDeps): Operation[] {
   ]
 }
 
-/** Each of them writes a file on the controller that is asked. */
+/** Each of them writes a file on the controller that receives the request. */
 function snapshotOperations(deps: DatabaseOperationsDeps): Operation[] {
   const about = {
     ...common,

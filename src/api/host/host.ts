@@ -21,7 +21,7 @@ export function hostOperations(deps: HostOperationsDeps): Operation[] {
   const { metrics } = deps
   return [
     healthOperation(deps, 'healthChecks', '/health-checks'),
-    // Clients of the API family ask here.
+    // OpenZiti clients use this path.
     healthOperation(deps, 'healthChecksV1', '/health-checks/v1'),
     {
       operationId: 'readiness',

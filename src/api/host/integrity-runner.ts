@@ -74,7 +74,7 @@ export class IntegrityRunner {
       if (run.runner !== '') await this.#end(run, { error: stoppedEarly(run.runner) })
       else if (await this.#claim(run)) await this.#carryOut({ ...run, runner: this.#self })
     } catch (error) {
-      // No leader or no answer is part of life: the next look ends what is left.
+      // Without a leader or an answer, the next poll ends the remaining runs.
       if (!(error instanceof Problem)) {
         this.#deps.logger.error({ err: error }, 'an integrity run failed')
       }

@@ -4,6 +4,7 @@ import type { Actor } from '../../ports/actor.ts'
 export const switchableLogLevels = ['error', 'warn', 'info', 'debug', 'trace'] as const
 export type SwitchableLogLevel = (typeof switchableLogLevels)[number]
 
+/** The current log level, and the one of the configuration. */
 export interface LogLevelState {
   /** Level in force. */
   readonly level: string

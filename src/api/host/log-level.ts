@@ -35,7 +35,7 @@ const common = {
   response: { kind: 'detail', schema: shown },
 } as const
 
-/** The log level of the controller that is asked; each has its own. */
+/** The log level of the controller that receives the request; each controller has its own. */
 export function logLevelOperations({ logLevel }: LogLevelOperationsDeps): Operation[] {
   return [
     {

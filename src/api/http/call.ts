@@ -18,7 +18,7 @@ export type RequestQuery = Readonly<Record<string, string | readonly string[] | 
  * Facts of a request, whatever carries it: for its log lines, and for what it reads and repeats.
  */
 interface RequestMetadata {
-  /** Part of log lines about it, and never of what is written. */
+  /** Part of log lines about the request, never of a record. */
   readonly trace: TraceContext
   /** The request came with a trace. */
   readonly isTraceShown: boolean
@@ -167,6 +167,7 @@ export function originOf(call: RequestContext, request = writeRequestOf(call)): 
   return originBy(request, actorOfCall(call), idempotency)
 }
 
+/** The actor of the request's caller. */
 export function actorOfCall({ caller }: RequestContext): Actor {
   if (caller === null)
     throw new AssertionError('a write of a request has a caller, with what it was admitted by')

@@ -3,6 +3,7 @@ import type { JsonObject } from '../../lib/text/canonical-json.ts'
 
 export type RefusalShape = 'bare' | 'oauth'
 
+/** Schema and content type of an operation's body. */
 export interface RequestBody<S extends JsonObject = JsonObject> {
   readonly schema: NamedSchema<S>
   readonly isRequired: boolean

@@ -94,6 +94,7 @@ export interface Operation extends OperationTraits {
 /** A request as the pipeline serves it. */
 export type OperationCall = RequestContext<Operation>
 
+/** Serves a request of an operation. */
 export type Handler<Body = unknown> = (call: RequestContext, body: Body) => Reply | Promise<Reply>
 
 /**

@@ -269,7 +269,7 @@ export class Pipeline {
     this.#take(call, gate.admitAgain(credentials, caller, call, operation.permission), operation)
   }
 
-  /** A request that is not admitted gets what is public. */
+  /** A request that is not admitted gets the public answer. */
   #admitForMore(call: OperationCall, permission: SessionPermission): Promise<void> | null {
     const { credentials, api, method } = call
     if (credentials.sessionToken === undefined) return null

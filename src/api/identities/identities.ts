@@ -133,7 +133,7 @@ function serviceConfigs(deps: IdentityOperationsDeps): Operation[] {
   ]
 }
 
-/** All of them in one page, as the API family does. */
+/** All of them in one page, as in OpenZiti. */
 function listServiceConfigs(
   deps: IdentityOperationsDeps,
   call: RequestContext,

@@ -28,7 +28,7 @@ interface IdentityPostureOperationsDeps {
 /** API sessions of an identity that its posture data shows, in id order. */
 const SESSIONS_SHOWN_MAX = 500
 
-/** Operations that show what is known of the machines of an identity, and its second factor. */
+/** Operations that show the posture data and the second factor of an identity. */
 export function identityPostureOperations(deps: IdentityPostureOperationsDeps): Operation[] {
   const common = { tag: 'identities', apis: ['management'], success: 200 } as const
   const ofIdentity = (

@@ -7,7 +7,7 @@ export interface NetworkMetricsSources {
   readonly version: VersionInfo
   /** Records of a kind. */
   readonly count: (entity: KindName) => number
-  /** Certificates that the network rests on, by what they are called; '' while not known here. */
+  /** Certificates of the network, by metric label; '' while this controller has none. */
   readonly certificates: () => Readonly<Record<'controller' | 'issuing' | 'root', string>>
   /** Certificates of other authorities that listeners show, by their first name; UTC ms. */
   readonly serverEnds: () => readonly { readonly name: string; readonly notAfterMs: number }[]

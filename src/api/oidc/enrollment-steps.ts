@@ -199,7 +199,7 @@ function isShown(code: ProblemCode): code is keyof typeof faults {
   return Object.hasOwn(faults, code)
 }
 
-/** Clients of the family know the refusal of a wrong code by this status. */
+/** OpenZiti clients recognize a wrong code by this status. */
 const WRONG_CODE_STATUS = 400
 
 function wrongCodeAnswer(error: unknown, page: Reply | null = null): Reply {

@@ -252,7 +252,7 @@ export class LogInSteps {
     }
   }
 
-  /** @returns null: the caller shows no page, or there is none for what is missing. */
+  /** @returns null if the caller shows no page, or no page exists for the missing factor. */
   async #pageOfPending(
     call: RequestContext,
     id: string,
@@ -329,12 +329,13 @@ function wantsPage({ accept }: RequestContext): boolean {
   return accept.includes('text/html')
 }
 
+/** The id of the log-in flow, from the query or the body of a step. */
 export function idIn(call: RequestContext, body: unknown): string {
   const of = parametersOf(call, body)
   return of('id') ?? of('authRequestID') ?? ''
 }
 
-/** Forms of the family have these names, in any case. */
+/** Forms of OpenZiti have these names, in any case. */
 const formNames: Readonly<Record<'env' | 'sdk', readonly string[]>> = {
   env: ['arch', 'os', 'osRelease', 'osVersion', 'domain', 'hostname'],
   sdk: ['appId', 'appVersion', 'branch', 'revision', 'type', 'version'],

@@ -8,7 +8,7 @@ export function jsonAnswer(value: Json, status = 200): Reply {
   return { ...bareAnswer(JSON.stringify(value)), status }
 }
 
-/** Clients of the family test for this very status. */
+/** OpenZiti clients test for exactly this status. */
 export function redirectAnswer(location: string): Reply {
   return {
     status: 302,
@@ -19,7 +19,7 @@ export function redirectAnswer(location: string): Reply {
   }
 }
 
-/** The ids of a flow stand in addresses. */
+/** Addresses contain the ids of a flow, so pages must not send a referrer. */
 export const neverReferred = { 'referrer-policy': 'no-referrer' } as const
 
 /** RFC 6749, 5.2. */

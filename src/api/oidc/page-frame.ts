@@ -25,7 +25,7 @@ const mark = `data:image/svg+xml,${encodeURIComponent(
 
 /**
  * The style of every page, light and dark as the system is. Fields are 16 px, as telephones zoom in
- * on smaller ones, and what is touched is 44 px high.
+ * on smaller ones, and touch targets are 44 px high.
  */
 const style = `
 :root{color-scheme:light dark;--ground:light-dark(#f6f7f9,#0e1014);--card:light-dark(#fff,#15181e);

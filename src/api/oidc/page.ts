@@ -9,6 +9,7 @@ interface LogInPage extends PageOfFlow {
   readonly asks: 'password' | 'code' | 'enrollment'
 }
 
+/** The flow that a page belongs to, and the fault that it shows. */
 export interface PageOfFlow {
   readonly id: string
   /** The end of the flow: browsers hold redirects of a form to the policy of its page. */
@@ -86,7 +87,7 @@ export function formPage(
   return framed({ title, content, fault, status, formTarget, headers: { 'auth-request-id': id } })
 }
 
-/** A person who did not begin the log-in may notice it by what it is for. */
+/** The purpose helps a person notice a log-in that somebody else began. */
 function purposeOf(redirectUri: string): string {
   const { protocol, pathname } = new URL(redirectUri)
   if (pathname.endsWith(DEVICE_DONE)) {

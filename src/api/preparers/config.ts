@@ -29,8 +29,8 @@ export function configTypePreparer({ schemas }: ConfigTypePreparerDeps): Prepare
 }
 
 /**
- * Data is held to its type's schema as it stands here; should the type move before the write, it is
- * judged again.
+ * Data is validated by its type's schema in the local state. If the type changes before the write,
+ * it is judged again.
  */
 export function configPreparer(deps: ConfigTypePreparerDeps): Preparer {
   return async (call, mode, body) => {

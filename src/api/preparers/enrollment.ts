@@ -48,7 +48,7 @@ async function enrollmentFields(
   }
 }
 
-/** The step of a batch that makes an enrollment beside what it is for. */
+/** The step of a batch that creates an enrollment beside its identity or router. */
 export async function enrollmentStep(
   deps: EnrollmentFieldsDeps,
   input: NewEnrollment,

@@ -126,7 +126,7 @@ async function knownKid(
 }
 
 /**
- * An absolute http or https address without a user in it; nothing is asked for there before it is
+ * An absolute http or https address without a user in it. Nothing is fetched from it before it is
  * used.
  */
 function urlFault(

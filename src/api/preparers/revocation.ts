@@ -31,7 +31,7 @@ export function revocationPreparer(deps: RevocationPreparerDeps): Preparer {
   }
 }
 
-/** Revokes what was signed since the last one, whose place it takes. */
+/** Revokes the tokens signed since the previous revocation, and replaces that one. */
 function inPlaceOf({ id, revision }: Revocation): Pick<WritePlan, 'first' | 'judgedOn'> {
   return {
     first: [{ kind: CommandKind.ENTITY_DELETE, entity: kind, id }],

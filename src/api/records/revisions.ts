@@ -67,8 +67,8 @@ export function parseIfMatch(text: string): Precondition {
 }
 
 /**
- * Writes if the record has one of the revisions wanted where the log stands, wherever this
- * controller has got to.
+ * Writes if the record has one of the wanted revisions at the end of the log, however far this
+ * controller has applied it.
  * @throws {Problem} PRECONDITION_FAILED when it has another one, or is not there.
  */
 export async function writeIfMatches<T>(

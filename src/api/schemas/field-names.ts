@@ -37,7 +37,7 @@ function ofItems({ items }: JsonSchema): FieldNames | null {
   }
 }
 
-/** A map's keys are its user's, but what stands under them may have a schema. */
+/** The user chooses the keys of a map, but its values may have a schema. */
 function ofValues({ properties, additionalProperties }: JsonSchema): FieldNames | null {
   if (isSchema(properties) || !isSchema(additionalProperties)) return null
   const names = fieldNamesOf(additionalProperties)

@@ -78,8 +78,8 @@ function compile(schema: JsonObject): ValidateFunction {
 }
 
 /**
- * Fault at the place that the API family names: `(root)`, or the path with dots; what is missing or
- * too much, at its parent.
+ * Fault with the path as OpenZiti writes it: `(root)`, or names with dots. A missing or extra
+ * member is reported at its parent.
  */
 function faultAt(error: ErrorObject, data: Json): FieldFault {
   const steps = error.instancePath

@@ -103,6 +103,7 @@ export async function deleteCurrentSession(
   await writer.write(originOf(call), { kind: CommandKind.SESSION_DELETE, payload })
 }
 
+/** The caller of a request that requires one. */
 export function callerOf(call: RequestContext): Caller {
   if (call.caller === null) throw new Problem('UNAUTHORIZED')
   return call.caller

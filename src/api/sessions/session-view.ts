@@ -73,7 +73,7 @@ function isMfaRequired(records: RecordSource, holder: Identity): boolean {
   return requiredFactors(records, holder)?.some(({ kind }) => kind === 'totp') ?? true
 }
 
-/** Authenticator that a token stood for, as the API family names it. */
+/** Authenticator of a session that a token opened, as OpenZiti names it. */
 function tokenAuthenticator({ signerId }: ApiSession): string {
   return `extJwtId:${signerId}`
 }

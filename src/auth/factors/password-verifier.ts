@@ -17,7 +17,7 @@ const PARAMETERS = {
 const SALT_BYTES = 16
 
 /**
- * @returns a PHC string: parameters and salt stand beside the hash, so they can be raised later.
+ * @returns a PHC string: it contains parameters and salt, so they can be raised later.
  */
 export function hashPassword(password: string): Promise<string> {
   return argon2.hash(password, { ...PARAMETERS, salt: randomBytes(SALT_BYTES) })

@@ -228,7 +228,7 @@ export class LogIns {
     return toBinary(SessionCreateSchema, message)
   }
 
-  /** Config types by id or name; unknown ones are dropped, and `all` stands alone. */
+  /** Config types by id or name; unknown ones are dropped, and `all` is only valid alone. */
   #configTypes(asked: readonly string[]): string[] {
     const { state, limits } = this.#deps
     if (asked.length === 0) return []

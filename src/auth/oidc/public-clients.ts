@@ -97,7 +97,7 @@ export function isRedirectAllowed(
   // @guard oidc/authorization--registered
   if (registered.includes(text)) return !RUNNING_SCHEMES.includes(url.protocol)
   const { protocol, hostname, host, port, pathname } = url
-  // The text is compared with what was read of it: no parser may find another host in it.
+  // The text must equal the parsed URL, so that no other parser finds another host in it.
   // @guard oidc/authorization--text
   if (
     text !== `${protocol}//${host}${pathname}` &&

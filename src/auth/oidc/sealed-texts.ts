@@ -17,7 +17,7 @@ export interface SealedContents {
 }
 export type SealPurpose = keyof SealedContents
 
-/** The family's C SDK has 8,196 bytes for its whole request head. */
+/** OpenZiti's C SDK has 8,196 bytes for its whole request head. */
 const SEALED_CHARACTERS_MAX = 6 * 1024
 
 const KEY_BYTES = 32
@@ -67,7 +67,7 @@ export class SealedTexts {
   }
 
   /**
-   * Opens only what was sealed by the key in force: a controller that was removed knows the keys
+   * Opens only texts sealed by the key in force: a removed controller knows the keys
    * before it, and could say that anyone has logged in.
    *
    * @returns null for a text that no member sealed for that purpose, or whose time is over.

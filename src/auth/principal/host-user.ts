@@ -51,7 +51,7 @@ function requireNoSession(permission: Permission): void {
 }
 
 /**
- * Operations that are asked at the admin socket alone, and why: with each of them, a session that
+ * Operations that only the admin socket serves, and why: with each of them, a session that
  * was stolen would be worth as much as the host of a controller. The only list of them.
  */
 export const socketOnly: Readonly<Record<string, string>> = {

@@ -39,7 +39,9 @@ export function neededOn<P extends Permission>(api: ApiName, permission: P): P |
   return 'admin'
 }
 
-/** Whether a caller may do it; by its record, and what its session lacks, as they stand now. */
+/**
+ * Whether a caller may call an operation, by its current record and the factors its session lacks.
+ */
 export function mayCall(
   caller: Pick<SessionHolder, 'identity' | 'isAdmin' | 'pendingFactors'>,
   permission: Permission,
@@ -55,7 +57,7 @@ export function mayCall(
 }
 
 /**
- * For what is done to an identity without a write, which would be judged in the log.
+ * For actions on an identity that are no write, because apply judges only writes.
  * @throws {Problem} UNAUTHORIZED when that identity may do what the caller may not.
  */
 export function requireReach(

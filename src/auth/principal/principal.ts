@@ -7,7 +7,7 @@ import type { OidcToken } from '../../pki/oidc-token.ts'
 import type { VerifiedToken } from '../tokens/token-judge.ts'
 import type { Idempotency, WriteOrigin, WriteRequest } from '../../ports/writer.ts'
 
-/** An identity with its session. Records as they stood when they were judged. */
+/** An identity with its session, both as judged when the request was admitted. */
 export interface SessionHolder {
   readonly session: ApiSession
   readonly identity: Identity

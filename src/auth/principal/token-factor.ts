@@ -6,7 +6,7 @@ import type { TokenJudge, VerifiedToken } from '../tokens/token-judge.ts'
 import { seemsAccessToken } from '../../pki/oidc-token.ts'
 import type { StateView } from '../../ports/state-view.ts'
 
-/** Somebody whose second factors are asked for. */
+/** A caller whose second factors are checked. */
 type FactorHolder = Pick<SessionHolder, 'identity' | 'pendingFactors'>
 
 /**
@@ -58,7 +58,7 @@ export class TokenFactor {
     return null
   }
 
-  /** The caller as the records stand now, with a token that its request came with. */
+  /** The caller by its current records, with the token of its request. */
   completed(caller: SessionHolder, token: VerifiedToken | null): SessionHolder {
     const signerId = signerAsked(caller)
     if (token === null || signerId === null || !this.#fits(token, signerId, caller)) return caller

@@ -20,7 +20,7 @@ import {
 import type { VerifiedJwt } from '../../pki/jwt-verifier.ts'
 import type { JwtSigner } from './jwt-signer.ts'
 
-/** Verifiers of the family give no leeway, and clocks differ by more than a second. */
+/** OpenZiti verifiers allow no leeway, and clocks differ by more than a second. */
 const EARLIER_SECONDS = 60
 /** Type of TOTP tokens among the tokens of the API family. */
 const TOTP_TOKEN_TYPE = 't'
@@ -184,8 +184,8 @@ export class OidcTokens {
   }
 
   /**
-   * Says that a code was given in a session just now. It has no end, as clients of the family want
-   * it: a router counts its age, and takes it beside an access token of the session alone.
+   * States that a code was given in a session just now. It has no end, as OpenZiti clients require
+   * it: a router counts its age, and accepts it only beside an access token of the session.
    */
   async signTotp({
     sessionId,

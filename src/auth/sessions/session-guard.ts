@@ -27,7 +27,7 @@ import type { TokenKeys } from '../../ports/token-keys.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
 import type { NetworkAuthorities } from '../certificates/network-authorities.ts'
 
-/** The reason given in WWW-Authenticate of a 401 (RFC 6750 wording, as the API family uses it). */
+/** The reason given in WWW-Authenticate of a 401 (RFC 6750 wording, as OpenZiti uses it). */
 export type Challenge = 'missing' | 'invalid' | 'expired' | BearerChallenge
 /** The same of an access token, which is a bearer token. */
 type BearerChallenge = 'bearer-invalid' | 'bearer-expired'

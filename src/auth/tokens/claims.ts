@@ -7,7 +7,7 @@ const INDEX_CHARACTERS_MAX = 4
 
 /**
  * Resolves a selector: a JSON pointer (RFC 6901), whose first slash may be left out. Undefined
- * where it leads nowhere; what an object inherits is no member of it.
+ * where it leads nowhere; inherited members of an object do not count.
  */
 export function claimAt(claims: JsonObject, selector: string): Json | undefined {
   const steps = stepsOf(selector)

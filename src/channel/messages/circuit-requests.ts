@@ -55,6 +55,7 @@ const TEXT_CHARACTERS_MAX = 1024
 const REASON_BYTES_MAX = 200
 const REASON_CHARACTERS_MAX = 200
 
+/** Data that the ends of a circuit exchange at its creation, by header key. */
 export type PeerData = ReadonlyMap<number, Uint8Array>
 
 interface WantedCircuit {
@@ -312,6 +313,7 @@ export function createTunnelCircuitMessage(
   return { contentType: controlMessage.createTunnelCircuitV2, body }
 }
 
+/** A new circuit in the answer to the router that requested it for its tunnel or a listener. */
 export interface CreatedCircuit {
   readonly id: string
   readonly address: string

@@ -30,6 +30,7 @@ const NANOSECONDS_A_MS = 1_000_000n
 /** Attempt number of a reroute; a router keeps the ends of an existing circuit. */
 export const REROUTE_ATTEMPT = 99_969_996
 
+/** One entry of a forwarding table: frames from `from` go to `to`. */
 export interface Forward {
   readonly from: string
   readonly to: string
@@ -59,6 +60,7 @@ export interface Route {
 const ESTABLISH_PATH = 2
 const TRACE_FIELDS = ['traceId', 'sessionId', 'apiSessionId'] as const
 
+/** The terminator that the last router of a circuit dials. */
 export interface RouteEgress {
   readonly binding: string
   readonly address: string

@@ -23,6 +23,7 @@ export interface ClientApiSession {
   readonly fingerprints: ReadonlySet<string>
 }
 
+/** API sessions to add; with `part`, they belong to a full state. */
 export interface SessionsUpdate {
   readonly sessions: readonly ClientApiSession[]
   /** Part of a full list of sessions; null if the sessions are additions. */
@@ -110,6 +111,7 @@ export function clientPostureMessage(
   }
 }
 
+/** Connections of one identity to a router, as reported to controllers. */
 export interface IdentityConnects {
   readonly identityId: string
   readonly isConnected: boolean

@@ -141,6 +141,7 @@ export function routerHello(
   }
 }
 
+/** Address of a controller, and the pinned hash of its key. */
 export interface ControllerAddress {
   readonly id: string
   /** `tls:host:port`. */

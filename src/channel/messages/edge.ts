@@ -144,6 +144,7 @@ export function connectionMessage(
   return { contentType, headers, body }
 }
 
+/** Why a connection of a client was closed; sent with {@link stateClosed}. */
 export interface ClosedReason {
   readonly text: string
   /** Absent if no code is sent. */
@@ -152,6 +153,7 @@ export interface ClosedReason {
   readonly circuitId?: string
 }
 
+/** Reports to a client that its connection has closed. */
 export function stateClosed(connectionId: number, reason: ClosedReason): Outgoing {
   const { text, code, retryHint: hint, circuitId } = reason
   const headers: [number, Uint8Array][] = []
@@ -173,6 +175,7 @@ export function dataMessage(connectionId: number, { body, edgeFlags, traceId }: 
   return connectionMessage(edgeMessage.data, connectionId, headers, body)
 }
 
+/** Reads the content of a data message. */
 export function pieceIn({ headers, body }: ChannelMessage): Piece {
   return {
     body,

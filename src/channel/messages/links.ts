@@ -43,6 +43,7 @@ export const linkHeader = {
   linkId: 100,
 } as const
 
+/** A listener for links, as reported to controllers. */
 export interface PeerListener {
   readonly address: string
   readonly groups: readonly string[]
@@ -120,6 +121,7 @@ export function groupOfAnswer(headers: ChannelMessage['headers']): LinkGroup | n
   return { id, secret: keptBytes(secret) }
 }
 
+/** Contents of the hello with which a router dials a link. */
 export interface LinkHello {
   readonly linkId: string
   readonly routerId: string

@@ -8,6 +8,7 @@ import type { ChannelMessage, Outgoing } from '../frame.ts'
 import { readText, readUint64 } from '../headers.ts'
 import { controlHeader, controlMessage } from './control.ts'
 
+/** One record that differs between the models of a router and a controller. */
 export interface ModelDifferenceFound {
   readonly kind: string
   readonly id: string
@@ -15,6 +16,7 @@ export interface ModelDifferenceFound {
   readonly detail: string
 }
 
+/** Record counts by kind in both models, and their differences. */
 export interface ModelComparison {
   /** Number of records by kind. */
   readonly own: Readonly<Record<string, number>>
@@ -22,6 +24,7 @@ export interface ModelComparison {
   readonly differences: readonly ModelDifferenceFound[]
 }
 
+/** Request of a router to receive changes of the data model. */
 export interface Subscribe {
   /** Index and timeline of the router's model; 0 and '' if it has none. */
   readonly index: bigint

@@ -86,6 +86,7 @@ export interface Payload {
   readonly capabilities: number | null
 }
 
+/** Acknowledges payloads and reports how much the receiver buffers. The body lists sequences. */
 export interface Acknowledgement {
   readonly flags: number
   /** Bytes at the sender that its application has not read yet. */
@@ -163,6 +164,7 @@ export function readAcknowledgement(message: ChannelMessage): Acknowledgement | 
   return { flags, bufferedBytes, stamp, body }
 }
 
+/** Reads one sequence number from the body of an acknowledgement. */
 export function sequenceAt(body: Uint8Array, at: number): number {
   const high = ((body[at] ?? 0) << 24) | ((body[at + 1] ?? 0) << 16)
   return high | ((body[at + 2] ?? 0) << 8) | (body[at + 3] ?? 0)

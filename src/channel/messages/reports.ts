@@ -16,6 +16,7 @@ export function readInspection(body: Uint8Array): readonly string[] {
   return fromBinary(InspectRequestSchema, body).requestedValues
 }
 
+/** Answer of a router to an inspection. */
 export interface Inspected {
   readonly errors: readonly string[]
   readonly values: readonly { readonly name: string; readonly value: string }[]
@@ -33,6 +34,7 @@ export function inspectedMessage({ errors, values }: Inspected): Outgoing {
   }
 }
 
+/** A network interface of a router's host. */
 export interface HostInterface {
   readonly name: string
   readonly hardwareAddress: string
@@ -97,6 +99,7 @@ export interface CountedCircuit {
   readonly bytes: Readonly<Partial<Record<CountedKind, number>>>
 }
 
+/** Bytes of circuits in one interval; times in seconds. */
 export interface UsageReport {
   /** UTC, s. */
   readonly startS: number
@@ -131,6 +134,7 @@ function timestampOf(atMs: number): { seconds: bigint; nanos: number } {
   return { seconds: BigInt(Math.floor(atMs / 1000)), nanos: Math.floor(atMs % 1000) * 1_000_000 }
 }
 
+/** Metrics of one interval by name. */
 export interface MetricsBatch {
   readonly eventId: string
   /** UTC ms; end of the interval. */

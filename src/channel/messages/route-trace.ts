@@ -13,6 +13,7 @@ export interface TraceRequest {
   readonly userValue: number
 }
 
+/** The hop that answered a route trace. */
 export interface TraceAnswer extends TraceRequest {
   readonly hopType: string
   readonly hopId: string
@@ -60,6 +61,7 @@ export function hopsOfTrace({ contentType, headers, body }: ChannelMessage): num
   return hops === 0 ? null : hops
 }
 
+/** A copy of a route trace request with this number of remaining hops. */
 export function withHops(message: ChannelMessage, hops: number): ChannelMessage {
   return {
     ...message,

@@ -38,6 +38,7 @@ export function precedenceOf(number: number): ModelPrecedence {
   return terminatorPrecedence[precedenceName(number)]
 }
 
+/** A terminator that the tunnel of a router requests. */
 export interface OfferedTerminator {
   readonly id: string
   readonly serviceId: string
@@ -66,6 +67,7 @@ export function createTunnelTerminatorMessage(
   return { contentType: controlMessage.createTunnelTerminatorV2, body }
 }
 
+/** Answer of a controller to a terminator request. */
 export interface TerminatorAnswer {
   readonly id: string
   readonly outcome: 'created' | 'busy' | 'taken' | 'refused'

@@ -28,7 +28,10 @@ export type LogInMethod =
 
 /** One network that this user administers. */
 export interface Context {
-  /** Base URLs of its controllers, also those that the cluster listed; the first is asked first. */
+  /**
+   * Base URLs of its controllers, also those that the cluster listed; requests go to the first one
+   * first.
+   */
   readonly controllers: readonly string[]
   /**
    * Controllers that the user named when logging in. Only these select the context and its CA: a

@@ -190,7 +190,7 @@ class StartWatch {
 }
 
 /**
- * @param missing returns what is missing, or null once nothing is.
+ * @param missing returns the missing part as text, or null when nothing is missing.
  * @returns false when a signal came first.
  * @throws {CommandFailure} when a controller exits, or at the deadline.
  */

@@ -135,7 +135,7 @@ export class Proposals {
   }
 
   /**
-   * The former leader may or may not have logged what was sent to it. The origin makes a second
+   * The former leader may or may not have logged the proposal. The origin makes a second
    * attempt harmless.
    */
   proposeAgain(): void {

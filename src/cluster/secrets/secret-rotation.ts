@@ -233,7 +233,7 @@ export async function afterRemoval(
   await endExposed(deps, `${id} is reported as compromised`)
   // @guard access-after-a-compromise--leader
   await revokeAccess(deps, id)
-  // Admitted controllers that are not members could decrypt what was just rotated.
+  // Admitted controllers that are not members could decrypt the new version.
   // @guard join-after-a-compromise--rotation
   await rotateIfDue(deps, `${id} is reported as compromised`)
 }

@@ -18,6 +18,7 @@ for (const type of ['keydown', 'pointerdown', 'wheel']) {
   addEventListener(type, () => (lastInputMs = Date.now()), { passive: true })
 }
 
+/** Whether the tab is visible and was used recently. */
 export function isWatched(): boolean {
   return document.visibilityState === 'visible' && Date.now() - lastInputMs < IDLE_MS
 }

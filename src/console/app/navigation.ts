@@ -3,6 +3,7 @@ import { signal } from '@preact/signals'
 /** Base path at which controllers serve the console. */
 export const BASE = '/console'
 
+/** A page of the console: the names in its path, and its query. */
 export interface Place {
   /** Names below the base, decoded: `['services', 'abc']`. */
   readonly names: readonly string[]
@@ -36,6 +37,7 @@ export const place = signal<Place>({ names: [], query: new URLSearchParams() })
 /** Called before the user leaves a page; false keeps the page. */
 let mayLeave: () => boolean = () => true
 
+/** Asks the guard before each navigation. @returns a function that removes it. */
 export function guardLeaving(guard: () => boolean): () => void {
   mayLeave = guard
   return () => {

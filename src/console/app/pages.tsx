@@ -11,6 +11,7 @@ import { lazy } from './lazy.tsx'
 import { PageHead } from './page-head.tsx'
 import { registerGoKey } from './shortcuts.ts'
 
+/** Title and content of a page. */
 export interface Page {
   readonly title: string
   readonly show: () => ComponentChildren

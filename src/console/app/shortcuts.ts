@@ -9,6 +9,7 @@ export const isHelpOpen = signal(false)
 /** Actions of the current page, by key. */
 const pageKeys = new Map<string, () => void>()
 
+/** Registers a key. @returns a function that removes it. */
 export function onKey(key: string, act: () => void): () => void {
   pageKeys.set(key, act)
   return () => {
@@ -52,6 +53,7 @@ function isTyping(target: EventTarget | null): boolean {
   return target.isContentEditable || ['INPUT', 'SELECT', 'TEXTAREA'].includes(target.tagName)
 }
 
+/** Registers a key that opens a page after `g`. */
 export function registerGoKey(key: string, title: string, ...names: readonly string[]): void {
   goKeys.set(key, { title, path: pathTo(...names) })
 }

@@ -15,6 +15,7 @@ import { pageWaits } from '../../client/waits.ts'
 import { browserClock, type Members } from './members.ts'
 import type { ServedAnswers } from './served-types.ts'
 
+/** A request of a page, before an operation and its answer type are chosen. */
 export interface PageRequest extends ClusterRequest {
   /** Path with the base of its API and its query. */
   readonly path: string
@@ -30,6 +31,7 @@ export interface ServedRequest extends Omit<PageRequest, 'method' | 'path'> {
   readonly query?: Readonly<Record<string, string>>
 }
 
+/** An answer, with the origin of the controller that gave it. */
 export type Answer = ClusterAnswer & { readonly origin: string }
 
 /** The API client of the page, which sends requests by `fetch`. */

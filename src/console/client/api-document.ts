@@ -14,6 +14,7 @@ export interface JsonSchema {
   readonly maxItems?: number
 }
 
+/** An operation of the served OpenAPI document, as forms and lists use it. */
 export interface ApiOperation {
   readonly operationId: string
   readonly summary: string
@@ -36,6 +37,7 @@ interface ServedOperation {
 }
 type Content = Readonly<Record<string, { readonly schema?: JsonSchema }>>
 
+/** The parts of the served OpenAPI document that the console reads. */
 export interface ServedDocument {
   readonly paths: Readonly<Record<string, Readonly<Record<string, ServedOperation>>>>
   readonly components?: { readonly schemas?: Readonly<Record<string, JsonSchema>> }

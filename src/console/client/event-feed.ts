@@ -6,6 +6,7 @@ import { ApiProblem } from '../../client/problem.ts'
 import type { ApiClient } from './api-client.ts'
 import { EventLines, type StreamEvent } from './event-lines.ts'
 
+/** An event of the network, from the event stream of a controller. */
 export interface NetworkEvent {
   readonly id: string
   readonly namespace: string

@@ -16,6 +16,7 @@ import {
 /** Stored for this tab only, and sent only to members of the cluster. */
 const STORED = 'flotilla.session'
 
+/** The session of this tab; `isPartial`: it lacks a second factor. */
 export interface Session {
   readonly token: string
   readonly identityId: string

@@ -4,12 +4,14 @@ import { useEffect, useId, useRef } from 'preact/hooks'
 import { Cancelled } from '../../client/problem.ts'
 import { texts } from '../texts.ts'
 
+/** One suggestion of a picker. */
 export interface Option {
   readonly value: string
   readonly text: string
   readonly note?: string
 }
 
+/** The first suggestions, and the number of all matches. */
 export interface Options {
   readonly options: readonly Option[]
   /** Number of all matches; the rows above are the first of them. */

@@ -9,6 +9,7 @@ const UNITS = [
 const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto' })
 const absolute = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
 
+/** A time relative to now in words, such as `5 minutes ago`. */
 export function agoText(ms: number, nowMs = Date.now()): string {
   const gone = ms - nowMs
   const unit = UNITS.find((one) => Math.abs(gone) >= one.ms)

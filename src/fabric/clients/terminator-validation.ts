@@ -59,7 +59,7 @@ export class TerminatorValidation implements RouterDuty {
   readonly handlers: RouterDuty['handlers']
   readonly #deps: TerminatorValidationDeps
   readonly #asked = new Map<RouterConnection, Asked>()
-  /** Monotonic ms at which each router is asked. */
+  /** Monotonic ms of the next request to each router. */
   readonly #dueMs = new Map<RouterConnection, number>()
   /** Pending validations by marker. */
   readonly #looks = new Map<bigint, Look>()

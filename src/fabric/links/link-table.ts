@@ -170,7 +170,7 @@ export class LinkTable implements LiveLinks {
     for (const id of Array.from(this.#bySource.get(routerId) ?? [])) this.#drop(id)
   }
 
-  /** The router must carry nothing any more; its peers are asked to close their links with it. */
+  /** The router may carry no more circuits; its peers must close their links with it. */
   banish(routerId: string): void {
     const ids = [...(this.#bySource.get(routerId) ?? []), ...(this.#byDest.get(routerId) ?? [])]
     for (const id of ids) {

@@ -183,7 +183,7 @@ export class AccessIndex implements WriteFollower {
   }
 }
 
-/** BIND and DIAL that policies grant, by the records as they stand and nothing else. */
+/** BIND and DIAL that policies grant, from the current records only. */
 export function bitsBetween(state: State, identity: EntityRecord, service: EntityRecord): number {
   let bits = 0
   const table = state.table('servicePolicy')

@@ -31,7 +31,7 @@ export function accessWrites(): RecordChanges {
   return new RecordChanges(Object.keys(nothingChanged()) as WatchedKind[])
 }
 
-/** Takes what was noted. A record out of the scope of its kind counts as not there. */
+/** Takes the recorded changes. A record outside the scope of its kind counts as missing. */
 export function takeAccessChanges(
   writes: RecordChanges,
   tables: ReadonlyMap<KindName, Table>,

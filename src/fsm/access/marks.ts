@@ -51,7 +51,7 @@ export class Marker {
   /** Before the classes follow. */
   mark(): void {
     const { groups, moves, classes } = this.#judgement
-    // Marks that classes were at are asked for before any of them changes.
+    // Reads the marks of the classes before any of them changes.
     const writes = groups.flatMap((group) => this.#writesOf(group))
     for (const write of writes) write()
     for (const { from } of moves.moves) this.#leftKeys.add(from.key)

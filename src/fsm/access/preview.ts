@@ -66,7 +66,7 @@ export function previewAccess(
   return { outcome: 'judged', difference: differenceOf(current, before, after) }
 }
 
-/** A place in the log right behind what is applied. */
+/** The log index after the last applied one. */
 function placeIn({
   position,
   logTimeMs,

@@ -19,7 +19,7 @@ export const previewLimits = {
 
 /** Between two turns of others. */
 const turnUnits = 2000
-/** Records of one side that are asked for their policies, rather than all policies looked at. */
+/** Number of records of one side up to which their policies are looked up one by one. */
 const askedRecordsMax = 256
 
 /** The cost of one preview, and when it lets others have their turn. */
@@ -308,7 +308,7 @@ function keyOf({ roles, semantic }: RoleList): string {
   return `${semantic} ${roles.join(' ')}`
 }
 
-/** Walks the smaller one of two sets for what is in both. */
+/** Walks the smaller one of two sets for the common elements. */
 function both(
   a: Ids,
   b: ReadonlySet<string>,

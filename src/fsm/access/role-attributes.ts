@@ -40,7 +40,7 @@ export interface RoleAttributeUsage extends Page {
 
 /**
  * Symbols that the lists are filtered and sorted by: the attribute is the `id` of its row, and its
- * `name`, by which the console of the API family has every list sorted. Rows are stored nowhere.
+ * `name`, by which OpenZiti's console sorts every list. Rows are stored nowhere.
  */
 const rows = defineEntity({
   name: 'roleAttribute',

@@ -17,8 +17,8 @@ const rememberedMax = 100_000
 
 /**
  * Policies, services and configs as they were before the changes of an entry and as they are after
- * them, for one judgement. The indexes stand after; what has changed since before is looked at
- * record by record.
+ * them, for one judgement. The indexes show the state after; changed records are compared
+ * one by one.
  */
 export class Sides {
   readonly policies: ChangesOf<'servicePolicy'>

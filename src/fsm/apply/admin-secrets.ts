@@ -6,7 +6,7 @@ import { type IdScope, SetScope } from '../records/sorted-ids.ts'
 import type { State } from '../records/state.ts'
 import type { Table } from '../records/table.ts'
 
-/** Kinds whose details hold what an identity is enrolled by. */
+/** Kinds whose details contain enrollment tokens. */
 const disclosingKinds: ReadonlySet<string> = new Set(['enrollment'])
 
 /** Whether a detail would let its reader act as an identity with more rights. */

@@ -60,7 +60,7 @@ export interface CommandContext {
   readonly index: Index
   /** UTC ms; never running back along the log. */
   readonly logTimeMs: number
-  /** The API session that it was asked with; '' where there was none. */
+  /** The API session of the request; '' without one. */
   readonly sessionId: string
   /** The router that acts by its certificate; '' where none does. */
   readonly routerId: string
@@ -68,7 +68,7 @@ export interface CommandContext {
   readonly authority: Authority
   /** Permissions of the caller; they decide whom a limited authority may act on. */
   readonly held: readonly string[]
-  /** Grows with each record that the entry writes for its caller, for what is remembered of it. */
+  /** Records that the entry has written for its caller, for the audit record. */
   readonly touched: Touched[]
   /** Rules that judge a write of this kind beside its schema, and what follows from it. */
   readonly rulesOf: (kind: KindName) => KindRules

@@ -9,7 +9,7 @@ import type { PendingFactor } from './authentication.ts'
 // proposing; what is judged here is judged at the gate and again at apply, from the records of that
 // moment.
 
-/** The signer whose token came with a request, as it stood when the token was judged. */
+/** The signer of a request's token, as it was when the token was judged. */
 interface ShownSigner {
   readonly signerId: string
   readonly signerRevision: number

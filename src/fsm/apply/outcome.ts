@@ -15,7 +15,7 @@ export function faulty(fault: FieldFault, code: ProblemCode = 'COULD_NOT_VALIDAT
   return { ok: false, code, fault, detail: null }
 }
 
-/** Refusal as the API family words it. */
+/** Refusal in OpenZiti's words. */
 export function notFound(entity: string, id: string): Refusal {
   return refused('NOT_FOUND', `${entity} with id ${id.slice(0, 128)} not found`)
 }

@@ -26,6 +26,7 @@ export type Repair =
       readonly missingId: string
     }
 
+/** A fault in derived data, with its repair. */
 export interface Finding {
   readonly description: string
   readonly repair: Repair

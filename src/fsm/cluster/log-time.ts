@@ -58,7 +58,7 @@ function moveBack(state: State, targetMs: number, revision: number): void {
       if (isMoved) state.put(kind, { ...record, ...Object.fromEntries(changes), revision })
     }
   }
-  // It is idle from now on, and what it is shown changes after now.
+  // A session is idle from now on, and its client view changes after now.
   each('apiSession', ({ createdAt, lastActivityAt, mfaPassedAt, codeRedeemedAt }) => ({
     createdAt: Math.min(createdAt, targetMs),
     // Sessions of before level 2 have no such field, and get none.

@@ -128,7 +128,7 @@ export function dropWrapped(
 
 /**
  * Puts the next version in force. A version that a compromised controller knew is dropped at once,
- * whatever overlap was proposed; so is what is past its overlap.
+ * whatever overlap was proposed; so are versions past their overlap.
  */
 export function rotateSecret(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(SecretRotateSchema, payload)

@@ -133,7 +133,7 @@ export function createSessionCertificate(
   return done(id)
 }
 
-/** Expired ones are worth nothing any more, and must not stand in the way of one that is. */
+/** Expired ones are useless, and must not prevent a new one. */
 function forgetOthers(
   state: State,
   { apiSessionId, replacesOthers }: SessionCertificateCreate,

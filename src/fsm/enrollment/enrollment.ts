@@ -79,8 +79,8 @@ function grant(
 }
 
 /**
- * `ott` takes a certificate of the network, `ottca` one of the CA that the enrollment names, as
- * that stands now.
+ * `ott` requires a certificate of the network, `ottca` one of the CA that the enrollment names, as
+ * it is now.
  */
 function caRefusal(
   state: State,

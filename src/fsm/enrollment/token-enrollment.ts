@@ -13,8 +13,8 @@ import { consequencesIn } from '../apply/references.ts'
 
 /**
  * A new identity for the holder of a token of an external JWT signer. The token was judged before
- * proposing, and the revision of its signer is held against the one that stands here; what the
- * signer and its auth policy allow is judged here too.
+ * proposing, and the revision of its signer must equal the one in the state. Apply also judges what
+ * the signer and its auth policy allow.
  */
 export function enrollByToken(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(TokenEnrollSchema, payload)

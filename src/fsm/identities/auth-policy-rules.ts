@@ -72,7 +72,7 @@ function boundFault(updb: PrimaryRules['updb']): Outcome | null {
   return null
 }
 
-/** Fields as the API family names them. */
+/** Fields by OpenZiti's names. */
 function signerFault(
   state: State,
   { extJwt }: PrimaryRules,

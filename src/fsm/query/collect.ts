@@ -14,7 +14,7 @@ import type { Turns } from './work.ts'
  */
 const boundedSortMax = 2048
 
-/** Rows of a list that is asked for whole. */
+/** Maximum rows of a list that is requested without a limit. */
 export const wholeListRowsMax = 100_000
 
 export interface Page {
@@ -40,7 +40,7 @@ export interface Source {
 
 /**
  * A page of the records that satisfy the test, and how many do. `test` null: all of them. Each step
- * is a turn; what is chosen from is copied before the first one, so that later writes neither add a
+ * is a turn. The candidates are copied before the first one, so that later writes neither add a
  * record nor repeat one.
  */
 export function* collect(
@@ -52,7 +52,7 @@ export function* collect(
   turns: Turns,
 ): Listing {
   const stretch = walkable(table, source, order)
-  // All of a table is faster looked at in a row where there is a test, and what is found sorted.
+  // With a test, it is faster to walk the whole table and to sort the matches.
   if (stretch !== null && (test === null || stretch === source.stretch)) {
     return yield* walk(table, stretch, order?.isDescending ?? false, test, page, turns)
   }

@@ -27,7 +27,7 @@ export interface QueryLinks {
   readonly live: LiveReader
 }
 
-/** Links of records that stand alone. */
+/** Links of records without relations. */
 export const noLinks: QueryLinks = {
   ids: () => noIds,
   holds: () => false,

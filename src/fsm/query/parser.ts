@@ -257,7 +257,7 @@ class Parser {
     const blanks = isNegated ? scanner.blanks() : 0
     if (isNegated && blanks === 0) throw scanner.unexpected()
     const word = scanner.peekWord()?.toLowerCase()
-    // Exactly one blank stands in `not in`.
+    // `not in` has exactly one blank.
     if (word === 'in' && isNegated && blanks !== 1) throw scanner.unexpected()
     if (!isApart && (word === 'in' || word === 'between')) {
       scanner.at = start

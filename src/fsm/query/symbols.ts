@@ -8,7 +8,7 @@ import type { Literal, SortField } from './ast.ts'
 import { invalidFilter } from './scanner.ts'
 import type { Comparison } from './value-tests.ts'
 
-/** Reads what is true of a record now and is not in it. */
+/** Reads a live fact about a record that the record does not contain. */
 export type LiveReader = (record: EntityRecord, fact: RouterFact) => Json | undefined
 
 export type Order = (a: EntityRecord, b: EntityRecord) => number

@@ -273,7 +273,7 @@ export class AuditLog {
     for (const { lanes } of this.#blocks) yield lanes
   }
 
-  /** Adds what is in no full block yet. */
+  /** Adds the records that are in no full block yet. */
   openInto(digest: SetDigest): void {
     if (this.#lines.length > 0) digest.add(lanesOf(this.#openKey, this.#lines.join('\n')))
   }
@@ -295,7 +295,7 @@ export class AuditLog {
     return page
   }
 
-  /** All as they are now, the newest first; what is written on the way is not among them. */
+  /** All current records, the newest first; records written during the walk are not among them. */
   *newestFirst(): Generator<EntityRecord> {
     for (const { lines } of this.#newestBlocks()) for (const line of lines()) yield recordOf(line)
   }

@@ -19,8 +19,8 @@ export const requestsBytesMax = 96 * 1024 * 1024
 /** The part of one caller: the rest is for others, however much that one writes. */
 export const requestsBytesPerCallerMax = (requestsBytesMax / 4) * 3
 /**
- * Memory of one beside the characters of its key and outcome: objects, headers and its place in the
- * map. Part of what is refused, so it stays as it is.
+ * Memory of one entry beside the characters of its key and outcome: objects, headers and the slot
+ * in the map. Refusals depend on it, so it must never change.
  */
 const REQUEST_BYTES = 288
 /** Below this feature level the bounds of 0.1.0 refuse, as they do on its controllers. */
@@ -120,7 +120,7 @@ export class OriginWindows {
     return changed
   }
 
-  /** Few and small: hashed when a digest is asked for, not at each command. */
+  /** Few and small: hashed when a digest is computed, not at each command. */
   digestInto(digest: SetDigest, key: (storeId: string) => string): void {
     for (const storeId of this.#windows.keys()) {
       digest.add(lanesOf(key(storeId), JSON.stringify(this.stored(storeId))))
@@ -328,7 +328,7 @@ export class RequestTable {
     this.#records.sortByIndex()
   }
 
-  /** Forgets what is past the window; hands out each key forgotten. */
+  /** Forgets entries past the window, and yields each forgotten key. */
   forget(logTimeMs: number, onForgotten: (key: string) => void): void {
     const beforeMs = logTimeMs - requestWindowMs - requestAheadMsMax
     for (;;) {

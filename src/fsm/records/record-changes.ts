@@ -31,7 +31,7 @@ export class RecordChanges {
     if (!this.#watched.has(kind)) this.#watched.set(kind, { kind, before: new Map() })
   }
 
-  /** Each write, in the order in which they are done; `before` is what stood there. */
+  /** Each write, in order; `before` is the previous record. */
   note(kind: KindName, id: string, before: EntityRecord | undefined): void {
     const known = this.#watched.get(kind)
     if (known === undefined || known.before.has(id)) return

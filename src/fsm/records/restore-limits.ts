@@ -9,11 +9,11 @@ export const restoreLimits = {
   chunkBytesMax: 44 * 1024,
   /** Bytes of all chunks, which every controller holds in memory until the records are replaced. */
   stagedBytesMax: 128 * MIB,
-  /** Log time from the begin to the end; what is staged longer is dropped. */
+  /** Maximum log time from begin to end; a restore that is staged longer is dropped. */
   lifetimeMs: 10 * 60_000,
   /** A block is closed once its text is as long. */
   blockCharacters: 256 * 1024,
-  /** Bytes of the text of one block: the largest record and what stood before it. */
+  /** Maximum bytes of the text of one block: the largest record and the text before it. */
   blockTextBytesMax: 20 * MIB,
   /** Bytes of the text of all blocks. */
   textBytesMax: 1024 * MIB,

@@ -31,7 +31,7 @@ const CHUNK_PREFIX = `${PREFIX}c`
 const NUMBER_CHARACTERS = 6
 /**
  * A stored chunk is base64 behind a mark; where it ends a block, the bytes of the block's text
- * stand before the mark.
+ * precede the mark.
  */
 const ENDS = '.'
 const GOES_ON = '+'
@@ -168,7 +168,7 @@ export class StagedRestore {
     return decodeBlock(Buffer.concat(chunks), kinds, shape)
   }
 
-  /** Drops what is staged. @param completedId of the restore that has replaced the records. */
+  /** Drops the staged records. @param completedId of the restore that has replaced the records. */
   clear(completedId: string | null = null): void {
     // @guard 44-restore-takes-effect-twice:3
     for (const key of Array.from(this.#stored.keys())) if (key !== LAST_KEY) this.#drop(key)
@@ -183,7 +183,7 @@ export class StagedRestore {
     this.#put(LAST_KEY, JSON.stringify(completedId))
   }
 
-  /** Forgets what is too old by log time. */
+  /** Drops a restore that is too old by log time. */
   forget(logTimeMs: number): void {
     if (this.#head !== null && this.#head.expiresAtMs <= logTimeMs) this.clear()
   }

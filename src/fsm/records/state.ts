@@ -31,7 +31,7 @@ export class TooManyWrites extends Error {
   }
 }
 
-/** Kinds that decide how a session stands, beside itself and its identity. */
+/** Kinds that decide whether a session is valid, beside the session and its identity. */
 export const standingKinds: readonly KindName[] = [
   'authPolicy',
   'authenticator',
@@ -49,7 +49,7 @@ const CLUSTER_KEY = 'm/cluster'
 export interface WriteFollower {
   /** Notes a write that was made. @param before undefined: the record was created. */
   note(kind: KindName, id: string, before: EntityRecord | undefined): void
-  /** Follows all records as they are now; what was noted no longer counts. */
+  /** Restarts the follower from all current records; earlier changes no longer count. */
   rebuild(): void
 }
 
@@ -84,11 +84,11 @@ export class State {
   configuration: Uint8Array = new Uint8Array()
   #clusterId = ''
   readonly #entitiesDigest = new SetDigest()
-  /** Digest of what is in the state digest only. */
+  /** Digest of the parts that only the state digest includes. */
   readonly #otherDigest = new SetDigest()
   #dirty = new Map<string, string | null>()
   #dirtyCharacters = 0
-  /** Rows that stood there before, of each change in a transaction, in their order. */
+  /** Previous row of each change in a transaction, in order. */
   #undo: { readonly table: Table; readonly id: string; readonly row: Row | undefined }[] | null =
     null
   #isWholesale = false
@@ -274,7 +274,7 @@ export class State {
     this.#dirtyCharacters += this.audit.add(record)
   }
 
-  /** Forgets what is too old by log time. */
+  /** Forgets entries that are too old by log time. */
   forget(): void {
     this.#forgetRequests(this.logTimeMs)
     this.#dirtyCharacters += this.audit.forget(this.logTimeMs, this.featureLevel >= 2)
@@ -358,7 +358,7 @@ export class State {
     this.#sumInto(this.#digestOf(digest), digest)
   }
 
-  /** Whether a digest is the sum of what it is over; one walk over all of it. */
+  /** Whether a digest is the sum of its records; walks all of them. */
   isDigestRight(digest: Entity['digest']): boolean {
     const sum = new SetDigest()
     this.#sumInto(sum, digest)

@@ -104,7 +104,7 @@ export class WriteBehind {
     }
   }
 
-  /** Nothing is begun any more; resolves when what is in flight has ended. */
+  /** Begins no more writes; resolves when those in flight have ended. */
   async stop(): Promise<void> {
     this.#isStopped = true
     this.#cancelTimer?.()

@@ -12,7 +12,7 @@ import { identityOf, type ModelKind, modelKinds, recordEvent } from './shapes.ts
 /** Kinds of records the router data model is built from. */
 export const followedKinds: readonly KindName[] = [...modelKinds, 'serviceConfig']
 
-/** The whole model, as the records stand. */
+/** The whole model, from the current records. */
 export function* wholeModel(state: State): Iterable<ModelEvent> {
   for (const kind of modelKinds) {
     const { rows } = state.table(kind)

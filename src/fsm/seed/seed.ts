@@ -18,7 +18,7 @@ const macos = { type: 'macOS', versions: ['10.15', '11.0'] }
 const windows = { type: 'Windows', versions: ['Vista', '7', '8', '10', '2000'] }
 
 /**
- * The types of posture checks that every installation of the API family lists. They are records of
+ * The types of posture checks that every OpenZiti installation lists. They are records of
  * the forming entry, so a cluster has those of the program that formed it.
  */
 const seededPostureTypes: readonly {

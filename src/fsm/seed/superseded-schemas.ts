@@ -9,7 +9,7 @@ const SCHEMAS_LEVEL = 2
 
 /**
  * SHA-256, in hex, of the canonical JSON of the schemas that clusters of feature level 1 began
- * with, by the id of the config type. The console of the API family could save no config by them.
+ * with, by the id of the config type. OpenZiti's console could save no config by them.
  */
 const superseded: ReadonlyMap<string, string> = new Map([
   [

@@ -87,7 +87,7 @@ function selectsAnother(
   return false
 }
 
-/** A check without what its type is about would pass or fail for everybody. */
+/** A check without the fields of its type would pass or fail for everybody. */
 function contentFault(after: Partial<PostureCheck>): Outcome | null {
   const { typeId: type } = after
   if (type === undefined || !Object.hasOwn(postureFields, type)) {

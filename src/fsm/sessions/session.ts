@@ -142,7 +142,7 @@ export function createSession(state: State, payload: Uint8Array, context: Comman
     return refused('INVALID_AUTH')
   }
   if (token !== undefined && !isStillTaken(state, identity, token)) return refused('INVALID_AUTH')
-  // Its credential was right, whatever else may stand in the way of a session.
+  // Its credential was right, even if the session is refused for another reason.
   forgetAttempts(state, message.authenticatorId)
   if (message.oidc?.isBegun === true) return redeemCode(state, message, message.oidc, context)
   if (message.id === '' || state.get('apiSession', message.id) !== undefined) {

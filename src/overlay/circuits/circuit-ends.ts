@@ -113,6 +113,7 @@ export interface TerminatorDialer {
   dial(request: DialRequest, signal: AbortSignal): Promise<ReadonlyMap<number, Uint8Array>>
 }
 
+/** The target of a terminator could not be reached; it has a code for controllers and clients. */
 export class DialFailure extends Error {
   readonly code: DialError
 

@@ -7,6 +7,7 @@ import { type Network, networkOf } from '../../lib/text/networks.ts'
 
 export type TunnelProtocol = 'tcp' | 'udp'
 
+/** Effect of consecutive results of a health check on a terminator. */
 export interface HealthAction {
   readonly trigger: 'pass' | 'fail' | 'change'
   readonly consecutiveEvents: number
@@ -16,6 +17,7 @@ export interface HealthAction {
     | { readonly kind: 'change cost'; readonly by: number }
 }
 
+/** A periodic health check of a target, with its actions. */
 export interface HealthProbe {
   readonly intervalMs: number
   readonly timeoutMs: number

@@ -16,6 +16,7 @@ export interface KeyPair {
   readonly privateKey: Uint8Array
 }
 
+/** Keys of one encrypted circuit, one for each direction. */
 export interface SessionKeys {
   /** Decrypts received messages. */
   readonly receiving: Uint8Array

@@ -14,6 +14,7 @@ export function dialTimedOut(destination: string, timeoutMs: number): DialFailur
   return new DialFailure(dialError.timedOut, `${destination} did not answer within ${timeoutMs} ms`)
 }
 
+/** Failure of a dial because of the configuration of the service. */
 export function misconfigured(reason: string): DialFailure {
   return new DialFailure(dialError.misconfiguredTerminator, reason)
 }

@@ -1,6 +1,7 @@
 import type { SecureContext, TlsOptions } from 'node:tls'
 import type { Certificate } from '../../pki/certificate.ts'
 
+/** A server certificate with its key. */
 export interface ServerIdentity {
   readonly leaf: Certificate
   readonly certificatePem: string

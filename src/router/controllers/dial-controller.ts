@@ -30,7 +30,7 @@ interface DialControllerDeps {
   readonly linkListeners: Uint8Array | null
   readonly clock: Clock
   readonly trace: ((peer: string, direction: 'in' | 'out', message: ChannelMessage) => void) | null
-  /** Trust domain of the known controllers; null: it is taken from the first one that answers. */
+  /** Trust domain of the known controllers; null: the first one that answers decides. */
   readonly trustDomain: () => string | null
   /** Why a controller with this key must not be trusted, one clause; null if it may be. */
   readonly refusal: (id: string, keySha256: string) => string | null

@@ -32,7 +32,7 @@ export interface HostedTerminator {
   strikes: number
   /** When to send the request to a controller, monotonic ms; once sent, when to repeat it. */
   dueMs: number
-  /** The controller that was asked last; '' before the first request. */
+  /** The controller of the last request; '' before the first one. */
   controllerId: string
   isAsked: boolean
   /** Earliest time of the next change report, monotonic ms. */

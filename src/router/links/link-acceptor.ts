@@ -174,7 +174,7 @@ export class LinkAcceptor {
     const hello = readLinkHello(message)
     const fault = hello === null ? 'the first message is no hello of a link' : null
     const isFurther = hello !== null && hello.group !== null && !hello.group.isFirst
-    // Without the secret, the connection is refused before a controller is asked.
+    // A connection without the secret is refused before the router requests a verification.
     const groupFault = isFurther ? this.#joined(hello).fault : null
     // @guard sockets-of-another-link--certificate
     const reason = fault ?? groupFault ?? (hello === null ? '' : await this.#refusal(socket, hello))
@@ -240,7 +240,7 @@ export class LinkAcceptor {
     message: ChannelMessage,
     hello: LinkHello,
   ): Link | null {
-    // While a controller was asked, the link may have ended or got other sockets.
+    // During the request to a controller, the link may have ended or got other sockets.
     const { link, type, fault } = this.#joined(hello)
     if (link === null || fault !== null) return this.#refuse(channel, socket, hello, fault ?? '')
     link.addSocket(channel, type)

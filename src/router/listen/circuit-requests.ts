@@ -68,7 +68,7 @@ export class CircuitRequests implements CircuitSource {
         .then((read) => (typeof read === 'string' ? read : { ...read, owner, isTerminator: false }))
       if (typeof answer !== 'string') return answer
       reason = answer
-      // A refusal is final; if this controller has disconnected, the next one is asked.
+      // A refusal is final; if this controller has disconnected, the next one gets the request.
       if (!owner.channel.isClosed) break
     }
     throw new CircuitUnavailable(reason)

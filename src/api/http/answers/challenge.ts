@@ -11,7 +11,7 @@ interface FactorHeadersDeps {
 
 /** More would not fit the headers that clients read; the list of signers has them all. */
 const SIGNERS_MAX = 10
-/** Characters that can stand within quotes as they are, and between bars. */
+/** Characters that need no escape within quotes and between bars. */
 const PLAIN = /^[\x21\x23-\x5b\x5d-\x7b\x7d\x7e]{1,256}$/
 
 const descriptions = {
@@ -21,8 +21,8 @@ const descriptions = {
 } as const
 
 /**
- * WWW-Authenticate (RFC 6750, 3): attributes are separated by one blank, as the clients of this API
- * family read them. It names the token and signers, never identities. An issuer that could
+ * WWW-Authenticate (RFC 6750, 3): attributes are separated by one blank, as OpenZiti clients
+ * read them. It names the token and signers, never identities. An issuer that could
  * not be quoted is left out with its signer.
  */
 export function challengeText(

@@ -6,6 +6,7 @@ const API_VERSION = '0.0.1'
 const versions = { apiEnrollmentVersion: API_VERSION, apiVersion: API_VERSION } as const
 export const versionMetaText = JSON.stringify(versions)
 
+/** Position of a page in its list, as the answer shows it. */
 export interface Pagination {
   readonly limit: number
   readonly offset: number
@@ -17,6 +18,7 @@ export function wholeOf({ length }: readonly unknown[]): Pagination {
   return { limit: length, offset: 0, totalCount: length }
 }
 
+/** An answer of an operation before it is written. */
 export interface Reply {
   readonly status: number
   readonly body: Body
@@ -46,6 +48,7 @@ export function printedAnswer(text: string, status = 200, metaText = versionMeta
   return { status, body: `{"data":${text},"meta":${metaText}}`, contentType: JSON_TYPE }
 }
 
+/** Answer with one record. */
 export function detailAnswer(data: unknown, ignoredFields: readonly string[] = []): TextAnswer {
   return answer(200, data, writtenMeta(ignoredFields))
 }
@@ -98,7 +101,7 @@ export function begunAnswer(): Reply {
 }
 
 /**
- * For what is too large or too long to be held: the client knows that it is whole by the end of its
+ * For an answer that is too large or slow to hold in memory: its client knows the end by the
  * chunked coding.
  */
 export function streamedAnswer(
@@ -109,7 +112,7 @@ export function streamedAnswer(
   return { status: 200, body: '', contentType, headers, stream }
 }
 
-/** For the few operations of the API family whose answer has no envelope. */
+/** For the few OpenZiti operations whose answer has no envelope. */
 export function bareAnswer(body: Body, contentType: string = JSON_TYPE): Reply {
   return { status: 200, body, contentType }
 }

@@ -50,7 +50,7 @@ export class LargeBodies {
       waiting.timer = setTimeout(() => {
         waiting.timer = undefined
         reject(tooMany())
-        // All wait equally long, so it stands first, and its place is free again.
+        // All wait equally long, so it is the first one, and its slot is free again.
         this.#admit()
       }, this.#limits.largeBodyWaitMs)
       if (this.#waiting.push(waiting)) {

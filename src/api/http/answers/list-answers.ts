@@ -13,7 +13,7 @@ type ListLimits = Pick<
   'longListBytesMin' | 'longListsMax' | 'longListBytesMax' | 'longListBytesOfOthersMax'
 >
 
-/** Rows to be shown, and their texts as they stand in the answer. */
+/** Rows of the answer, and their JSON texts. */
 interface Rows<T> {
   readonly records: readonly T[]
   readonly print: (record: T) => string

@@ -52,10 +52,10 @@ function bodyIn(
     case 'envelope':
       return `{"error":${JSON.stringify(error)},"meta":${versionMetaText}}`
     case 'bare':
-      // The family's word for it, which its tests read.
+      // OpenZiti's code for it, which its tests read.
       return JSON.stringify(http === 415 ? { ...error, code: 'UNSUPPORTED_MEDIA_TYPE' } : error)
     case 'oauth': {
-      // Clients of the family log in again for an error of OAuth; other requests they repeat.
+      // OpenZiti clients log in again after an OAuth error; they repeat other requests.
       // @guard oidc/floods--passing
       if (http === 429 || http >= 500) return bodyIn('envelope', error, http)
       const code = oauthCodes[http] ?? 'invalid_request'

@@ -139,7 +139,7 @@ export class ReplyWriter {
         `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
     )
     socket.destroySoon()
-    // Bytes that stand unread before this answer would keep the connection open for ever.
+    // Unread bytes before this answer would keep the connection open for ever.
     const timer = setTimeout(() => socket.destroy(), this.#deps.limits.lingerMs)
     socket.once('close', () => {
       clearTimeout(timer)
@@ -185,7 +185,7 @@ export class ReplyWriter {
     this.#record(call, status)
     if (status === 304) delete headers['content-type']
     else headers['content-length'] = length
-    // After a refusal, what is left of a body would have to be read to reach the next request.
+    // After a refusal, the rest of the body would have to be read to reach the next request.
     const isEarly = status >= 400 && hasUnreadBody(reply.request.raw)
     if (isEarly) headers['connection'] = 'close'
     reply.hijack()

@@ -23,7 +23,7 @@ export function askForBody(request: IncomingMessage): void {
   response.writeContinue()
 }
 
-/** Whether the client waits to be asked for the body, and so is not sending it. */
+/** Whether the client waits for `100 Continue`, and so is not sending the body. */
 export function awaitsContinue(request: IncomingMessage): boolean {
   return waiting.has(request)
 }

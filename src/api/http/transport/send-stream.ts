@@ -77,7 +77,9 @@ function keepOpen(response: ServerResponse): void {
   socket.setTimeout(0)
 }
 
-/** Ends the answer, and its connection where what is written last is not read in time. */
+/**
+ * Ends the answer, and closes its connection if the client does not read the last bytes in time.
+ */
 function endWithin(response: ServerResponse, msMax: number): void {
   if (response.destroyed) return
   const timer = setTimeout(() => response.destroy(), msMax)

@@ -56,7 +56,7 @@ interface Unread extends ListLinks<Unread> {
  * Sends the bodies of answers no faster than their clients read them, and bounds what they hold of
  * memory: the bodies, the copies that Node and TLS keep until the system takes them, and requests
  * that wait behind an answer. A body that is larger than a piece goes out piece by piece, so that
- * TLS never holds an encrypted copy of all of it; what is not sent yet counts against its source.
+ * TLS never holds an encrypted copy of all of it. Unsent bytes count against their source.
  * A client that stops reading, or reads too slowly, loses its connection, and does so at once where
  * there is no room for others.
  */
@@ -239,6 +239,7 @@ export class UnsentAnswers {
   }
 }
 
+/** Refusal while clients leave too many answers unread. */
 export function tooMuchUnread(): Problem {
   return new Problem('SERVER_TOO_MANY_REQUESTS', {
     detail: 'clients at this address have not read earlier responses',

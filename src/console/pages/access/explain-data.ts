@@ -7,6 +7,7 @@ import type {
 
 export type Direction = AccessExplainedDial
 
+/** One page of explained pairs. */
 export interface AccessRows {
   readonly rows: readonly AccessExplained[]
   readonly totalCount: number

@@ -20,6 +20,7 @@ const previewed: Readonly<Record<string, string>> = {
   'edge-routers': 'edgeRouter',
 }
 
+/** Whether records of a collection decide on access, so that a change has a preview. */
 export function hasEffectOnAccess(collection: string): boolean {
   return Object.hasOwn(previewed, collection)
 }

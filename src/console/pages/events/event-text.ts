@@ -32,12 +32,14 @@ export function subjectOf({ fields }: NetworkEvent): string {
     .join(' ')
 }
 
+/** Whether an event contains the typed text. */
 export function matchesText({ namespace, fields }: NetworkEvent, typed: string): boolean {
   const text = typed.trim().toLowerCase()
   if (text === '') return true
   return `${namespace} ${JSON.stringify(fields)}`.toLowerCase().includes(text)
 }
 
+/** A field of a record before and after an event. */
 export interface StateChange {
   readonly name: string
   readonly before: unknown

@@ -3,6 +3,7 @@ import { FABRIC, MANAGEMENT } from '../../../client/cluster-client.ts'
 
 export type LiveRow = Readonly<Record<string, unknown>> & { readonly id: string }
 
+/** Rows of all controllers; `silent`: controllers that did not answer. */
 export interface LiveRows {
   readonly rows: readonly LiveRow[]
   readonly totalCount: number

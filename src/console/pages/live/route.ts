@@ -10,6 +10,7 @@ export interface RouteRouter {
   readonly name: string
 }
 
+/** The routers of a circuit's path, in order. */
 export function routersOf(path: unknown): readonly RouteRouter[] {
   const { nodes } = (path ?? {}) as { readonly nodes?: unknown }
   if (!Array.isArray(nodes)) return []

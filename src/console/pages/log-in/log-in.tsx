@@ -35,7 +35,7 @@ export function LogIn() {
   )
 }
 
-/** Stands before a page whose session has ended, and keeps what was typed there. */
+/** Covers a page whose session has ended, and keeps the typed values there. */
 export function LogInAgain() {
   const element = useRef<HTMLDialogElement>(null)
   useEffect(() => {

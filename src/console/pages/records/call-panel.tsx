@@ -3,7 +3,7 @@ import { CopyText } from '../../controls/copy.tsx'
 import { texts } from '../../texts.ts'
 import type { Write } from './record-data.ts'
 
-/** The same write for a script; the session stands in a variable, and is never shown. */
+/** The same write as a `curl` command; a variable replaces the session, which is never shown. */
 export function CallPanel({
   call,
   isOpen = false,
@@ -19,6 +19,7 @@ export function CallPanel({
   )
 }
 
+/** The `curl` command for a write, with a placeholder for the session. */
 export function curlOf({ method, path, body, ifMatch }: Write, origin: string): string {
   const lines = [
     `curl --fail-with-body --cacert ca.pem -X ${method} '${origin}${path}'`,

@@ -6,7 +6,7 @@ export function quoted(text: string): string {
 const BY_NAME_OR_ID = (text: string): string =>
   `name icontains ${quoted(text)} or id = ${quoted(text)}`
 
-/** Makes a filter of what was typed: a text to look for, or a whole filter behind `=`. */
+/** Builds a filter from the typed text: a search text, or a whole filter after `=`. */
 export function filterOf(typed: string, fields: readonly string[]): string {
   const text = typed.trim()
   if (text === '') return ''
@@ -17,6 +17,7 @@ export function filterOf(typed: string, fields: readonly string[]): string {
   return [...parts, `id = ${quoted(text)}`].join(' or ')
 }
 
+/** Filter, order and position of a list, as the page's address has them. */
 export interface ListState {
   readonly typed: string
   readonly sort: string
@@ -58,6 +59,7 @@ export function sortOf({ sort }: Pick<ListState, 'sort'>, hasNames: boolean): st
   return sort === '' && hasNames ? 'name' : sort
 }
 
+/** The query of the request for the rows of a list. */
 export function requestQueryOf(state: ListState, fields: readonly string[]): string {
   const [limit, offset] = [String(3 * PAGE_ROWS), String(firstRowOf(state))]
   const query = new URLSearchParams({ limit, offset })

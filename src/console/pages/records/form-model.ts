@@ -5,7 +5,7 @@ import type { FormField, Widget } from './form-field.ts'
 /** JSON as it is sent. */
 export type Draft = Readonly<Record<string, unknown>>
 
-/** Names of the API family that are no words. */
+/** OpenZiti names that are no words. */
 const labels: Readonly<Record<string, string>> = {
   ott: 'One-time token',
   ottca: 'One-time token, certificate of a CA (its id)',
@@ -152,13 +152,14 @@ export function withValue(draft: Draft, name: string, value: unknown): Draft {
   return value === undefined ? rest : { ...rest, [name]: value }
 }
 
+/** A field with another value. */
 export interface Change {
   readonly name: string
   readonly before: unknown
   readonly after: unknown
 }
 
-/** Fields whose values differ; what is no longer set is set to null. */
+/** Fields whose values differ; a field that is no longer set becomes null. */
 export function changesOf(before: Draft, after: Draft, fields: readonly FormField[]): Change[] {
   return fields.flatMap(({ name }) => {
     const [was, is] = [before[name], after[name]]
@@ -167,6 +168,7 @@ export function changesOf(before: Draft, after: Draft, fields: readonly FormFiel
   })
 }
 
+/** The body of a patch that makes these changes. */
 export function patchOf(changes: readonly Change[]): Draft {
   return Object.fromEntries(changes.map(({ name, after }) => [name, after]))
 }
@@ -198,7 +200,7 @@ export function cleaned(draft: Draft, fields: readonly FormField[]): Draft {
   )
 }
 
-/** Drafts are kept in the browser; what is secret is not. */
+/** Removes secrets from a draft, because the browser stores drafts. */
 export function withoutSecrets(draft: Draft, fields: readonly FormField[]): Draft {
   const secret = new Set(fields.filter(({ widget }) => widget.is === 'secret').map((f) => f.name))
   return Object.fromEntries(Object.entries(draft).filter(([name]) => !secret.has(name)))

@@ -7,6 +7,7 @@ import { type Draft, isObject, isSame, withValue } from './form-model.ts'
 import type { FormField } from './form-field.ts'
 import { ReferenceInput, RolesInput } from './reference-inputs.tsx'
 
+/** A field with a fault, and the reason. */
 export interface FormFault {
   readonly name: string
   readonly reason: string

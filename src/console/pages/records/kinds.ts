@@ -1,6 +1,7 @@
 import type { IconName } from '../../controls/icon-paths.ts'
 import type { Widget } from './form-field.ts'
 
+/** Words and control for a field, in place of those derived from its schema. */
 export interface FieldHint {
   readonly label?: string
   readonly help?: string

@@ -8,6 +8,7 @@ export interface RecordRow extends Draft {
   readonly id: string
 }
 
+/** One page of a list, and the number of all its rows. */
 export interface RowPage {
   readonly rows: readonly RecordRow[]
   readonly totalCount: number
@@ -58,7 +59,7 @@ export async function readRecord(
 
 const SUGGESTIONS_MAX = 10
 
-/** Records of a kind whose names have what was typed, and how many there are. */
+/** Records of a kind whose names contain the typed text, and their number. */
 export async function suggest(path: string, typed: string, signal: AbortSignal): Promise<RowPage> {
   const query = new URLSearchParams({ limit: String(SUGGESTIONS_MAX), sort: 'name asc' })
   const filter = filterOf(typed.replace(/^=/, ''), ['name'])
@@ -99,7 +100,7 @@ export async function countByRoles(
   return pageOf(body).totalCount
 }
 
-/** Role attributes of a kind that have what was typed. */
+/** Role attributes of a kind that contain the typed text. */
 export async function suggestAttributes(
   path: string,
   typed: string,
@@ -119,6 +120,7 @@ export async function suggestAttributes(
   return (body as { readonly data: readonly string[] }).data
 }
 
+/** A write request of a form. */
 export interface Write {
   readonly method: HttpMethod
   readonly path: string

@@ -8,12 +8,12 @@ import { PAGE_ROWS } from './filters.ts'
 export const LISTED_ROWS_MAX = 200_000
 /** Height of a row until one is drawn and measured. */
 const ROW_PX_ASSUMED = 40
-/** Rows are asked for so often while somebody scrolls. */
+/** Interval of requests for rows while somebody scrolls. */
 const ASK_MS = 120
 
 export interface RowWindow {
   readonly body: RefObject<HTMLTableSectionElement | null>
-  /** Heights of what is not read, before and after the rows that are. */
+  /** Heights of the unread rows, before and after the loaded ones. */
   readonly beforePx: number
   readonly afterPx: number
   /** Brings a row into sight. */
@@ -25,7 +25,7 @@ export function lastPage(totalRows: number): number {
   return Math.floor(Math.max(0, totalRows - 1) / PAGE_ROWS) * PAGE_ROWS
 }
 
-/** The page of the row that stands at the upper edge of the window. */
+/** The page of the row at the upper edge of the window. */
 export function pageInSight(bodyTopPx: number, rowPx: number, totalRows: number): number {
   const first = Math.floor(Math.max(0, -bodyTopPx) / rowPx)
   return Math.min(Math.floor(first / PAGE_ROWS) * PAGE_ROWS, lastPage(totalRows))

@@ -2,6 +2,7 @@ import { collectionPath } from '../records/record-data.ts'
 import { texts } from '../../texts.ts'
 import type { Step } from './steps.ts'
 
+/** The fields of the service wizard. */
 export interface SimpleService {
   readonly name: string
   /** Name that clients ask for, like `wiki.internal`. */

@@ -7,6 +7,7 @@ export interface Step {
   readonly call: (made: readonly string[]) => Write
 }
 
+/** A record that a wizard has created. */
 export interface Made {
   readonly title: string
   readonly path: string
