@@ -65,6 +65,9 @@ export function codeOf({ body }: Answer): string | undefined {
   return body.error?.code
 }
 
+/** Several cases name their records in one cluster. */
+let serial = 0
+
 /**
  * Administrators, devices and routers of a cluster. Each request names the controller that it goes
  * to. Reads of an administrator reflect all earlier answers. A device does not request that, and
@@ -73,7 +76,6 @@ export function codeOf({ body }: Answer): string | undefined {
 export class Enrolling {
   readonly #admins: readonly Client[]
   readonly #devices: readonly Client[]
-  #serial = 0
   #index = ''
 
   private constructor(admins: readonly Client[], devices: readonly Client[]) {
@@ -91,8 +93,8 @@ export class Enrolling {
   }
 
   newName(kind: string): string {
-    this.#serial += 1
-    return `${kind} ${this.#serial}`
+    serial += 1
+    return `${kind} ${serial}`
   }
 
   async ask(
