@@ -1,6 +1,6 @@
 import { CommandKind } from '../proto/gen/command_pb.ts'
 import { apply } from '../src/fsm/apply.ts'
-import { Reader } from '../src/fsm/reader.ts'
+import { StateReader } from '../src/fsm/reader.ts'
 import { LogWriter, identity, policy, service } from '../test/fsm/support/log.ts'
 import { ClusterState } from '../src/fsm/access/cluster-state.ts'
 
@@ -33,7 +33,7 @@ const departments = 100
 export class Network {
   readonly state = new ClusterState()
   readonly log: LogWriter
-  readonly reader: Reader
+  readonly reader: StateReader
   readonly size: AccessSize
   indexBytes = 0
 
@@ -46,7 +46,10 @@ export class Network {
       return applied
     })
     this.#build()
-    this.reader = new Reader(this.state, { nowMs: () => this.log.timeMs, monotonicMs: () => 0 })
+    this.reader = new StateReader(this.state, {
+      nowMs: () => this.log.timeMs,
+      monotonicMs: () => 0,
+    })
   }
 
   #build(): void {

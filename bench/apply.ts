@@ -1,8 +1,8 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, CommandSchema, EntityWriteSchema } from '../proto/gen/command_pb.ts'
 import { openSecondary } from '../src/entities/parts/auth-policy-factors.ts'
-import { entityNamed } from '../src/entities/registry.ts'
-import { normalise } from '../src/entities/normalise.ts'
+import { findEntity } from '../src/entities/registry.ts'
+import { normalizeBody } from '../src/entities/normalise.ts'
 import { apply } from '../src/fsm/apply.ts'
 import { canonicalJson, type Json } from '../src/lib/text/canonical-json.ts'
 import type { Actor } from '../src/ports/actor.ts'
@@ -50,7 +50,7 @@ const storeId = new Uint8Array(16).fill(7)
 
 /** createService as a controller proposes it: with an origin, about 300 bytes in the log. */
 function createServiceEntry(index: number): Entry {
-  const { fields } = normalise(entityNamed('service'), 'create', {
+  const { fields } = normalizeBody(findEntity('service'), 'create', {
     name: `bench-service-${index}`,
     encryptionRequired: true,
     roleAttributes: ['bench', `group-${index % 100}`],

@@ -2,8 +2,8 @@ import type { AddressInfo } from 'node:net'
 import { connect, createServer, type TLSSocket } from 'node:tls'
 
 import { Channel } from '../src/channel/channel.ts'
-import { helloAccepted, readHello } from '../src/channel/hello.ts'
-import { int32Value, textValue, uint64Value } from '../src/channel/headers.ts'
+import { helloAcceptedMessage, readHello } from '../src/channel/hello.ts'
+import { encodeInt32, encodeText, encodeUint64 } from '../src/channel/headers.ts'
 import { channelLimits } from '../src/channel/limits.ts'
 import { contentType, HELLO_SEQUENCE } from '../src/channel/numbers.ts'
 import { systemClock } from '../src/lib/clock.ts'
@@ -57,7 +57,7 @@ async function channelPair(count: Count): Promise<Channel> {
     socket: far,
     onHello: (message) => {
       const hello = readHello(message)
-      if (hello !== null) reader.open(helloAccepted(hello, 'reader', new Map()))
+      if (hello !== null) reader.open(helloAcceptedMessage(hello, 'reader', new Map()))
     },
     onMessage: () => {
       count.add()
@@ -72,7 +72,7 @@ async function channelPair(count: Count): Promise<Channel> {
       contentType: contentType.hello,
       sequence: HELLO_SEQUENCE,
       headers: new Map(),
-      body: textValue('writer'),
+      body: encodeText('writer'),
     },
     onHello: () => {
       writer.open(null)
@@ -85,14 +85,14 @@ async function channelPair(count: Count): Promise<Channel> {
 
 async function send(writer: Channel, count: Count, frames: number, bytes: number): Promise<void> {
   const body = new Uint8Array(bytes).fill(7)
-  const circuitId = textValue('4Rz6sNbUd')
+  const circuitId = encodeText('4Rz6sNbUd')
   let sent = 0
   const goOn = (): void => {
     for (; sent < frames; sent += 1) {
       const headers = new Map([
         [2256, circuitId],
-        [2257, uint64Value(BigInt(sent))],
-        [2258, int32Value(0)],
+        [2257, encodeUint64(BigInt(sent))],
+        [2258, encodeInt32(0)],
       ])
       if (!writer.trySend({ contentType: PAYLOAD, headers, body }, QUEUED_BYTES_MAX)) break
     }

@@ -9,9 +9,9 @@ import {
 } from '../src/pki/authority/authority.ts'
 import { issueCertificates } from '../src/pki/authority/certificate-order.ts'
 import { parseCertificate } from '../src/pki/certificate.ts'
-import { loadIssuer } from '../src/pki/authority/enrolled-certificate.ts'
+import { loadCertificateSigner } from '../src/pki/authority/enrolled-certificate.ts'
 import { CertificateWorker } from '../src/threads/certificate-worker.ts'
-import { DerReader, derTag, onlyValue, wholeBytes } from '../src/pki/asn1/der.ts'
+import { DerReader, derTag, onlyValue, bitStringBytes } from '../src/pki/asn1/der.ts'
 import {
   type KeyPair,
   newEcKey,
@@ -48,7 +48,7 @@ const nowMs = Date.now()
 const validity = validityFrom(nowMs, 10 * 365 * 24 * 3_600_000)
 const root = await createRootAuthority({ commonName: 'bench root', validity })
 const authority = await createIssuingAuthority({ commonName: 'bench issuing', root, validity })
-const issuer = loadIssuer(authority)
+const issuer = loadCertificateSigner(authority)
 const settings = {
   trustDomain: 'bench.internal',
   enrolledCertificateMs: 365 * 24 * 3_600_000,
@@ -68,7 +68,7 @@ function sampleOf(keys: KeyPair): Sample {
   const outer = new DerReader(onlyValue(der, derTag.sequence).contents)
   const signed = outer.take(derTag.sequence).whole
   outer.next()
-  const signature = wholeBytes(outer.next())
+  const signature = bitStringBytes(outer.next())
   const pem = pemText('CERTIFICATE REQUEST', der)
   const order = { kind: 'identity', identityId: 'id', requestPem: pem } as const
   const [{ leafPem }] = issueCertificates(order, issuer, settings, nowMs)

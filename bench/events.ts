@@ -1,8 +1,8 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 
 import { CommandKind, CommandSchema, EntityWriteSchema } from '../proto/gen/command_pb.ts'
-import { normalise } from '../src/entities/normalise.ts'
-import { entityNamed } from '../src/entities/registry.ts'
+import { normalizeBody } from '../src/entities/normalise.ts'
+import { findEntity } from '../src/entities/registry.ts'
 import { EventBus } from '../src/events/event-bus.ts'
 import { eventLimits } from '../src/events/limits.ts'
 import { publishedKinds } from '../src/events/published-records.ts'
@@ -28,7 +28,7 @@ const nothingDone = { onEntry: () => undefined, onReplaced: () => undefined }
 type Mode = (typeof modes)[number]
 
 function entryOf(index: number): Entry {
-  const { fields } = normalise(entityNamed('service'), 'create', {
+  const { fields } = normalizeBody(findEntity('service'), 'create', {
     name: `bench-service-${index}`,
     encryptionRequired: true,
     roleAttributes: ['bench', `group-${index % 100}`],

@@ -2,8 +2,8 @@ import { mkdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 
-import { askController } from '../src/cli/client/admin-socket.ts'
-import { requestOf } from '../src/cli/client/connection.ts'
+import { sendToAdminSocket } from '../src/cli/client/admin-socket.ts'
+import { clusterVerbRequest } from '../src/cli/client/connection.ts'
 import type { ClusterStatus } from '../src/api/cluster/cluster-status.ts'
 import type { Client } from '../test/process/support/client.ts'
 import { fleetAdmin, Fleet } from '../test/process/support/fleet.ts'
@@ -106,7 +106,10 @@ function processorSeconds(k: number): number {
 }
 
 async function restored(k: number, file: string, ...words: readonly string[]): Promise<void> {
-  const { clusterId } = (await askController(fleet.data(k), requestOf('status'))) as ClusterStatus
+  const { clusterId } = (await sendToAdminSocket(
+    fleet.data(k),
+    clusterVerbRequest('status'),
+  )) as ClusterStatus
   const before = [2, 3, 4].map(processorSeconds)
   const all = ['restore', file, '--config', fleet.config(k), '--confirm', clusterId, ...words]
   const [seconds, seen] = await during(k, () => timed(() => verb(...all)))

@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util'
 import { createServices } from '../src/api/services.ts'
 import type { CallerCredentials } from '../src/auth/principal/credentials.ts'
 import { systemClock } from '../src/lib/clock.ts'
-import { publicKeysOf } from '../src/fabric/model/public-keys.ts'
+import { trustedPublicKeys } from '../src/fabric/model/public-keys.ts'
 import { parseCertificates } from '../src/pki/certificate.ts'
 import { BearerSessions } from '../src/router/edge/bearer-sessions.ts'
 import { admin, startController } from '../test/api/support/controller.ts'
@@ -246,7 +246,7 @@ async function logIns(oidc: OidcClient): Promise<void> {
 async function sweeps(): Promise<void> {
   const leaf = await memberLeaf('ctrl1')
   const signer = signerOf(leaf, [leaf])
-  const [key] = publicKeysOf({ controllers: [leaf.certificatePem], anchors: [] })
+  const [key] = trustedPublicKeys({ controllers: [leaf.certificatePem], anchors: [] })
   if (key === undefined) throw new Error('a controller has a key')
   const identities = new Map<string, { disabled: boolean }>()
   const revocations = new Map<string, unknown>()

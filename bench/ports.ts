@@ -10,7 +10,7 @@ import { parseArgs } from 'node:util'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { ExtendRouterSchema } from '../proto/gen/router_pb.ts'
 import { encodeFrame } from '../src/channel/frame.ts'
-import { textValue } from '../src/channel/headers.ts'
+import { encodeText } from '../src/channel/headers.ts'
 import { pemText } from '../src/pki/pem.ts'
 import { controlMessage } from '../src/channel/messages/control.ts'
 import { requestDer } from '../test/pki/support/fixtures.ts'
@@ -136,8 +136,8 @@ async function flood(what: Flood): Promise<void> {
   function dialled(): TLSSocket {
     const socket = connectTls({ ...tls, port: routerPort, ALPNProtocols: ['ziti-ctrl'] })
     socket.on('error', () => undefined)
-    const headers = new Map([[4, textValue('v2.0.3|r|d|linux|amd64')]])
-    const body = textValue(routerId)
+    const headers = new Map([[4, encodeText('v2.0.3|r|d|linux|amd64')]])
+    const body = encodeText(routerId)
     socket.write(encodeFrame({ contentType: 0, sequence: -1, headers, body }))
     return socket
   }

@@ -1,4 +1,4 @@
-import { Reader } from '../src/fsm/reader.ts'
+import { StateReader } from '../src/fsm/reader.ts'
 import { newShortId } from '../src/lib/random.ts'
 import type { ListQuery } from '../src/ports/state-view.ts'
 import { heading, percentile } from './support/report.ts'
@@ -53,7 +53,7 @@ export function filledState(count: number): ClusterState {
 
 /** Lists of 100 by each filter in turn, `rounds` times each. */
 export function benchQuery(count: number, rounds: number): QueryResult[] {
-  const reader = new Reader(filledState(count), { nowMs: () => 0, monotonicMs: () => 0 })
+  const reader = new StateReader(filledState(count), { nowMs: () => 0, monotonicMs: () => 0 })
   return Object.entries(filters).map(([title, query]) => {
     const times: number[] = []
     const startedCpu = process.threadCpuUsage()

@@ -6,7 +6,7 @@ import { parseArgs } from 'node:util'
 
 import { Channel } from '../src/channel/channel.ts'
 import { channelLimits } from '../src/channel/limits.ts'
-import { textValue } from '../src/channel/headers.ts'
+import { encodeText } from '../src/channel/headers.ts'
 import { systemClock } from '../src/lib/clock.ts'
 
 import {
@@ -104,8 +104,8 @@ async function dialled(
     hello: {
       contentType: 0,
       sequence: -1,
-      headers: new Map([[1002, textValue(token)]]),
-      body: textValue('client'),
+      headers: new Map([[1002, encodeText(token)]]),
+      body: encodeText('client'),
     },
     onHello: ({ headers }) => {
       channel.open(null)

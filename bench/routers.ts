@@ -1,7 +1,7 @@
 import { encodeFrame, FrameDecoder } from '../src/channel/frame.ts'
-import { textValue } from '../src/channel/headers.ts'
+import { encodeText } from '../src/channel/headers.ts'
 import { followedKinds, modelChanges, wholeModel } from '../src/fsm/router-model/model.ts'
-import { encodedEvent } from '../src/fabric/model/encode.ts'
+import { encodeModelEvent } from '../src/fabric/model/encode.ts'
 import { ModelLog } from '../src/fabric/model/model-log.ts'
 import { encodeWholeModel } from '../src/fabric/model/model-duty.ts'
 import { routerLimits } from '../src/fabric/limits.ts'
@@ -14,8 +14,8 @@ import { bench } from './support/routers.ts'
 
 const body = new Uint8Array(200).fill(7)
 const headers = new Map([
-  [1, textValue('abcd')],
-  [1101, textValue('efgh')],
+  [1, encodeText('abcd')],
+  [1101, encodeText('efgh')],
 ])
 const frame = encodeFrame({ contentType: 1005, sequence: 1, headers, body })
 bench('frames encoded', 200_000, (at) => {
@@ -62,7 +62,7 @@ const writtenMs = performance.now() - beganMs
 const changes = take()
 const encodingMs = performance.now()
 for (const event of changes) {
-  const encoded = encodedEvent(event, 0)
+  const encoded = encodeModelEvent(event, 0)
   if (encoded !== null) changeLog.add(changeLog.index + 1, [encoded], 'timeline')
 }
 bytes = changeLog.after(0).reduce((sum, change) => sum + change.bytes.length, 0)

@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util'
 
 import { cheapestPaths } from '../src/fabric/circuits/path.ts'
 import { LinkTable } from '../src/fabric/links/link-table.ts'
-import { Reader } from '../src/fsm/reader.ts'
+import { StateReader } from '../src/fsm/reader.ts'
 import { seededRandom } from '../src/lib/random.ts'
 import { identity } from '../test/fsm/support/log.ts'
 import { Network } from './access.ts'
@@ -52,7 +52,7 @@ function measureIdentities(identities: number): Figures {
   const { log, reader, state } = network
   globalThis.gc?.()
   const heldBytes = process.memoryUsage().heapUsed - before
-  const plain = new Reader(state, { nowMs: () => log.timeMs, monotonicMs: () => 0 })
+  const plain = new StateReader(state, { nowMs: () => log.timeMs, monotonicMs: () => 0 })
   // Late compilation and caches that are filled once are not measured.
   for (let turn = 0; turn < 200; turn += 1) {
     plain.list('identity', { sort: 'name', limit: 100, offset: turn % 100 })
@@ -123,7 +123,7 @@ function measureRouters(edgeRouters: number): Figures {
     identityRoles: ['#d1'],
     edgeRouterRoles: ['#site1'],
   })
-  const plain = new Reader(state, { nowMs: () => log.timeMs, monotonicMs: () => 0 })
+  const plain = new StateReader(state, { nowMs: () => log.timeMs, monotonicMs: () => 0 })
   const links = linksAmong(edgeRouters)
   const passing = new Set(
     Array.from({ length: edgeRouters / PASSING_ONE_IN }, (_, at) => `r${at * PASSING_ONE_IN}`),

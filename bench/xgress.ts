@@ -1,6 +1,6 @@
-import { encodeFrame, FrameDecoder, type Outgoing } from '../src/channel/frame.ts'
+import { encodeFrame, FrameDecoder, type OutboundMessage } from '../src/channel/frame.ts'
 import { systemClock } from '../src/lib/clock.ts'
-import type { Application } from '../src/overlay/circuits/circuit-ends.ts'
+import type { CircuitApplication } from '../src/overlay/circuits/circuit-ends.ts'
 import { Xgress } from '../src/overlay/circuits/xgress.ts'
 import { xgressOptions } from '../src/overlay/circuits/xgress-options.ts'
 import { heading } from './support/report.ts'
@@ -18,7 +18,7 @@ const TICKS = 50
 
 const options = xgressOptions()
 
-class Sink implements Application {
+class Sink implements CircuitApplication {
   bytes = 0
   isWritable = true
 
@@ -36,7 +36,7 @@ class Sink implements Application {
   onClosed(): void {}
 }
 
-type Carry = (message: Outgoing, to: () => Xgress) => void
+type Carry = (message: OutboundMessage, to: () => Xgress) => void
 
 function pairOf(carry: Carry): { client: Xgress; server: Xgress; sinks: [Sink, Sink] } {
   const sinks: [Sink, Sink] = [new Sink(), new Sink()]
@@ -60,7 +60,7 @@ function pairOf(carry: Carry): { client: Xgress; server: Xgress; sinks: [Sink, S
   return { client, server, sinks }
 }
 
-function asMessage({ contentType, headers = new Map(), body }: Outgoing) {
+function asMessage({ contentType, headers = new Map(), body }: OutboundMessage) {
   return { contentType, sequence: 0, headers, body: body ?? new Uint8Array(0) }
 }
 

@@ -1,3 +1,3 @@
-import { run } from './cli/program.ts'
+import { runCommandLine } from './cli/program.ts'
 
-await run(process.argv)
+await runCommandLine(process.argv)

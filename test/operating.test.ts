@@ -1,9 +1,5 @@
 import { expect, test } from 'vitest'
-import {
-  grantablePermissions,
-  permissionReaches,
-  reachOfPermission,
-} from '../src/lib/permissions.ts'
+import { grantablePermissions, permissionReaches, permissionReach } from '../src/lib/permissions.ts'
 import { pageNames, pageText } from './support/pages.ts'
 import { withoutTest } from './support/titles.ts'
 
@@ -35,7 +31,7 @@ test('each page of docs/operate begins with its use and is in the index', () => 
 test('each far-reaching permission is in the row of its reach, and no other permission is', () => {
   const reaching = permissionReaches
     .filter((reach) => reach !== 'records')
-    .map((reach) => grantablePermissions.filter((one) => reachOfPermission(one) === reach).sort())
+    .map((reach) => grantablePermissions.filter((one) => permissionReach(one) === reach).sort())
   const [, table = ''] =
     /\| permissions \|[^\n]+\n\|---\|---\|\n((?:\|[^\n]+\n)+)/.exec(
       pageText('operate/permissions.md'),

@@ -2,12 +2,12 @@ import { readFileSync } from 'node:fs'
 
 import { CommandKind } from '../../proto/gen/command_pb.ts'
 import { loadBackup } from '../../src/backup/load-backup.ts'
-import { bytesOfFile, writeNewBackup } from '../../src/backup/files.ts'
+import { readFileChunks, writeNewBackup } from '../../src/backup/files.ts'
 import { BackupWriter } from '../../src/backup/write-backup.ts'
-import { normalise } from '../../src/entities/normalise.ts'
-import { entityNamed } from '../../src/entities/registry.ts'
+import { normalizeBody } from '../../src/entities/normalise.ts'
+import { findEntity } from '../../src/entities/registry.ts'
 import { apply } from '../../src/fsm/apply.ts'
-import { markOf } from '../../src/fsm/records/write-behind.ts'
+import { currentStorePosition } from '../../src/fsm/records/write-behind.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 import { MemoryStateStore } from '../../src/store/state/memory-state-store.ts'
 import { LogWriter } from '../../test/fsm/support/log.ts'
@@ -27,7 +27,7 @@ function fill(state: ClusterState, identities: number, certificatePem: string): 
   for (let n = 0; n < identities; n += 1) {
     const id = `bench-${n}`
     const body = { name: `device ${n}`, type: 'Device', isAdmin: false, roleAttributes: ['all'] }
-    create('identity', id, normalise(entityNamed('identity'), 'create', body).fields)
+    create('identity', id, normalizeBody(findEntity('identity'), 'create', body).fields)
     const fingerprint = n.toString(16).padStart(40, '0')
     create('authenticator', `cert-${n}`, {
       identityId: id,
@@ -46,11 +46,11 @@ export async function makeLarge(
   certificatePath: string,
 ): Promise<void> {
   const store = new MemoryStateStore()
-  const { state, manifest, secrets } = await loadBackup(bytesOfFile(small), store, {
+  const { state, manifest, secrets } = await loadBackup(readFileChunks(small), store, {
     privateKeyPem: null,
   })
   fill(state, identities, readFileSync(certificatePath, 'utf8'))
-  await store.write(state.takeDirty(), markOf(state))
+  await store.write(state.takeDirty(), currentStorePosition(state))
   const { format: _format, encryption: _encryption, ...origin } = manifest
   const writer = await BackupWriter.begin({
     origin,

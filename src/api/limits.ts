@@ -14,7 +14,7 @@ export type ApiLimits = HttpLimits &
   ApiSessionLimits &
   ExternalTokenLimits
 
-export const defaultLimits: ApiLimits = {
+export const defaultApiLimits: ApiLimits = {
   ...httpLimits,
   ...recordLimits,
   ...enrollmentLimits,
@@ -32,11 +32,11 @@ const SESSION_TIMEOUT_MS_MIN = 60_000
  * Defaults with what the configuration says. A session timeout below a minute falls back to the
  * default, and activity spreads often enough for a short timeout.
  */
-export function limitsWith(changes: Partial<ApiLimits>): ApiLimits {
-  const limits = { ...defaultLimits, ...changes }
+export function apiLimitsWith(changes: Partial<ApiLimits>): ApiLimits {
+  const limits = { ...defaultApiLimits, ...changes }
   const sessionTimeoutMs =
     limits.sessionTimeoutMs < SESSION_TIMEOUT_MS_MIN
-      ? defaultLimits.sessionTimeoutMs
+      ? defaultApiLimits.sessionTimeoutMs
       : limits.sessionTimeoutMs
   const activityFlushMs = Math.min(limits.activityFlushMs, sessionTimeoutMs / 16)
   const activityMoveMs = Math.min(limits.activityMoveMs, sessionTimeoutMs / 8)

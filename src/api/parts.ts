@@ -23,7 +23,7 @@ import type { PkiControl } from './cluster/pki-control.ts'
 import type { PostureService } from '../ports/posture.ts'
 import type { SoftStateCounts } from '../ports/soft-state.ts'
 import type { OpenTopic } from '../ports/soft-topics.ts'
-import type { Reader } from '../fsm/reader.ts'
+import type { StateReader } from '../fsm/reader.ts'
 import type { StateView } from '../ports/state-view.ts'
 import type { TokenKeys } from '../ports/token-keys.ts'
 import type { HostStats } from '../ports/stats.ts'
@@ -34,7 +34,7 @@ import type { ServiceLogger } from '../ports/logger.ts'
 import type { PeriodicScheduler } from '../lib/periodic-scheduler.ts'
 
 /** Names of `apiVersions` in the version answer. */
-export type BindingName =
+export type ApiBindingName =
   | 'edge-client'
   | 'edge-management'
   | 'fabric'
@@ -66,7 +66,7 @@ export interface HealthReport {
 /** The state as all rooms read it, and reads that the API alone asks for. */
 type ApiState = StateView &
   Pick<
-    Reader,
+    StateReader,
     | 'explainAccess'
     | 'previewAccess'
     | 'roleAttributeUsage'
@@ -128,7 +128,7 @@ export interface ApiDeps {
    * APIs that are served, on whichever listener: binding to base URLs (`https://host:port`), the
    * first one preferred.
    */
-  readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
+  readonly bindings: Readonly<Partial<Record<ApiBindingName, readonly string[]>>>
   /** A cheap look at this process; called for each health request. */
   readonly health: () => HealthReport
   /** Numbers of consensus, mesh and disk for `/metrics`. */

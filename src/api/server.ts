@@ -14,7 +14,7 @@ import { Problem } from '../lib/problems.ts'
 import { ReplyWriter } from './http/answers/reply-writer.ts'
 import type { SocketCaller } from './http/transport/request-head.ts'
 import { bodyParser } from './http/answers/body.ts'
-import { isEventSocket, takeEventSockets } from './events/event-socket.ts'
+import { isEventSocket, serveEventSockets } from './events/event-socket.ts'
 import { type ApiServices, createServices } from './services.ts'
 import type { Operation, OperationCall } from './http/operation.ts'
 import { type ApiName, isPermission } from '../auth/principal/permissions.ts'
@@ -28,7 +28,7 @@ import { ApiHostedTerminators } from './fabric/hosted-terminators.ts'
 import { ApiRouterClients, type ClientRecords } from './fabric/router-clients.ts'
 import { ApiRouterTunnels } from './fabric/router-tunnels.ts'
 import type { ApiDeps } from './parts.ts'
-import { basePaths, canonicalUrlBeside, isBelow, routerPath } from './http/paths.ts'
+import { basePaths, canonicalUrlBeside, isBelowMount, routerPath } from './http/paths.ts'
 import { ServedPaths } from './http/served-paths.ts'
 import { Pipeline } from './http/pipeline.ts'
 import { deferContinue } from './http/transport/continue.ts'
@@ -148,7 +148,7 @@ function buildListener(
   const { mounts = [] } = options
   app.setNotFoundHandler((request, reply) => {
     const url = request.raw.url ?? '/'
-    const isServed = mounts.some((mount) => isBelow(mount, url)) || served.has(url)
+    const isServed = mounts.some((mount) => isBelowMount(mount, url)) || served.has(url)
     answerer.fail(reply, pipeline.callOf(request), unmatched(url, isServed))
   })
   app.register((routes, _, done) => {
@@ -224,7 +224,7 @@ function newApp(
       })
       deferContinue(server, listener)
       if (options.apis.includes('fabric')) {
-        takeEventSockets(server, all, options.socketCaller ?? null)
+        serveEventSockets(server, all, options.socketCaller ?? null)
       }
       return server
     },

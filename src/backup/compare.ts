@@ -1,6 +1,6 @@
-import { withoutSessions } from '../fsm/restored-state.ts'
+import { removeSessions } from '../fsm/restored-state.ts'
 import type { ShapedRecord } from '../fsm/records/record-blocks.ts'
-import { type KindReplacement, replacementOf, restoredKinds } from '../fsm/cluster/replacement.ts'
+import { type KindReplacement, planReplacement, restoredKinds } from '../fsm/cluster/replacement.ts'
 import type { State } from '../fsm/records/state.ts'
 
 /** Changes that a restore would make to one kind of record. */
@@ -23,9 +23,9 @@ const SHOWN_IDS_MAX = 20
  * @param backup this call removes its sessions, because a restore never brings them back.
  */
 export function replacementBetween(live: State, backup: State): KindReplacement[] {
-  withoutSessions(backup)
+  removeSessions(backup)
   const isSame = live.clusterId === backup.clusterId
-  return replacementOf(live, shapedFor(live, backup), isSame ? null : live.position.index + 1)
+  return planReplacement(live, shapedFor(live, backup), isSame ? null : live.position.index + 1)
 }
 
 function* shapedFor(live: State, backup: State): Generator<ShapedRecord> {
@@ -35,7 +35,7 @@ function* shapedFor(live: State, backup: State): Generator<ShapedRecord> {
 }
 
 /** Counts by kind for people and scripts, without unchanged records. */
-export function changesOf(replacement: readonly KindReplacement[]): KindChanges[] {
+export function countChanges(replacement: readonly KindReplacement[]): KindChanges[] {
   return replacement.map(({ kind, created, changed, deleted }) => ({
     kind,
     created: created.length,

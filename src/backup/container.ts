@@ -12,7 +12,7 @@
 import { createHash, hash, type Hash } from 'node:crypto'
 
 import { assert } from '../lib/assert.ts'
-import { BackupFault, cutOff, damaged } from './fault.ts'
+import { BackupFault, truncatedBackupFault, damagedBackupFault } from './fault.ts'
 import { backupLimits } from './limits.ts'
 import {
   BACKUP_FORMAT,
@@ -21,7 +21,7 @@ import {
   decodeManifest,
   decodeSummary,
   encodeJson,
-  newerBackupFormat,
+  unsupportedBackupFault,
 } from './manifest.ts'
 
 const { frameBytesMax, manifestBytesMax, summaryBytesMax } = backupLimits
@@ -142,14 +142,15 @@ export class ContainerReader {
       const body = this.#advance(this.#take(this.#needed))
       if (body !== null) bodies.push(body)
     }
-    if (this.#step === 'done' && this.#available > 0) throw damaged('bytes follow the end')
+    if (this.#step === 'done' && this.#available > 0)
+      throw damagedBackupFault('bytes follow the end')
     return bodies
   }
 
   /** @throws {BackupFault} CUT_OFF, or NOT_A_BACKUP when the file is shorter than the magic. */
   finish(): BackupSummary {
     if (this.#step === 'magic') throw notABackup()
-    if (this.#summary === null) throw cutOff(this.#read + this.#available)
+    if (this.#summary === null) throw truncatedBackupFault(this.#read + this.#available)
     return this.#summary
   }
 
@@ -205,7 +206,7 @@ export class ContainerReader {
   #frame(bytes: Buffer): Uint8Array {
     const body = bytes.subarray(0, -CHECK_BYTES)
     if (!checksum(count(this.#frames), body).equals(bytes.subarray(-CHECK_BYTES))) {
-      throw damaged(`frame ${this.#frames} of the backup is damaged`)
+      throw damagedBackupFault(`frame ${this.#frames} of the backup is damaged`)
     }
     this.#frames += 1
     this.#expect('frameHead', COUNT_BYTES)
@@ -215,10 +216,11 @@ export class ContainerReader {
   #tail(bytes: Buffer): void {
     const summary = summaryIn(bytes)
     if (summary.frames !== this.#frames) {
-      throw damaged(`the backup has ${this.#frames} of ${summary.frames} frames`)
+      throw damagedBackupFault(`the backup has ${this.#frames} of ${summary.frames} frames`)
     }
     const sum = this.#all.digest()
-    if (!sum.equals(bytes.subarray(-CHECK_BYTES))) throw damaged('the checksum does not match')
+    if (!sum.equals(bytes.subarray(-CHECK_BYTES)))
+      throw damagedBackupFault('the checksum does not match')
     this.#summary = summary
     this.#sha256 = sum.toString('hex')
   }
@@ -230,10 +232,10 @@ export class ContainerReader {
  */
 export function summaryAtEnd(bytes: Uint8Array): BackupSummary {
   const last = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
-  if (last.length < TAIL_BYTES) throw cutOff(last.length)
+  if (last.length < TAIL_BYTES) throw truncatedBackupFault(last.length)
   const length = last.readUInt32LE(last.length - TAIL_BYTES)
   const from = last.length - TAIL_BYTES - CHECK_BYTES - length
-  if (from < 0) throw damaged('the end of the backup is missing')
+  if (from < 0) throw damagedBackupFault('the end of the backup is missing')
   return summaryIn(last.subarray(from))
 }
 
@@ -246,7 +248,7 @@ function summaryIn(bytes: Buffer): BackupSummary {
   const length = bytes.length - CHECK_BYTES - TAIL_BYTES
   const body = checked(bytes.subarray(0, length + CHECK_BYTES), 'the end of the backup')
   if (bytes.readUInt32LE(length + CHECK_BYTES) !== length) {
-    throw damaged('the end of the backup is damaged')
+    throw damagedBackupFault('the end of the backup is damaged')
   }
   return decodeSummary(body)
 }
@@ -255,7 +257,7 @@ function checkMagic(bytes: Buffer): void {
   if (bytes.equals(MAGIC)) return
   const text = bytes.toString('latin1')
   const format = Number(text.slice(MAGIC_STEM.length))
-  if (text.startsWith(MAGIC_STEM) && format > BACKUP_FORMAT) throw newerBackupFormat(format)
+  if (text.startsWith(MAGIC_STEM) && format > BACKUP_FORMAT) throw unsupportedBackupFault(format)
   throw notABackup()
 }
 
@@ -269,12 +271,12 @@ function notABackup(): BackupFault {
 function lengthIn(bytes: Buffer, max: number): number {
   const length = bytes.readUInt32LE()
   if (length <= max) return length
-  throw damaged('a length in the backup is beyond the limits')
+  throw damagedBackupFault('a length in the backup is beyond the limits')
 }
 
 /** Verifies and removes the checksum at the end. @throws {BackupFault} DAMAGED. */
 function checked(bytes: Buffer, what: string): Buffer {
   const body = bytes.subarray(0, -CHECK_BYTES)
   if (checksum(body).equals(bytes.subarray(-CHECK_BYTES))) return body
-  throw damaged(`${what} is damaged`)
+  throw damagedBackupFault(`${what} is damaged`)
 }

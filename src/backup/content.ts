@@ -5,7 +5,7 @@
 import { canonicalJson } from '../lib/text/canonical-json.ts'
 import { type SharedSecretName, sharedSecretNames } from '../lib/cluster-records.ts'
 import { SECRET_BYTES_MAX } from '../pki/secrets/wrapped-secret.ts'
-import { damaged } from './fault.ts'
+import { damagedBackupFault } from './fault.ts'
 import { backupLimits } from './limits.ts'
 
 /** A version of a secret that all controllers share, unencrypted. */
@@ -52,7 +52,7 @@ export class ContentReader {
     if (this.#head.length < COUNT_BYTES) return new Uint8Array(0)
     const length = this.#head.readUInt32LE()
     if (length > backupLimits.secretsBytesMax)
-      throw damaged('the secrets of the backup are malformed')
+      throw damagedBackupFault('the secrets of the backup are malformed')
     const end = COUNT_BYTES + length
     if (this.#head.length < end) return new Uint8Array(0)
     if (length > 0) this.#secrets = decodeSecrets(this.#head.subarray(COUNT_BYTES, end))
@@ -68,11 +68,11 @@ function decodeSecrets(bytes: Buffer): BackupSecret[] {
     found = JSON.parse(bytes.toString('utf8'))
   } catch {
     // No cause: the text of a JSON error would quote the secrets.
-    throw damaged('the secrets of the backup are malformed')
+    throw damagedBackupFault('the secrets of the backup are malformed')
   }
   const secrets = Array.isArray(found) ? found.map(secretOf) : []
   if (secrets.length > 0 && secrets.every((one) => one !== null)) return secrets
-  throw damaged('the secrets of the backup are malformed')
+  throw damagedBackupFault('the secrets of the backup are malformed')
 }
 
 function secretOf(value: unknown): BackupSecret | null {

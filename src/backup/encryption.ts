@@ -3,7 +3,7 @@ import { createCipheriv, createDecipheriv, createPublicKey, randomBytes } from '
 import { CertificateError } from '../pki/certificate.ts'
 import { parsePublicKey, spkiSha256 } from '../pki/public-key.ts'
 import { openSecret, wrapSecret, WrappedSecretError } from '../pki/secrets/wrapped-secret.ts'
-import { BackupFault, damaged } from './fault.ts'
+import { BackupFault, damagedBackupFault } from './fault.ts'
 import { backupLimits } from './limits.ts'
 import type { BackupEncryption, BackupManifest } from './manifest.ts'
 
@@ -108,7 +108,7 @@ export class FrameCipher {
    */
   open(body: Uint8Array): Uint8Array {
     const nonce = this.#nonce()
-    if (body.length <= TAG_BYTES) throw damaged('a frame of the backup is too short')
+    if (body.length <= TAG_BYTES) throw damagedBackupFault('a frame of the backup is too short')
     const cipher = createDecipheriv(CIPHER, this.#key, nonce)
     cipher.setAAD(this.#manifestSha256)
     cipher.setAuthTag(body.subarray(-TAG_BYTES))
@@ -116,7 +116,7 @@ export class FrameCipher {
     try {
       cipher.final()
     } catch (error) {
-      throw damaged('the backup was changed after it was encrypted', error)
+      throw damagedBackupFault('the backup was changed after it was encrypted', error)
     }
     return plain
   }

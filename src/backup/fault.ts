@@ -22,11 +22,11 @@ export class BackupFault extends Error {
   }
 }
 
-export function damaged(what: string, cause?: unknown): BackupFault {
+export function damagedBackupFault(what: string, cause?: unknown): BackupFault {
   return new BackupFault('DAMAGED', `${what}; use another copy or an older backup`, cause)
 }
 
-export function cutOff(bytes: number): BackupFault {
+export function truncatedBackupFault(bytes: number): BackupFault {
   return new BackupFault(
     'CUT_OFF',
     `the backup is cut off after ${bytes} bytes; use another copy or an older backup`,

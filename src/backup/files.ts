@@ -9,30 +9,30 @@ import {
   SUMMARY_TAIL_BYTES_MAX,
   summaryAtEnd,
 } from './container.ts'
-import { damaged } from './fault.ts'
+import { damagedBackupFault } from './fault.ts'
 import { backupLimits } from './limits.ts'
 import type { BackupManifest, BackupSummary } from './manifest.ts'
 
 const READ_BYTES = 1024 * 1024
 
 /** Reads a file in chunks of `READ_BYTES`. */
-export function bytesOfFile(path: string): AsyncIterable<Uint8Array> {
+export function readFileChunks(path: string): AsyncIterable<Uint8Array> {
   return createReadStream(path, { highWaterMark: READ_BYTES })
 }
 
 /** Reads only the head of a backup. @throws {BackupFault} */
-export async function readHead(path: string): Promise<BackupManifest> {
+export async function readBackupHead(path: string): Promise<BackupManifest> {
   const reader = new ContainerReader()
   for await (const chunk of createReadStream(path, { end: HEAD_BYTES_MAX })) {
     reader.push(chunk as Buffer)
     if (reader.manifest !== null) return reader.manifest
   }
   reader.finish()
-  throw damaged('the head of the backup is missing')
+  throw damagedBackupFault('the head of the backup is missing')
 }
 
 /** Reads only the end of a backup. @throws {BackupFault} when it is cut off. */
-export async function readEnd(path: string): Promise<BackupSummary> {
+export async function readBackupSummary(path: string): Promise<BackupSummary> {
   const file = await open(path, 'r')
   try {
     const { size } = await file.stat()

@@ -1,12 +1,12 @@
-import { loadState, StateDamaged } from '../fsm/records/load.ts'
-import { type Finding, StateScan } from '../fsm/cluster/integrity-scan.ts'
+import { loadState, StateDamagedError } from '../fsm/records/load.ts'
+import { type IntegrityFinding, StateScan } from '../fsm/cluster/integrity-scan.ts'
 import type { State } from '../fsm/records/state.ts'
 import { canonicalJson } from '../lib/text/canonical-json.ts'
 import type { StateStore, StoreReceiver } from '../ports/state-store.ts'
 import { StoreError } from '../store/errors.ts'
 import { MemoryStateStore } from '../store/state/memory-state-store.ts'
-import { damaged } from './fault.ts'
-import { type BackupManifest, manifestOfMark } from './manifest.ts'
+import { damagedBackupFault } from './fault.ts'
+import { type BackupManifest, positionManifestFields } from './manifest.ts'
 import { readBackup, type ReadBackup } from './read-backup.ts'
 import { ClusterState } from '../fsm/access/cluster-state.ts'
 
@@ -48,7 +48,7 @@ export async function loadBackup(
 
 export interface CheckedBackup extends ReadBackup {
   /** References, indexes and digests that are inconsistent, up to the number that is shown. */
-  readonly findings: readonly Finding[]
+  readonly findings: readonly IntegrityFinding[]
 }
 
 /**
@@ -68,16 +68,16 @@ export async function checkWholeBackup(
 
 async function swapIn(receiver: StoreReceiver, manifest: BackupManifest): Promise<void> {
   const mark = await judged(() => receiver.finish())
-  for (const [name, value] of Object.entries(manifestOfMark(mark))) {
+  for (const [name, value] of Object.entries(positionManifestFields(mark))) {
     if (manifest[name as keyof BackupManifest] === value) continue
-    throw damaged(`the head of the backup does not belong to the state in it (${name})`)
+    throw damagedBackupFault(`the head of the backup does not belong to the state in it (${name})`)
   }
   await receiver.swap()
 }
 
 function requireCluster(state: State, { manifest }: ReadBackup): void {
   if (state.clusterId === manifest.clusterId) return
-  throw damaged('the head of the backup is of another cluster than the state in it')
+  throw damagedBackupFault('the head of the backup is of another cluster than the state in it')
 }
 
 function requireCounts(state: State, { summary }: ReadBackup): void {
@@ -86,7 +86,7 @@ function requireCounts(state: State, { summary }: ReadBackup): void {
     if (entity.name === name && rows.size > 0) counts[name] = rows.size
   }
   if (canonicalJson(counts) === canonicalJson(summary.counts)) return
-  throw damaged('the end of the backup does not belong to the state in it')
+  throw damagedBackupFault('the end of the backup does not belong to the state in it')
 }
 
 /** Reports damaged bytes as a fault of the backup, not of the store that reads them. */
@@ -95,7 +95,7 @@ async function judged<T>(step: () => Promise<T>): Promise<T> {
     return await step()
   } catch (error) {
     const isOfBytes = error instanceof StoreError && error.code === 'BAD_SNAPSHOT'
-    if (!isOfBytes && !(error instanceof StateDamaged)) throw error
-    throw damaged(`the state in the backup is damaged (${error.message})`, error)
+    if (!isOfBytes && !(error instanceof StateDamagedError)) throw error
+    throw damagedBackupFault(`the state in the backup is damaged (${error.message})`, error)
   }
 }

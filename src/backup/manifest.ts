@@ -1,6 +1,6 @@
 import { canonicalJson } from '../lib/text/canonical-json.ts'
 import type { StorePosition } from '../ports/state-store.ts'
-import { BackupFault, damaged } from './fault.ts'
+import { BackupFault, damagedBackupFault } from './fault.ts'
 import { isCount, isJsonObject } from '../lib/text/json-value.ts'
 import { firstUnprintable } from '../lib/text/terminal-text.ts'
 
@@ -54,7 +54,7 @@ export interface BackupSummary {
 }
 
 /** Fields of a manifest that come from the position of the state. */
-export function manifestOfMark(
+export function positionManifestFields(
   mark: StorePosition,
 ): Pick<
   BackupManifest,
@@ -72,21 +72,22 @@ export function encodeJson(value: unknown): Buffer {
 export function decodeManifest(bytes: Uint8Array): BackupManifest {
   const found = parseObject(bytes)
   const format = found?.['format']
-  if (typeof format === 'number' && format > BACKUP_FORMAT) throw newerBackupFormat(format)
-  if (found === null) throw damaged('the head of the backup is malformed')
+  if (typeof format === 'number' && format > BACKUP_FORMAT) throw unsupportedBackupFault(format)
+  if (found === null) throw damagedBackupFault('the head of the backup is malformed')
   const name = malformedIn(found)
-  if (name !== null) throw damaged(`${name} in the head of the backup is malformed`)
+  if (name !== null) throw damagedBackupFault(`${name} in the head of the backup is malformed`)
   return found as Members & BackupManifest
 }
 
 /** @throws {BackupFault} DAMAGED. */
 export function decodeSummary(bytes: Uint8Array): BackupSummary {
   const found = parseObject(bytes)
-  if (found === null || !isSummary(found)) throw damaged('the end of the backup is malformed')
+  if (found === null || !isSummary(found))
+    throw damagedBackupFault('the end of the backup is malformed')
   return found
 }
 
-export function newerBackupFormat(format: number): BackupFault {
+export function unsupportedBackupFault(format: number): BackupFault {
   return new BackupFault(
     'NEWER_FORMAT',
     `the backup has format ${format} and this program reads ${BACKUP_FORMAT}; use the release of flotilla that wrote it`,

@@ -3,7 +3,7 @@ import { FEATURE_LEVEL } from '../ports/feature-level.ts'
 import { ContainerReader } from './container.ts'
 import { type BackupSecret, ContentReader } from './content.ts'
 import { FrameCipher, openContentKey } from './encryption.ts'
-import { BackupFault, damaged } from './fault.ts'
+import { BackupFault, damagedBackupFault } from './fault.ts'
 import type { BackupManifest, BackupSummary } from './manifest.ts'
 
 export interface ReadBackup {
@@ -45,7 +45,7 @@ export async function readBackup(
   const summary = container.finish()
   const { manifest } = container
   if (manifest === null || manifest.hasSecrets !== (content.secrets !== null)) {
-    throw damaged('the secrets of the backup do not match its header')
+    throw damagedBackupFault('the secrets of the backup do not match its header')
   }
   return { manifest, summary, sha256: container.sha256, secrets: content.secrets }
 }
@@ -61,7 +61,7 @@ export async function checkBackup(
   }
   const summary = container.finish()
   const { manifest } = container
-  if (manifest === null) throw damaged('the head of the backup is missing')
+  if (manifest === null) throw damagedBackupFault('the head of the backup is missing')
   requireAuthorities(manifest)
   return { manifest, summary, sha256: container.sha256 }
 }
@@ -91,9 +91,9 @@ function requireAuthorities({ caPem }: BackupManifest): void {
     if (found.every(({ isAuthority }) => isAuthority)) return
   } catch (error) {
     if (!(error instanceof CertificateError)) throw error
-    throw damaged(what, error)
+    throw damagedBackupFault(what, error)
   }
-  throw damaged(what)
+  throw damagedBackupFault(what)
 }
 
 /**

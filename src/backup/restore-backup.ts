@@ -2,20 +2,20 @@ import { create, toBinary } from '@bufbuild/protobuf'
 
 import { ClusterActionSchema, CommandKind, CommandSchema } from '../../proto/gen/command_pb.ts'
 import { ConfigurationSchema, MemberSchema } from '../../proto/gen/membership_pb.ts'
-import { becomeCluster } from '../fsm/restored-state.ts'
+import { convertToNewCluster } from '../fsm/restored-state.ts'
 import type { State } from '../fsm/records/state.ts'
-import { markOf } from '../fsm/records/write-behind.ts'
+import { currentStorePosition } from '../fsm/records/write-behind.ts'
 import type { CertifiedKey } from '../pki/authority/authority.ts'
 import { parseCertificates } from '../pki/certificate.ts'
 import { systemActor } from '../ports/actor.ts'
-import { levelOfKind } from '../ports/feature-level.ts'
+import { commandLevel } from '../ports/feature-level.ts'
 import type { Entry, Position } from '../raft/types.ts'
 import type { DataIdentity } from '../store/log/identity.ts'
 import { LevelStateStore } from '../store/state/level-state-store.ts'
 import type { FirstLog } from '../store/folder/form-data-folder.ts'
 import { loadBackup, type LoadedBackup, type LoadBackupOptions } from './load-backup.ts'
 import { sealForCluster } from './restored-factors.ts'
-import { issuingAuthorityOf, restoredSecrets } from './restored-secrets.ts'
+import { backupIssuingAuthority, restoredSecrets } from './restored-secrets.ts'
 
 /** Number of bytes after which incoming records are synced. */
 const RECEIVE_BATCH_BYTES = 8 * 1024 * 1024
@@ -47,7 +47,7 @@ export async function fillFromBackup(
   try {
     const backup = await loadBackup(bytes, store, parts)
     const base = await beginAnew(backup, first)
-    await store.write(backup.state.takeDirty(), markOf(backup.state))
+    await store.write(backup.state.takeDirty(), currentStorePosition(backup.state))
     return { base, entries: [restoredEntry(base, backup, first)], backup }
   } finally {
     await store.close()
@@ -57,7 +57,7 @@ export async function fillFromBackup(
 async function beginAnew(backup: LoadedBackup, first: FirstController): Promise<Position> {
   const { state, secrets } = backup
   const { clusterId, nodeId, storeId, address, timeMs } = first
-  const leaf = await first.leaf(issuingAuthorityOf(state, secrets), backup)
+  const leaf = await first.leaf(backupIssuingAuthority(state, secrets), backup)
   const [certificate] = parseCertificates(leaf.certificatePem)
   const spki = certificate.native.publicKey.export({ type: 'spki', format: 'der' })
   const publicKeySpki = Uint8Array.from(spki)
@@ -69,7 +69,7 @@ async function beginAnew(backup: LoadedBackup, first: FirstController): Promise<
     publicKeySha256: certificate.publicKeySha256,
   })
   sealForCluster(backup, clusterId)
-  return becomeCluster(state, {
+  return convertToNewCluster(state, {
     clusterId,
     timeMs,
     configuration: toBinary(
@@ -100,7 +100,7 @@ function restoredEntry(
   const message = { action: 'cluster-restore', target: nodeId, outcome: 'done', reason }
   const command = create(CommandSchema, {
     kind: CommandKind.CLUSTER_ACTION,
-    level: levelOfKind(CommandKind.CLUSTER_ACTION),
+    level: commandLevel(CommandKind.CLUSTER_ACTION),
     actor: systemActor({ name: 'restore' }),
     payload: toBinary(ClusterActionSchema, create(ClusterActionSchema, message)),
   })

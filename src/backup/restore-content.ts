@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-import { blocksOf, lineOf } from '../fsm/records/record-blocks.ts'
+import { compressLines, blockLine } from '../fsm/records/record-blocks.ts'
 import { restoredKinds } from '../fsm/cluster/replacement.ts'
 import { restoreLimits } from '../fsm/records/restore-limits.ts'
 import type { State } from '../fsm/records/state.ts'
@@ -23,14 +23,14 @@ export interface RestoreContent {
 
 /**
  * Splits the records of a state into chunks for the log.
- * @param state without sessions (`withoutSessions`).
+ * @param state without sessions (`removeSessions`).
  * @throws {BackupFault} TOO_LARGE.
  */
-export function restoreContentOf(state: State): RestoreContent {
+export function splitRestoreContent(state: State): RestoreContent {
   const chunks: ContentChunk[] = []
   const sum = createHash('sha256')
   let bytes = 0
-  for (const block of blocksOf(linesOf(state))) {
+  for (const block of compressLines(linesOf(state))) {
     bytes += block.length
     if (bytes > restoreLimits.stagedBytesMax) throw tooLarge()
     sum.update(block)
@@ -42,7 +42,7 @@ export function restoreContentOf(state: State): RestoreContent {
 function* linesOf(state: State): Generator<string> {
   for (const kind of restoredKinds) {
     const table = state.table(kind)
-    for (const { record } of table.rows.values()) yield lineOf(kind, table.stored(record))
+    for (const { record } of table.rows.values()) yield blockLine(kind, table.stored(record))
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Mfa } from '../entities/kinds/mfa.ts'
 import type { State } from '../fsm/records/state.ts'
-import { type Factor, openFactor, sealFactor } from '../pki/secrets/sealed-factor.ts'
+import { type FactorSecrets, openFactor, sealFactor } from '../pki/secrets/sealed-factor.ts'
 import type { BackupSecret } from './content.ts'
 
 /** Parts of a backup that are needed to decrypt its second factors. */
@@ -10,12 +10,12 @@ interface FactorSource {
 }
 
 /** All second factors of a state. */
-export function factorsOf(state: State): Mfa[] {
+export function listFactors(state: State): Mfa[] {
   return [...state.table('mfa').rows.values()].map(({ record }) => record)
 }
 
 /** null when the backup does not have the encryption key of the factor. */
-export function openedFactor({ state, secrets }: FactorSource, mfa: Mfa): Factor | null {
+export function decryptFactor({ state, secrets }: FactorSource, mfa: Mfa): FactorSecrets | null {
   const key = keyOf(secrets, mfa)
   return key === undefined ? null : openFactor(key, mfa.sealed, contextOf(mfa, state.clusterId))
 }
@@ -26,8 +26,8 @@ export function openedFactor({ state, secrets }: FactorSource, mfa: Mfa): Factor
  * left unchanged.
  */
 export function sealForCluster(source: FactorSource, clusterId: string): void {
-  for (const mfa of factorsOf(source.state)) {
-    const factor = openedFactor(source, mfa)
+  for (const mfa of listFactors(source.state)) {
+    const factor = decryptFactor(source, mfa)
     const key = keyOf(source.secrets, mfa)
     if (factor === null || key === undefined) continue
     source.state.put('mfa', { ...mfa, sealed: sealFactor(key, factor, contextOf(mfa, clusterId)) })

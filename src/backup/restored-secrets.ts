@@ -22,7 +22,7 @@ interface SecretHolder {
  * @returns the authority that signed the certificates in the backup. @throws {BackupFault}
  * NO_SECRETS.
  */
-export function issuingAuthorityOf(
+export function backupIssuingAuthority(
   state: State,
   secrets: readonly BackupSecret[] | null,
 ): CertifiedKey {

@@ -2,13 +2,13 @@ import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 
 import type { Clock } from '../lib/clock.ts'
-import { type ChannelMessage, frameBytes, FrameDecoder, type Outgoing } from './frame.ts'
+import { type ChannelMessage, frameBytes, FrameDecoder, type OutboundMessage } from './frame.ts'
 import { FrameWriter, type SendQueue } from './frame-writer.ts'
 import type { ChannelHeaders } from './header-view.ts'
-import { flagValue, int32Value, readInt32, textValue } from './headers.ts'
+import { encodeFlag, encodeInt32, readInt32, encodeText } from './headers.ts'
 import { Heartbeats } from './heartbeat.ts'
 import type { ChannelLimits } from './limits.ts'
-import { bodyBytesMaxOf, messageFault } from './message-bounds.ts'
+import { messageBodyBytesMax, messageFault } from './message-bounds.ts'
 import { MALFORMED } from './wire-scan.ts'
 import { contentType, HELLO_SEQUENCE, headerKey, reflectedKeys } from './numbers.ts'
 
@@ -146,7 +146,7 @@ export class Channel {
       (partOf === null ? null : partOf.#heartbeats) ?? new Heartbeats(limits, clock)
     if (this.#isPaused) this.#heartbeats.pause()
     // @guard heavy-frames-of-a-router--bytes
-    this.#decoder.limits = { ...limits, keptBodyBytesMax: bodyBytesMaxOf }
+    this.#decoder.limits = { ...limits, keptBodyBytesMax: messageBodyBytesMax }
     if (answer !== null) this.#write(this.#toHello(answer))
     const { checkEveryMs, writeMsMax = checkEveryMs } = limits
     this.#timer = setInterval(() => this.#check(), Math.min(checkEveryMs, writeMsMax))
@@ -154,7 +154,7 @@ export class Channel {
   }
 
   /** @returns false if the channel is closed, or closes because its peer does not read. */
-  send(outgoing: Outgoing): boolean {
+  send(outgoing: OutboundMessage): boolean {
     return this.#send(outgoing, this.#nextSequence())
   }
 
@@ -165,7 +165,11 @@ export class Channel {
    * @param queue that also limits the messages of its kind; null: only bytes are limited.
    * @returns false if the message was not sent: the limit is reached, or the channel is closed.
    */
-  trySend(outgoing: Outgoing, queuedBytesMax: number, queue: SendQueue | null = null): boolean {
+  trySend(
+    outgoing: OutboundMessage,
+    queuedBytesMax: number,
+    queue: SendQueue | null = null,
+  ): boolean {
     if (this.#isClosed) return false
     const bytesMax = Math.min(queuedBytesMax, this.#deps.limits.trySendBytesMax)
     if (this.#writer.isFull(frameBytes(outgoing), bytesMax, queue)) return false
@@ -216,26 +220,26 @@ export class Channel {
   }
 
   /** @returns as `send`. */
-  reply(to: ChannelMessage, outgoing: Outgoing): boolean {
+  reply(to: ChannelMessage, outgoing: OutboundMessage): boolean {
     const headers = new Map(outgoing.headers)
     for (const [key, value] of to.headers) {
       if (key >= reflectedKeys.from && key <= reflectedKeys.to) headers.set(key, value)
     }
-    headers.set(headerKey.replyFor, int32Value(to.sequence))
+    headers.set(headerKey.replyFor, encodeInt32(to.sequence))
     return this.send({ ...outgoing, headers })
   }
 
   /** Sends the generic result message. @returns as `send`. */
   replyResult(to: ChannelMessage, isSuccess: boolean, text = ''): boolean {
-    const headers = new Map([[headerKey.resultSuccess, flagValue(isSuccess)]])
-    return this.reply(to, { contentType: contentType.result, headers, body: textValue(text) })
+    const headers = new Map([[headerKey.resultSuccess, encodeFlag(isSuccess)]])
+    return this.reply(to, { contentType: contentType.result, headers, body: encodeText(text) })
   }
 
   /**
    * @throws {Error} when the channel closes, the timeout expires, or too many requests are pending.
    */
   request(
-    outgoing: Outgoing,
+    outgoing: OutboundMessage,
     timeoutMs = this.#deps.limits.replyTimeoutMs,
   ): Promise<ChannelMessage> {
     if (this.#waiters.size >= this.#deps.limits.repliesWaitingMax) {
@@ -275,7 +279,7 @@ export class Channel {
 
   /** SDKs of OpenZiti number their hello differently, and ignore an answer to another number. */
   #toHello(answer: ChannelMessage): ChannelMessage {
-    const replyFor = int32Value(this.#helloSequence)
+    const replyFor = encodeInt32(this.#helloSequence)
     return { ...answer, headers: new Map([...answer.headers, [headerKey.replyFor, replyFor]]) }
   }
 
@@ -285,7 +289,7 @@ export class Channel {
   }
 
   #send(
-    { contentType: type, headers, body }: Outgoing,
+    { contentType: type, headers, body }: OutboundMessage,
     sequence: number,
     queue: SendQueue | null = null,
   ): boolean {

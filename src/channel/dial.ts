@@ -38,7 +38,7 @@ interface DialOptions extends Pick<ChannelDeps, 'onMessage' | 'onClose' | 'onFra
 }
 
 /** An open channel, and the answer to its hello. */
-export interface Dialed {
+export interface DialedChannel {
   readonly channel: Channel
   /** Answer to the hello. */
   readonly answer: ChannelMessage
@@ -49,7 +49,7 @@ export interface Dialed {
  * for a channel that was opened.
  * @throws {Error} one clause.
  */
-export async function dialChannel(options: DialOptions): Promise<Dialed> {
+export async function dialChannel(options: DialOptions): Promise<DialedChannel> {
   const { proxy = null, clock, timeoutMs } = options
   const beganMs = clock.monotonicMs()
   const through = proxy === null ? null : await connectThroughProxy(proxy, options, options)
@@ -76,12 +76,15 @@ type HelloOptions = Omit<
  * Opens a channel over a socket whose peer is already verified.
  * @throws {Error} one clause.
  */
-export async function openDialed(socket: Duplex, options: HelloOptions): Promise<Dialed> {
+export async function openDialedChannel(
+  socket: Duplex,
+  options: HelloOptions,
+): Promise<DialedChannel> {
   return await settled(socket, options, (done) => startHello(socket, options, done))
 }
 
 interface Settle {
-  readonly resolve: (dialed: Dialed) => void
+  readonly resolve: (dialed: DialedChannel) => void
   readonly reject: (error: Error) => void
 }
 
@@ -90,8 +93,8 @@ async function settled(
   socket: Duplex,
   { signal, timeoutMs }: Pick<DialOptions, 'signal' | 'timeoutMs'>,
   begin: (done: Settle) => void,
-): Promise<Dialed> {
-  const { promise, resolve, reject } = Promise.withResolvers<Dialed>()
+): Promise<DialedChannel> {
+  const { promise, resolve, reject } = Promise.withResolvers<DialedChannel>()
   const fail = (error: Error): void => {
     socket.destroy()
     reject(error)

@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream'
 
 import type { Clock } from '../lib/clock.ts'
-import { type ChannelMessage, encodeFrame, encodeHead } from './frame.ts'
+import { type ChannelMessage, encodeFrame, encodeFrameHead } from './frame.ts'
 
 /** Copying a smaller body is cheaper than a write of its own. */
 const COPIED_BODY_BYTES_MAX = 4096
@@ -81,7 +81,7 @@ export class FrameWriter {
       return
     }
     socket.cork()
-    socket.write(encodeHead(message))
+    socket.write(encodeFrameHead(message))
     socket.write(message.body, onTaken)
     socket.uncork()
   }

@@ -3,8 +3,8 @@ import {
   ENTRY_BYTES,
   headersFault,
   HeaderView,
-  int32At,
-  partOf,
+  readInt32At,
+  byteView,
 } from './header-view.ts'
 
 /**
@@ -24,7 +24,7 @@ export interface ChannelMessage {
 }
 
 /** A message to be sent; the channel assigns its sequence number. */
-export interface Outgoing {
+export interface OutboundMessage {
   readonly contentType: number
   readonly headers?: ChannelHeaders
   /** Must not change after it was sent: a large body is written without a copy. */
@@ -79,7 +79,7 @@ function headersBytesOf(headers: ChannelHeaders | undefined): number {
 /** @throws {RangeError} for a content type or sequence beyond 32 bits. */
 export function encodeFrame(message: ChannelMessage): Buffer {
   const { body } = message
-  const head = encodeHead(message, body.length)
+  const head = encodeFrameHead(message, body.length)
   head.set(body, head.length - body.length)
   return head
 }
@@ -89,7 +89,7 @@ export function encodeFrame(message: ChannelMessage): Buffer {
  * @param roomBytes unused bytes to append for the body.
  * @throws {RangeError} as `encodeFrame`.
  */
-export function encodeHead(message: ChannelMessage, roomBytes = 0): Buffer {
+export function encodeFrameHead(message: ChannelMessage, roomBytes = 0): Buffer {
   const { contentType, sequence, headers, body } = message
   const headersBytes = headersBytesOf(headers)
   const frame = Buffer.allocUnsafe(FIXED_BYTES + headersBytes + roomBytes)
@@ -176,7 +176,7 @@ export class FrameDecoder {
 
   /** Content type of the next message; null while it is incomplete, and after a fault. */
   nextType(): number | null {
-    return this.#next() === null ? null : int32At(this.#bytes, this.#at + 4)
+    return this.#next() === null ? null : readInt32At(this.#bytes, this.#at + 4)
   }
 
   /** Null while it is incomplete, and after a fault. */
@@ -190,10 +190,10 @@ export class FrameDecoder {
     const fault = headersFault(bytes, headersAt, bodyAt, this.#limits.frameHeadersMax)
     if (fault !== null) return this.#fail(fault)
     const message = {
-      contentType: int32At(bytes, at + 4),
-      sequence: int32At(bytes, at + 8),
+      contentType: readInt32At(bytes, at + 4),
+      sequence: readInt32At(bytes, at + 8),
       headers: new HeaderView(bytes, headersAt, bodyAt),
-      body: partOf(bytes, bodyAt, bodyAt + keptBytes),
+      body: byteView(bytes, bodyAt, bodyAt + keptBytes),
     }
     this.#takenBytes = FIXED_BYTES + headersBytes + bodyBytes
     this.#at = bodyAt + keptBytes
@@ -227,9 +227,9 @@ export class FrameDecoder {
   #next(): Sizes | null {
     if (this.#fault !== null || !this.#gather(FIXED_BYTES)) return null
     const [bytes, at] = [this.#bytes, this.#at]
-    if (int32At(bytes, at) !== MAGIC) return this.#fail('unknown magic')
-    const headersBytes = int32At(bytes, at + 12)
-    const bodyBytes = int32At(bytes, at + 16)
+    if (readInt32At(bytes, at) !== MAGIC) return this.#fail('unknown magic')
+    const headersBytes = readInt32At(bytes, at + 12)
+    const bodyBytes = readInt32At(bytes, at + 16)
     const { frameHeadersBytesMax, frameBodyBytesMax, keptBodyBytesMax } = this.#limits
     if (headersBytes < 0 || headersBytes > frameHeadersBytesMax) {
       return this.#fail(`${headersBytes} bytes of headers`)
@@ -237,7 +237,7 @@ export class FrameDecoder {
     if (bodyBytes < 0 || bodyBytes > frameBodyBytesMax) {
       return this.#fail(`${bodyBytes} bytes of body`)
     }
-    const isKept = bodyBytes <= (keptBodyBytesMax?.(int32At(bytes, at + 4)) ?? bodyBytes)
+    const isKept = bodyBytes <= (keptBodyBytesMax?.(readInt32At(bytes, at + 4)) ?? bodyBytes)
     const keptBytes = isKept ? bodyBytes : 0
     const isWhole = this.#gather(FIXED_BYTES + headersBytes + keptBytes)
     return isWhole ? { headersBytes, bodyBytes, keptBytes } : null

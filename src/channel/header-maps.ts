@@ -73,13 +73,13 @@ export function readBytesMap(
 }
 
 /** Encodes a header whose value is a map of texts or numbers to bytes. */
-export function bytesMapValue(map: ReadonlyMap<number, Uint8Array>): Uint8Array {
+export function encodeBytesMap(map: ReadonlyMap<number, Uint8Array>): Uint8Array {
   const parts = [numberBytes(map.size)]
   for (const [key, value] of map) parts.push(numberBytes(key), numberBytes(value.length), value)
   return Buffer.concat(parts)
 }
 
-export function textMapValue(map: Readonly<Record<string, string>>): Uint8Array {
+export function encodeTextMap(map: Readonly<Record<string, string>>): Uint8Array {
   const entries = Object.entries(map)
   const parts = [numberBytes(entries.length)]
   for (const text of entries.flat()) {
@@ -89,7 +89,7 @@ export function textMapValue(map: Readonly<Record<string, string>>): Uint8Array 
   return Buffer.concat(parts)
 }
 
-export function textListValue(texts: readonly string[]): Uint8Array {
+export function encodeTextList(texts: readonly string[]): Uint8Array {
   const parts = [numberBytes(texts.length)]
   for (const text of texts) {
     const bytes = encoder.encode(text)

@@ -11,12 +11,12 @@ export interface ChannelHeaders {
 export const ENTRY_BYTES = 8
 
 /** A view of bytes that may not be a `Buffer`, whose `slice` would copy. */
-export function partOf(bytes: Uint8Array, from: number, to: number): Uint8Array {
+export function byteView(bytes: Uint8Array, from: number, to: number): Uint8Array {
   return new Uint8Array(bytes.buffer, bytes.byteOffset + from, to - from)
 }
 
 /** Reads a little-endian integer at this offset. */
-export function int32At(bytes: Uint8Array, at: number): number {
+export function readInt32At(bytes: Uint8Array, at: number): number {
   const low = (bytes[at] ?? 0) | ((bytes[at + 1] ?? 0) << 8) | ((bytes[at + 2] ?? 0) << 16)
   return low | ((bytes[at + 3] ?? 0) << 24)
 }
@@ -38,7 +38,7 @@ export class HeaderView implements ChannelHeaders {
 
   /** All headers in wire form. */
   get block(): Uint8Array {
-    return partOf(this.#bytes, this.#from, this.#to)
+    return byteView(this.#bytes, this.#from, this.#to)
   }
 
   get blockBytes(): number {
@@ -55,7 +55,7 @@ export class HeaderView implements ChannelHeaders {
 
   get(key: number): Uint8Array | undefined {
     const at = this.#valueAt(key)
-    return at === -1 ? undefined : partOf(this.#bytes, at, at + int32At(this.#bytes, at - 4))
+    return at === -1 ? undefined : byteView(this.#bytes, at, at + readInt32At(this.#bytes, at - 4))
   }
 
   [Symbol.iterator](): Iterator<[number, Uint8Array]> {
@@ -67,8 +67,8 @@ export class HeaderView implements ChannelHeaders {
     const bytes = this.#bytes
     let found = -1
     for (let at = this.#from; at < this.#to;) {
-      if (int32At(bytes, at) === key) found = at + ENTRY_BYTES
-      at += ENTRY_BYTES + int32At(bytes, at + 4)
+      if (readInt32At(bytes, at) === key) found = at + ENTRY_BYTES
+      at += ENTRY_BYTES + readInt32At(bytes, at + 4)
     }
     return found
   }
@@ -82,8 +82,8 @@ export class HeaderView implements ChannelHeaders {
 function entriesIn(bytes: Uint8Array, from: number, to: number): Map<number, Uint8Array> {
   const entries = new Map<number, Uint8Array>()
   for (let at = from; at < to;) {
-    const end = at + ENTRY_BYTES + int32At(bytes, at + 4)
-    entries.set(int32At(bytes, at), partOf(bytes, at + ENTRY_BYTES, end))
+    const end = at + ENTRY_BYTES + readInt32At(bytes, at + 4)
+    entries.set(readInt32At(bytes, at), byteView(bytes, at + ENTRY_BYTES, end))
     at = end
   }
   return entries
@@ -101,13 +101,13 @@ export function headersFault(
   let keys: Set<number> | null = null
   for (let at = from; at < to;) {
     if (to - at < ENTRY_BYTES) return 'a header that ends early'
-    const length = int32At(bytes, at + 4)
+    const length = readInt32At(bytes, at + 4)
     const valueAt = at + ENTRY_BYTES
     if (length < 0 || length > to - valueAt) return `a header of ${length} bytes`
     if (entries >= headersMax) {
       keys ??= new Set(entriesIn(bytes, from, at).keys())
       if (keys.size >= headersMax) return 'too many headers'
-      keys.add(int32At(bytes, at))
+      keys.add(readInt32At(bytes, at))
     }
     entries += 1
     at = valueAt + length
@@ -119,6 +119,6 @@ export function headersFault(
  * Bytes that outlive their message. A view would keep up to 64 KiB of received data in memory, so a
  * small value is copied.
  */
-export function keptBytes(view: Uint8Array): Uint8Array {
+export function bytesToStore(view: Uint8Array): Uint8Array {
   return view.length * 2 >= view.buffer.byteLength ? view : new Uint8Array(view)
 }

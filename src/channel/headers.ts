@@ -13,21 +13,21 @@ const encoder = new TextEncoder()
 /** Many times larger than needed for the known capabilities. */
 const MASK_BYTES_MAX = 32
 
-export function textValue(text: string): Uint8Array {
+export function encodeText(text: string): Uint8Array {
   return encoder.encode(text)
 }
 
-export function flagValue(flag: boolean): Uint8Array {
+export function encodeFlag(flag: boolean): Uint8Array {
   return Uint8Array.of(flag ? 1 : 0)
 }
 
-export function int32Value(value: number): Uint8Array {
+export function encodeInt32(value: number): Uint8Array {
   const bytes = new Uint8Array(4)
   new DataView(bytes.buffer).setInt32(0, value, true)
   return bytes
 }
 
-export function uint64Value(value: bigint): Uint8Array {
+export function encodeUint64(value: bigint): Uint8Array {
   const bytes = new Uint8Array(8)
   new DataView(bytes.buffer).setBigUint64(0, value, true)
   return bytes
@@ -37,7 +37,7 @@ export function uint64Value(value: bigint): Uint8Array {
  * Encodes a bit set as a big-endian integer of minimal length, as capability masks require; all
  * other integers are little-endian.
  */
-export function maskValue(bits: readonly number[]): Uint8Array {
+export function encodeMask(bits: readonly number[]): Uint8Array {
   const mask = bits.reduce((sum, bit) => sum | (1n << BigInt(bit)), 0n)
   const hex = mask.toString(16)
   return Uint8Array.from(Buffer.from(hex.padStart(hex.length + (hex.length % 2), '0'), 'hex'))

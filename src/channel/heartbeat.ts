@@ -1,7 +1,7 @@
 import type { Clock } from '../lib/clock.ts'
-import { readUint64, uint64Value } from './headers.ts'
+import { readUint64, encodeUint64 } from './headers.ts'
 import type { ChannelMessage } from './frame.ts'
-import { keptBytes } from './header-view.ts'
+import { bytesToStore } from './header-view.ts'
 import { headerKey } from './numbers.ts'
 
 interface HeartbeatTiming {
@@ -89,7 +89,7 @@ export class Heartbeats {
       this.#stampedMs = this.#clock.monotonicMs()
       this.#isTimed = this.#pausedMs === null
       const nowNs = BigInt(Math.round(this.#clock.nowMs())) * NANOSECONDS
-      stamps.set(headerKey.heartbeat, uint64Value(nowNs))
+      stamps.set(headerKey.heartbeat, encodeUint64(nowNs))
     }
     if (this.#owed !== null) stamps.set(headerKey.heartbeatResponse, this.#owed)
     this.#owed = null
@@ -98,7 +98,7 @@ export class Heartbeats {
 
   onMessage({ headers }: ChannelMessage): void {
     const stamp = headers.get(headerKey.heartbeat)
-    if (stamp?.length === STAMP_BYTES) this.#owed = keptBytes(stamp)
+    if (stamp?.length === STAMP_BYTES) this.#owed = bytesToStore(stamp)
     if (readUint64(headers, headerKey.heartbeatResponse) !== null) {
       this.#answeredMs = this.#clock.monotonicMs()
       if (this.#isTimed) this.#roundTripMs = this.#answeredMs - this.#stampedMs

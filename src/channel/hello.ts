@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 
 import type { ChannelMessage } from './frame.ts'
-import { keptBytes } from './header-view.ts'
-import { flagValue, int32Value, readFlag, readText, textValue } from './headers.ts'
+import { bytesToStore } from './header-view.ts'
+import { encodeFlag, encodeInt32, readFlag, readText, encodeText } from './headers.ts'
 import { contentType, HELLO_SEQUENCE, headerKey } from './numbers.ts'
 
 /** First message of a dialer. */
@@ -44,7 +44,7 @@ export function readHello(message: ChannelMessage): Hello | null {
   const { contentType: type, body } = message
   if (type !== contentType.hello) return null
   // Copied, because the hello is kept for the lifetime of the channel.
-  const headers = new Map([...message.headers].map(([key, value]) => [key, keptBytes(value)]))
+  const headers = new Map([...message.headers].map(([key, value]) => [key, bytesToStore(value)]))
   return {
     token: Buffer.from(body).toString('utf8'),
     version: readVersionLine(readText(headers, headerKey.helloVersion)),
@@ -73,7 +73,7 @@ export function readVersionLine(line: string | null): VersionLine | null {
 }
 
 /** Formats a {@link VersionLine} for the hello. */
-export function versionLine({ version, revision, buildDate, os, arch }: VersionLine): string {
+export function formatVersionLine({ version, revision, buildDate, os, arch }: VersionLine): string {
   return [version, revision, buildDate, os, arch].join('|')
 }
 
@@ -83,22 +83,22 @@ export function versionLine({ version, revision, buildDate, os, arch }: VersionL
  * @param listenerId ID of the listener.
  * @param roleHeaders headers that the protocol over the channel requires from its listener.
  */
-export function helloAccepted(
+export function helloAcceptedMessage(
   hello: Hello,
   listenerId: string,
   roleHeaders: ChannelMessage['headers'],
 ): ChannelMessage {
   const headers = new Map(roleHeaders)
-  headers.set(headerKey.resultSuccess, flagValue(true))
-  headers.set(headerKey.id, textValue(listenerId))
+  headers.set(headerKey.resultSuccess, encodeFlag(true))
+  headers.set(headerKey.id, encodeText(listenerId))
   const { group, type } = hello
-  if (type !== '') headers.set(headerKey.type, textValue(type))
+  if (type !== '') headers.set(headerKey.type, encodeText(type))
   const id = group === null || group.id === '' ? randomUUID() : group.id
-  headers.set(headerKey.connectionId, textValue(id))
+  headers.set(headerKey.connectionId, encodeText(id))
   if (group !== null) {
     const { secret } = group
-    const kept = secret !== null && secret.length > 0 ? secret : textValue(randomUUID())
-    headers.set(headerKey.isGrouped, flagValue(true))
+    const kept = secret !== null && secret.length > 0 ? secret : encodeText(randomUUID())
+    headers.set(headerKey.isGrouped, encodeFlag(true))
     headers.set(headerKey.groupSecret, kept)
   }
   return {
@@ -117,14 +117,14 @@ const rejectClasses: Readonly<Record<HelloRejectClass, number>> = { busy: 1, not
  * The answer before the socket is closed. Newer dialers log the reason; older ones only see the
  * socket close.
  */
-export function helloRefused(reason: string, rejectClass: HelloRejectClass): ChannelMessage {
+export function helloRefusedMessage(reason: string, rejectClass: HelloRejectClass): ChannelMessage {
   return {
     contentType: contentType.result,
     sequence: HELLO_SEQUENCE,
     headers: new Map([
-      [headerKey.resultSuccess, flagValue(false)],
-      [headerKey.helloRejectClass, int32Value(rejectClasses[rejectClass])],
+      [headerKey.resultSuccess, encodeFlag(false)],
+      [headerKey.helloRejectClass, encodeInt32(rejectClasses[rejectClass])],
     ]),
-    body: textValue(reason),
+    body: encodeText(reason),
   }
 }

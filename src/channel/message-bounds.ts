@@ -266,7 +266,7 @@ const byNumber: ReadonlyMap<number, MessageBound> = new Map(
 )
 
 /** Maximum body length of messages of a content type. */
-export function bodyBytesMaxOf(contentType: number): number {
+export function messageBodyBytesMax(contentType: number): number {
   return byNumber.get(contentType)?.bytesMax ?? OTHER_BODY_BYTES_MAX
 }
 

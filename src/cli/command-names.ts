@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 
-import { nearest } from '../config/engine/suggest.ts'
+import { nearestWord } from '../config/engine/suggest.ts'
 import { CommandFailure, EXIT_USAGE } from '../controller/failure.ts'
 
 /** Names that other programs use for a command of this one. */
@@ -27,7 +27,7 @@ const synonyms: Readonly<Record<string, string>> = {
 }
 
 /** The full name of a command, such as `flotilla cluster status`. */
-export function fullNameOf(command: Command): string {
+export function commandFullName(command: Command): string {
   const names = [command.name()]
   for (let at = command.parent; at !== null; at = at.parent) names.unshift(at.name())
   return names.join(' ')
@@ -39,7 +39,7 @@ export function unknownCommand(group: Command, word: string): CommandFailure {
   const found = meant === null ? commandsLike(group, word) : [`${group.name()} ${meant}`]
   const hint =
     found.length === 0
-      ? `${fullNameOf(group)} --help lists all`
+      ? `${commandFullName(group)} --help lists all`
       : `did you mean ${found.map((name) => `'${name}'`).join(' or ')}?`
   return new CommandFailure(EXIT_USAGE, `unknown command '${word}'; ${hint}`)
 }
@@ -50,13 +50,13 @@ function commandsLike(group: Command, word: string): string[] {
   const all = deepIn(rootOf(group))
   const isSame = (one: Command): boolean => one.name() === word.toLowerCase()
   const same = all.filter(isSame)
-  if (same.length > 0 && same.length <= 3) return same.map(fullNameOf)
+  if (same.length > 0 && same.length <= 3) return same.map(commandFullName)
   const near = nearestIn(inGroup, word) ?? nearestIn(all, word)
-  return near === null ? [] : [fullNameOf(near)]
+  return near === null ? [] : [commandFullName(near)]
 }
 
 function nearestIn(commands: readonly Command[], word: string): Command | null {
-  const name = nearest(
+  const name = nearestWord(
     word,
     commands.map((one) => one.name()),
   )

@@ -1,7 +1,7 @@
 import type { Command, Option } from 'commander'
 
 import { completionNames } from './records/read.ts'
-import { allKinds, type Kind, kindNamed } from './records/kinds.ts'
+import { allKinds, type Kind, findKind } from './records/kinds.ts'
 import { connect } from './client/context-client.ts'
 import { readContexts } from './client/context-file.ts'
 
@@ -68,7 +68,7 @@ function helpWords(help: Command, rest: readonly string[]): string[] {
 async function recordWords(verb: string, rest: readonly string[]): Promise<string[]> {
   const [word] = rest
   if (word === undefined) return allKinds().flatMap(({ name, plural }) => [name, plural])
-  const kind = kindNamed(word)
+  const kind = findKind(word)
   if (namedVerbs.has(verb) && (verb === 'delete' || rest.length === 1)) return await namesOf(kind)
   const isWritten =
     (verb === 'create' && rest.length >= 1) || (verb === 'update' && rest.length > 1)

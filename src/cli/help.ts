@@ -1,6 +1,6 @@
 import { type Command, Help, type Option } from 'commander'
 
-import { fullNameOf, unknownCommand } from './command-names.ts'
+import { commandFullName, unknownCommand } from './command-names.ts'
 
 /** Wide enough for one verb on each line, if the terminal does not say otherwise. */
 const WIDTH = 100
@@ -37,7 +37,7 @@ export function addHelp(group: Command, root: Command): void {
     .command('help', { hidden: group !== root })
     .argument('[command...]', 'command, such as: cluster status')
     .description('show the help of a command')
-    .addHelpText('after', `\nExamples:\n  ${fullNameOf(group)} help`)
+    .addHelpText('after', `\nExamples:\n  ${commandFullName(group)} help`)
     .action((words: string[]) => {
       commandNamed(group, words).outputHelp()
     })

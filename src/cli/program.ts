@@ -18,14 +18,14 @@ import { addRouter } from './router/program.ts'
 import { addSession } from './log-in/session-program.ts'
 import { addTunnel } from './tunnel/program.ts'
 import { stopOnBrokenPipe } from './terminal/broken-pipe.ts'
-import { asksForJson, reportFailure } from './terminal/failure-report.ts'
+import { isJsonRequested, reportFailure } from './terminal/failure-report.ts'
 import { printJson, printLine } from './terminal/output.ts'
 import { integerBetween } from './terminal/typed-number.ts'
 
 /** Runs the program on a command line (as `process.argv`) and sets the process's exit code. */
-export async function run(argv: readonly string[]): Promise<void> {
+export async function runCommandLine(argv: readonly string[]): Promise<void> {
   stopOnBrokenPipe()
-  const isJson = asksForJson(argv)
+  const isJson = isJsonRequested(argv)
   try {
     await buildProgram(isJson).parseAsync(argv)
     process.exitCode ??= EXIT_DONE
@@ -119,8 +119,8 @@ Examples:
     )
     .action(async (options: { dir: string; nodes: number; port: number; routers: number }) => {
       // Loaded when needed: small verbs then start in a tenth of a second.
-      const { quickstart } = await import('./quickstart/quickstart.ts')
-      await quickstart(options)
+      const { runQuickstart } = await import('./quickstart/quickstart.ts')
+      await runQuickstart(options)
     })
 }
 
@@ -142,8 +142,8 @@ Examples:
   flotilla demo --dir /tmp/five --keep`,
     )
     .action(async (options: { dir: string; keep: boolean }) => {
-      const { demo } = await import('./quickstart/demo.ts')
-      await demo(options)
+      const { runDemo } = await import('./quickstart/demo.ts')
+      await runDemo(options)
     })
 }
 

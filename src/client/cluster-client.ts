@@ -1,7 +1,13 @@
 import type { Clock } from '../lib/clock.ts'
 import type { MemberOrder } from './members.ts'
 import { laterPosition } from './position.ts'
-import { ApiProblem, type MemberFault, NoAnswer, OutcomeUnknown, Unreachable } from './problem.ts'
+import {
+  ApiProblem,
+  type MemberFault,
+  NoAnswerError,
+  OutcomeUnknownError,
+  UnreachableError,
+} from './problem.ts'
 import type { ClientWaits } from './waits.ts'
 
 export const MANAGEMENT = '/edge/management/v1'
@@ -42,7 +48,7 @@ export interface SendTo {
 
 /**
  * Sends a request to one member.
- * @throws {NoAnswer}
+ * @throws {NoAnswerError}
  */
 type Send<R extends ClusterRequest> = (request: R, to: SendTo) => Promise<ClusterAnswer>
 
@@ -103,8 +109,8 @@ export class ClusterClient<R extends ClusterRequest> {
 
   /**
    * @throws {ApiProblem} when a controller refuses.
-   * @throws {Unreachable} when no member answers.
-   * @throws {OutcomeUnknown} when a write that cannot be sent twice has no answer.
+   * @throws {UnreachableError} when no member answers.
+   * @throws {OutcomeUnknownError} when a write that cannot be sent twice has no answer.
    */
   async ask(request: R): Promise<ClusterAnswer & { readonly origin: string }> {
     const { waits, clock, requestId } = this.#options
@@ -118,7 +124,7 @@ export class ClusterClient<R extends ClusterRequest> {
       const { refusal, faults } = round
       if (refusal?.code === 'OUTCOME_UNKNOWN') unknown ??= refusal
       // A later refusal does not say that the write was not carried out.
-      if (refusal === null) throw unknown ?? new Unreachable(faults)
+      if (refusal === null) throw unknown ?? new UnreachableError(faults)
       if (clock.monotonicMs() >= endMs) throw unknown ?? refusal
       await new Promise((resolve) => setTimeout(resolve, waits.pauseMs))
     }
@@ -138,11 +144,11 @@ export class ClusterClient<R extends ClusterRequest> {
         members.succeed(origin, isFirst)
         return { answer: { ...answer, origin } }
       } catch (error) {
-        if (error instanceof NoAnswer) {
+        if (error instanceof NoAnswerError) {
           members.fail(origin)
           const fault = { origin, reason: error.message }
           if (isWrite(request) && id === null && error.isSent)
-            throw new OutcomeUnknown(fault, error)
+            throw new OutcomeUnknownError(fault, error)
           faults.push(fault)
           continue
         }

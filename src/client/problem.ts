@@ -1,7 +1,7 @@
 import { isJsonObject } from '../lib/text/json-value.ts'
 
 /** A member gave no answer. The message is a clause that completes "<address>: it …". */
-export class NoAnswer extends Error {
+export class NoAnswerError extends Error {
   override readonly name: string = 'NoAnswer'
   /** True: the member may have received the request and acted on it. */
   readonly isSent: boolean
@@ -19,7 +19,7 @@ export interface MemberFault {
 }
 
 /** No member answered. */
-export class Unreachable extends Error {
+export class UnreachableError extends Error {
   override readonly name = 'Unreachable'
   readonly faults: readonly MemberFault[]
 
@@ -30,7 +30,7 @@ export class Unreachable extends Error {
 }
 
 /** A write that cannot be sent twice was sent, and no answer came. */
-export class OutcomeUnknown extends Error {
+export class OutcomeUnknownError extends Error {
   override readonly name = 'OutcomeUnknown'
   readonly fault: MemberFault
 
@@ -41,7 +41,7 @@ export class OutcomeUnknown extends Error {
 }
 
 /** The caller cancelled the request. */
-export class Cancelled extends Error {
+export class CancelledError extends Error {
   override readonly name = 'Cancelled'
 }
 

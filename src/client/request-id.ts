@@ -3,7 +3,7 @@
  * they receive it under one ID.
  * @param random 16 random bytes, which are changed.
  */
-export function requestIdOf(nowMs: number, random: Uint8Array): string {
+export function newRequestId(nowMs: number, random: Uint8Array): string {
   for (let at = 0; at < 6; at += 1) random[at] = Math.floor(nowMs / 2 ** (8 * (5 - at))) % 256
   random[6] = 0x70 | ((random[6] ?? 0) & 0x0f)
   random[8] = 0x80 | ((random[8] ?? 0) & 0x3f)

@@ -54,7 +54,7 @@ function outlasting(by: Actor): Actor {
  * Runs an action between two audit records: the request, without which the action does not start,
  * and the outcome.
  */
-export async function recorded<T>(
+export async function runRecorded<T>(
   recorder: ActionRecorder,
   wanted: Pick<ClusterAction, 'action' | 'target' | 'reason'>,
   by: Actor,

@@ -4,7 +4,7 @@ import { Problem } from '../lib/problems.ts'
 import type { ClusterView, MemberView } from '../ports/cluster-view.ts'
 import type { NodeHealth } from '../ports/node-health.ts'
 import type { PeerChannel } from './peer-channel.ts'
-import type { Applied, ProposalInput, Proposer } from '../ports/proposer.ts'
+import type { AppliedProposal, ProposalInput, Proposer } from '../ports/proposer.ts'
 import { type SoftState, softTopics } from '../ports/soft-topics.ts'
 import type { HostStats } from '../ports/stats.ts'
 import type { Index, NodeId } from '../raft/types.ts'
@@ -214,7 +214,7 @@ export class ClusterNode implements Proposer, ClusterView {
     return await this.#reads.read()
   }
 
-  async propose(input: ProposalInput): Promise<Applied> {
+  async propose(input: ProposalInput): Promise<AppliedProposal> {
     this.#refuseWithoutLeader()
     this.#refuseInQuarantine()
     return await this.#proposals.propose(input)

@@ -16,14 +16,14 @@ import type { StateGuard } from './state-transfer/state-guard.ts'
 import { AlarmWatch } from './health/alarm-watch.ts'
 import type { Alarms } from './health/alarms.ts'
 import type { ClusterNodeStatus } from './health/cluster-node-status.ts'
-import { votersIn } from './health/failure-tolerance.ts'
+import { allVoterIds } from './health/failure-tolerance.ts'
 import { nodeHealth } from './health/node-health.ts'
 import { quorumClockMs } from './health/quorum-clock.ts'
 import { type HostStatus, type MachineProgress, INITIAL_STATUS } from './link.ts'
 import type { Logger } from './logger.ts'
 import { KnownMembers, type MemberMemory } from './soft-state/known-members.ts'
 import { memberViews, type SelfDescription } from './soft-state/member-views.ts'
-import { type HeardPresence, type Presence, PresenceTopic } from './soft-state/presence-topic.ts'
+import { type PresenceReport, type Presence, PresenceTopic } from './soft-state/presence-topic.ts'
 
 const PRIORITY_DEFAULT = 50
 
@@ -87,7 +87,7 @@ export class ClusterObserver {
   }
 
   get voters(): readonly NodeId[] {
-    return votersIn(this.#configuration)
+    return allVoterIds(this.#configuration)
   }
 
   /**
@@ -108,7 +108,7 @@ export class ClusterObserver {
     return Math.min(...live.map(({ id }) => this.presenceOf(id)?.presence.commit ?? 0))
   }
 
-  presenceOf(id: NodeId): HeardPresence | null {
+  presenceOf(id: NodeId): PresenceReport | null {
     return this.#presence.of(id)
   }
 

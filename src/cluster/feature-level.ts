@@ -19,7 +19,7 @@ export interface KnownLevels {
  * The highest feature level that every voter supports. 0 while a voter is disconnected: it may
  * return with an older release that would have to stop after the raise.
  */
-export function levelOfVoters(voters: readonly NodeId[], known: KnownLevels): number {
+export function commonVoterLevel(voters: readonly NodeId[], known: KnownLevels): number {
   const peers = new Map(known.peers.map((peer) => [peer.id, peer]))
   const levels = voters.map((id) => {
     if (id === known.selfId) return known.own

@@ -191,7 +191,7 @@ function decodeBody(body: WireBody): Body | null {
   switch (body.case) {
     case 'voteRequest': {
       const { pre, last, transfer } = body.value
-      return { type: 'voteRequest', pre, last: position(last), transfer }
+      return { type: 'voteRequest', pre, last: decodePosition(last), transfer }
     }
     case 'voteResponse':
       return { type: 'voteResponse', pre: body.value.pre, granted: body.value.granted }
@@ -199,9 +199,9 @@ function decodeBody(body: WireBody): Body | null {
       const { previous, commit, entries } = body.value
       return {
         type: 'appendRequest',
-        previous: position(previous),
+        previous: decodePosition(previous),
         commit: integer(commit),
-        entries: consecutive(decodeEntries(entries), position(previous)),
+        entries: consecutive(decodeEntries(entries), decodePosition(previous)),
       }
     }
     case 'appendResponse': {
@@ -210,7 +210,7 @@ function decodeBody(body: WireBody): Body | null {
         type: 'appendResponse',
         success,
         matchIndex: integer(matchIndex),
-        hint: position(hint),
+        hint: decodePosition(hint),
         rejectedIndex: integer(rejectedIndex),
         ...(hasLost ? { hasLost } : {}),
       }
@@ -262,7 +262,7 @@ function consecutive(entries: Entry[], previous: Position): Entry[] {
   return entries
 }
 
-export function position(wirePosition: WirePosition | undefined): Position {
+export function decodePosition(wirePosition: WirePosition | undefined): Position {
   if (wirePosition === undefined) return { term: 0, index: 0 }
   return { term: integer(wirePosition.term), index: integer(wirePosition.index) }
 }

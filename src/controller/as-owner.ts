@@ -4,7 +4,7 @@ import { statSync } from 'node:fs'
  * If root runs this program, runs a step as the owner of a file or folder: the controller could not
  * read files that root creates with mode 0600. Other users run the step unchanged.
  */
-export async function asOwnerOf<T>(path: string, step: () => T | Promise<T>): Promise<T> {
+export async function runAsOwnerOf<T>(path: string, step: () => T | Promise<T>): Promise<T> {
   const owner = statSync(path, { throwIfNoEntry: false })
   const { geteuid, getegid, seteuid, setegid } = process
   const isRoot = geteuid?.() === 0 && getegid !== undefined

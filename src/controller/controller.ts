@@ -28,20 +28,20 @@ import { openClusterNode } from './membership/cluster-node.ts'
 import type { ControllerDeps } from './controller-parts.ts'
 import { handOverLeadership } from './membership/hand-over.ts'
 import { IdentityInForce } from './identity-in-force.ts'
-import { networkAuthoritiesOf, openIssuer } from './service/issuing.ts'
+import { createNetworkAuthorities, openIssuer } from './service/issuing.ts'
 import { type CertificatesByName, Listeners } from './service/listeners.ts'
 import { type MembershipDeps, openAdmission, startMembership } from './membership/members.ts'
 import { Releases } from './releases.ts'
 import { openLiveParts } from './service/live-parts.ts'
 import { ProcessorShare } from '../lib/bounds/processor-share.ts'
 import { RouterService } from './service/routers.ts'
-import { apiLimitsOf } from './settings.ts'
+import { configuredApiLimits } from './settings.ts'
 import { StartupReadiness } from './service/startup-readiness.ts'
 import { openSnapshots } from './backups/database-snapshots.ts'
-import { hasOtherVoters, membersOfRoster } from './start/known-voters.ts'
+import { hasOtherVoters, rosterVoters } from './start/known-voters.ts'
 import {
-  removalActionOfAnswer,
-  removalActionOfRefusal,
+  admissionRemovalAction,
+  refusalRemovalAction,
   type RemovalAction,
 } from './start/removal-action.ts'
 import { checkMemberKey, type MemberKeyDeps, watchMemberKey } from './start/member-key.ts'
@@ -155,7 +155,7 @@ export class Controller {
 
   async #openState(): Promise<StateMachine> {
     const { config, log } = this.#deps
-    const known = membersOfRoster(this.#roster)
+    const known = rosterVoters(this.#roster)
     const canRefill = hasOtherVoters(config.id, [known])
     const { lowSpaceBytes } = config.log
     const { machine, dropped } = await openState(config.data, lowSpaceBytes, canRefill)
@@ -204,7 +204,7 @@ export class Controller {
       this.#membership?.management.onSelfRemoved()
     }
     if (refusal.reason === 'not-yet-a-member') this.#membership?.entrance.onRefused()
-    this.#meet(removalActionOfRefusal(this.#deps.config.id, refusal))
+    this.#meet(refusalRemovalAction(this.#deps.config.id, refusal))
   }
 
   #meet(fate: RemovalAction | null): void {
@@ -233,7 +233,7 @@ export class Controller {
     const refusal = (): ProblemCode | null =>
       this.#isFailedOrQuarantined ? 'NODE_QUARANTINED' : null
     const caPem = (): string => this.#inForce.caPem
-    const processor = new ProcessorShare(apiLimitsOf(config), systemClock)
+    const processor = new ProcessorShare(configuredApiLimits(config), systemClock)
     const proposer = new WriteAllowance(clusterNode, systemClock)
     const routers = new RouterService({
       config,
@@ -242,7 +242,7 @@ export class Controller {
       machine,
       processor,
       publishFact: events.publishFact,
-      authorities: networkAuthoritiesOf(secrets, caPem),
+      authorities: createNetworkAuthorities(secrets, caPem),
       isOutOfService: () => this.#isFailedOrQuarantined,
       isOusted: () => this.#isOusted,
     })
@@ -260,7 +260,7 @@ export class Controller {
     const backups = openBackups(config, clusterNode, log, backedUp)
     const renewals: ((identity: MeshIdentity) => void)[] = []
     const certificates = this.#certify(opened, renewals)
-    const issuer = openIssuer(secrets, apiLimitsOf(config), config.trustDomain)
+    const issuer = openIssuer(secrets, configuredApiLimits(config), config.trustDomain)
     this.#releases.push(() => issuer.close())
     const api = openApi({
       controller: this.#deps,
@@ -329,7 +329,7 @@ export class Controller {
       ...opened,
       startedAtMs: this.#startedAtMs,
       releases: this.#releases,
-      onAnswer: (answer) => this.#meet(removalActionOfAnswer(answer)),
+      onAnswer: (answer) => this.#meet(admissionRemovalAction(answer)),
     }
     this.#membership = startMembership(parts)
     const { management } = this.#membership

@@ -50,6 +50,9 @@ export class LogLevelSwitch implements LogLevelControl {
   }
 }
 
-export function logLevelOf({ config, log }: ControllerDeps, proposer: Proposer): LogLevelSwitch {
+export function createLogLevelControl(
+  { config, log }: ControllerDeps,
+  proposer: Proposer,
+): LogLevelSwitch {
   return new LogLevelSwitch(config.id, log, config.logLevel, new ActionLog(proposer, log))
 }

@@ -1,9 +1,9 @@
 import { availableParallelism } from 'node:os'
 
 import type { KeyEndpointRules } from '../auth/tokens/key-endpoint.ts'
-import { type ApiLimits, limitsWith } from '../api/limits.ts'
+import { type ApiLimits, apiLimitsWith } from '../api/limits.ts'
 import type { ApiName } from '../auth/principal/permissions.ts'
-import type { BindingName } from '../api/parts.ts'
+import type { ApiBindingName } from '../api/parts.ts'
 import type { API_NAMES, ControllerConfig, WEB_API_NAMES } from '../config/controller/options.ts'
 import { formatHostPort, parseHostPort } from '../lib/text/names.ts'
 import { type ApiAddress, ROUTER_ADDRESS_NAME } from '../ports/cluster-view.ts'
@@ -42,16 +42,19 @@ function servesOidc({ oidc }: ControllerConfig, configured: readonly ConfiguredN
   return oidc.enabled && configured.includes('edge-client')
 }
 
-export function apisOf(config: ControllerConfig, configured: readonly ConfiguredName[]): ApiName[] {
+export function configuredApis(
+  config: ControllerConfig,
+  configured: readonly ConfiguredName[],
+): ApiName[] {
   const apis = apisIn(configured).map((name) => apiNames[name])
   return servesOidc(config, configured) ? [...apis, 'oidc'] : apis
 }
 
 /** Base URLs (`https://host:port`) of each API, in the order of the listeners. */
-export function bindingsOf(
+export function apiBaseUrls(
   config: ControllerConfig,
-): Partial<Record<BindingName, readonly string[]>> {
-  const bindings: Partial<Record<BindingName, string[]>> = {}
+): Partial<Record<ApiBindingName, readonly string[]>> {
+  const bindings: Partial<Record<ApiBindingName, string[]>> = {}
   for (const { advertise, apis } of config.web) {
     const url = `https://${advertise}`
     for (const api of apisIn(apis)) (bindings[api] ??= []).push(url)
@@ -61,7 +64,7 @@ export function bindingsOf(
 }
 
 /** Addresses in the list of controllers, as other controllers show them. */
-export function apiAddressesOf(config: ControllerConfig): ApiAddress[] {
+export function listedApiAddresses(config: ControllerConfig): ApiAddress[] {
   const routerAddress = routerAddressOf(config)
   const ofRouters = { api: ROUTER_ADDRESS_NAME, url: routerAddress ?? '', version: '' }
   const ofApis = config.web.flatMap(({ advertise, apis }) => {
@@ -83,8 +86,13 @@ function routerAddressOf({ cluster, routers }: ControllerConfig): string | null 
   return `tls:${formatHostPort({ host: advertised.host, port: bind.port })}`
 }
 
-export function apiLimitsOf({ api, oidc, enrollment, limits }: ControllerConfig): ApiLimits {
-  return limitsWith({
+export function configuredApiLimits({
+  api,
+  oidc,
+  enrollment,
+  limits,
+}: ControllerConfig): ApiLimits {
+  return apiLimitsWith({
     passwordHashesMax: passwordHashesFor(availableParallelism()),
     bodyBytesMax: api.bodyBytesMax,
     handlerTimeoutMs: api.requestTimeoutMs,
@@ -106,7 +114,10 @@ export function apiLimitsOf({ api, oidc, enrollment, limits }: ControllerConfig)
 }
 
 /** Rules for the URLs that keys of external JWT signers are fetched from. */
-export function keyEndpointRulesOf({ api }: ControllerConfig, caPem: string): KeyEndpointRules {
+export function configuredKeyEndpointRules(
+  { api }: ControllerConfig,
+  caPem: string,
+): KeyEndpointRules {
   return {
     allowsReserved: api.reservedSignerHosts,
     allowsHttp: api.httpSignerKeys,
@@ -123,7 +134,7 @@ export function passwordHashesFor(cores: number): number {
   return Math.min(3, Math.max(1, Math.floor(cores / 2)))
 }
 
-export function coreOptionsOf({ raft }: ControllerConfig): Partial<CoreOptions> {
+export function configuredCoreOptions({ raft }: ControllerConfig): Partial<CoreOptions> {
   return {
     heartbeatTicks: raft.heartbeatMs / raft.tickMs,
     electionTimeoutTicks: raft.electionTimeoutMs / raft.tickMs,

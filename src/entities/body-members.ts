@@ -2,11 +2,14 @@ import type { JsonObject } from '../lib/text/canonical-json.ts'
 import type { BodyMember, RequestMode } from './define.ts'
 
 /** A member that is accepted only when a record is created. */
-export function atCreate(schema: JsonObject, rule: 'required' | 'optional'): BodyMember {
+export function createOnlyMember(schema: JsonObject, rule: 'required' | 'optional'): BodyMember {
   return { schema, in: ['create'], requiredIn: rule === 'required' ? ['create'] : [] }
 }
 
 /** A member that is accepted in every write of a record. */
-export function inEveryBody(schema: JsonObject, ...requiredIn: readonly RequestMode[]): BodyMember {
+export function everyBodyMember(
+  schema: JsonObject,
+  ...requiredIn: readonly RequestMode[]
+): BodyMember {
   return { schema, in: ['create', 'replace', 'patch'], requiredIn }
 }

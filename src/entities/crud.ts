@@ -1,7 +1,7 @@
 import type { OperationShape } from './define.ts'
 
 /** Every operation of a kind, each with the same permission. */
-export function crudOf(permission: string): Readonly<Record<OperationShape, string>> {
+export function crudPermissions(permission: string): Readonly<Record<OperationShape, string>> {
   return {
     list: permission,
     create: permission,

@@ -97,7 +97,7 @@ export type ComputedSource =
       readonly shows: Readonly<Record<string, readonly string[]>>
     }
   /** Live facts of a router: whether it is connected to any controller, and what it reported. */
-  | { readonly from: 'routerStatus'; readonly shows: RouterFact }
+  | { readonly from: 'routerStatus'; readonly shows: LiveRouterField }
   /** Cost that the answering controller adds to a terminator for circuits and failed dials. */
   | { readonly from: 'dialCost' }
   /** Whether an identity is connected to an edge router, as a boolean or a word. */
@@ -112,7 +112,7 @@ export type ComputedSource =
    */
   | { readonly from: 'configData'; readonly by: string }
 
-export type RouterFact =
+export type LiveRouterField =
   | 'isOnline'
   | 'hostname'
   | 'supportedProtocols'

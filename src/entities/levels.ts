@@ -10,7 +10,7 @@ interface MembersAtLevel {
 }
 
 /** Removes fields of later feature levels; until such a level is active, they count as unknown. */
-export function membersAt(entity: Entity, members: JsonObject, level: number): MembersAtLevel {
+export function membersAtLevel(entity: Entity, members: JsonObject, level: number): MembersAtLevel {
   const later = Object.keys(members).filter((name) => sinceOf(entity, name) > level)
   if (later.length === 0) return { known: members, later }
   const known: Record<string, Json> = { ...members }
@@ -19,7 +19,10 @@ export function membersAt(entity: Entity, members: JsonObject, level: number): M
 }
 
 /** Feature level required to write these fields. */
-export function levelOf(entity: Entity, fields: Readonly<Record<string, unknown>> = {}): number {
+export function requiredLevel(
+  entity: Entity,
+  fields: Readonly<Record<string, unknown>> = {},
+): number {
   return Object.keys(fields).reduce(
     (level, name) => Math.max(level, sinceOf(entity, name)),
     entity.since,

@@ -6,12 +6,12 @@ export function lenientSchema(schema: JsonObject, mode: 'whole' | 'changes'): Js
   const { properties, items, required, ...rest } = schema
   const values = schema['additionalProperties']
   if (isObject(items)) return { ...schema, items: lenientSchema(items, mode) }
-  if (isListOf(values)) return { ...schema, additionalProperties: orNull(values) }
+  if (isListOf(values)) return { ...schema, additionalProperties: nullableSchema(values) }
   if (!isObject(properties)) return schema
   const names = mode === 'whole' && Array.isArray(required) ? (required as readonly string[]) : []
   const members = Object.entries(properties).map(([name, member]) => {
     const inner = lenientSchema(member as JsonObject, mode)
-    return [name, names.includes(name) ? inner : orNull(inner)]
+    return [name, names.includes(name) ? inner : nullableSchema(inner)]
   })
   return {
     ...rest,
@@ -29,7 +29,7 @@ function isListOf(schema: Json | undefined): schema is JsonObject {
 }
 
 /** The schema, with null allowed. */
-export function orNull(schema: JsonObject): JsonObject {
+export function nullableSchema(schema: JsonObject): JsonObject {
   const type = schema['type']
   const values = schema['enum']
   if (typeof type !== 'string') return { anyOf: [schema, { type: 'null' }] }
@@ -41,10 +41,12 @@ export function orNull(schema: JsonObject): JsonObject {
  * The members of a value that a schema names, without nulls, which mean absent. A null list in a
  * map becomes an empty list.
  */
-export function namedIn(schema: JsonObject, value: Json): Json {
+export function pickNamedMembers(schema: JsonObject, value: Json): Json {
   const { properties, items, additionalProperties: values } = schema
   if (Array.isArray(value)) {
-    return isObject(items) ? (value as readonly Json[]).map((one) => namedIn(items, one)) : value
+    return isObject(items)
+      ? (value as readonly Json[]).map((one) => pickNamedMembers(items, one))
+      : value
   }
   if (isObject(value) && isListOf(values)) {
     return Object.fromEntries(Object.entries(value).map(([key, list]) => [key, list ?? []]))
@@ -54,29 +56,29 @@ export function namedIn(schema: JsonObject, value: Json): Json {
   for (const name of Object.keys(properties).sort()) {
     const member = Object.hasOwn(value, name) ? value[name] : null
     if (member !== null && member !== undefined) {
-      kept[name] = namedIn(properties[name] as JsonObject, member)
+      kept[name] = pickNamedMembers(properties[name] as JsonObject, member)
     }
   }
   return kept
 }
 
-/** Like `namedIn`, without members that change nothing: objects with no members. */
-export function changesIn(schema: JsonObject, value: Json): JsonObject {
+/** Like `pickNamedMembers`, without members that change nothing: objects with no members. */
+export function pickChangedMembers(schema: JsonObject, value: Json): JsonObject {
   const kept: Record<string, Json> = {}
-  for (const [name, member] of Object.entries(namedIn(schema, value) as JsonObject)) {
+  for (const [name, member] of Object.entries(pickNamedMembers(schema, value) as JsonObject)) {
     const inner = (schema['properties'] as JsonObject)[name] as JsonObject
-    const changes = isObject(member) && isObject(inner) ? changesIn(inner, member) : member
+    const changes = isObject(member) && isObject(inner) ? pickChangedMembers(inner, member) : member
     if (!isObject(changes) || Object.keys(changes).length > 0) kept[name] = changes
   }
   return kept
 }
 
 /** Merges members that are objects on both sides; `changes` replaces every other member. */
-export function merged(onto: JsonObject, changes: JsonObject): JsonObject {
+export function mergeMembers(onto: JsonObject, changes: JsonObject): JsonObject {
   const result: Record<string, Json> = { ...onto }
   for (const [name, change] of Object.entries(changes)) {
     const before = Object.hasOwn(onto, name) ? onto[name] : undefined
-    result[name] = isObject(before) && isObject(change) ? merged(before, change) : change
+    result[name] = isObject(before) && isObject(change) ? mergeMembers(before, change) : change
   }
   return result
 }

@@ -3,9 +3,9 @@ import { Problem } from '../lib/problems.ts'
 import { checkFields, isObject } from './check.ts'
 import type { Entity, RequestMode } from './define.ts'
 import type { Field } from './fields.ts'
-import { changesIn, merged, namedIn } from './nested.ts'
+import { pickChangedMembers, mergeMembers, pickNamedMembers } from './nested.ts'
 
-export interface Normalised {
+export interface NormalizedFields {
   /**
    * Fields of the command: every writable field for create and replace, the changed ones for patch.
    */
@@ -33,7 +33,7 @@ function normaliseValue(field: Field, value: Json): Json {
       return value === '' ? field.zero : value
     case 'object':
     case 'objects':
-      return wholeOf(field, namedIn(field.schema, value))
+      return wholeOf(field, pickNamedMembers(field.schema, value))
     default:
       return value
   }
@@ -41,7 +41,9 @@ function normaliseValue(field: Field, value: Json): Json {
 
 /** A merged object takes initial values for members that it omits. */
 function wholeOf(field: Field, value: Json): Json {
-  return field.mergedOnto !== null && isObject(value) ? merged(field.mergedOnto, value) : value
+  return field.mergedOnto !== null && isObject(value)
+    ? mergeMembers(field.mergedOnto, value)
+    : value
 }
 
 /**
@@ -61,7 +63,11 @@ function isUntouched(field: Field, value: Json): boolean {
  * members, and after creation those fixed at creation, are ignored and reported.
  * @throws {Problem} COULD_NOT_VALIDATE with the invalid field.
  */
-export function normalise(entity: Entity, mode: RequestMode, body: JsonObject): Normalised {
+export function normalizeBody(
+  entity: Entity,
+  mode: RequestMode,
+  body: JsonObject,
+): NormalizedFields {
   const fields: Record<string, Json> = {}
   for (const name of entity.fieldNames) {
     const field = entity.fields[name]
@@ -84,7 +90,7 @@ export function normalise(entity: Entity, mode: RequestMode, body: JsonObject): 
 function changeOf(field: Field, value: Json): { readonly to: Json } | null {
   if (isUntouched(field, value)) return null
   if (field.mergedOnto === null) return { to: normaliseValue(field, value) }
-  const changes = changesIn(field.schema, value)
+  const changes = pickChangedMembers(field.schema, value)
   return Object.keys(changes).length === 0 ? null : { to: changes }
 }
 

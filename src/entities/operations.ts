@@ -1,10 +1,10 @@
 import { assert } from '../lib/assert.ts'
 import type { JsonObject } from '../lib/text/canonical-json.ts'
 import type { EntityApi, Entity, OperationShape, SubList } from './define.ts'
-import { entityNamed } from './registry.ts'
+import { findEntity } from './registry.ts'
 import {
   createdSchema,
-  declaringAlso,
+  withOptionalMembers,
   detailSchema,
   emptySchema,
   requestSchema,
@@ -168,11 +168,14 @@ function rowOf(entity: Entity, of: Entity, { declaredAs }: SubList): NamedSchema
   const detail = detailOf(of)
   if (declaredAs === null) return detail
   const name = `${entity.name}${pascal(of.name)}Detail`
-  return { name, schema: declaringAlso(detail.schema, detailOf(entityNamed(declaredAs)).schema) }
+  return {
+    name,
+    schema: withOptionalMembers(detail.schema, detailOf(findEntity(declaredAs)).schema),
+  }
 }
 
 function subListOperation(entity: Entity, key: string, rule: SubList): EntityOperation {
-  const of = entityNamed(rule.of)
+  const of = findEntity(rule.of)
   // Read permission on the listed kind is enough; the parent's is not required.
   const permission = rule.api === 'client' ? 'session' : of.operations[rule.api]?.list
   assert(permission !== undefined, `a kind shown in a sub-list can be listed: ${of.name}`)
@@ -197,7 +200,7 @@ function subListOperation(entity: Entity, key: string, rule: SubList): EntityOpe
  * All operations of a descriptor, in a fixed order; routes and OpenAPI are both generated from
  * them.
  */
-export function operationsOf(entity: Entity): readonly EntityOperation[] {
+export function entityOperations(entity: Entity): readonly EntityOperation[] {
   const operations: EntityOperation[] = []
   for (const api of ['client', 'management', 'fabric'] as const) {
     for (const shape of shapeOrder) {

@@ -34,11 +34,11 @@ function collect(): Map<string, Referrer[]> {
 }
 
 /** The fields by which other records can reference one of the kind. */
-export function referrersOf({ table }: Entity): readonly Referrer[] {
+export function findReferrers({ table }: Entity): readonly Referrer[] {
   return byTable.get(table) ?? []
 }
 
 /** Index key of a field's reference to the record with that id. */
-export function elementNaming({ field }: Referrer, id: string): string {
+export function referenceIndexKey({ field }: Referrer, id: string): string {
   return field.kind === 'roleList' ? `@${id}` : id
 }

@@ -95,7 +95,7 @@ export const entitiesByName: ReadonlyMap<string, Entity> = new Map(
  * The descriptor of a kind whose name comes from a command or a stored record.
  * @throws {AssertionError} when no kind has that name.
  */
-export function entityNamed(name: string): Entity {
+export function findEntity(name: string): Entity {
   const entity = entitiesByName.get(name)
   if (entity === undefined) throw new AssertionError(`there is a descriptor named ${name}`)
   return entity
@@ -106,6 +106,6 @@ export function isKindName(name: string): name is KindName {
 }
 
 /** `postureCheck` → `postureChecks`. */
-export function pluralOf(name: KindName): string {
+export function kindPlural(name: KindName): string {
   return kinds[name].plural
 }

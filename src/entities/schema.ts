@@ -1,7 +1,7 @@
 import type { JsonObject } from '../lib/text/canonical-json.ts'
 import type { Entity, RequestMode } from './define.ts'
 import type { Field } from './fields.ts'
-import { lenientSchema, orNull } from './nested.ts'
+import { lenientSchema, nullableSchema } from './nested.ts'
 import { dateTime, links, text, wholeObject } from './shapes.ts'
 
 function sortedFields(entity: Entity): [string, Field][] {
@@ -50,19 +50,20 @@ export function requestSchema(entity: Entity, mode: RequestMode): RequestSchema 
   for (const name of Object.keys({ ...entity.fields, ...entity.body }).sort()) {
     const member = memberIn(entity, name, mode)
     if (member === null) continue
-    properties[name] = member.isRequired ? member.schema : orNull(member.schema)
+    properties[name] = member.isRequired ? member.schema : nullableSchema(member.schema)
     if (member.isRequired) required.push(name)
   }
   return { type: 'object', properties, ...(required.length > 0 ? { required } : {}) }
 }
 
 function shownSchema(field: Field): JsonObject {
-  if (field.kind === 'timestamp') return field.shown === 'always' ? orNull(dateTime) : dateTime
+  if (field.kind === 'timestamp')
+    return field.shown === 'always' ? nullableSchema(dateTime) : dateTime
   // Limits on writes do not apply to older records.
   const { maxLength, minItems, maxItems, maxProperties, ...schema } = field.schema
-  if (field.isNullIfEmpty) return orNull(schema)
+  if (field.isNullIfEmpty) return nullableSchema(schema)
   if (field.kind === 'choice') return { type: 'string' }
-  return field.zero === null && field.kind === 'text' ? orNull(schema) : schema
+  return field.zero === null && field.kind === 'text' ? nullableSchema(schema) : schema
 }
 
 /** JSON Schema of `data` of a detail response, and of each row of a list. */
@@ -88,7 +89,7 @@ const neverSent = 'Declared for the sake of the API contract, and never sent.'
  * Adds the members of another detail to a detail's schema as optional ones, for documents that must
  * list them.
  */
-export function declaringAlso(detail: JsonObject, other: JsonObject): JsonObject {
+export function withOptionalMembers(detail: JsonObject, other: JsonObject): JsonObject {
   const own = detail['properties'] as Readonly<Record<string, JsonObject>>
   const declared: Record<string, JsonObject> = {}
   const others = other['properties'] as Readonly<Record<string, JsonObject>>

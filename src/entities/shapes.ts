@@ -30,7 +30,7 @@ export function closedObject<const P extends JsonObject, const Optional extends 
   return { ...wholeObject<P, Optional>(properties, optional), additionalProperties: false }
 }
 
-export function arrayOf<const Items extends JsonObject>(
+export function arraySchema<const Items extends JsonObject>(
   items: Items,
 ): { readonly type: 'array'; readonly items: Items } {
   return { type: 'array', items }
@@ -104,9 +104,9 @@ export const policyQueryList: JsonObject = {
 }
 
 /** Network interfaces reported by a router or a client. */
-export const interfaceList: JsonObject = arrayOf(
+export const interfaceList: JsonObject = arraySchema(
   wholeObject({
-    addresses: arrayOf(text),
+    addresses: arraySchema(text),
     hardwareAddress: text,
     index: { type: 'integer' },
     isBroadcast: flag,
@@ -126,8 +126,11 @@ function textsOf(names: readonly string[], maxLength: number): JsonObject {
   }
 }
 
-export const envInfo = textsOf(['arch', 'domain', 'hostname', 'os', 'osRelease', 'osVersion'], 255)
-export const sdkInfo = textsOf(
+export const envInfoSchema = textsOf(
+  ['arch', 'domain', 'hostname', 'os', 'osRelease', 'osVersion'],
+  255,
+)
+export const sdkInfoSchema = textsOf(
   ['appId', 'appVersion', 'branch', 'revision', 'type', 'version'],
   255,
 )

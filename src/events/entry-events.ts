@@ -8,10 +8,10 @@ import { EmittedEvent, type RingSlot } from './emitted-event.ts'
 import type { RingLimits } from './event-ring.ts'
 import type { NewEvent } from './field.ts'
 import { eventSubjects } from './namespaces.ts'
-import { publishedKinds, weightOf } from './published-records.ts'
+import { publishedKinds, approximateCharacters } from './published-records.ts'
 import { apiSessionEvent } from './subjects/api-session.ts'
-import { loggedIn } from './subjects/authentication.ts'
-import { entityChanged } from './subjects/entity-change.ts'
+import { loggedInEvent } from './subjects/authentication.ts'
+import { entityChangeEvents } from './subjects/entity-change.ts'
 import { sessionEvent } from './subjects/session.ts'
 
 /**
@@ -64,7 +64,7 @@ function apiSessionChanged(type: 'created' | 'deleted'): RecordEvent {
 
 const logIn: RecordEvent = (record, { timeMs, policyIds }) => {
   const session = record as ApiSession
-  return loggedIn(session, policyIds.get(session.id) ?? '', timeMs)
+  return loggedInEvent(session, policyIds.get(session.id) ?? '', timeMs)
 }
 
 /** Events by kind of record, in order, in addition to `entityChange`. */
@@ -109,7 +109,10 @@ export class EntryEvents implements RingSlot {
       const own = eventsOf(change)
       if (own === null) continue
       count += CHANGE_EVENTS + own.length
-      weight += sessionWeight(own.length) + weightOf(change.before) + weightOf(change.after)
+      weight +=
+        sessionWeight(own.length) +
+        approximateCharacters(change.before) +
+        approximateCharacters(change.after)
     }
     this.count = count
     this.weight = weight
@@ -166,7 +169,7 @@ function newEventsOf(
   // The feed sorts kinds by the time of their first subscription, which can differ between
   // controllers.
   const changes = entry.changes.filter((one) => eventsOf(one) !== null).toSorted(byKind)
-  const made = changes.map((change, at) => entityChanged(change, entry, positionAt(at)))
+  const made = changes.map((change, at) => entityChangeEvents(change, entry, positionAt(at)))
   return [
     ...made.map(({ changed }) => changed),
     ...made.map(({ committed }) => committed),

@@ -42,6 +42,6 @@ const byName: ReadonlyMap<string, EventNamespace> = new Map(
 )
 
 /** @returns undefined for a name that is unknown. */
-export function namespaceNamed(name: string): EventNamespace | undefined {
+export function findNamespace(name: string): EventNamespace | undefined {
   return byName.get(name)
 }

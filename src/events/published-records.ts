@@ -26,12 +26,15 @@ export const entityTypeNames: readonly string[] = [...shapes.values()]
   .map(({ typeName }) => typeName)
   .sort()
 
-export function typeNameOf(kind: KindName): string {
+export function entityTypeName(kind: KindName): string {
   return shapes.get(kind)?.typeName ?? kind
 }
 
 /** A record without its secrets, with times as RFC 3339. */
-export function shownRecord(kind: KindName, record: EntityRecord): Readonly<Record<string, Json>> {
+export function publishedRecord(
+  kind: KindName,
+  record: EntityRecord,
+): Readonly<Record<string, Json>> {
   const { id, createdAt, updatedAt } = record
   const shown: Record<string, Json> = {
     id,
@@ -50,7 +53,7 @@ const EMPTY_WEIGHT = 128
 const VALUE_WEIGHT = 24
 
 /** Approximate number of characters of a record as text, which is a lower bound of its memory. */
-export function weightOf(record: EntityRecord | undefined): number {
+export function approximateCharacters(record: EntityRecord | undefined): number {
   if (record === undefined) return 0
   let weight = EMPTY_WEIGHT
   for (const name in record) {

@@ -24,14 +24,14 @@ import { controlMessage } from '../channel/messages/control.ts'
 import type { RouterLogger } from './router-channels.ts'
 
 /** A proposer that can reject a write before expensive work is done for it. */
-export interface JudgedProposer extends Proposer {
+export interface PrecheckingProposer extends Proposer {
   /** @throws {Problem} SERVER_TOO_MANY_REQUESTS */
   judge(write: Pick<ProposalInput, 'actor' | 'kind'>): void
 }
 
 interface CertificateDutyDeps {
   readonly certifier: Pick<RouterCertifier, 'extend'>
-  readonly proposer: JudgedProposer
+  readonly proposer: PrecheckingProposer
   /** Trust anchors of the network, PEM. */
   readonly anchorsPem: () => string
   readonly log: RouterLogger

@@ -1,5 +1,5 @@
 import type { Channel } from '../channel/channel.ts'
-import type { ChannelMessage, Outgoing } from '../channel/frame.ts'
+import type { ChannelMessage, OutboundMessage } from '../channel/frame.ts'
 import { evaluatesPosture } from '../lib/router-capabilities.ts'
 import { readMask } from '../channel/headers.ts'
 import type { Hello, VersionLine } from '../channel/hello.ts'
@@ -15,7 +15,7 @@ import {
 import { readInterfaces } from '../channel/messages/reports.ts'
 import { errorMessage } from '../lib/error-code.ts'
 import { contentType, headerKey } from '../channel/numbers.ts'
-import { edgeRefusal } from '../channel/messages/circuit-requests.ts'
+import { edgeRefusalMessage } from '../channel/messages/circuit-requests.ts'
 import { edgeErrorCode } from '../channel/messages/edge.ts'
 
 const REASON_CHARACTERS_MAX = 200
@@ -212,9 +212,9 @@ const NOT_SUPPORTED = 'not supported'
 const NO_TUNNEL = 'tunnels are served by the data model of routers alone'
 
 /** Null for the generic refusal. */
-function refusalOf(message: ChannelMessage): Outgoing | null {
+function refusalOf(message: ChannelMessage): OutboundMessage | null {
   const { contentType } = message
   if (oldTunnelRequests.has(contentType))
-    return edgeRefusal(edgeErrorCode.tunnelingNotEnabled, NO_TUNNEL)
+    return edgeRefusalMessage(edgeErrorCode.tunnelingNotEnabled, NO_TUNNEL)
   return null
 }

@@ -1,7 +1,12 @@
-import { type Hello, helloAccepted, versionLine, type VersionLine } from '../channel/hello.ts'
+import {
+  type Hello,
+  helloAcceptedMessage,
+  formatVersionLine,
+  type VersionLine,
+} from '../channel/hello.ts'
 import type { ChannelMessage } from '../channel/frame.ts'
 import { headerKey } from '../channel/numbers.ts'
-import { maskValue, textValue } from '../channel/headers.ts'
+import { encodeMask, encodeText } from '../channel/headers.ts'
 import { controlHeader, legacyControlHeader } from '../channel/messages/control.ts'
 
 /**
@@ -22,16 +27,16 @@ export interface ControllerIdentity {
 /** The answer that admits a router: ID, version and capabilities of this controller. */
 export function helloAnswer(hello: Hello, identity: ControllerIdentity): ChannelMessage {
   const { id, clusterId, version } = identity
-  const mask = maskValue(capabilities)
-  return helloAccepted(
+  const mask = encodeMask(capabilities)
+  return helloAcceptedMessage(
     hello,
     id,
     new Map([
-      [headerKey.helloVersion, textValue(versionLine(version))],
+      [headerKey.helloVersion, encodeText(formatVersionLine(version))],
       [controlHeader.capabilities, mask],
       [legacyControlHeader.capabilities, mask],
-      [controlHeader.clusterId, textValue(clusterId)],
-      [legacyControlHeader.clusterId, textValue(clusterId)],
+      [controlHeader.clusterId, encodeText(clusterId)],
+      [legacyControlHeader.clusterId, encodeText(clusterId)],
     ]),
   )
 }

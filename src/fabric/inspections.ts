@@ -11,7 +11,7 @@ import type { RouterChannels } from './router-channels.ts'
 const JSON_DEPTH_MAX = 64
 
 /** Inspects routers over their channels to this controller. */
-export function inspectionsOf(
+export function routerInspections(
   channels: Pick<RouterChannels, 'connection'>,
 ): Pick<RouterInspections, 'inspect'> {
   return {

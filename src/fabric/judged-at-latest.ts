@@ -6,7 +6,7 @@ import type { LatestReads } from '../ports/latest-reads.ts'
  * session or host may have been written through another controller just before. If no leader
  * confirms the latest commit, the first result counts.
  */
-export async function judgedAtLatest<T>(
+export async function evaluateAtLatest<T>(
   reads: Pick<LatestReads, 'reachLatest'>,
   judge: () => T | Promise<T>,
   isRefused: (judged: T) => boolean,

@@ -6,7 +6,7 @@ import type { FairShare } from '../lib/bounds/fair-share.ts'
 import { KeyedRate } from '../lib/bounds/keyed-rate.ts'
 import { routerLimits } from './limits.ts'
 import type { RouterChannels } from './router-channels.ts'
-import { closeServer, listenAt, portOf } from '../lib/runtime/listening.ts'
+import { closeServer, listenAt, listeningPort } from '../lib/runtime/listening.ts'
 import { peerLeafSha256 } from '../lib/runtime/peer-certificates.ts'
 
 /** Application protocol (ALPN) of the control channel of routers. */
@@ -110,7 +110,7 @@ export class RouterListener {
 
   /** The bound port, also if it was configured as 0. */
   get port(): number {
-    return portOf(this.#server)
+    return listeningPort(this.#server)
   }
 
   /** New connections get this certificate; existing ones are not affected. */

@@ -2,9 +2,9 @@ import type { TLSSocket } from 'node:tls'
 
 import { periodicScheduler } from '../lib/periodic-scheduler.ts'
 import { Channel } from '../channel/channel.ts'
-import { type Hello, helloRefused, readHello } from '../channel/hello.ts'
+import { type Hello, helloRefusedMessage, readHello } from '../channel/hello.ts'
 import { channelLimits } from '../channel/limits.ts'
-import type { ChannelMessage, Outgoing } from '../channel/frame.ts'
+import type { ChannelMessage, OutboundMessage } from '../channel/frame.ts'
 import { assert } from '../lib/assert.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { ProcessorShare } from '../lib/bounds/processor-share.ts'
@@ -68,7 +68,7 @@ interface AddressesUpdate {
   /** Equal for equal lists. */
   readonly text: string
   readonly addresses: ClusterAddresses
-  readonly message: Outgoing
+  readonly message: OutboundMessage
 }
 
 /** The routers connected to this controller, one channel each. */
@@ -305,7 +305,7 @@ export class RouterChannels {
       address: socket.remoteAddress ?? '',
       reason,
     })
-    channel.close(reason, helloRefused(reason, 'notPermitted'))
+    channel.close(reason, helloRefusedMessage(reason, 'notPermitted'))
     return null
   }
 

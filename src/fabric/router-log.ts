@@ -4,7 +4,7 @@ import { routerLimits } from './limits.ts'
 import type { RouterLogger } from './router-channels.ts'
 
 /** Limits the number of warnings per router, because a faulty router can cause them without end. */
-export function boundedByRouter(
+export function routerLimitedLogger(
   log: RouterLogger,
   clock: Pick<Clock, 'monotonicMs'>,
 ): RouterLogger {

@@ -7,15 +7,15 @@ import {
 } from '../../proto/gen/command_pb.ts'
 import { AssertionError } from '../lib/assert.ts'
 import { problems } from '../lib/problems.ts'
-import { hexOf } from '../lib/text/hex-digits.ts'
+import { toHex } from '../lib/text/hex-digits.ts'
 import { actorFault } from '../ports/actor.ts'
-import type { KnownKind } from '../ports/feature-level.ts'
+import type { KnownCommandKind } from '../ports/feature-level.ts'
 import type { AppliedEntry } from '../ports/machine.ts'
 import type { Outcome } from '../ports/proposer.ts'
 import type { Entry } from '../raft/types.ts'
 import { settleAccess } from './access/settle.ts'
-import { auditOf, type Touched } from './apply/audit.ts'
-import { rightsOf } from './apply/authority.ts'
+import { entryAuditRecord, type TouchedRecord } from './apply/audit.ts'
+import { actorRights } from './apply/authority.ts'
 import { recordAction } from './cluster/cluster-action.ts'
 import { createTicket, deleteAdmission, redeemTicket, revokeTicket } from './cluster/cluster.ts'
 import {
@@ -40,7 +40,7 @@ import {
   writeBatch,
 } from './apply/entity.ts'
 import { raiseFeatureLevel } from './seed/feature-level.ts'
-import { form } from './seed/form.ts'
+import { applyFormCommand } from './seed/form.ts'
 import {
   createHostedTerminator,
   removeHostedTerminators,
@@ -57,7 +57,7 @@ import {
 import { resetLogTime } from './cluster/log-time.ts'
 import { attemptMfa } from './identities/mfa-attempt.ts'
 import { beginMfa, proveMfa, removeMfa, resealMfa } from './identities/mfa.ts'
-import { refused } from './apply/outcome.ts'
+import { refusedOutcome } from './apply/outcome.ts'
 import { recoverAdmin } from './identities/admin-recovery.ts'
 import { attemptPassword } from './identities/password-attempt.ts'
 import { associateServiceConfigs, disassociateServiceConfigs } from './services/service-configs.ts'
@@ -66,7 +66,7 @@ import { beginRestore, endRestore, stageRestore } from './cluster/restore.ts'
 import { rotateSecret, shareSecrets } from './cluster/secret.ts'
 import { createServiceSession, endServiceSessions } from './sessions/service-session.ts'
 import { createSession, deleteSession, expireSessions, touchSessions } from './sessions/session.ts'
-import { rulesOf } from './rules-of-kinds.ts'
+import { rulesForKind } from './rules-of-kinds.ts'
 import { enrollByToken } from './enrollment/token-enrollment.ts'
 import { requestExtend, verifyCa } from './enrollment/trust.ts'
 import { isKindName } from '../entities/registry.ts'
@@ -80,8 +80,8 @@ type Handler = (state: ClusterState, payload: Uint8Array, context: CommandContex
  * Total: a kind without a handler does not compile. It would stop apply on every controller at the
  * first entry of it.
  */
-const handlers: Readonly<Record<KnownKind, Handler>> = {
-  [CommandKind.FORM]: form,
+const handlers: Readonly<Record<KnownCommandKind, Handler>> = {
+  [CommandKind.FORM]: applyFormCommand,
   [CommandKind.ENTITY_CREATE]: createEntity,
   [CommandKind.ENTITY_REPLACE]: replaceEntity,
   [CommandKind.ENTITY_PATCH]: patchEntity,
@@ -152,11 +152,11 @@ function hasMoved(state: ClusterState, command: Command): boolean {
 type Performed = Pick<AppliedEntry, 'audit'> & { readonly outcome: Outcome }
 
 function perform(state: ClusterState, command: Command, place: Place): Performed {
-  const touched: Touched[] = []
+  const touched: TouchedRecord[] = []
   const outcome = performUnaudited(state, command, place, touched)
   // The command may have brought log time back.
   const now = { index: place.index, logTimeMs: state.logTimeMs }
-  const audit = auditOf(state, command, now, { outcome, touched })
+  const audit = entryAuditRecord(state, command, now, { outcome, touched })
   if (audit !== null) state.remember(audit)
   return { outcome, audit }
 }
@@ -165,13 +165,13 @@ function performUnaudited(
   state: ClusterState,
   command: Command,
   place: Place,
-  touched: Touched[],
+  touched: TouchedRecord[],
 ): Outcome {
   const handler = (handlers as Readonly<Record<number, Handler | undefined>>)[command.kind]
   if (handler === undefined) throw new Error(`command kind ${command.kind} is unknown here`)
-  const rights = rightsOf(state, command.actor, command.kind)
-  if (rights === null) return refused('UNAUTHORIZED', actorFault(command.actor))
-  if (hasMoved(state, command)) return refused('REVISION_MOVED')
+  const rights = actorRights(state, command.actor, command.kind)
+  if (rights === null) return refusedOutcome('UNAUTHORIZED', actorFault(command.actor))
+  if (hasMoved(state, command)) return refusedOutcome('REVISION_MOVED')
   const { actor } = command
   const sessionId = actor.case === 'session' ? actor.value.sessionId : ''
   const routerId = actor.case === 'enrollment' ? actor.value.routerId : ''
@@ -181,7 +181,7 @@ function performUnaudited(
     routerId,
     ...rights,
     touched,
-    rulesOf,
+    rulesOf: rulesForKind,
   })
 }
 
@@ -196,7 +196,7 @@ function performOnce(
   place: Place,
 ): Performed {
   const { caller, id } = request
-  const bodyHash = hexOf(request.bodyHash)
+  const bodyHash = toHex(request.bodyHash)
   const judgement = state.judgeRequest(caller, id, bodyHash)
   if (judgement !== 'new') return { outcome: judgement, audit: null }
   const performed = perform(state, command, place)
@@ -220,14 +220,14 @@ function applyCommand(
     // Judged by the replicated level alone: a version that does not know the command refuses it as
     // all others do.
     if (command.level > state.featureLevel) {
-      return { outcome: refused('FEATURE_LEVEL_NOT_RAISED'), audit: null }
+      return { outcome: refusedOutcome('FEATURE_LEVEL_NOT_RAISED'), audit: null }
     }
     return request === undefined
       ? perform(state, command, place)
       : performOnce(state, command, request, place)
   }
   if (command.origin === undefined) return { origin: null, ...run() }
-  const storeId = hexOf(command.origin.storeId)
+  const storeId = toHex(command.origin.storeId)
   const boot = Number(command.origin.boot)
   const sequence = Number(command.origin.sequence)
   const lowest = Number(command.origin.lowestOutstanding)
@@ -269,7 +269,7 @@ export function apply(state: ClusterState, entry: Entry): AppliedEntry {
         authority: 'full',
         held: [],
         touched: [],
-        rulesOf,
+        rulesOf: rulesForKind,
       })
       break
   }

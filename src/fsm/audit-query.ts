@@ -6,8 +6,8 @@ import type { AuditLog } from './records/audit-log.ts'
 import { pageLimits } from './query/list.ts'
 import { Compiler, noLinks, type Predicate } from './query/evaluate.ts'
 import { parseQuery, parseSort } from './query/parser.ts'
-import { comparator } from './query/symbols.ts'
-import { Work } from './query/work.ts'
+import { sortComparator } from './query/symbols.ts'
+import { QueryWork } from './query/work.ts'
 
 export const auditQueryLimits = {
   /** Looked at between two turns of the event loop. */
@@ -30,7 +30,7 @@ export async function listAudit(
   const parsed = text === '' ? null : parseQuery(text)
   const sort =
     parsed?.sort ?? ((query.sort ?? '').trim() === '' ? null : parseSort(query.sort ?? ''))
-  const order = sort === null ? null : comparator(auditEntry, sort, noLinks.live)
+  const order = sort === null ? null : sortComparator(auditEntry, sort, noLinks.live)
   const asked = typeof parsed?.limit === 'number' ? parsed.limit : query.limit
   const limit = asked === undefined || asked < 1 ? pageLimits.limitDefault : asked
   const page = {
@@ -42,7 +42,9 @@ export async function listAudit(
     return { records: log.page(page.offset, page.limit), ...page, totalCount: log.size }
   }
   const test: Predicate =
-    where === null ? () => true : new Compiler(noLinks, new Work()).predicate(auditEntry, where)
+    where === null
+      ? () => true
+      : new Compiler(noLinks, new QueryWork()).predicate(auditEntry, where)
   return await collect(log, { test, order, page }, pause)
 }
 

@@ -1,20 +1,20 @@
 import { isObject } from '../entities/check.ts'
 import type { Entity, EntityLink } from '../entities/define.ts'
 import type { ComputedSource, Condition, Field } from '../entities/fields.ts'
-import { entitiesByName, entityNamed } from '../entities/registry.ts'
-import { passwordLockOf } from './apply/authentication.ts'
+import { entitiesByName, findEntity } from '../entities/registry.ts'
+import { passwordLock } from './apply/authentication.ts'
 import type { Identity } from '../entities/kinds/identity.ts'
 import { serviceConfigHolder } from '../entities/kinds/service-config.ts'
 import type { KindName } from '../entities/kind-records.ts'
 import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import { RecentValues } from '../lib/recent-values.ts'
-import type { JudgedPosture } from '../ports/judged-posture.ts'
+import type { EvaluatedPosture } from '../ports/judged-posture.ts'
 import type { RouterStatuses } from '../ports/router-status.ts'
 import type { ConfigTypesShown, DialBind } from '../ports/state-view.ts'
-import { checksOf } from './access/checked-policies.ts'
+import { policyChecks } from './access/checked-policies.ts'
 import { BIND, DIAL, linkingPolicies, rolesDisplay } from './records/roles.ts'
-import { routerFact } from './records/router-facts.ts'
+import { liveRouterField } from './records/router-facts.ts'
 import type { State } from './records/state.ts'
 import type { ClusterState } from './access/cluster-state.ts'
 
@@ -25,7 +25,7 @@ export interface DetailContext {
   readonly callerId: string
   readonly configTypes: ConfigTypesShown
   /** Posture of the caller. */
-  readonly posture: JudgedPosture
+  readonly posture: EvaluatedPosture
   readonly routers: RouterStatuses
   readonly nowMs: number
   /** BIND and DIAL of the caller on a record; null until they are first read. */
@@ -68,7 +68,7 @@ function linksOf(entity: Entity, record: EntityRecord): JsonObject {
 }
 
 /** {_links, entity, id, name}; null when the record is not there. */
-export function entityRefOf(state: State, kind: KindName, id: string): JsonObject | null {
+export function entityReference(state: State, kind: KindName, id: string): JsonObject | null {
   const entity = entitiesByName.get(kind)
   const record = state.get(kind, id)
   if (entity === undefined || record === undefined) return null
@@ -152,7 +152,7 @@ function policyQueries(record: EntityRecord, context: DetailContext): Json {
   const policies = caller === undefined ? [] : linkingPolicies(state, caller, record)
   if (policies.length === 0) return withoutChecks(permissions)
   return policies.map((policy) => {
-    const queries = checksOf(state, policy).map((check) => posture.queryOf(check))
+    const queries = policyChecks(state, policy).map((check) => posture.queryOf(check))
     return {
       policyId: policy.id,
       policyType: policy.type,
@@ -218,7 +218,7 @@ function sourceOf(source: ComputedSource, entity: Entity): Source {
       return (record, context) => fieldOfNaming(source, record, context)
     case 'entityRef':
       return (record, { state }) => {
-        const ref = entityRefOf(state, source.to, textField(record, source.by))
+        const ref = entityReference(state, source.to, textField(record, source.by))
         if (ref === null || source.hasUrlName !== true) return ref
         return { ...ref, urlName: ref['entity'] ?? '' }
       }
@@ -228,7 +228,7 @@ function sourceOf(source: ComputedSource, entity: Entity): Source {
           ({ role, name }) => ({ role, name }),
         )
     case 'fieldOf': {
-      const zero = entityNamed(source.to).fields[source.field]?.zero ?? null
+      const zero = findEntity(source.to).fields[source.field]?.zero ?? null
       return (record, { state }) =>
         state.get(source.to, textField(record, source.by))?.[source.field] ?? zero
     }
@@ -237,7 +237,7 @@ function sourceOf(source: ComputedSource, entity: Entity): Source {
         state.table(source.of).indexes.ids(source.by, record.id).size > 0
     case 'passwordLock':
       return (record, { state, nowMs }) => {
-        const lock = passwordLockOf(state, record as Identity, nowMs)
+        const lock = passwordLock(state, record as Identity, nowMs)
         if (lock === null) return null
         return {
           lockedAt: dateTime(lock.sinceMs),
@@ -257,7 +257,7 @@ function sourceOf(source: ComputedSource, entity: Entity): Source {
     case 'dialCost':
       return (record, { routers }) => routers.dialCost(record.id)
     case 'routerStatus':
-      return (record, { routers }) => routerFact(routers.of(record.id), source.shows)
+      return (record, { routers }) => liveRouterField(routers.of(record.id), source.shows)
     case 'permissions':
       return shownPermissions
     case 'policyQueries':
@@ -329,7 +329,11 @@ function isEmpty(value: Json): boolean {
 }
 
 /** The detail of a record as the responses of every operation show it. */
-export function detailOf(kind: KindName, record: EntityRecord, context: DetailContext): JsonObject {
+export function recordDetail(
+  kind: KindName,
+  record: EntityRecord,
+  context: DetailContext,
+): JsonObject {
   const detail: Record<string, Json> = headOf(kind, record)
   for (const shown of shownFields.get(kind) ?? []) {
     const value = valueOf(shown, record, context)
@@ -340,7 +344,7 @@ export function detailOf(kind: KindName, record: EntityRecord, context: DetailCo
 
 function headOf(kind: KindName, record: EntityRecord): Record<string, Json> {
   return {
-    _links: linksOf(entityNamed(kind), record),
+    _links: linksOf(findEntity(kind), record),
     createdAt: dateTime(record.createdAt),
     id: record.id,
     updatedAt: dateTime(record.updatedAt),
@@ -363,7 +367,7 @@ const KEPT_CHARACTERS_MAX = 2048
 export class DetailPrinter {
   readonly #kept = new RecentValues<OwnText>(KEPT_TEXTS)
 
-  /** @returns the text of `detailOf`, as `JSON.stringify` gives it. */
+  /** @returns the text of `recordDetail`, as `JSON.stringify` gives it. */
   print(kind: KindName, record: EntityRecord, context: DetailContext): string {
     const { parts } = this.#ownText(kind, record, context)
     let [text = ''] = parts

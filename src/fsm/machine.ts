@@ -19,7 +19,7 @@ import type { Entry, Index, Position } from '../raft/types.ts'
 import { apply } from './apply.ts'
 import { listAudit } from './audit-query.ts'
 import { loadState } from './records/load.ts'
-import { Reader } from './reader.ts'
+import { StateReader } from './reader.ts'
 import { routerModelOf } from './router-model/follow.ts'
 import { IndexWaiters, type Schedule, systemSchedule } from './records/waiters.ts'
 import { WriteBehind, writeBehindDefaults, type WriteBehindLimits } from './records/write-behind.ts'
@@ -41,7 +41,7 @@ interface MachineDeps {
  * The replicated state machine of a controller: entries go in, readers look at what they made of
  * the state. The state lives in memory; the store follows behind.
  */
-export class StateMachine extends Reader implements Machine, StateView, ChangeFeed {
+export class StateMachine extends StateReader implements Machine, StateView, ChangeFeed {
   onPersisted: (position: Position) => void = () => undefined
   onFailed: (error: Error) => void = () => undefined
   /** Called within apply, after the entry of a restore; must not throw. */

@@ -3,7 +3,7 @@ import type { Identity } from '../entities/kinds/identity.ts'
 import type { Service } from '../entities/kinds/service.ts'
 import type { Session } from '../entities/kinds/session.ts'
 import type { Entity, SubList } from '../entities/define.ts'
-import { entitiesByName, entityNamed } from '../entities/registry.ts'
+import { entitiesByName, findEntity } from '../entities/registry.ts'
 import type { FieldName, KindName, RecordOf } from '../entities/kind-records.ts'
 import { assert, AssertionError } from '../lib/assert.ts'
 import type { JsonObject } from '../lib/text/canonical-json.ts'
@@ -22,15 +22,15 @@ import {
   type ListResult,
   type ListSource,
   type RouterAudience,
-  type ShownFor,
-  shownForNobody,
-  type StandingRecords,
+  type ServiceDetailScope,
+  noServiceDetailScope,
+  type ValidityRecords,
   type StateView,
 } from '../ports/state-view.ts'
 import { type AccessExplanation, explainAccess } from './access/explanation.ts'
 import { previewAccess } from './access/preview.ts'
 import { lastChangeAt } from './access/marks.ts'
-import { checkedPolicy, policiesOf } from './access/checked-policies.ts'
+import { checkedPolicy, identityPolicies } from './access/checked-policies.ts'
 import {
   commonRouters,
   identitiesOfRouter,
@@ -51,24 +51,24 @@ import { StateScan } from './cluster/integrity-scan.ts'
 import { hidesFromNonAdmin, shownToNonAdmin, withoutAdminSecrets } from './apply/admin-secrets.ts'
 import {
   type DetailContext,
-  detailOf,
+  recordDetail,
   DetailPrinter,
-  entityRefOf,
+  entityReference,
   permissionNames,
 } from './detail.ts'
-import { routerFact } from './records/router-facts.ts'
-import { rulesOf } from './rules-of-kinds.ts'
-import { Lister, completed } from './query/list.ts'
+import { liveRouterField } from './records/router-facts.ts'
+import { rulesForKind } from './rules-of-kinds.ts'
+import { Lister, runListing } from './query/list.ts'
 import type { QueryLinks } from './query/evaluate.ts'
 import {
-  type Grants,
+  type PolicyGrants,
   identityGrants,
   linkingPolicies,
-  matches,
+  matchesRoles,
   policiesMatching,
   type Policy,
   roleMembers,
-  scopeOf,
+  kindScope,
 } from './records/roles.ts'
 import { type IdScope, noIds, SetScope } from './records/sorted-ids.ts'
 import type { Records, Table } from './records/table.ts'
@@ -80,7 +80,7 @@ function listRule(entity: Entity<string>, key: string): SubList {
   return rule
 }
 
-function narrowed(grants: Grants, policyType: string | undefined): IdScope {
+function narrowed(grants: PolicyGrants, policyType: string | undefined): IdScope {
   const lower = (policyType ?? '').toLowerCase()
   if (lower === '') return grants.any
   if (lower === 'bind') return grants.bind
@@ -91,7 +91,7 @@ function narrowed(grants: Grants, policyType: string | undefined): IdScope {
 type Reads = Omit<StateView, 'appliedIndex' | 'waitForApplied' | 'listAudit'>
 
 /** Reads of the state in force: records, lists, sub-lists, what policies grant, details. */
-export class Reader implements Reads {
+export class StateReader implements Reads {
   /** The state in force: a restored snapshot is another one. */
   protected state: ClusterState
   readonly #clock: Clock
@@ -112,7 +112,7 @@ export class Reader implements Reads {
       ids: (entity, key, record) => this.#linked(entity, listRule(entity, key), record, {}),
       holds: (entity, key, record, id) => this.#holds(entity, listRule(entity, key), record, id),
       table: (kind) => this.state.records.get(kind) ?? null,
-      live: (record, fact) => routerFact(this.#routers().of(record.id), fact) ?? undefined,
+      live: (record, fact) => liveRouterField(this.#routers().of(record.id), fact) ?? undefined,
     }
     this.#lister = new Lister(links)
   }
@@ -137,7 +137,7 @@ export class Reader implements Reads {
     return this.state.get(kind, id)
   }
 
-  get recordsNow(): StandingRecords {
+  get recordsNow(): ValidityRecords {
     return this.state
   }
 
@@ -171,18 +171,18 @@ export class Reader implements Reads {
 
   count(entity: KindName): number {
     const table = this.state.tables.get(entity)
-    return table === undefined ? 0 : (scopeOf(table, entityNamed(entity))?.size ?? table.rows.size)
+    return table === undefined ? 0 : (kindScope(table, findEntity(entity))?.size ?? table.rows.size)
   }
 
   listing(source: ListSource, query: ListQuery): Listing | null {
     switch (source.of) {
       case 'kind': {
-        const kind = entityNamed(source.entity)
-        const scope = scopeOf(this.#table(source.entity), kind)
+        const kind = findEntity(source.entity)
+        const scope = kindScope(this.#table(source.entity), kind)
         return this.#listingOf(source.entity, query, this.#shown(kind, scope, query))
       }
       case 'subList':
-        return this.#subListing(entityNamed(source.entity), source.id, source.key, query)
+        return this.#subListing(findEntity(source.entity), source.id, source.key, query)
       case 'naming': {
         const { entity, field, value } = source
         const table = this.#table(entity)
@@ -203,8 +203,8 @@ export class Reader implements Reads {
   }
 
   subList(entity: KindName, id: string, key: string, query: ListQuery): ListResult | null {
-    const listing = this.#subListing(entityNamed(entity), id, key, query)
-    return listing === null ? null : completed(listing)
+    const listing = this.#subListing(findEntity(entity), id, key, query)
+    return listing === null ? null : runListing(listing)
   }
 
   #subListing(entity: Entity, id: string, key: string, query: ListQuery): Listing | null {
@@ -212,7 +212,7 @@ export class Reader implements Reads {
     const parent = this.state.get(entity.name, id)
     if (parent === undefined && rule.unknownParent === 'notFound') return null
     const linked = parent === undefined ? noIds : this.#linked(entity, rule, parent, query)
-    return this.#listingOf(rule.of, query, this.#shown(entityNamed(rule.of), linked, query))
+    return this.#listingOf(rule.of, query, this.#shown(findEntity(rule.of), linked, query))
   }
 
   #listingOf(entity: KindName, query: ListQuery, scope: IdScope | null): Listing {
@@ -222,7 +222,7 @@ export class Reader implements Reads {
   #whole<R extends EntityRecord>(source: ListSource, query: ListQuery): ListResult<R> {
     const listing = this.listing(source, query)
     assert(listing !== null, 'only a sub-list may have no parent')
-    return completed(listing) as ListResult<R>
+    return runListing(listing) as ListResult<R>
   }
 
   #shown({ name }: Entity, scope: IdScope | null, query: ListQuery): IdScope | null {
@@ -251,7 +251,7 @@ export class Reader implements Reads {
         return narrowed(grants, query.policyType)
       }
       case 'policyLinks':
-        return linkedThrough(this.state, entityNamed(by ?? '').name, entity.name, parent, of)
+        return linkedThrough(this.state, findEntity(by ?? '').name, entity.name, parent, of)
     }
   }
 
@@ -260,11 +260,11 @@ export class Reader implements Reads {
     if (rule.through !== 'roles') return this.#linked(entity, rule, parent, {}).has(id)
     const record = this.state.get(rule.of, id)
     const roles = (rule.by === null ? [] : parent[rule.by]) as readonly string[]
-    return record !== undefined && matches(record, roles, String(parent['semantic']))
+    return record !== undefined && matchesRoles(record, roles, String(parent['semantic']))
   }
 
   filterableFields(entity: KindName): readonly string[] {
-    return entityNamed(entity).symbols.map((symbol) => symbol.name)
+    return findEntity(entity).symbols.map((symbol) => symbol.name)
   }
 
   permissions(identityId: string, serviceId: string): readonly DialBind[] {
@@ -289,21 +289,21 @@ export class Reader implements Reads {
 
   /** The role attributes that records of the kind have. @throws {Problem} as `list`. */
   roleAttributes(entity: KindName, query: ListQuery): RoleAttributes {
-    return listRoleAttributes(this.state, entityNamed(entity), query)
+    return listRoleAttributes(this.state, findEntity(entity), query)
   }
 
   /** Role attributes that begin with a prefix, with the number of records; in steps. */
   roleCounts(entity: KindName, query: RoleCountQuery): Generator<void, RoleCounts> {
-    return countRoles(this.state, entityNamed(entity), query)
+    return countRoles(this.state, findEntity(entity), query)
   }
 
   /** Lists those, and the attributes that policies name. @throws {Problem} as `list`. */
   roleAttributeUsage(entity: KindName, query: ListQuery): RoleAttributeUsage {
-    return listRoleAttributeUsage(this.state, entityNamed(entity), query)
+    return listRoleAttributeUsage(this.state, findEntity(entity), query)
   }
 
   ref(entity: KindName, id: string): JsonObject | null {
-    return entityRefOf(this.state, entity, id)
+    return entityReference(this.state, entity, id)
   }
 
   lastChangeAt(apiSessionId: string): number | null {
@@ -336,7 +336,7 @@ export class Reader implements Reads {
 
   /** Previews what writes would change of access; nothing is written. */
   previewAccess(writes: readonly PreviewedWrite[], caller: PreviewCaller): AccessPreview {
-    return previewAccess(() => this.state, writes, caller, rulesOf)
+    return previewAccess(() => this.state, writes, caller, rulesForKind)
   }
 
   isRouterOnline(routerId: string): boolean {
@@ -374,7 +374,7 @@ export class Reader implements Reads {
   policiesOfIdentity(identityId: string): readonly CheckedPolicy[] {
     const identity = this.state.get('identity', identityId)
     if (identity === undefined) return []
-    return policiesOf(this.state, identity).map((policy) => checkedPolicy(this.state, policy))
+    return identityPolicies(this.state, identity).map((policy) => checkedPolicy(this.state, policy))
   }
 
   serviceSessionsAfter(afterId: string, max: number): readonly Session[] {
@@ -387,9 +387,9 @@ export class Reader implements Reads {
     entity: KindName,
     record: EntityRecord,
     callerId: string,
-    shownFor: ShownFor = shownForNobody,
+    shownFor: ServiceDetailScope = noServiceDetailScope,
   ): JsonObject {
-    const detail = detailOf(entity, record, this.#detailContext(entity, callerId, shownFor))
+    const detail = recordDetail(entity, record, this.#detailContext(entity, callerId, shownFor))
     if (!hidesFromNonAdmin(entity, record)) return detail
     const isForAdmin = this.state.get('identity', callerId)?.isAdmin === true
     return isForAdmin ? detail : shownToNonAdmin(detail)
@@ -398,7 +398,7 @@ export class Reader implements Reads {
   detailPrinter(
     entity: KindName,
     callerId: string,
-    shownFor: ShownFor = shownForNobody,
+    shownFor: ServiceDetailScope = noServiceDetailScope,
   ): (record: EntityRecord) => string {
     const context = this.#detailContext(entity, callerId, shownFor)
     return (record) =>
@@ -408,7 +408,7 @@ export class Reader implements Reads {
         : this.#details.print(entity, record, context)
   }
 
-  #detailContext(entity: KindName, callerId: string, shownFor: ShownFor): DetailContext {
+  #detailContext(entity: KindName, callerId: string, shownFor: ServiceDetailScope): DetailContext {
     if (!entitiesByName.has(entity))
       throw new AssertionError(`there is a descriptor named ${entity}`)
     const { state } = this

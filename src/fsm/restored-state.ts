@@ -11,7 +11,7 @@ import { settleAccess } from './access/settle.ts'
 import type { CommandContext } from './apply/context.ts'
 import { withdrawPrivilegedEnrollments } from './apply/read-enrollments.ts'
 import { removeWithReferences } from './apply/references.ts'
-import { rulesOf } from './rules-of-kinds.ts'
+import { rulesForKind } from './rules-of-kinds.ts'
 import type { State } from './records/state.ts'
 import type { ClusterState } from './access/cluster-state.ts'
 
@@ -36,7 +36,7 @@ interface RestoredCluster {
  * nobody has voted in it.
  * @returns the new position.
  */
-export function becomeCluster(state: ClusterState, restored: RestoredCluster): Position {
+export function convertToNewCluster(state: ClusterState, restored: RestoredCluster): Position {
   const index = state.position.index + 1
   const logTimeMs = Math.max(state.logTimeMs, restored.timeMs)
   const context = restoreContext(index, logTimeMs)
@@ -63,7 +63,7 @@ export function becomeCluster(state: ClusterState, restored: RestoredCluster): P
  * Ends the sessions of a backup before its records go into a running cluster, because a restore
  * brings no session back.
  */
-export function withoutSessions(state: State): void {
+export function removeSessions(state: State): void {
   const { position, logTimeMs } = state
   endSessions(state, restoreContext(position.index, logTimeMs))
 }
@@ -78,7 +78,7 @@ function restoreContext(index: Index, logTimeMs: number): CommandContext {
     authority: 'full',
     held: [],
     touched: [],
-    rulesOf,
+    rulesOf: rulesForKind,
   }
 }
 

@@ -37,6 +37,6 @@ const byKind: { readonly [K in KindName]?: KindRules<RecordOf<K>> } = {
 }
 
 /** Rules of a kind; none where it has none. */
-export function rulesOf(kind: KindName): KindRules {
+export function rulesForKind(kind: KindName): KindRules {
   return byKind[kind] ?? none
 }

@@ -46,7 +46,7 @@ export function commonNowMs({
  * log time, which is ahead if the clocks of a majority were ahead. By the local clock alone, times
  * stored then would apply until the clock reaches them.
  */
-export function judgedNowMs({
+export function proposalNowMs({
   state,
   clock,
 }: {

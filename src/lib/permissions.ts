@@ -90,7 +90,7 @@ const READ_EVERYTHING = 'admin_readonly'
  * The reach of a grantable permission. A permission for a whole kind has the furthest reach of its
  * actions.
  */
-export function reachOfPermission(permission: string): PermissionReach {
+export function permissionReach(permission: string): PermissionReach {
   const [kind = '', action] = permission.split('.')
   const known: Readonly<Record<string, Reaches>> = reachesOfKinds
   const reaches = known[kind]

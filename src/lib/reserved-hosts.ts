@@ -1,6 +1,6 @@
 import { BlockList, isIP } from 'node:net'
 
-import { ipv4OfGroups, ipv6Groups } from './text/ip-address.ts'
+import { ipv4FromGroups, ipv6Groups } from './text/ip-address.ts'
 
 // Addresses that URLs stored by users must not make a controller connect to: its own host,
 // link-local addresses, and the metadata services of clouds, which give credentials to any process
@@ -58,9 +58,9 @@ export function isReservedAddress(address: string): boolean {
  */
 function embeddedIpv4(address: string): string[] {
   const [a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, g = 0, h = 0] = ipv6Groups(address)
-  if (a === 0x2002) return [ipv4OfGroups(b, c)]
+  if (a === 0x2002) return [ipv4FromGroups(b, c)]
   const isNat64 = a === 0x64 && b === 0xff9b
   const isLow = a === 0 && b === 0 && c === 0 && d === 0 && (e === 0 || e === 0xffff)
   const isMapped = isLow && (f === 0 || f === 0xffff)
-  return isNat64 || isMapped ? [ipv4OfGroups(g, h)] : []
+  return isNat64 || isMapped ? [ipv4FromGroups(g, h)] : []
 }

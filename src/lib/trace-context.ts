@@ -42,7 +42,7 @@ function randomHex(bytes: number): string {
  * Parses a `traceparent` header. A missing, malformed or repeated header begins a new trace, as the
  * W3C recommendation requires.
  */
-export function traceOf(header: unknown): TraceContext {
+export function parseTraceparent(header: unknown): TraceContext {
   const spanId = randomHex(SPAN_ID_BYTES)
   const found = typeof header === 'string' ? TRACEPARENT.exec(header) : null
   const [, traceId, parentSpanId, flags] = found ?? []

@@ -10,7 +10,7 @@ import type { CircuitSource } from './circuits/circuit-source.ts'
 import type { ProgramLogger } from './logger.ts'
 import { HostedServices, type OfferedTerminators } from './services/hosted-services.ts'
 import { type ConfiguredService, OfferedServices } from './services/offered-services.ts'
-import { cryptoReady } from './services/secure-stream.ts'
+import { loadCrypto } from './services/secure-stream.ts'
 import { TunnelDialer } from './services/tunnel-dialer.ts'
 import type { UsableServices } from './services/usable-services.ts'
 
@@ -73,7 +73,7 @@ export class TunnelServices {
 
   /** @throws {ProgramFailure} when this machine does not allow mode `tproxy`. */
   async start(): Promise<void> {
-    await cryptoReady()
+    await loadCrypto()
     await this.#intercepted?.start()
     this.#offered?.start()
     this.refresh()

@@ -3,14 +3,14 @@ import { createHash, createPrivateKey, type KeyObject, X509Certificate } from 'n
 import {
   type AlternativeNames,
   formatIp,
-  noNames,
+  noAlternativeNames,
   readAlternativeNames,
 } from './asn1/alternative-names.ts'
 import { type CertificateContents, readCertificate } from './asn1/certificate-contents.ts'
-import { textsOf } from './asn1/distinguished-name.ts'
-import { basicConstraintsOf } from './asn1/extensions.ts'
+import { attributeTexts } from './asn1/distinguished-name.ts'
+import { readBasicConstraints } from './asn1/extensions.ts'
 import { attributeOids, extensionOids } from './asn1/object-identifiers.ts'
-import { controllerIdOf, parseSpiffeId, routerIdOf, type SpiffeId } from './spiffe.ts'
+import { spiffeControllerId, parseSpiffeId, spiffeRouterId, type SpiffeId } from './spiffe.ts'
 import { isoTime } from '../lib/text/shown-time.ts'
 
 /** Parsing limits: PEM text of one file, certificates in it, bytes and names of one certificate. */
@@ -114,9 +114,9 @@ function parsedOf(der: Uint8Array): Parsed {
   const alternative = contents.extensions.get(extensionOids.subjectAlternativeName)
   const names =
     alternative === undefined
-      ? noNames
+      ? noAlternativeNames
       : readAlternativeNames(alternative.value, ALTERNATIVE_NAMES_MAX)
-  const commonNames = textsOf(contents.subject, attributeOids.commonName)
+  const commonNames = attributeTexts(contents.subject, attributeOids.commonName)
   return {
     commonName: commonNames.length === 1 ? (commonNames[0] ?? null) : null,
     commonNames,
@@ -126,7 +126,7 @@ function parsedOf(der: Uint8Array): Parsed {
     ipAddresses: names.ipAddresses.map(formatIp),
     names,
     contents,
-    pathLengthMax: basicConstraintsOf(contents.extensions).pathLengthMax,
+    pathLengthMax: readBasicConstraints(contents.extensions).pathLengthMax,
   }
 }
 
@@ -190,7 +190,7 @@ export function leafSpiffeId(leaf: Certificate): SpiffeId {
  */
 export function leafControllerId(leaf: Certificate, trustDomain: string): string {
   const spiffeId = leafSpiffeId(leaf)
-  const id = controllerIdOf(spiffeId, trustDomain)
+  const id = spiffeControllerId(spiffeId, trustDomain)
   if (id === null) {
     throw new CertificateError(
       'wrong-identity',
@@ -216,7 +216,7 @@ export function leafRouterId(leaf: Certificate): string | null {
   // @guard link-of-another-router--spiffe
   if (named.length === 0) return leaf.commonName
   const id = named.length === 1 ? parseSpiffeId(named[0] ?? '') : null
-  return id === null ? null : routerIdOf(id)
+  return id === null ? null : spiffeRouterId(id)
 }
 
 /**
@@ -229,7 +229,7 @@ export function controllerCertificateError({ uris }: Certificate): string | null
   const named = uris.filter((uri) => /^spiffe:/i.test(uri))
   if (named.length === 0) return null
   const id = named.length === 1 ? parseSpiffeId(named[0] ?? '') : null
-  if (id !== null && controllerIdOf(id, id.trustDomain) !== null) return null
+  if (id !== null && spiffeControllerId(id, id.trustDomain) !== null) return null
   return `presented a certificate of ${JSON.stringify(named.join(' ').slice(0, 256))}, which is not a controller; nothing was sent`
 }
 
@@ -274,7 +274,7 @@ export function checkChain(
 ): void {
   for (const certificate of issuingPath(chain, anchors, nowMs)) {
     checkValidityTime(certificate, nowMs)
-    if (isAmong(anchors, certificate)) return
+    if (includesCertificate(anchors, certificate)) return
   }
   throw new CertificateError(
     'untrusted',
@@ -295,7 +295,7 @@ export function issuingPath(
   const authorities = [...anchors, ...chain.slice(1)].sort(
     (a, b) =>
       Number(isTimely(b, nowMs)) - Number(isTimely(a, nowMs)) ||
-      Number(isAmong(anchors, b)) - Number(isAmong(anchors, a)) ||
+      Number(includesCertificate(anchors, b)) - Number(includesCertificate(anchors, a)) ||
       b.notAfterMs - a.notAfterMs,
   )
   const path: [Certificate, ...Certificate[]] = [chain[0]]
@@ -303,7 +303,7 @@ export function issuingPath(
   // Each iteration uses a new certificate, so a loop of cross-signed authorities ends too.
   for (let depth = 0; depth < authorities.length; depth += 1) {
     const issuer = authorities.find(
-      (authority) => !isAmong(path, authority) && hasIssued(authority, current, depth),
+      (authority) => !includesCertificate(path, authority) && hasIssued(authority, current, depth),
     )
     if (issuer === undefined) break
     path.push(issuer)
@@ -312,7 +312,10 @@ export function issuingPath(
   return path
 }
 
-export function isAmong(certificates: readonly Certificate[], one: Certificate): boolean {
+export function includesCertificate(
+  certificates: readonly Certificate[],
+  one: Certificate,
+): boolean {
   return certificates.some(({ sha256 }) => sha256 === one.sha256)
 }
 

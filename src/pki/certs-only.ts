@@ -1,4 +1,4 @@
-import { contextTag, DerError, DerReader, derTag, onlyValue, tagged } from './asn1/der.ts'
+import { contextTag, DerError, DerReader, derTag, onlyValue, encodeTagged } from './asn1/der.ts'
 import {
   BUNDLE_CERTIFICATES_MAX,
   type Certificate,
@@ -17,7 +17,7 @@ const DATA = Buffer.from('06092a864886f70d010701', 'hex')
 export function certsOnly(certificates: readonly Certificate[]): Buffer {
   const each = new Map(certificates.map(({ sha256, der }) => [sha256, der]))
   const ders = [...each.values()].sort((a, b) => Buffer.compare(a, b))
-  return tagged(derTag.sequence, SIGNED_DATA, [
+  return encodeTagged(derTag.sequence, SIGNED_DATA, [
     contextTag(0),
     [
       derTag.sequence,

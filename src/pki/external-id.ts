@@ -27,7 +27,7 @@ export type ExternalId =
  * Finds the external id in a certificate that chains to the CA of this rule. Takes linear time in
  * the names of the certificate for any criteria, because a rule contains no regular expressions.
  */
-export function externalIdOf(rule: ExternalIdRule, certificate: ExternalIdNames): ExternalId {
+export function findExternalId(rule: ExternalIdRule, certificate: ExternalIdNames): ExternalId {
   const matched = namesAt(rule, certificate).flatMap((name) => matchOf(rule, name))
   if (matched.length === 0) return none('has no name that the claim of its CA matches')
   const found = idAt(rule, matched)

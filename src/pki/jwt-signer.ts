@@ -11,9 +11,9 @@ import {
   parsePrivateKey,
 } from './certificate.ts'
 import {
-  jwtAlgorithmOf,
+  keyJwtAlgorithm,
   type TokenLeaf,
-  tokenLeafOf,
+  parseTokenLeaf,
   type VerifiedJwt,
   verifyJwt,
 } from './jwt-verifier.ts'
@@ -65,7 +65,7 @@ export class LeafJwtSigner {
     const key = this.#keyOf(privateKeyPem())
     const { kid } = this.#own(leafPem())
     return await new SignJWT(claims)
-      .setProtectedHeader({ alg: jwtAlgorithmOf(key), kid, typ: 'JWT' })
+      .setProtectedHeader({ alg: keyJwtAlgorithm(key), kid, typ: 'JWT' })
       .sign(key)
   }
 
@@ -119,7 +119,7 @@ export class LeafJwtSigner {
   }
 
   #own(pem: string): TokenLeaf {
-    const leaf = this.#leaves.get(pem) ?? tokenLeafOf(pem)
+    const leaf = this.#leaves.get(pem) ?? parseTokenLeaf(pem)
     this.#leaves.set(pem, leaf)
     return leaf
   }
@@ -131,7 +131,7 @@ export class LeafJwtSigner {
   #known(): TokenLeaf[] {
     const before = this.#leaves
     const pem = this.#deps.leafPem()
-    const own = before.get(pem) ?? tokenLeafOf(pem)
+    const own = before.get(pem) ?? parseTokenLeaf(pem)
     this.#leaves = new Map([[pem, own]])
     const found: TokenLeaf[] = [own]
     for (const { certificatePem, publicKeySha256 } of this.#deps.members()) {
@@ -162,7 +162,7 @@ function jwkOf(pem: string, { kid, key, algorithm }: TokenLeaf): JsonObject {
 function pinnedLeaf(pem: string, publicKeySha256: Uint8Array): TokenLeaf | null {
   try {
     const pinned = parseCertificate(pem).publicKeySha256
-    return Buffer.compare(pinned, publicKeySha256) === 0 ? tokenLeafOf(pem) : null
+    return Buffer.compare(pinned, publicKeySha256) === 0 ? parseTokenLeaf(pem) : null
   } catch (error) {
     if (error instanceof CertificateError) return null
     throw error

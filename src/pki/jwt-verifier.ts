@@ -38,7 +38,7 @@ export async function verifyJwt(
   isExpiredAllowed = false,
 ): Promise<VerifiedJwt | null> {
   if (token.length > JWT_CHARACTERS_MAX) return null
-  const kid = keyIdOf(token)
+  const kid = tokenKeyId(token)
   const ordered = leaves.toSorted((a, b) => Number(b.kid === kid) - Number(a.kid === kid))
   const currentDate = new Date(nowMs)
   for (const { key, keyId, algorithm } of ordered) {
@@ -56,15 +56,15 @@ export async function verifyJwt(
 }
 
 /** @throws {CertificateError} */
-export function tokenLeafOf(certificate: Uint8Array | string): TokenLeaf {
+export function parseTokenLeaf(certificate: Uint8Array | string): TokenLeaf {
   const { sha1, native, publicKeySha256 } = parseCertificate(certificate)
   const key = native.publicKey
   const keyId = Buffer.from(publicKeySha256).toString('hex')
-  return { kid: sha1, key, keyId, algorithm: jwtAlgorithmOf(key) }
+  return { kid: sha1, key, keyId, algorithm: keyJwtAlgorithm(key) }
 }
 
 /** The unverified `kid` of a token; null: none. */
-export function keyIdOf(token: string): string | null {
+export function tokenKeyId(token: string): string | null {
   try {
     return decodeProtectedHeader(token).kid ?? null
   } catch {
@@ -82,7 +82,7 @@ const ecAlgorithms: Readonly<Record<string, string>> = {
  * The JWT algorithm of a key (RFC 7518, 3.1).
  * @throws {CertificateError} `unreadable` for an unsupported kind of key.
  */
-export function jwtAlgorithmOf(key: KeyObject): string {
+export function keyJwtAlgorithm(key: KeyObject): string {
   if (key.asymmetricKeyType === 'rsa') return 'RS256'
   const algorithm = ecAlgorithms[key.asymmetricKeyDetails?.namedCurve ?? '']
   if (algorithm !== undefined) return algorithm

@@ -41,7 +41,7 @@ export interface OidcToken {
  * Reads the claims of a token whose signature and time are verified.
  * @returns null for another purpose or audience, or when a claim is missing.
  */
-export function oidcTokenOf(
+export function parseOidcClaims(
   text: string,
   claims: JsonObject,
   purpose: TokenPurpose,

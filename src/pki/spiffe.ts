@@ -66,14 +66,14 @@ export function routerSpiffeId(trustDomain: string, routerId: string): string {
 }
 
 /** @returns the id of a router in any trust domain, or null when the path names something else. */
-export function routerIdOf({ path }: SpiffeId): string | null {
+export function spiffeRouterId({ path }: SpiffeId): string | null {
   const prefix = '/router/'
   const id = path.slice(prefix.length)
   return path.startsWith(prefix) && !id.includes('/') ? id : null
 }
 
 /** @returns the controller's id, or null for another trust domain or kind of path. */
-export function controllerIdOf(spiffeId: SpiffeId, trustDomain: string): string | null {
+export function spiffeControllerId(spiffeId: SpiffeId, trustDomain: string): string | null {
   const prefix = '/controller/'
   if (spiffeId.trustDomain !== trustDomain || !spiffeId.path.startsWith(prefix)) return null
   const id = spiffeId.path.slice(prefix.length)
@@ -90,6 +90,6 @@ export function externalSpiffeId(trustDomain: string): string {
 
 const EXTERNAL_PATH = '/external'
 
-export function isExternal(uris: readonly string[]): boolean {
+export function hasExternalSpiffeId(uris: readonly string[]): boolean {
   return uris.length === 1 && parseSpiffeId(uris[0] ?? '')?.path === EXTERNAL_PATH
 }

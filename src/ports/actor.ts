@@ -34,7 +34,7 @@ export interface EnrollmentActor {
 }
 
 /** The fields of which exactly one is not ''. */
-export type ShownId = 'enrollmentId' | 'caId' | 'routerId' | 'signerId'
+export type CredentialIdField = 'enrollmentId' | 'caId' | 'routerId' | 'signerId'
 
 /** An identity by its API session. */
 export interface SessionActor {
@@ -53,7 +53,7 @@ export interface SessionActor {
 
 /** @param shown the presented credential, one of four. */
 export function enrollmentActor(
-  shown: Partial<Pick<EnrollmentActor, ShownId>>,
+  shown: Partial<Pick<EnrollmentActor, CredentialIdField>>,
   given: Pick<EnrollmentActor, 'method' | 'address'>,
 ): Actor {
   const value = { enrollmentId: '', caId: '', routerId: '', signerId: '', ...shown, ...given }
@@ -114,12 +114,12 @@ function sessionFault(session: SessionClaim): string | null {
 }
 
 /** Identity of the session; '' for another actor. */
-export function callerIdOf(actor: Actor): string {
+export function actorIdentityId(actor: Actor): string {
   return actor.case === 'session' ? actor.value.identityId : ''
 }
 
 /** Session of an actor, or on whose behalf it acts; '' for none. */
-export function sessionIdOf(actor: ClaimedActor): string {
+export function actorSessionId(actor: ClaimedActor): string {
   return actor?.case === 'system' || actor?.case === 'session' ? actor.value.sessionId : ''
 }
 

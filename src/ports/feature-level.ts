@@ -16,13 +16,13 @@ export const OIDC_LEVEL = 2
 /** Feature level at which a configuration of members contains removed keys. */
 export const REMOVED_KEYS_LEVEL = 2
 
-export type KnownKind = Exclude<CommandKind, typeof CommandKind.UNSPECIFIED>
+export type KnownCommandKind = Exclude<CommandKind, typeof CommandKind.UNSPECIFIED>
 
 /**
  * Feature level of each kind of command. The table is total, so that a kind without a level does
  * not compile: a voter that does not know the command would stop.
  */
-const commandLevels: Readonly<Record<KnownKind, number>> = {
+const commandLevels: Readonly<Record<KnownCommandKind, number>> = {
   [CommandKind.FORM]: 1,
   [CommandKind.ENTITY_CREATE]: 1,
   [CommandKind.ENTITY_REPLACE]: 1,
@@ -82,7 +82,7 @@ const commandLevels: Readonly<Record<KnownKind, number>> = {
 }
 
 /** Feature level that a command of this kind needs with any content. */
-export function levelOfKind(kind: CommandKind): number {
+export function commandLevel(kind: CommandKind): number {
   return (commandLevels as Readonly<Record<number, number | undefined>>)[kind] ?? 1
 }
 
@@ -90,7 +90,7 @@ export function levelOfKind(kind: CommandKind): number {
  * A log or state has a feature level that this version does not support, so no data may be read
  * from it.
  */
-export class FeatureLevelUnknown extends Error {
+export class FeatureLevelUnknownError extends Error {
   override readonly name = 'FeatureLevelUnknown'
 
   /** @param where the source of the data, at the beginning of a sentence. */

@@ -2,7 +2,7 @@ import type { JsonObject } from '../lib/text/canonical-json.ts'
 import type { RecordOf } from '../entities/kind-records.ts'
 
 /** The posture of one client, evaluated against posture checks, which are given as records. */
-export interface JudgedPosture {
+export interface EvaluatedPosture {
   passes(check: RecordOf<'postureCheck'>): boolean
   queryOf(check: RecordOf<'postureCheck'>): PostureQuery
   /** Expected and actual values, by the type of the check. */
@@ -10,7 +10,7 @@ export interface JudgedPosture {
 }
 
 /** Posture of an unknown client. */
-export const unknownPosture: JudgedPosture = {
+export const unknownPosture: EvaluatedPosture = {
   passes: () => false,
   queryOf: ({ id }) => ({ id, isPassing: false }),
   valuesOf: () => ({}),

@@ -1,7 +1,7 @@
-import type { TerminatorStanding } from './router-inspections.ts'
+import type { ReportedTerminator } from './router-inspections.ts'
 
 /** Request for a validation of terminators. */
-export interface TerminatorsAsked {
+export interface TerminatorValidationRequest {
   /** A filter of terminators; '': all. */
   readonly filter: string
   /** True if terminators that their router does not have are removed. */
@@ -28,7 +28,7 @@ export interface ValidatedTerminator {
   /** RFC 3339. */
   readonly createdAt: string
   /** 'unknown': its router does not report it. */
-  readonly state: TerminatorStanding['state'] | 'unknown'
+  readonly state: ReportedTerminator['state'] | 'unknown'
   readonly isFixed: boolean
   readonly detail: string
 }
@@ -108,7 +108,7 @@ export interface Validation {
  * @throws {Problem} UNAUTHORIZED; INVALID_FILTER and similar codes; SERVER_TOO_MANY_REQUESTS.
  */
 export interface NetworkValidations {
-  terminators(asked: TerminatorsAsked): Promise<Validation>
+  terminators(asked: TerminatorValidationRequest): Promise<Validation>
   /** @param filter of routers; '': all. */
   links(filter: string): Promise<Validation>
   circuits(filter: string): Promise<Validation>

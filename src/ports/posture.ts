@@ -1,8 +1,8 @@
 import type { RecordOf } from '../entities/kind-records.ts'
 import type { JsonObject } from '../lib/text/canonical-json.ts'
 import type { Problem } from '../lib/problems.ts'
-import type { DialBind, JudgedCheck, PromptedService, Prompts } from './state-view.ts'
-import type { JudgedPosture } from './judged-posture.ts'
+import type { DialBind, EvaluatedCheck, PromptedService, CodePrompts } from './state-view.ts'
+import type { EvaluatedPosture } from './judged-posture.ts'
 
 /** Reports of an identity's devices about themselves. They are not verified. */
 export interface Posture {
@@ -100,7 +100,7 @@ export interface FailedRequest {
 }
 
 /** Right that a policy would grant. */
-export interface Granted {
+export interface GrantedRight {
   readonly identityId: string
   readonly serviceId: string
   readonly type: DialBind
@@ -132,14 +132,14 @@ export interface PostureService {
   /** Second factor of an API session. */
   factorOf(session: RecordOf<'apiSession'>): ShownFactor
   /** Posture without an API session, and so without a second factor. */
-  ofIdentity(identityId: string): JudgedPosture
+  ofIdentity(identityId: string): EvaluatedPosture
   /** Posture that its identity reported, and the second factor of the session. */
-  ofSession(session: RecordOf<'apiSession'>): JudgedPosture
+  ofSession(session: RecordOf<'apiSession'>): EvaluatedPosture
   /**
    * The same for a router that evaluates posture: facts that only devices know pass, and the second
    * factor is evaluated here.
    */
-  ofSessionAtJudge(session: RecordOf<'apiSession'>): JudgedPosture
+  ofSessionAtJudge(session: RecordOf<'apiSession'>): EvaluatedPosture
   /**
    * Notes that a router that evaluates posture has admitted the client of the session to dial or
    * host. The session then does not end because of facts that its device reports only to that
@@ -170,22 +170,25 @@ export interface PostureService {
   /**
    * The policies that grant nothing for this posture; [] when one of them grants, or there is none.
    */
-  failures(wanted: Granted, posture: JudgedPosture): readonly PostureFailure[]
+  failures(wanted: GrantedRight, posture: EvaluatedPosture): readonly PostureFailure[]
   /**
    * The checks of the first policy whose checks all pass: the reason why a service session is
    * admitted.
    */
-  grantingChecks(wanted: Granted, posture: JudgedPosture): readonly JudgedCheck[]
+  grantingChecks(wanted: GrantedRight, posture: EvaluatedPosture): readonly EvaluatedCheck[]
   /**
    * The services that soon need a code again because the session's device has woken, in id order.
    */
-  promptedServices(session: RecordOf<'apiSession'>, prompts: Prompts): readonly PromptedService[]
+  promptedServices(
+    session: RecordOf<'apiSession'>,
+    prompts: CodePrompts,
+  ): readonly PromptedService[]
   /**
    * Records a session that posture checks refused.
    * @returns the answer to its client.
    */
   refused(
-    wanted: Granted & { readonly apiSessionId: string },
+    wanted: GrantedRight & { readonly apiSessionId: string },
     failures: readonly PostureFailure[],
     cause: Problem,
   ): Problem

@@ -41,7 +41,7 @@ export interface ProposalInput {
 }
 
 /** Index and outcome of an applied proposal. */
-export interface Applied {
+export interface AppliedProposal {
   /** Log index of the outcome, already applied on this controller. */
   readonly index: number
   readonly outcome: Outcome
@@ -58,5 +58,5 @@ export interface Proposer {
    * outstanding writes. FEATURE_LEVEL_NOT_RAISED: the command needs a higher feature level than the
    * cluster has.
    */
-  propose(input: ProposalInput): Promise<Applied>
+  propose(input: ProposalInput): Promise<AppliedProposal>
 }

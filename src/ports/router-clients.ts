@@ -51,7 +51,7 @@ export type ClaimFault =
   | 'access'
   | 'posture'
 
-export type JudgedClaim =
+export type ClaimDecision =
   | { readonly ok: true; readonly client: AdmittedClient }
   | { readonly ok: false; readonly fault: ClaimFault }
 
@@ -62,7 +62,7 @@ export interface EndedSession {
 }
 
 /** A service session that has ended, by token and id. */
-export interface GoneSession {
+export interface EndedServiceSession {
   readonly token: string
   readonly id: string
 }
@@ -111,8 +111,8 @@ export interface RouterClients {
    */
   used(routerId: string, token: string): void
   /** Finds an ended service session by token or id; the result has the id if it is known. */
-  goneSession(token: string): GoneSession | null
-  judge(claim: ClientClaim): Promise<JudgedClaim>
+  goneSession(token: string): EndedServiceSession | null
+  judge(claim: ClientClaim): Promise<ClaimDecision>
   /**
    * Processes a posture report that the device of an OIDC client sent to its router.
    * @returns true if the client exists and the router may know it.

@@ -7,7 +7,7 @@ export interface RouterInspection {
 }
 
 /** A terminator as its router reports it. */
-export interface TerminatorStanding {
+export interface ReportedTerminator {
   readonly state: 'valid' | 'unknownBinding' | 'unknownTerminator' | 'badState'
   readonly detail: string
 }
@@ -29,5 +29,5 @@ export interface RouterInspections {
     routerId: string,
     asked: readonly RouterTerminator[],
     isFixing: boolean,
-  ): Promise<ReadonlyMap<string, TerminatorStanding> | null>
+  ): Promise<ReadonlyMap<string, ReportedTerminator> | null>
 }

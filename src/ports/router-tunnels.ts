@@ -12,7 +12,7 @@ export interface TunnelClaim {
  */
 export type TunnelFault = 'tunnel' | 'service' | 'router' | 'access' | 'posture'
 
-export type JudgedTunnel =
+export type TunnelDecision =
   | { readonly ok: true; readonly serviceId: string; readonly identityName: string }
   | { readonly ok: false; readonly fault: TunnelFault }
 
@@ -25,7 +25,7 @@ export interface TunnelTerminator {
 
 /** Rights of the tunnels in routers to dial and to host. */
 export interface RouterTunnels {
-  judge(claim: TunnelClaim): JudgedTunnel
+  judge(claim: TunnelClaim): TunnelDecision
   /** Terminators of all tunnels, in no order. */
   terminators(): Iterable<TunnelTerminator>
   /**

@@ -2,7 +2,7 @@ import type { JsonObject } from '../lib/text/canonical-json.ts'
 import type { FieldName, KindName, RecordOf } from '../entities/kind-records.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import type { Index } from '../raft/types.ts'
-import { type JudgedPosture, unknownPosture } from './judged-posture.ts'
+import { type EvaluatedPosture, unknownPosture } from './judged-posture.ts'
 
 /** Names of kinds and types of their records, for code that knows no descriptors. */
 export type { KindName, RecordOf }
@@ -90,22 +90,22 @@ export interface CheckedPolicy {
 }
 
 /** A posture check at the time of its evaluation. */
-export interface JudgedCheck {
+export interface EvaluatedCheck {
   readonly id: string
   readonly revision: number
 }
 
 /** For which session a service is shown, in addition to the identity. */
-export interface ShownFor {
+export interface ServiceDetailScope {
   readonly configTypes: ConfigTypesShown
-  readonly posture: JudgedPosture
+  readonly posture: EvaluatedPosture
 }
 
 /** Ids of the config types whose data a service's detail contains. */
 export type ConfigTypesShown = ReadonlySet<string> | 'all'
 export const noConfigTypes: ConfigTypesShown = new Set()
 /** Events of a device that prompt for a code. */
-export interface Prompts {
+export interface CodePrompts {
   readonly isWoken: boolean
   readonly isUnlocked: boolean
 }
@@ -119,7 +119,10 @@ export interface PromptedService {
   readonly timeoutRemaining: number
 }
 
-export const shownForNobody: ShownFor = { configTypes: noConfigTypes, posture: unknownPosture }
+export const noServiceDetailScope: ServiceDetailScope = {
+  configTypes: noConfigTypes,
+  posture: unknownPosture,
+}
 
 /** Records by kind and id. */
 export interface RecordSource {
@@ -127,7 +130,7 @@ export interface RecordSource {
 }
 
 /** Records, with a counter for those that decide whether sessions are valid. */
-export interface StandingRecords extends RecordSource {
+export interface ValidityRecords extends RecordSource {
   /**
    * Changes with each write of a kind that affects the validity of sessions, other than their own
    * records.
@@ -153,7 +156,7 @@ export interface StateView extends RecordSource {
   waitForApplied(index: Index, timeoutMs: number): Promise<boolean>
 
   /** The records themselves, for several reads within one turn: a restore replaces the object. */
-  readonly recordsNow: StandingRecords
+  readonly recordsNow: ValidityRecords
   /** Finds a record by the value of a unique field. */
   find<K extends KindName>(kind: K, field: FieldName<K>, value: string): RecordOf<K> | undefined
   /**
@@ -224,7 +227,12 @@ export interface StateView extends RecordSource {
    * The detail of a record as responses show it. A service shows the permissions and configs of the
    * identity `callerId`. Without `shownFor` it has no config data, and no posture check passes.
    */
-  detail(kind: KindName, record: EntityRecord, callerId: string, shownFor?: ShownFor): JsonObject
+  detail(
+    kind: KindName,
+    record: EntityRecord,
+    callerId: string,
+    shownFor?: ServiceDetailScope,
+  ): JsonObject
   /**
    * Prints each record as `detail` shows it, as JSON text; computed times are those of the call to
    * this function.
@@ -232,7 +240,7 @@ export interface StateView extends RecordSource {
   detailPrinter(
     kind: KindName,
     callerId: string,
-    shownFor?: ShownFor,
+    shownFor?: ServiceDetailScope,
   ): (one: EntityRecord) => string
 
   /** Service sessions in id order: at most `max`, from the first one after `afterId` on. */

@@ -34,7 +34,7 @@ function timeLeftMs({ timeoutSeconds }: Timed, { passedAtMs, nowMs }: ShownFacto
 }
 
 /** Whether the code that the user gave has expired. */
-export function isTimedOut(check: Timed, factor: Factor): boolean {
+export function isCodeTimedOut(check: Timed, factor: Factor): boolean {
   if (factor === undefined || factor.passedAtMs === null) return false
   return timeLeftMs(check, factor) === 0
 }

@@ -1,15 +1,15 @@
 import type { PostureCheck } from '../entities/kinds/posture-check.ts'
-import type { Granted, Posture, PostureFailure, ShownFactor } from '../ports/posture.ts'
-import type { JudgedPosture, PostureQuery } from '../ports/judged-posture.ts'
+import type { GrantedRight, Posture, PostureFailure, ShownFactor } from '../ports/posture.ts'
+import type { EvaluatedPosture, PostureQuery } from '../ports/judged-posture.ts'
 import type {
   CheckedPolicy,
-  JudgedCheck,
+  EvaluatedCheck,
   PromptedService,
-  Prompts,
+  CodePrompts,
   StateView,
 } from '../ports/state-view.ts'
 import { factorTimes, promptedTimes } from './factor-judge.ts'
-import { judgedValues, passes, requiredProcesses } from './posture-judge.ts'
+import { expectedAndActual, passesPostureCheck, requiredProcesses } from './posture-judge.ts'
 import type { JsonObject } from '../lib/text/canonical-json.ts'
 
 /** Maximum services in one answer. A client with more of them reads its posture queries instead. */
@@ -18,13 +18,13 @@ export const promptedServicesMax = 1000
 type Policies = Pick<StateView, 'get' | 'policiesBetween' | 'policiesOfIdentity'>
 
 /** @param find called at most once, for the first evaluated check; most services have no checks. */
-export function judged(find: () => Posture): JudgedPosture {
+export function lazyEvaluatedPosture(find: () => Posture): EvaluatedPosture {
   let found: Posture | null = null
   const posture = (): Posture => (found ??= find())
   return {
-    passes: (check) => passes(check, posture()),
+    passes: (check) => passesPostureCheck(check, posture()),
     queryOf: (check) => postureQuery(check, posture()),
-    valuesOf: (check) => judgedValues(check, posture()),
+    valuesOf: (check) => expectedAndActual(check, posture()),
   }
 }
 
@@ -34,8 +34,8 @@ export function judged(find: () => Posture): JudgedPosture {
  */
 export function postureFailures(
   state: Policies,
-  { identityId, serviceId, type }: Granted,
-  posture: JudgedPosture,
+  { identityId, serviceId, type }: GrantedRight,
+  posture: EvaluatedPosture,
 ): readonly PostureFailure[] {
   const failures: PostureFailure[] = []
   for (const policy of state.policiesBetween(identityId, serviceId, type)) {
@@ -56,9 +56,9 @@ export function postureFailures(
 /** The checks of the first policy whose checks all pass. */
 export function grantingChecks(
   state: Policies,
-  { identityId, serviceId, type }: Granted,
-  posture: JudgedPosture,
-): readonly JudgedCheck[] {
+  { identityId, serviceId, type }: GrantedRight,
+  posture: EvaluatedPosture,
+): readonly EvaluatedCheck[] {
   for (const policy of state.policiesBetween(identityId, serviceId, type)) {
     const checks = checksOf(policy)
     if (!checks.every((check) => posture.passes(check))) continue
@@ -68,7 +68,10 @@ export function grantingChecks(
 }
 
 /** Posture checks of all policies of an identity, in id order. */
-export function checksConcerning(state: Policies, identityId: string): readonly PostureCheck[] {
+export function identityPostureChecks(
+  state: Policies,
+  identityId: string,
+): readonly PostureCheck[] {
   const found = new Map<string, PostureCheck>()
   for (const policy of state.policiesOfIdentity(identityId)) {
     for (const check of checksOf(policy)) found.set(check.id, check)
@@ -83,7 +86,7 @@ export function checksConcerning(state: Policies, identityId: string): readonly 
 export function promptedServices(
   state: Policies,
   identityId: string,
-  prompts: Prompts,
+  prompts: CodePrompts,
   factor: ShownFactor,
 ): readonly PromptedService[] {
   const found = new Map<string, PromptedService>()
@@ -112,7 +115,7 @@ function orderOf(timeout: number): number {
   return timeout < 0 ? Infinity : timeout
 }
 
-function isAsked(check: PostureCheck, { isWoken, isUnlocked }: Prompts): boolean {
+function isAsked(check: PostureCheck, { isWoken, isUnlocked }: CodePrompts): boolean {
   if (check.typeId !== 'MFA') return false
   return (isWoken && check.promptOnWake) || (isUnlocked && check.promptOnUnlock)
 }
@@ -123,7 +126,7 @@ function postureQuery(check: PostureCheck, posture: Posture): PostureQuery {
     _links: { self: { href: `./posture-checks/${check.id}` } },
     createdAt: new Date(check.createdAt).toISOString(),
     id: check.id,
-    isPassing: passes(check, posture),
+    isPassing: passesPostureCheck(check, posture),
     queryType: check.typeId,
     tags: check.tags,
     timeout: -1,

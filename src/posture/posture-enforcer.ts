@@ -10,11 +10,11 @@ import { SYSTEM_ACTOR } from '../ports/actor.ts'
 import type { ChangeFeed } from '../ports/change-feed.ts'
 import type { ClusterView } from '../ports/cluster-view.ts'
 import type { Posture, PostureReport } from '../ports/posture.ts'
-import type { JudgedPosture } from '../ports/judged-posture.ts'
+import type { EvaluatedPosture } from '../ports/judged-posture.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { StateView } from '../ports/state-view.ts'
-import { checksConcerning, judged, postureFailures } from './posture-access.ts'
-import { passes } from './posture-judge.ts'
+import { identityPostureChecks, lazyEvaluatedPosture, postureFailures } from './posture-access.ts'
+import { passesPostureCheck } from './posture-judge.ts'
 import type { PostureReports } from './posture-reports.ts'
 
 interface EnforcerLimits {
@@ -35,7 +35,7 @@ interface EnforcerLimits {
 
 type Fields = Readonly<Record<string, unknown>>
 
-export interface EnforcerDeps {
+export interface PostureEnforcerDeps {
   readonly feed: ChangeFeed
   readonly state: StateView
   readonly cluster: Pick<ClusterView, 'leaderId' | 'selfId' | 'quorumClockMs'>
@@ -77,7 +77,7 @@ const SLICE = 250
  * lose reports, and second factors time out.
  */
 export class PostureEnforcer {
-  readonly #deps: EnforcerDeps
+  readonly #deps: PostureEnforcerDeps
   #stop: () => void = () => undefined
   #isSweeping = false
   /** Last session that the round of the leader has checked. */
@@ -92,7 +92,7 @@ export class PostureEnforcer {
    */
   readonly #lostMs = new Map<string, number>()
 
-  constructor(deps: EnforcerDeps) {
+  constructor(deps: PostureEnforcerDeps) {
     this.#deps = deps
     deps.reports.onLost((identityId) => {
       this.#lostMs.delete(identityId)
@@ -156,12 +156,12 @@ export class PostureEnforcer {
     identityId: string,
     moved: { readonly before: Posture; readonly after: Posture; readonly hasWoken: boolean },
   ): Promise<void> {
-    const checks = checksConcerning(this.#deps.state, identityId)
+    const checks = identityPostureChecks(this.#deps.state, identityId)
     const failed = checks.filter(
-      (check) => passes(check, moved.before) && !passes(check, moved.after),
+      (check) => passesPostureCheck(check, moved.before) && !passesPostureCheck(check, moved.after),
     )
     const passed = checks.filter(
-      (check) => !passes(check, moved.before) && passes(check, moved.after),
+      (check) => !passesPostureCheck(check, moved.before) && passesPostureCheck(check, moved.after),
     )
     const isPrompted = checks.some((check) => check.promptOnWake || check.promptOnUnlock)
     const isSame = failed.length === 0 && passed.length === 0
@@ -173,7 +173,7 @@ export class PostureEnforcer {
   /** The user gave a code, or MFA was removed: checks for a second factor may now pass or fail. */
   async factorMoved(identityId: string): Promise<void> {
     const { state, reports } = this.#deps
-    if (!checksConcerning(state, identityId).some(({ typeId }) => typeId === 'MFA')) return
+    if (!identityPostureChecks(state, identityId).some(({ typeId }) => typeId === 'MFA')) return
     reports.noteMove(identityId)
     await this.#endFailingOf(identityId)
   }
@@ -268,12 +268,13 @@ export class PostureEnforcer {
 
   #failing(sessions: readonly Session[]): string[] {
     const { state, postureOf } = this.#deps
-    const known = new Map<string, JudgedPosture>()
+    const known = new Map<string, EvaluatedPosture>()
     return sessions
       .filter((session) => {
         const apiSession = state.get('apiSession', session.apiSessionId)
         if (apiSession === undefined) return false
-        const posture = known.get(apiSession.id) ?? judged(() => postureOf(apiSession))
+        const posture =
+          known.get(apiSession.id) ?? lazyEvaluatedPosture(() => postureOf(apiSession))
         known.set(apiSession.id, posture)
         return postureFailures(state, session, posture).length > 0
       })

@@ -11,20 +11,20 @@ import { type DeviceKind, deviceKinds, type PostureReport } from '../ports/postu
 /**
  * The facts of one identity by subject; a later fact replaces an earlier one on the same subject.
  */
-export type Facts = Map<string, PostureFact>
+export type PostureFacts = Map<string, PostureFact>
 
 /**
  * Oldest first. Facts of the same version are sorted by subject, so that all controllers agree on
  * the order.
  */
-export function inOrder(facts: Facts): (readonly [slot: string, fact: PostureFact])[] {
+export function factsInOrder(facts: PostureFacts): (readonly [slot: string, fact: PostureFact])[] {
   return [...facts].sort(([slotA, a], [slotB, b]) => {
     if (a.version !== b.version) return a.version < b.version ? -1 : 1
     return slotA < slotB ? -1 : 1
   })
 }
 
-export function pack(moves: bigint, facts: Facts): Uint8Array {
+export function packFacts(moves: bigint, facts: PostureFacts): Uint8Array {
   return toBinary(
     PostureRecordSchema,
     create(PostureRecordSchema, { moves, facts: [...facts.values()] }),
@@ -32,12 +32,12 @@ export function pack(moves: bigint, facts: Facts): Uint8Array {
 }
 
 /** The topic decodes received values, including all integers, before it stores them. */
-export function unpack(bytes: Uint8Array): PostureRecord {
+export function unpackFacts(bytes: Uint8Array): PostureRecord {
   return fromBinary(PostureRecordSchema, bytes)
 }
 
-export function factsOf(record: PostureRecord | undefined): Facts {
-  const facts: Facts = new Map()
+export function postureFacts(record: PostureRecord | undefined): PostureFacts {
+  const facts: PostureFacts = new Map()
   for (const fact of record?.facts ?? []) {
     const slot = slotOfFact(fact)
     if (slot !== null) facts.set(slot, fact)
@@ -51,7 +51,7 @@ const endpointSlot = (apiSessionId: string): string => `endpoint ${apiSessionId}
 const processSlot = (path: string, checkId: string): string =>
   path === '' ? `check ${checkId}` : `path ${path}`
 
-export function slotOf(report: PostureReport, apiSessionId: string): string {
+export function factSlot(report: PostureReport, apiSessionId: string): string {
   if (report.kind === 'endpoint') return endpointSlot(apiSessionId)
   if (report.kind === 'router') return routerSlot(apiSessionId)
   if (report.kind === 'process') return processSlot(report.path, report.checkId)
@@ -126,7 +126,10 @@ function initOf(
  * the device to a controller.
  * @returns the kinds for which the router's verdict is the later one.
  */
-export function judgedByRouter(facts: Facts, apiSessionId: string): ReadonlySet<DeviceKind> {
+export function kindsReportedByRouter(
+  facts: PostureFacts,
+  apiSessionId: string,
+): ReadonlySet<DeviceKind> {
   const judged = facts.get(routerSlot(apiSessionId))
   const kinds = new Set<DeviceKind>(judged === undefined ? [] : deviceKinds)
   if (judged === undefined) return kinds
@@ -138,7 +141,7 @@ export function judgedByRouter(facts: Facts, apiSessionId: string): ReadonlySet<
 }
 
 /** @returns whether the device has reported nothing since the router's verdict. */
-export function isUnchangedSinceVerdict(facts: Facts, slot: string): boolean {
+export function isUnchangedSinceVerdict(facts: PostureFacts, slot: string): boolean {
   const version = facts.get(slot)?.version ?? 0n
   return [...facts.values()].every(
     (fact) => fact.version <= version || !isDeviceKind(fact.what.case),
@@ -149,7 +152,7 @@ function isDeviceKind(kind: string | undefined): kind is DeviceKind {
   return deviceKinds.has(kind as DeviceKind)
 }
 
-export function sameReport(known: PostureFact, { checkId, what }: Report): boolean {
+export function isSameReport(known: PostureFact, { checkId, what }: Report): boolean {
   const bare = (fact: Report): Uint8Array =>
     toBinary(
       PostureFactSchema,

@@ -1,9 +1,9 @@
 import type { PostureCheck } from '../entities/kinds/posture-check.ts'
 import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
 import { hexDigits } from '../lib/text/hex-digits.ts'
-import { shownTime } from '../lib/text/shown-time.ts'
+import { formatTime } from '../lib/text/shown-time.ts'
 import { isInVersionRange } from '../lib/text/version-range.ts'
-import { factorTimes, isFresh, isTimedOut, passesFactor } from './factor-judge.ts'
+import { factorTimes, isFresh, isCodeTimedOut, passesFactor } from './factor-judge.ts'
 import type { DeviceKind, Posture, ProcessReport } from '../ports/posture.ts'
 
 interface OperatingSystem {
@@ -30,7 +30,7 @@ const judged = new WeakMap<Posture, WeakMap<PostureCheck, boolean>>()
  * Whether the reports of a client pass a check. A check fails if the client did not report what it
  * requires. Reports are the client's own claims.
  */
-export function passes(check: PostureCheck, posture: Posture): boolean {
+export function passesPostureCheck(check: PostureCheck, posture: Posture): boolean {
   let known = judged.get(posture)
   if (known === undefined) judged.set(posture, (known = new WeakMap()))
   const before = known.get(check)
@@ -80,7 +80,7 @@ function judge(check: PostureCheck, posture: Posture): boolean {
 }
 
 /** Expected and actual values of a check, for the record of a failed request. */
-export function judgedValues(check: PostureCheck, posture: Posture): JsonObject {
+export function expectedAndActual(check: PostureCheck, posture: Posture): JsonObject {
   switch (check.typeId) {
     case 'OS': {
       const { type = '', version = '' } = posture.os ?? {}
@@ -192,15 +192,15 @@ function shownSecondFactor(check: PostureCheck, { factor }: Posture): JsonObject
   return {
     actualValue: {
       passedMfa: (factor?.passedAtMs ?? null) !== null,
-      timedOut: isTimedOut(check, factor),
+      timedOut: isCodeTimedOut(check, factor),
       passedOnUnlock: isFresh(check.promptOnUnlock, factor?.unlockedAtMs ?? null, factor),
       passedOnWake: isFresh(check.promptOnWake, factor?.wokenAtMs ?? null, factor),
     },
     expectedValue: { passedMfa: true, passedOnUnlock: true, passedOnWake: true, timedOut: false },
     criteria: {
-      passedMfaAt: shownTime(factor?.passedAtMs ?? null),
-      unlockedAt: shownTime(factor?.unlockedAtMs ?? null),
-      wokenAt: shownTime(factor?.wokenAtMs ?? null),
+      passedMfaAt: formatTime(factor?.passedAtMs ?? null),
+      unlockedAt: formatTime(factor?.unlockedAtMs ?? null),
+      wokenAt: formatTime(factor?.wokenAtMs ?? null),
       timeoutSeconds: timeout,
       timeoutRemainingSeconds: timeoutRemaining,
     },

@@ -13,15 +13,15 @@ import type {
 import { SOFT_VALUE_BYTES_MAX } from '../ports/soft-state.ts'
 import type { OpenTopic } from '../ports/soft-topics.ts'
 import {
-  type Facts,
-  factsOf,
-  inOrder,
+  type PostureFacts,
+  postureFacts,
+  factsInOrder,
   isUnchangedSinceVerdict,
-  judgedByRouter,
-  pack,
-  sameReport,
-  slotOf,
-  unpack,
+  kindsReportedByRouter,
+  packFacts,
+  isSameReport,
+  factSlot,
+  unpackFacts,
   reportedFact,
 } from './posture-facts.ts'
 import { addToSet, removeFromSet } from '../lib/keyed-sets.ts'
@@ -34,7 +34,7 @@ export const postureLimits = {
 } as const
 
 interface Merged {
-  readonly facts: Facts
+  readonly facts: PostureFacts
   /** The highest version of all facts. */
   readonly version: bigint
 }
@@ -84,7 +84,7 @@ export class PostureReports {
       processes: [],
     }
     const processes: ProcessReport[] = []
-    for (const [, { what, checkId, atMs: reportedAt }] of inOrder(facts)) {
+    for (const [, { what, checkId, atMs: reportedAt }] of factsInOrder(facts)) {
       const atMs = integer(reportedAt)
       if (what.case === 'os') {
         const { type, version, build } = what.value
@@ -99,7 +99,8 @@ export class PostureReports {
       }
     }
     posture.processes = processes
-    if (apiSessionId !== undefined) posture.judgedByRouter = judgedByRouter(facts, apiSessionId)
+    if (apiSessionId !== undefined)
+      posture.judgedByRouter = kindsReportedByRouter(facts, apiSessionId)
     return posture
   }
 
@@ -131,16 +132,16 @@ export class PostureReports {
     const nowMs = this.#clock.nowMs()
     const merged = this.#merged(identityId)
     const own = this.#ofOwner(this.#selfId, identityId)
-    const facts = factsOf(own)
+    const facts = postureFacts(own)
     const fresh = new Set<string>()
     let { version } = merged
     let isSame = true
     let isDue = false
     for (const report of reports) {
-      const slot = slotOf(report, apiSessionId)
+      const slot = factSlot(report, apiSessionId)
       const known = merged.facts.get(slot)
       const what = reportedFact(report, apiSessionId, known, nowMs)
-      isSame &&= known !== undefined && sameReport(known, what)
+      isSame &&= known !== undefined && isSameReport(known, what)
       if (report.kind === 'router') isSame &&= isUnchangedSinceVerdict(merged.facts, slot)
       // Another controller's report is lost if that controller fails, so this one stores it as
       // well.
@@ -171,7 +172,7 @@ export class PostureReports {
 
   noteMove(identityId: string): void {
     const own = this.#ofOwner(this.#selfId, identityId)
-    const facts = factsOf(own)
+    const facts = postureFacts(own)
     this.#publish(identityId, (own?.moves ?? 0n) + 1n, facts, new Set())
   }
 
@@ -218,7 +219,7 @@ export class PostureReports {
     const own = this.#ofOwner(this.#selfId, identityId)
     if (own === undefined) return
     const merged = this.#merged(identityId)
-    const facts = factsOf(own)
+    const facts = postureFacts(own)
     for (const [slot, fact] of facts) {
       if (isIdle(fact, merged.facts.get(slot))) facts.delete(slot)
     }
@@ -238,14 +239,14 @@ export class PostureReports {
 
   #ofOwner(owner: string, identityId: string): PostureRecord | undefined {
     const bytes = this.#topic.get(owner, identityId)
-    return bytes === undefined ? undefined : unpack(bytes)
+    return bytes === undefined ? undefined : unpackFacts(bytes)
   }
 
   #merged(identityId: string): Merged {
-    const facts: Facts = new Map()
+    const facts: PostureFacts = new Map()
     let version = 0n
     for (const owner of this.#ownersOf(identityId)) {
-      for (const [slot, fact] of factsOf(this.#ofOwner(owner, identityId))) {
+      for (const [slot, fact] of postureFacts(this.#ofOwner(owner, identityId))) {
         const known = facts.get(slot)
         if (known === undefined || fact.version >= known.version) facts.set(slot, fact)
         if (fact.version > version) version = fact.version
@@ -258,15 +259,15 @@ export class PostureReports {
   #publish(
     identityId: string,
     moves: bigint,
-    facts: Facts,
+    facts: PostureFacts,
     fresh: ReadonlySet<string>,
   ): ReportOutcome {
-    let bytes = pack(moves, facts)
-    for (const [slot] of inOrder(facts)) {
+    let bytes = packFacts(moves, facts)
+    for (const [slot] of factsInOrder(facts)) {
       if (bytes.length <= SOFT_VALUE_BYTES_MAX) break
       if (fresh.has(slot)) continue
       facts.delete(slot)
-      bytes = pack(moves, facts)
+      bytes = packFacts(moves, facts)
     }
     if (bytes.length > SOFT_VALUE_BYTES_MAX) return 'tooLarge'
     if (!this.#topic.publish(identityId, bytes)) return 'full'

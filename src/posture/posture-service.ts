@@ -5,31 +5,35 @@ import {
   deviceKinds,
   type EndpointState,
   type FailedRequest,
-  type Granted,
+  type GrantedRight,
   type Posture,
   type PostureFailure,
   type PostureReport,
   type PostureService,
   type ShownFactor,
 } from '../ports/posture.ts'
-import type { JudgedPosture } from '../ports/judged-posture.ts'
+import type { EvaluatedPosture } from '../ports/judged-posture.ts'
 import type { SoftState } from '../ports/soft-topics.ts'
-import type { JudgedCheck, PromptedService, Prompts } from '../ports/state-view.ts'
+import type { EvaluatedCheck, PromptedService, CodePrompts } from '../ports/state-view.ts'
 import { FailedRequests } from './failed-requests.ts'
 import { factorLapsedAt } from './factor-judge.ts'
 import {
-  checksConcerning,
+  identityPostureChecks,
   grantingChecks,
-  judged,
+  lazyEvaluatedPosture,
   postureFailures,
   promptedServices,
 } from './posture-access.ts'
-import { type EnforcerDeps, PostureEnforcer, type SessionPosture } from './posture-enforcer.ts'
+import {
+  type PostureEnforcerDeps,
+  PostureEnforcer,
+  type SessionPosture,
+} from './posture-enforcer.ts'
 import { PostureReports } from './posture-reports.ts'
 import { isInVersionRange } from '../lib/text/version-range.ts'
 import { canonicalJson, type JsonObject } from '../lib/text/canonical-json.ts'
 
-interface PostureDeps extends Omit<EnforcerDeps, 'reports' | 'postureOf' | 'reachLatest'> {
+interface PostureDeps extends Omit<PostureEnforcerDeps, 'reports' | 'postureOf' | 'reachLatest'> {
   readonly soft: Pick<SoftState, 'open' | 'reachLatest'>
 }
 
@@ -81,16 +85,19 @@ export class ControllerPosture implements PostureService {
     return sessionFactor(of, endpoint, sdkInfo, nowMs)
   }
 
-  ofIdentity(identityId: string): JudgedPosture {
-    return judged(() => this.#reports.of(identityId))
+  ofIdentity(identityId: string): EvaluatedPosture {
+    return lazyEvaluatedPosture(() => this.#reports.of(identityId))
   }
 
-  ofSession(session: ApiSession): JudgedPosture {
-    return judged(() => this.#postureOf(session))
+  ofSession(session: ApiSession): EvaluatedPosture {
+    return lazyEvaluatedPosture(() => this.#postureOf(session))
   }
 
-  ofSessionAtJudge(session: ApiSession): JudgedPosture {
-    return judged(() => ({ ...this.#postureOf(session), judgedByRouter: deviceKinds }))
+  ofSessionAtJudge(session: ApiSession): EvaluatedPosture {
+    return lazyEvaluatedPosture(() => ({
+      ...this.#postureOf(session),
+      judgedByRouter: deviceKinds,
+    }))
   }
 
   notedAtJudge(session: ApiSession, routerId: string): void {
@@ -123,7 +130,7 @@ export class ControllerPosture implements PostureService {
     const { identityId, mfaPassedAt } = session
     if (mfaPassedAt === null) return 0
     const factor = this.factorOf(session)
-    const checks = checksConcerning(this.#deps.state, identityId)
+    const checks = identityPostureChecks(this.#deps.state, identityId)
     const ofFactor = checks.filter(({ typeId }) => typeId === 'MFA')
     return Math.max(0, ...ofFactor.map((check) => factorLapsedAt(check, factor)))
   }
@@ -140,21 +147,21 @@ export class ControllerPosture implements PostureService {
     return this.#enforcer.factorMoved(identityId)
   }
 
-  failures(wanted: Granted, posture: JudgedPosture): readonly PostureFailure[] {
+  failures(wanted: GrantedRight, posture: EvaluatedPosture): readonly PostureFailure[] {
     return postureFailures(this.#deps.state, wanted, posture)
   }
 
-  grantingChecks(wanted: Granted, posture: JudgedPosture): readonly JudgedCheck[] {
+  grantingChecks(wanted: GrantedRight, posture: EvaluatedPosture): readonly EvaluatedCheck[] {
     return grantingChecks(this.#deps.state, wanted, posture)
   }
 
-  promptedServices(session: ApiSession, prompts: Prompts): readonly PromptedService[] {
+  promptedServices(session: ApiSession, prompts: CodePrompts): readonly PromptedService[] {
     const { identityId } = session
     return promptedServices(this.#deps.state, identityId, prompts, this.factorOf(session))
   }
 
   refused(
-    { identityId, ...wanted }: Granted & { readonly apiSessionId: string },
+    { identityId, ...wanted }: GrantedRight & { readonly apiSessionId: string },
     failures: readonly PostureFailure[],
     cause: Problem,
   ): Problem {

@@ -116,7 +116,7 @@ function isSameBytes(a: Uint8Array, b: Uint8Array): boolean {
  * Whether the record lists this member with this disk. With `storeId` null, only the name is
  * compared.
  */
-export function listsStore(
+export function hasMemberStore(
   record: ConfigurationRecord,
   id: NodeId,
   storeId: Uint8Array | null,

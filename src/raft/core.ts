@@ -12,7 +12,7 @@ import type { Input } from './input.ts'
 import { RaftLog } from './log.ts'
 import { changeConfiguration } from './membership-change.ts'
 import { checkOptions, type CoreOptions } from './options.ts'
-import { clearOwedIfCovered } from './owed.ts'
+import { clearMissingTailIfCovered } from './owed.ts'
 import type { ProgressState } from './progress.ts'
 import { propose } from './propose.ts'
 import {
@@ -146,7 +146,7 @@ export class Core {
     // @guard term-no-less-than-that-of-the-log
     // @guard 04-entries-acknowledged-before-their-term-is-durable:3
     if (log.last.term > state.term) state.setTermAndVote(log.last.term, null)
-    clearOwedIfCovered(state)
+    clearMissingTailIfCovered(state)
     state.resetElectionTimer()
     return new Core(state)
   }
@@ -297,7 +297,7 @@ function onPersisted(state: RaftState, token: number): void {
     const index = durability.durableIndex
     const last = { term: state.log.termAt(index) ?? 0, index }
     state.onDisk = { term: state.term, last }
-    clearOwedIfCovered(state)
+    clearMissingTailIfCovered(state)
   }
   onOwnVoteDurable(state)
   if (state.role === 'leader') onOwnEntriesDurable(state)

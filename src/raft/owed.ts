@@ -25,7 +25,7 @@ export function promisedLast({ owed, log }: RaftState): Position {
 }
 
 /** Clears the missing tail once the durable log covers it. */
-export function clearOwedIfCovered(state: RaftState): void {
+export function clearMissingTailIfCovered(state: RaftState): void {
   // @guard debt-is-settled-by-the-disk
   if (state.owed === null || !isAtLeast(state.onDisk.last, state.owed)) return
   state.owed = null
@@ -41,5 +41,5 @@ export function applyAttestation(state: RaftState, attested: Attestation | undef
   if (isAtLeast(covering, state.owed)) return
   state.owed = covering
   state.disk.push({ type: 'settle', owed: covering })
-  clearOwedIfCovered(state)
+  clearMissingTailIfCovered(state)
 }

@@ -11,13 +11,13 @@ export function propose(state: RaftState, proposals: readonly Proposal[], nowMs:
     for (const proposal of proposals) hold(state, proposal)
     return
   }
-  releaseHeld(state)
+  releaseHeldProposals(state)
   const timeMs = nextStampMs(state)
   for (const proposal of proposals) log(state, proposal, timeMs)
 }
 
 /** Logs the proposals that waited for the clocks of a quorum, in their order of arrival. */
-export function releaseHeld(state: RaftState): void {
+export function releaseHeldProposals(state: RaftState): void {
   if (state.held.length === 0 || isClockUnknown(state)) return
   const held = state.held
   state.held = []

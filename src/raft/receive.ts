@@ -1,4 +1,4 @@
-import { listsStore } from './configuration.ts'
+import { hasMemberStore } from './configuration.ts'
 import { hasLiveLeader, onTimeoutNow, onVoteRequest, onVoteResponse } from './election.ts'
 import {
   answerStaleLeader,
@@ -33,7 +33,7 @@ export function onMessage(state: RaftState, message: Message, storeId: Uint8Arra
  */
 function isCounted(state: RaftState, from: NodeId, storeId: Uint8Array | null): boolean {
   // @guard answers-of-another-disk
-  return listsStore(state.memberships.current.record, from, storeId)
+  return hasMemberStore(state.memberships.current.record, from, storeId)
 }
 
 function isAnswer(message: Message): boolean {

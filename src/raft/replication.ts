@@ -4,7 +4,7 @@ import { ENTRY_HEADER_BYTES } from './entry-codec.ts'
 import { sendHeartbeat } from './heartbeat.ts'
 import type { Progress } from './progress.ts'
 import { quorumValue } from './quorum.ts'
-import { releaseHeld } from './propose.ts'
+import { releaseHeldProposals } from './propose.ts'
 import { becomeFollower } from './role.ts'
 import type { RaftState } from './state.ts'
 import { continueTransfer, tickTransfer } from './transfer.ts'
@@ -29,7 +29,7 @@ export function tickLeader(state: RaftState): void {
   }
   expireSnapshots(state)
   tickTransfer(state)
-  releaseHeld(state)
+  releaseHeldProposals(state)
 }
 
 /**
@@ -243,7 +243,7 @@ export function onHeartbeatResponse(state: RaftState, message: HeartbeatResponse
   state.logTime.observe(message.from, message.clockMs, state.nowMs)
   probeForLoss(state, progress)
   confirmReads(state)
-  releaseHeld(state)
+  releaseHeldProposals(state)
 }
 
 /**

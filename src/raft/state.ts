@@ -1,6 +1,6 @@
 import { assert } from '../lib/assert.ts'
 import type { Random } from '../lib/random.ts'
-import { isVoter, listsStore, type Membership, MembershipHistory } from './configuration.ts'
+import { isVoter, hasMemberStore, type Membership, MembershipHistory } from './configuration.ts'
 import { Durability } from './durability.ts'
 import type { DiskOperation, OutgoingMessage, ProposalResult } from './effects.ts'
 import type { Proposal } from './input.ts'
@@ -177,7 +177,7 @@ export class RaftState {
     const standing = this.memberships.notOvertaken(this.commit)
     // Index 0 is the configuration that the node had before it had a log.
     // @guard vote-held-by-the-log-alone, 37-another-disk-votes-under-the-old-name
-    return standing.some(({ index, record }) => index > 0 && listsStore(record, id, storeId))
+    return standing.some(({ index, record }) => index > 0 && hasMemberStore(record, id, storeId))
   }
 
   /**

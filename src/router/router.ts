@@ -5,7 +5,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { Random } from '../lib/random.ts'
 import { formatHostPort } from '../lib/text/names.ts'
 import { processMemory } from '../lib/runtime/thread-memory.ts'
-import { omissionsOf, sectionsWithoutData } from '../config/router/omissions.ts'
+import { omissionSentences, sectionsWithoutEffect } from '../config/router/omissions.ts'
 import type { EffectiveValue } from '../config/engine/reader.ts'
 import { configuredEndpoints, configuredProxy } from '../config/router/relations.ts'
 import type { RouterConfig } from '../config/router/table.ts'
@@ -17,13 +17,13 @@ import type {
 } from './controllers/control-connection.ts'
 import { TerminatorFault } from '../../proto/gen/router_pb.ts'
 import { answersForTerminators } from './controllers/asked-terminators.ts'
-import { combinedTables } from './controllers/combined-tables.ts'
+import { combineMessageTables } from './controllers/combined-tables.ts'
 import { ControllerOperations } from './controllers/controller-operations.ts'
 import { Controllers } from './controllers/controllers.ts'
 import { missingControllers } from './controllers/endpoints-file.ts'
 import { dialController } from './controllers/dial-controller.ts'
 import {
-  inspectedMessage,
+  inspectionAnswerMessage,
   type MetricsBatch,
   metricsMessage,
   readInspection,
@@ -37,9 +37,9 @@ import { Forwarder } from './forward/forwarder.ts'
 import type { HealthCheck } from './health/checks.ts'
 import { HealthServers } from './health/health-server.ts'
 import { routerChecks } from './health/router-checks.ts'
-import { type AskExtension, CertificateExtender } from './identity/extension.ts'
+import { type RequestExtension, CertificateExtender } from './identity/extension.ts'
 import { IdentityHolder, type RouterIdentity } from './identity/identity.ts'
-import { listenersValue } from '../channel/messages/links.ts'
+import { encodeLinkListeners } from '../channel/messages/links.ts'
 import type { Link } from './links/link.ts'
 import { Links } from './links/links.ts'
 import { ClientListeners } from './listen/client-listeners.ts'
@@ -54,7 +54,7 @@ import { MetricsReporter } from './reports/metrics.ts'
 import { UsageReporter } from './reports/usages.ts'
 import { Profiler } from './reports/profile.ts'
 import { MessageTrace } from './reports/trace.ts'
-import { type Tunnel, TUNNEL_BINDING, tunnelOf } from './tunnel/tunnel.ts'
+import { type Tunnel, TUNNEL_BINDING, createTunnel } from './tunnel/tunnel.ts'
 import { isoTime } from '../lib/text/shown-time.ts'
 import { clientHello, controlMessage } from '../channel/messages/control.ts'
 import { contentType } from '../channel/numbers.ts'
@@ -67,7 +67,7 @@ interface RouterProgramDeps {
   readonly random: Random
   readonly log: ProgramLogger
   /** Null if certificates are not extended. */
-  readonly askExtension: AskExtension | null
+  readonly askExtension: RequestExtension | null
 }
 
 const NANOSECONDS_A_MS = 1_000_000
@@ -151,11 +151,11 @@ export class RouterProgram {
     const dialers = this.#registerDialers(identity)
     this.#links = this.#newLinks(identity, connections)
     const { listeners } = this.#links
-    const linkListeners = listeners.length === 0 ? null : listenersValue(listeners)
+    const linkListeners = listeners.length === 0 ? null : encodeLinkListeners(listeners)
     this.#controllers = this.#newControllers(identity, linkListeners)
     this.#modelSubscription = this.#newModelSubscription(connections)
     this.#tunnel = this.#newTunnel(operations, identity, connections)
-    this.#messages = combinedTables([
+    this.#messages = combineMessageTables([
       this.#messagesOfTheRouter(),
       this.#links.messages(),
       this.#modelSubscription.messages(),
@@ -310,7 +310,7 @@ export class RouterProgram {
     identity: () => RouterIdentity,
     connections: () => readonly ControlConnection[],
   ): Tunnel | null {
-    const tunnel = tunnelOf(this.#deps.config.listeners, {
+    const tunnel = createTunnel(this.#deps.config.listeners, {
       ...this.#deps,
       operations,
       identity,
@@ -375,7 +375,8 @@ export class RouterProgram {
     const { config, log } = this.#deps
     const { id, leaf } = this.#holder.current()
     log.info({ routerId: id, certificateUntil: isoTime(leaf.notAfterMs) }, 'router starting')
-    for (const line of [...omissionsOf(config), ...sectionsWithoutData(config)]) log.info({}, line)
+    for (const line of [...omissionSentences(config), ...sectionsWithoutEffect(config)])
+      log.info({}, line)
     // Prevents an unhandled rejection before a caller awaits it.
     this.#failed.promise.catch(() => undefined)
     await this.#profiler?.start()
@@ -469,7 +470,7 @@ export class RouterProgram {
         controlMessage.inspect,
         ({ channel }, message) => {
           const values = inspectRouter(readInspection(message.body), this.#values())
-          channel.reply(message, inspectedMessage(values))
+          channel.reply(message, inspectionAnswerMessage(values))
         },
       ],
       [controlMessage.quiesceRouter, refuse],
@@ -540,7 +541,10 @@ export class RouterProgram {
       'ert-terminators': () => this.#tunnel?.shown() ?? { entries: [] },
       metrics: () => this.#figures(),
       health: () => this.#checks.map((check) => check.shown(false)),
-      sections: () => ({ omitted: omissionsOf(config), withoutData: sectionsWithoutData(config) }),
+      sections: () => ({
+        omitted: omissionSentences(config),
+        withoutData: sectionsWithoutEffect(config),
+      }),
     }
   }
 

@@ -49,13 +49,13 @@ export class StoreError extends Error {
 const REBUILD =
   'nothing was changed on disk; keep a copy of the folder, then replace this member so that it is rebuilt from its peers (flotilla cluster replace)'
 
-export function corrupt(path: string, what: string, offset: number | null = null): StoreError {
+export function corruptError(path: string, what: string, offset: number | null = null): StoreError {
   const where = offset === null ? path : `${path} at byte ${offset}`
   const finding = `${where}: ${what}`
   return new StoreError('CORRUPT', path, `${finding}; ${REBUILD}.`, undefined, finding)
 }
 
-export function voteLost(path: string): StoreError {
+export function voteLostError(path: string): StoreError {
   const finding = `${path}: neither it nor meta.1 can be read, so the term and vote of this member are lost`
   const message = `${finding}; nothing changed on disk. With cluster.seeds set, a start requests re-admission with an empty data folder; otherwise restore the folder from an intact copy.`
   return new StoreError('VOTE_LOST', path, message, undefined, finding)
@@ -65,7 +65,7 @@ export function isCorrupt(error: unknown): error is StoreError {
   return error instanceof StoreError && error.code === 'CORRUPT'
 }
 
-export function newerFormat(path: string, found: number, known: number): StoreError {
+export function unsupportedFormatError(path: string, found: number, known: number): StoreError {
   return new StoreError(
     'NEWER_FORMAT',
     path,
@@ -79,7 +79,7 @@ export function newerFormat(path: string, found: number, known: number): StoreEr
  * Turns a failed system call into an error for the operator. `doing` completes "cannot …". A
  * StoreError or AssertionError is returned unchanged.
  */
-export function asStoreError(error: unknown, doing: string, path: string): Error {
+export function toStoreError(error: unknown, doing: string, path: string): Error {
   if (error instanceof StoreError || error instanceof AssertionError) return error
   const code = errorCode(error)
   switch (code) {

@@ -13,7 +13,7 @@ import {
   statfsSync,
   writeSync,
 } from 'node:fs'
-import { asStoreError } from './errors.ts'
+import { toStoreError } from './errors.ts'
 
 /**
  * The blocking file calls that durability depends on, behind one interface: tests count them, make
@@ -49,7 +49,7 @@ function guarded<T>(doing: string, path: string, call: () => T): T {
   try {
     return call()
   } catch (error) {
-    throw asStoreError(error, doing, path)
+    throw toStoreError(error, doing, path)
   }
 }
 

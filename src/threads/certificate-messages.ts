@@ -4,7 +4,10 @@ import {
   issueCertificates,
   type IssuingSettings,
 } from '../pki/authority/certificate-order.ts'
-import { type CertificateSigner, loadIssuer } from '../pki/authority/enrolled-certificate.ts'
+import {
+  type CertificateSigner,
+  loadCertificateSigner,
+} from '../pki/authority/enrolled-certificate.ts'
 import type { IssuedCertificate } from '../ports/certificate-issuer.ts'
 
 /** An authority with its key; it is sent only to the certificate thread. */
@@ -54,7 +57,7 @@ export class CertificateCommands {
       this.#loaded?.authority.certificatePem === authority.certificatePem &&
       this.#loaded.authority.privateKeyPem === authority.privateKeyPem
     if (this.#loaded === null || !isLoaded) {
-      this.#loaded = { authority, issuer: loadIssuer(authority) }
+      this.#loaded = { authority, issuer: loadCertificateSigner(authority) }
     }
     return this.#loaded.issuer
   }

@@ -98,7 +98,7 @@ export class CertificateWorker implements CertificateIssuer {
       .catch((error: unknown) => {
         throw error instanceof TaskOverrun ? this.#timeout(error) : error
       })
-    if (result.type === 'refused') throw problemOfRefusal(result)
+    if (result.type === 'refused') throw toProblem(result)
     return result.certificates
   }
 
@@ -119,7 +119,7 @@ export class CertificateWorker implements CertificateIssuer {
   }
 }
 
-export function problemOfRefusal({
+export function toProblem({
   fault,
   reason,
 }: Extract<CertificateResult, { readonly type: 'refused' }>): Problem {

@@ -2,12 +2,12 @@ import { isJsonObject } from '../lib/text/json-value.ts'
 
 /** Client API of the controllers of a cluster, for one identity. */
 export interface ControllerApi {
-  /** Opens the session that all later requests use. @throws {LogInRefused | Error} */
+  /** Opens the session that all later requests use. @throws {LogInRefusedError | Error} */
   logIn(): Promise<ApiLogIn>
   /**
    * @param path below the client API.
    * @returns its `data`.
-   * @throws {SessionOver | Error} one clause.
+   * @throws {SessionEndedError | Error} one clause.
    */
   get(path: string): Promise<unknown>
   /** Sends a POST request; otherwise as `get`. */
@@ -27,12 +27,12 @@ export interface ApiLogIn {
 }
 
 /** The session has expired or was ended; the client must log in again. */
-export class SessionOver extends Error {
+export class SessionEndedError extends Error {
   override readonly name = 'SessionOver'
 }
 
 /** A controller knows the identity or its certificate but denies it access: one sentence. */
-export class LogInRefused extends Error {
+export class LogInRefusedError extends Error {
   override readonly name = 'LogInRefused'
 }
 
@@ -44,17 +44,17 @@ export function fieldsOf(value: unknown): Fields {
 }
 
 /** The records of a list; items that are not objects are left out. */
-export function recordsIn(value: unknown): readonly Fields[] {
+export function readRecords(value: unknown): readonly Fields[] {
   const list: readonly unknown[] = Array.isArray(value) ? value : []
   return list.filter((one) => typeof one === 'object' && one !== null) as readonly Fields[]
 }
 
-export function textIn(fields: Fields, name: string): string {
+export function readTextField(fields: Fields, name: string): string {
   const value = fields[name]
   return typeof value === 'string' ? value : ''
 }
 
-export function textsIn(fields: Fields, name: string): readonly string[] {
+export function readTextsField(fields: Fields, name: string): readonly string[] {
   const value = fields[name]
   const list: readonly unknown[] = Array.isArray(value) ? value : []
   return list.filter((one) => typeof one === 'string')

@@ -1,12 +1,12 @@
 import type { Channel } from '../channel/channel.ts'
-import type { ChannelMessage, Outgoing } from '../channel/frame.ts'
+import type { ChannelMessage, OutboundMessage } from '../channel/frame.ts'
 import {
-  flagValue,
-  int32Value,
+  encodeFlag,
+  encodeInt32,
   readFlag,
   readInt32,
   readText,
-  textValue,
+  encodeText,
 } from '../channel/headers.ts'
 import {
   connectionMessage,
@@ -15,7 +15,7 @@ import {
   edgeMessage,
   readConnectionId,
 } from '../channel/messages/edge.ts'
-import { circuitIdOf, circuitMessage } from '../channel/messages/payload.ts'
+import { readCircuitId, circuitMessage } from '../channel/messages/payload.ts'
 import type { CircuitData } from '../overlay/circuits/circuit-source.ts'
 import type { EdgePath, EdgeCircuits } from './edge-circuits.ts'
 import { tunnelLimits } from './limits.ts'
@@ -114,10 +114,10 @@ export class EdgeChannel {
         ...peerData,
         ...(instanceId === ''
           ? []
-          : [[edgeHeader.terminatorIdentity, textValue(instanceId)] as const]),
-        [edgeHeader.useXgressToSdk, flagValue(true)],
+          : [[edgeHeader.terminatorIdentity, encodeText(instanceId)] as const]),
+        [edgeHeader.useXgressToSdk, encodeFlag(true)],
       ],
-      textValue(token),
+      encodeText(token),
     )
     const answer = await this.channel.request(asked, timeoutMs)
     if (answer.contentType !== edgeMessage.stateConnected) throw refusalIn(answer)
@@ -147,12 +147,12 @@ export class EdgeChannel {
       id,
       [
         ...headers,
-        [edgeHeader.routerProvidedConnId, flagValue(true)],
-        [edgeHeader.supportsInspect, flagValue(true)],
-        [edgeHeader.supportsBindSuccess, flagValue(true)],
-        [edgeHeader.useXgressToSdk, flagValue(true)],
+        [edgeHeader.routerProvidedConnId, encodeFlag(true)],
+        [edgeHeader.supportsInspect, encodeFlag(true)],
+        [edgeHeader.supportsBindSuccess, encodeFlag(true)],
+        [edgeHeader.useXgressToSdk, encodeFlag(true)],
       ],
-      textValue(token),
+      encodeText(token),
     )
     // The first client may dial before the answer arrives.
     this.#binds.set(id, { ...events, token })
@@ -169,7 +169,7 @@ export class EdgeChannel {
   unbind(id: number): void {
     const bound = this.#binds.get(id)
     if (!this.#binds.delete(id) || bound === undefined) return
-    this.channel.send(connectionMessage(edgeMessage.unbind, id, [], textValue(bound.token)))
+    this.channel.send(connectionMessage(edgeMessage.unbind, id, [], encodeText(bound.token)))
   }
 
   /** Changes the cost or precedence of a hosted service, or reports the health of its target. */
@@ -180,7 +180,7 @@ export class EdgeChannel {
   ): void {
     const bound = this.#binds.get(id)
     if (bound === undefined) return
-    this.channel.send(connectionMessage(contentType, id, headers, textValue(bound.token)))
+    this.channel.send(connectionMessage(contentType, id, headers, encodeText(bound.token)))
   }
 
   receive(message: ChannelMessage): void {
@@ -188,7 +188,7 @@ export class EdgeChannel {
       case circuitMessage.payload:
       case circuitMessage.acknowledgement:
       case circuitMessage.control: {
-        const circuitId = circuitIdOf(message)
+        const circuitId = readCircuitId(message)
         // @guard edge-router-of-a-tunnel--circuit
         if (circuitId === null || !this.#carried.has(circuitId)) return
         this.#circuits.receive(circuitId, message)
@@ -244,7 +244,7 @@ export class EdgeChannel {
 
   async #onDial(bindId: number, message: ChannelMessage): Promise<void> {
     const fail = (reason: string): void => {
-      const text = textValue(reason.slice(0, reasonCharactersMax))
+      const text = encodeText(reason.slice(0, reasonCharactersMax))
       this.channel.reply(message, connectionMessage(edgeMessage.dialFailed, bindId, [], text))
     }
     const { headers } = message
@@ -279,7 +279,7 @@ export class EdgeChannel {
       const answer = await bound.onDial({ ...made, dialerId, peerData })
       const key = answer.get(edgeHeader.publicKey)
       const more = key === undefined ? [] : [[edgeHeader.publicKey, key] as const]
-      const body = int32Value(id)
+      const body = encodeInt32(id)
       this.channel.reply(message, connectionMessage(edgeMessage.dialSuccess, bindId, more, body))
     } catch (error) {
       this.#circuits.abandon(made.id)
@@ -297,10 +297,10 @@ export class EdgeChannel {
 
   #reserve(id: number, circuitId: string, sharer: string): boolean {
     if (this.#connections.has(id) || this.#binds.has(id)) return false
-    const idValue = int32Value(id)
+    const idValue = encodeInt32(id)
     const path: EdgePath = {
       sharer,
-      transmit: ({ contentType, headers, body }: Outgoing, queuedBytesMax) => {
+      transmit: ({ contentType, headers, body }: OutboundMessage, queuedBytesMax) => {
         const all = new Map(headers).set(edgeHeader.connId, idValue)
         const outgoing = { contentType, headers: all, ...(body === undefined ? {} : { body }) }
         // If the channel is closed, the frame is lost; closing the channel also ends the circuit.
@@ -322,7 +322,7 @@ export class EdgeChannel {
   /** Closes a connection and ends its circuit. */
   #close(id: number, circuitId: string | null): void {
     if (circuitId !== null) {
-      const body = textValue(circuitId)
+      const body = encodeText(circuitId)
       this.channel.send(connectionMessage(circuitMessage.close, id, [], body))
     }
     this.channel.send(connectionMessage(edgeMessage.stateClosed, id))

@@ -2,16 +2,16 @@ import { errorMessage } from '../lib/error-code.ts'
 import type { LocalCircuit } from '../overlay/circuits/circuit-ends.ts'
 import {
   type CircuitSource,
-  CircuitUnavailable,
+  CircuitUnavailableError,
   type CircuitData,
 } from '../overlay/circuits/circuit-source.ts'
 import { edgeErrorCode } from '../channel/messages/edge.ts'
-import { noCircuitData } from '../overlay/services/tunnel-exchange.ts'
+import { emptyCircuitData } from '../overlay/services/tunnel-exchange.ts'
 import { type EdgeChannel, EdgeRefusal } from './edge-channel.ts'
 import type { EdgeCircuits } from './edge-circuits.ts'
 import type { FollowedServices } from './followed-services.ts'
 import { tunnelLimits } from './limits.ts'
-import type { OpenedService, ServiceSessions } from './service-sessions.ts'
+import type { OpenedServiceSession, ServiceSessions } from './service-sessions.ts'
 
 interface EdgeCircuitSourceDeps {
   readonly services: Pick<FollowedServices, 'idNamed'>
@@ -41,13 +41,13 @@ export class EdgeCircuitSource implements CircuitSource {
     service: string,
     _client: string,
     timeoutMs: number,
-    circuitData: CircuitData = noCircuitData,
+    circuitData: CircuitData = emptyCircuitData,
   ): Promise<LocalCircuit> {
     const { services, clock } = this.#deps
     const serviceId = services.idNamed(service)
-    if (serviceId === undefined) throw new CircuitUnavailable('the identity may not dial it')
+    if (serviceId === undefined) throw new CircuitUnavailableError('the identity may not dial it')
     if (this.#dials >= tunnelLimits.dialsMax) {
-      throw new CircuitUnavailable('too many circuits are requested')
+      throw new CircuitUnavailableError('too many circuits are requested')
     }
     this.#dials += 1
     try {
@@ -76,15 +76,15 @@ export class EdgeCircuitSource implements CircuitSource {
     }
   }
 
-  async #session({ serviceId }: Asked): Promise<OpenedService> {
+  async #session({ serviceId }: Asked): Promise<OpenedServiceSession> {
     try {
       return await this.#deps.sessions.of(serviceId, 'Dial')
     } catch (error) {
-      throw new CircuitUnavailable(`no service session: ${errorMessage(error)}`)
+      throw new CircuitUnavailableError(`no service session: ${errorMessage(error)}`)
     }
   }
 
-  async #byAnyRouter(asked: Asked, session: OpenedService): Promise<LocalCircuit> {
+  async #byAnyRouter(asked: Asked, session: OpenedServiceSession): Promise<LocalCircuit> {
     const { routers, clock } = this.#deps
     const usable = routers().filter(({ routerName }) => session.routers.has(routerName))
     let reason = noRouterFor(session)
@@ -101,13 +101,13 @@ export class EdgeCircuitSource implements CircuitSource {
     }
     // The session lists only the edge routers that existed when it was opened.
     if (usable.length === 0) this.#deps.sessions.forget(asked.serviceId, 'Dial')
-    throw new CircuitUnavailable(reason)
+    throw new CircuitUnavailableError(reason)
   }
 
   async #by(
     router: EdgeChannel,
     { serviceId, circuitData }: Asked,
-    { token }: OpenedService,
+    { token }: OpenedServiceSession,
     timeoutMs: number,
   ): Promise<LocalCircuit> {
     const made = await router.connect({ token, sharer: `to ${serviceId}` }, circuitData, timeoutMs)
@@ -121,19 +121,19 @@ export class EdgeCircuitSource implements CircuitSource {
     }
     if (fault === null) return circuit
     this.#deps.circuits.abandon(id)
-    throw new CircuitUnavailable(fault)
+    throw new CircuitUnavailableError(fault)
   }
 }
 
-function noRouterFor({ routers }: OpenedService): string {
+function noRouterFor({ routers }: OpenedServiceSession): string {
   const names = [...routers].slice(0, 8).join(', ')
   return names === ''
     ? 'no edge router of the service is online: check its service edge router policies, and the edge router policies of the identity'
     : `none of its edge routers is connected: ${names}`
 }
 
-function unavailable(error: unknown): CircuitUnavailable {
-  return error instanceof CircuitUnavailable
+function unavailable(error: unknown): CircuitUnavailableError {
+  return error instanceof CircuitUnavailableError
     ? error
-    : new CircuitUnavailable(errorMessage(error), { cause: error })
+    : new CircuitUnavailableError(errorMessage(error), { cause: error })
 }

@@ -1,8 +1,12 @@
-import type { ChannelMessage, Outgoing } from '../channel/frame.ts'
+import type { ChannelMessage, OutboundMessage } from '../channel/frame.ts'
 import { FairShare } from '../lib/bounds/fair-share.ts'
 import type { Clock } from '../lib/clock.ts'
-import type { Application, CircuitEnd, LocalCircuit } from '../overlay/circuits/circuit-ends.ts'
-import { refusedEnd } from '../overlay/circuits/refused-end.ts'
+import type {
+  CircuitApplication,
+  CircuitEnd,
+  LocalCircuit,
+} from '../overlay/circuits/circuit-ends.ts'
+import { refusedCircuitEnd } from '../overlay/circuits/refused-end.ts'
 import { Xgress } from '../overlay/circuits/xgress.ts'
 import { xgressOptions } from '../overlay/circuits/xgress-options.ts'
 import { circuitLimits } from '../overlay/circuits/limits.ts'
@@ -13,7 +17,7 @@ export interface EdgePath {
   /** The service, or the identity that dials it, by which circuits share the buffer. */
   readonly sharer: string
   /** @returns false if the message was not sent; `onceWritable` calls back when to retry. */
-  transmit(message: Outgoing, queuedBytesMax: number): boolean
+  transmit(message: OutboundMessage, queuedBytesMax: number): boolean
   onceWritable(callback: () => void): void
   /** @param endsCircuit false if the edge router has already ended it. */
   onClosed(circuitId: string, endsCircuit: boolean): void
@@ -63,10 +67,10 @@ export class EdgeCircuits {
     this.#stopTicker()
   }
 
-  open(place: LocalCircuit, application: Application): CircuitEnd {
+  open(place: LocalCircuit, application: CircuitApplication): CircuitEnd {
     const { id, isTerminator, options = xgressOptions() } = place
     const reserved = this.#reserved.get(id)
-    if (reserved === undefined) return refusedEnd(id, application, 'the circuit is gone')
+    if (reserved === undefined) return refusedCircuitEnd(id, application, 'the circuit is gone')
     this.#reserved.delete(id)
     const { path } = reserved
     const waker = (): void => {

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 
 import type { ChannelMessage } from '../channel/frame.ts'
-import { textValue } from '../channel/headers.ts'
-import { type VersionLine, versionLine } from '../channel/hello.ts'
+import { encodeText } from '../channel/headers.ts'
+import { type VersionLine, formatVersionLine } from '../channel/hello.ts'
 import { channelLimits } from '../channel/limits.ts'
 import { dialChannel } from '../channel/dial.ts'
 import { contentType, HELLO_SEQUENCE, headerKey } from '../channel/numbers.ts'
@@ -15,7 +15,7 @@ import type { ProgramLogger } from '../overlay/logger.ts'
 import { EdgeChannel } from './edge-channel.ts'
 import type { EdgeCircuits } from './edge-circuits.ts'
 import { tunnelLimits } from './limits.ts'
-import type { EdgeRouterPlace } from './router-addresses.ts'
+import type { UsableEdgeRouter } from './router-addresses.ts'
 import { circuitDataTypes } from '../channel/messages/payload.ts'
 import { periodicScheduler } from '../lib/periodic-scheduler.ts'
 
@@ -41,7 +41,7 @@ interface EdgeRoutersDeps {
 
 interface Followed {
   readonly name: string
-  addresses: EdgeRouterPlace['addresses']
+  addresses: UsableEdgeRouter['addresses']
   open: EdgeChannel | null
   /** Round trip of the last latency probe, ms. */
   roundTripMs: number
@@ -93,7 +93,7 @@ export class EdgeRouters {
     this.#stopProbes = periodicScheduler.every(probedEveryMs, () => this.#probeAll())
   }
 
-  follow(places: readonly EdgeRouterPlace[]): void {
+  follow(places: readonly UsableEdgeRouter[]): void {
     if (this.#isStopped) return
     const names = new Set(places.map(({ name }) => name))
     for (const [name, followed] of Array.from(this.#followed)) {
@@ -123,7 +123,7 @@ export class EdgeRouters {
     }
   }
 
-  #add(name: string, addresses: EdgeRouterPlace['addresses']): void {
+  #add(name: string, addresses: UsableEdgeRouter['addresses']): void {
     const followed: Followed = {
       name,
       addresses,
@@ -278,9 +278,9 @@ function helloOf(token: string, version: VersionLine): ChannelMessage {
     contentType: contentType.hello,
     sequence: HELLO_SEQUENCE,
     headers: new Map([
-      [headerKey.helloVersion, textValue(versionLine(version))],
-      [edgeHeader.sessionToken, textValue(token)],
+      [headerKey.helloVersion, encodeText(formatVersionLine(version))],
+      [edgeHeader.sessionToken, encodeText(token)],
     ]),
-    body: textValue(randomUUID()),
+    body: encodeText(randomUUID()),
   }
 }

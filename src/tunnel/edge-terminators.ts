@@ -1,4 +1,4 @@
-import { textValue, flagValue } from '../channel/headers.ts'
+import { encodeText, encodeFlag } from '../channel/headers.ts'
 import type { Clock } from '../lib/clock.ts'
 import { errorMessage } from '../lib/error-code.ts'
 import { TaskPool } from '../lib/bounds/task-pool.ts'
@@ -101,7 +101,7 @@ export class EdgeTerminators implements OfferedTerminators {
   sendHealth(id: string, isHealthy: boolean): void {
     const hosted = this.#hosted.get(id)
     if (hosted === undefined) return
-    this.#send(hosted, edgeMessage.healthEvent, [[edgeHeader.healthStatus, flagValue(isHealthy)]])
+    this.#send(hosted, edgeMessage.healthEvent, [[edgeHeader.healthStatus, encodeFlag(isHealthy)]])
   }
 
   /** The sessions or edge routers have changed; retries postponed binds now. */
@@ -248,8 +248,10 @@ function bindHeaders(wanted: OfferedTerminator) {
   const { id, instanceId, publicKey } = wanted
   return [
     ...healthHeaders(wanted),
-    [edgeHeader.listenerId, textValue(id)] as const,
+    [edgeHeader.listenerId, encodeText(id)] as const,
     ...(publicKey === undefined ? [] : [[edgeHeader.publicKey, publicKey] as const]),
-    ...(instanceId === '' ? [] : [[edgeHeader.terminatorIdentity, textValue(instanceId)] as const]),
+    ...(instanceId === ''
+      ? []
+      : [[edgeHeader.terminatorIdentity, encodeText(instanceId)] as const]),
   ]
 }

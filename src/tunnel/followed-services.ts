@@ -11,7 +11,7 @@ import {
 } from '../../proto/gen/router_pb.ts'
 import { serviceLimits } from '../overlay/services/limits.ts'
 import type { UsableServices } from '../overlay/services/usable-services.ts'
-import { fieldsOf, textIn, textsIn } from './controller-api.ts'
+import { fieldsOf, readTextField, readTextsField } from './controller-api.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -53,8 +53,8 @@ export class FollowedServices implements UsableServices {
   setIdentity(shown: Fields): boolean {
     const before = this.#identity
     this.#identity = create(ModelIdentitySchema, {
-      id: textIn(shown, 'id'),
-      name: textIn(shown, 'name'),
+      id: readTextField(shown, 'id'),
+      name: readTextField(shown, 'name'),
       defaultHostingCost: costOf(shown['defaultHostingCost']) ?? 0,
       defaultHostingPrecedence: precedenceOf(shown['defaultHostingPrecedence']),
       serviceHostingCosts: Object.fromEntries(
@@ -87,7 +87,7 @@ function plain(identity: ModelIdentity | undefined): object | null {
 }
 
 function followedService(shown: Fields): FollowedService {
-  const [id, name] = [textIn(shown, 'id'), textIn(shown, 'name')]
+  const [id, name] = [readTextField(shown, 'id'), readTextField(shown, 'name')]
   const configs = Object.entries(fieldsOf(shown['config'])).map(([type, data]) => {
     const dataJson = JSON.stringify(data)
     return [type, create(ModelConfigSchema, { id: `${id} ${type}`, name: type, dataJson })] as const
@@ -99,7 +99,7 @@ function followedService(shown: Fields): FollowedService {
       // If the field is missing, the service is dialed only with encryption.
       encryptionRequired: shown['encryptionRequired'] !== false,
     }),
-    permissions: new Set(textsIn(shown, 'permissions')),
+    permissions: new Set(readTextsField(shown, 'permissions')),
     configs: new Map(configs),
   }
 }

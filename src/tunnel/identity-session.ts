@@ -7,14 +7,18 @@ import { serviceLimits } from '../overlay/services/limits.ts'
 import {
   type ControllerApi,
   fieldsOf,
-  LogInRefused,
-  recordsIn,
-  SessionOver,
-  textIn,
+  LogInRefusedError,
+  readRecords,
+  SessionEndedError,
+  readTextField,
 } from './controller-api.ts'
 import type { FollowedServices } from './followed-services.ts'
 import { tunnelLimits } from './limits.ts'
-import { controllersIn, type EdgeRouterPlace, edgeRoutersIn } from './router-addresses.ts'
+import {
+  readControllerOrigins,
+  type UsableEdgeRouter,
+  readEdgeRouters,
+} from './router-addresses.ts'
 
 interface IdentitySessionDeps {
   readonly api: ControllerApi
@@ -25,7 +29,7 @@ interface IdentitySessionDeps {
   /** A new session is open; everything obtained with the previous one is invalid. */
   readonly onSession: (token: string) => void
   readonly onServices: () => void
-  readonly onRouters: (routers: readonly EdgeRouterPlace[]) => void
+  readonly onRouters: (routers: readonly UsableEdgeRouter[]) => void
 }
 
 const { askedEveryMs, refreshedEveryMs, askAgainMsMin, askAgainMsMax, recordsPerPage } =
@@ -76,7 +80,8 @@ export class IdentitySession {
         await this.#logIn()
         return this.#isStopped ? null : this.#identityId
       } catch (error) {
-        if (error instanceof LogInRefused) throw new ProgramFailure(error.message, { cause: error })
+        if (error instanceof LogInRefusedError)
+          throw new ProgramFailure(error.message, { cause: error })
         if (!this.#isStopped) await this.#paused(this.#waitAfter(error))
       }
     }
@@ -148,7 +153,7 @@ export class IdentitySession {
   }
 
   #waitAfter(error: unknown): number {
-    if (error instanceof SessionOver) this.#token = null
+    if (error instanceof SessionEndedError) this.#token = null
     const reason = errorMessage(error).slice(0, tunnelLimits.reasonCharactersMax)
     if (reason !== this.#fault) {
       const what = this.#token === null ? 'no session' : 'no controller could be reached'
@@ -164,7 +169,7 @@ export class IdentitySession {
     const { api, log, onSession } = this.#deps
     const { token, identityId, identityName, lacks } = await api.logIn()
     if (this.#isStopped) return
-    if (lacks !== null) throw new LogInRefused(lacks)
+    if (lacks !== null) throw new LogInRefusedError(lacks)
     if (this.#identityId !== '' && identityId !== this.#identityId) {
       throw new Error('the certificate belongs to another identity now')
     }
@@ -179,7 +184,7 @@ export class IdentitySession {
   async #follow(): Promise<void> {
     const { api, clock } = this.#deps
     const updates = fieldsOf(await api.get('/current-api-session/service-updates'))
-    const changedAt = textIn(updates, 'lastChangeAt')
+    const changedAt = readTextField(updates, 'lastChangeAt')
     const isDue = clock.monotonicMs() - this.#refreshedMs >= refreshedEveryMs
     if (isDue) await this.#refresh()
     if (changedAt === this.#changedAt) return
@@ -191,8 +196,8 @@ export class IdentitySession {
   async #refresh(): Promise<void> {
     const { api, services, onRouters, onServices, clock } = this.#deps
     const isOther = services.setIdentity(fieldsOf(await api.get('/current-identity')))
-    onRouters(edgeRoutersIn(await this.#all('/current-identity/edge-routers')))
-    const controllers = controllersIn(await api.get('/controllers'))
+    onRouters(readEdgeRouters(await this.#all('/current-identity/edge-routers')))
+    const controllers = readControllerOrigins(await api.get('/controllers'))
     if (controllers.length > 0) {
       this.#controllers = controllers
       api.follow(controllers)
@@ -212,7 +217,7 @@ export class IdentitySession {
     const found: Readonly<Record<string, unknown>>[] = []
     for (;;) {
       const page = `${path}?limit=${recordsPerPage}&offset=${found.length}`
-      const records = recordsIn(await this.#deps.api.get(page))
+      const records = readRecords(await this.#deps.api.get(page))
       found.push(...records)
       const isWhole = records.length < recordsPerPage
       if (isWhole || found.length >= serviceLimits.tunnelServicesMax) return found

@@ -1,19 +1,19 @@
 import { type HostPort, parseHostPort } from '../lib/text/names.ts'
-import { fieldsOf, recordsIn, textIn } from './controller-api.ts'
+import { fieldsOf, readRecords, readTextField } from './controller-api.ts'
 import { tunnelLimits } from './limits.ts'
 
 /** An edge router that the identity may use, and its addresses for clients. */
-export interface EdgeRouterPlace {
+export interface UsableEdgeRouter {
   readonly name: string
   readonly addresses: readonly HostPort[]
 }
 
 /** @param shown edge routers from the client API; those without an address are left out. */
-export function edgeRoutersIn(shown: unknown): readonly EdgeRouterPlace[] {
-  return recordsIn(shown)
+export function readEdgeRouters(shown: unknown): readonly UsableEdgeRouter[] {
+  return readRecords(shown)
     .filter((router) => router['disabled'] !== true)
     .map((router) => ({
-      name: textIn(router, 'name'),
+      name: readTextField(router, 'name'),
       addresses: addressesIn({ ...fieldsOf(router['supportedProtocols']) }),
     }))
     .filter(({ name, addresses }) => name !== '' && addresses.length > 0)
@@ -32,9 +32,11 @@ function addressesIn(protocols: Readonly<Record<string, unknown>>): readonly Hos
 }
 
 /** @param shown controllers from the client API. @returns `https://host:port` of each. */
-export function controllersIn(shown: unknown): readonly string[] {
-  const urls = recordsIn(shown).flatMap((controller) =>
-    recordsIn(fieldsOf(controller['apiAddresses'])['edge-client']).map((one) => textIn(one, 'url')),
+export function readControllerOrigins(shown: unknown): readonly string[] {
+  const urls = readRecords(shown).flatMap((controller) =>
+    readRecords(fieldsOf(controller['apiAddresses'])['edge-client']).map((one) =>
+      readTextField(one, 'url'),
+    ),
   )
   const origins = urls.flatMap((text) => {
     const url = URL.parse(text)

@@ -1,8 +1,8 @@
-import { type ControllerApi, fieldsOf, textIn } from './controller-api.ts'
-import { edgeRoutersIn } from './router-addresses.ts'
+import { type ControllerApi, fieldsOf, readTextField } from './controller-api.ts'
+import { readEdgeRouters } from './router-addresses.ts'
 
 /** A service session: the right to dial or host one service, presented to edge routers. */
-export interface OpenedService {
+export interface OpenedServiceSession {
   readonly token: string
   /** Names of the edge routers that accept it. */
   readonly routers: ReadonlySet<string>
@@ -17,14 +17,14 @@ interface ServiceSessionsDeps {
 /** Service sessions of an identity, opened on demand and cached. */
 export class ServiceSessions {
   readonly #deps: ServiceSessionsDeps
-  #opened = new Map<string, Promise<OpenedService>>()
+  #opened = new Map<string, Promise<OpenedServiceSession>>()
 
   constructor(deps: ServiceSessionsDeps) {
     this.#deps = deps
   }
 
   /** @throws {Error} one clause. */
-  async of(serviceId: string, type: 'Dial' | 'Bind'): Promise<OpenedService> {
+  async of(serviceId: string, type: 'Dial' | 'Bind'): Promise<OpenedServiceSession> {
     const key = `${type} ${serviceId}`
     const known = this.#opened.get(key)
     if (known !== undefined) return await known
@@ -65,11 +65,11 @@ export class ServiceSessions {
     this.#opened = new Map()
   }
 
-  async #open(serviceId: string, type: 'Dial' | 'Bind'): Promise<OpenedService> {
+  async #open(serviceId: string, type: 'Dial' | 'Bind'): Promise<OpenedServiceSession> {
     const shown = fieldsOf(await this.#deps.api.post('/sessions', { serviceId, type }))
-    const token = textIn(shown, 'token')
+    const token = readTextField(shown, 'token')
     if (token === '') throw new Error('the controller has answered without a service session')
-    const routers = edgeRoutersIn(shown['edgeRouters']).map(({ name }) => name)
+    const routers = readEdgeRouters(shown['edgeRouters']).map(({ name }) => name)
     return { token, routers: new Set(routers), openedMs: this.#deps.clock.monotonicMs() }
   }
 }

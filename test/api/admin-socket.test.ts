@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { allOperations } from '../../src/api/operations.ts'
 import type { Operation } from '../../src/api/http/operation.ts'
 import { createServices } from '../../src/api/services.ts'
-import { socketOnly } from '../../src/auth/principal/host-user.ts'
+import { socketOnlyOperations } from '../../src/auth/principal/host-user.ts'
 import { createApi } from '../../src/api/server.ts'
 import { systemActor } from '../../src/ports/actor.ts'
 import { Problem } from '../../src/lib/problems.ts'
@@ -77,11 +77,13 @@ test('a write at the admin socket is attributed to the host user', async () => {
 })
 
 describe('the operations that only the admin socket serves', () => {
-  const only = operations.filter(({ operationId }) => Object.hasOwn(socketOnly, operationId))
+  const only = operations.filter(({ operationId }) =>
+    Object.hasOwn(socketOnlyOperations, operationId),
+  )
 
   test('are those of the list', () => {
     expect(only.map(({ operationId }) => operationId).sort()).toEqual(
-      Object.keys(socketOnly).sort(),
+      Object.keys(socketOnlyOperations).sort(),
     )
     expect(only.every(({ refusals }) => refusals?.includes(403))).toBe(true)
   })

@@ -5,7 +5,7 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, IntegrityClaimSchema } from '../../proto/gen/command_pb.ts'
 import { StateMachine } from '../../src/fsm/machine.ts'
 import { MemoryStateStore } from '../../src/store/state/memory-state-store.ts'
-import { bytesOfFile } from '../../src/backup/files.ts'
+import { readFileChunks } from '../../src/backup/files.ts'
 import { loadBackup } from '../../src/backup/load-backup.ts'
 import { snapshotFileLimits } from '../../src/controller/backups/database-snapshots.ts'
 import { CallerOf, fabric, management } from './support/caller.ts'
@@ -121,7 +121,7 @@ describe('a snapshot', () => {
     const [name = '', ...others] = names().filter((one) => !before.includes(one))
     expect(others).toEqual([])
     const store = new MemoryStateStore()
-    const bytes = bytesOfFile(join(snapshots(), name))
+    const bytes = readFileChunks(join(snapshots(), name))
     const { manifest, state } = await loadBackup(bytes, store, { privateKeyPem: null })
     expect(manifest).toMatchObject({
       index: controller.machine.appliedIndex,

@@ -8,7 +8,7 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { acceptedCodings } from '../../src/api/http/answers/codings.ts'
 import type { FileMount } from '../../src/api/files/file-mount.ts'
 import { FileSet } from '../../src/api/files/file-set.ts'
-import { mediaTypeOf } from '../../src/api/files/file-types.ts'
+import { fileMediaType } from '../../src/api/files/file-types.ts'
 import { createApi } from '../../src/api/server.ts'
 import { controllerForFile } from './support/for-file.ts'
 
@@ -133,6 +133,6 @@ test('sends the OpenAPI document compressed to clients that accept it', async ()
 })
 
 test('sends a file of an unknown type as a download', () => {
-  expect(mediaTypeOf('a.HTML')).toBe('text/html; charset=utf-8')
-  expect(mediaTypeOf('program.exe')).toBe('application/octet-stream')
+  expect(fileMediaType('a.HTML')).toBe('text/html; charset=utf-8')
+  expect(fileMediaType('program.exe')).toBe('application/octet-stream')
 })

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { createApi } from '../../src/api/server.ts'
-import { operationsOf } from '../../src/entities/operations.ts'
+import { entityOperations } from '../../src/entities/operations.ts'
 import { entities } from '../../src/entities/registry.ts'
 import { CallerOf, client, fabric, management } from './support/caller.ts'
 import { admin } from './support/controller.ts'
@@ -128,7 +128,7 @@ test('the served documents list every operation of the descriptors, each with a 
       paths: Record<string, Record<string, { operationId: string; security: unknown[] }>>
     }
     expect(document.openapi).toBe('3.1.0')
-    for (const operation of entities.flatMap(operationsOf).filter((one) => one.api === api)) {
+    for (const operation of entities.flatMap(entityOperations).filter((one) => one.api === api)) {
       const described = document.paths[operation.path]?.[operation.method.toLowerCase()]
       expect(described?.operationId, operation.path).toBe(operation.operationId)
       expect(described?.security).toHaveLength(2)

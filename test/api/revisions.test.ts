@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { RequestContext } from '../../src/api/http/call.ts'
-import { printedAnswer } from '../../src/api/http/answers/envelope.ts'
-import { parseIfMatch, taggedAnswer } from '../../src/api/records/revisions.ts'
+import { answerFromJsonText } from '../../src/api/http/answers/envelope.ts'
+import { parseIfMatch, etagAnswer } from '../../src/api/records/revisions.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import { management, type Reply } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
@@ -129,7 +129,7 @@ describe('The ETag of a detail', () => {
   const tagAt = (revision: number, text = '{"id":"a"}'): unknown => {
     const record = { id: 'a', createdAt: 0, updatedAt: 0, revision }
     const call = { ifNoneMatch: null } as RequestContext
-    return taggedAnswer(call, record, printedAnswer(text)).headers?.['etag']
+    return etagAnswer(call, record, answerFromJsonText(text)).headers?.['etag']
   }
 
   test('contains the revision of its record, even if other records have the same text', () => {

@@ -1,8 +1,8 @@
 import { expect, expectTypeOf, test } from 'vitest'
-import { type BodyOf, withBody } from '../../src/api/http/operation.ts'
+import { type OperationBody, withBody } from '../../src/api/http/operation.ts'
 import { emptyAnswer } from '../../src/api/http/answers/envelope.ts'
 import { nothing } from '../../src/api/schemas/envelope.ts'
-import { objectSchema, type ValueOf } from '../../src/api/schemas/typed-schema.ts'
+import { objectSchema, type SchemaValue } from '../../src/api/schemas/typed-schema.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 
 // `tsc` checks the types; each line that must not compile is marked as an expected error.
@@ -31,8 +31,8 @@ interface Order {
 }
 
 test('a body type has the members, nulls and lists of its schema', () => {
-  expectTypeOf<ValueOf<typeof order.schema>>().toExtend<Order>()
-  expectTypeOf<Order>().toExtend<ValueOf<typeof order.schema>>()
+  expectTypeOf<SchemaValue<typeof order.schema>>().toExtend<Order>()
+  expectTypeOf<Order>().toExtend<SchemaValue<typeof order.schema>>()
   expect(order.schema.required).toEqual(['id', 'verb'])
   // @ts-expect-error a required member is one of the properties
   objectSchema('order', { id: { type: 'string' } }, ['name'])
@@ -40,14 +40,14 @@ test('a body type has the members, nulls and lists of its schema', () => {
 
 test('a schema without required members lists none', () => {
   const { schema } = objectSchema('choice', { id: { type: 'string' } })
-  expectTypeOf<Record<never, never>>().toExtend<ValueOf<typeof schema>>()
+  expectTypeOf<Record<never, never>>().toExtend<SchemaValue<typeof schema>>()
   expect(schema).toEqual({ type: 'object', properties: { id: { type: 'string' } } })
 })
 
 test('an optional body, or one that may be text, has no certain member', () => {
   const body = { schema: order, isRequired: false, textTypes: ['text/plain'] } as const
-  expectTypeOf<string>().toExtend<BodyOf<typeof body>>()
-  expectTypeOf<Partial<Order>>().toExtend<BodyOf<typeof body>>()
+  expectTypeOf<string>().toExtend<OperationBody<typeof body>>()
+  expectTypeOf<Partial<Order>>().toExtend<OperationBody<typeof body>>()
 })
 
 test('a handler can read only members that the schema names', () => {

@@ -2,7 +2,7 @@ import { fromBinary } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 
 import { RouteSchema, UnrouteSchema } from '../../proto/gen/router_pb.ts'
-import { int32Value, textValue } from '../../src/channel/headers.ts'
+import { encodeInt32, encodeText } from '../../src/channel/headers.ts'
 import { client, management } from '../api/support/caller.ts'
 import { type Detail, made, newIdentity, newService } from '../api/support/network.ts'
 import { clientKey } from '../api/support/tls.ts'
@@ -96,9 +96,9 @@ async function dialing(given?: Holder): Promise<Dialed> {
     contentType: 20_218,
     sequence: 50,
     headers: new Map([
-      [11, textValue(sessionToken)],
-      [14, textValue(token)],
-      [12, Buffer.concat([int32Value(1), int32Value(40), textValue(fingerprintOf(by))])],
+      [11, encodeText(sessionToken)],
+      [14, encodeText(token)],
+      [12, Buffer.concat([encodeInt32(1), encodeInt32(40), encodeText(fingerprintOf(by))])],
     ]),
   })
   const route = await eventually(() => {
@@ -110,9 +110,9 @@ async function dialing(given?: Holder): Promise<Dialed> {
   const lay = async (): Promise<void> => {
     router.pipe.say({
       contentType: 1022,
-      body: textValue(circuitId),
+      body: encodeText(circuitId),
       headers: new Map([
-        [1101, int32Value(route.attempt)],
+        [1101, encodeInt32(route.attempt)],
         [1102, Uint8Array.of(1)],
       ]),
     })

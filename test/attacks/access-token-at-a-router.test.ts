@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
-import { textValue } from '../../src/channel/headers.ts'
+import { encodeText } from '../../src/channel/headers.ts'
 import { BearerBench, modelIdentity, revocationOf, SECOND_MS } from '../router/edge/bearers.ts'
 import { eventually, type Person } from '../router/edge/support.ts'
 
@@ -115,7 +115,7 @@ describe('A client that is connected is cut off', () => {
 test('The token of another session replaces none', async () => {
   const mallory = await bearers.person('mallory')
   const thief = await bearers.bench.connect(mallory)
-  const request = { contentType: 60_803, body: textValue(ann.token) }
+  const request = { contentType: 60_803, body: encodeText(ann.token) }
   expect((await thief.channel.request(request, 20_000)).contentType).toBe(60_802)
   await eventually(() => thief.closedReason).not.toBe(null)
 })

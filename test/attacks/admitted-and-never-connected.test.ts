@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 
 import { ConfigurationSchema, MemberSchema } from '../../proto/gen/membership_pb.ts'
-import { nextDuty } from '../../src/cluster/membership/reconcile.ts'
+import { nextReconcileStep } from '../../src/cluster/membership/reconcile.ts'
 import { membersWithExpiredTickets } from '../../src/cluster/secrets/secret-rotation.ts'
 import {
   createCertificateRequest,
@@ -35,7 +35,7 @@ function dutyOf(cluster: SecretsCluster): unknown {
     membersWithExpiredTickets: membersWithExpiredTickets(cluster.machine, cluster.clock.ms),
     featureLevel: { inForce: 2, ofVoters: 2 },
   }
-  return nextDuty(view, 1000)
+  return nextReconcileStep(view, 1000)
 }
 
 test('a controller that does not connect while its ticket is valid is removed', async () => {

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { eventLine } from '../../src/cli/events/follow.ts'
 import { Provider } from '../../src/cli/client/provider.ts'
-import { sessionIn } from '../../src/cli/log-in/rest-session.ts'
+import { readSessionAnswer } from '../../src/cli/log-in/rest-session.ts'
 import { writeSecretFile } from '../../src/pki/key-file.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 import { runHere } from '../cli/run-here.ts'
@@ -189,7 +189,7 @@ test('a status with an invalid field is refused, with the path of the field', as
 
 test('a token that no header can contain opens no session', async () => {
   for (const token of ['two\r\nx-header: lines', 'ä', '', 'a'.repeat(70_000)]) {
-    expect(() => sessionIn({ token, identity: { name: 'a' }, authQueries: [] })).toThrow(
+    expect(() => readSessionAnswer({ token, identity: { name: 'a' }, authQueries: [] })).toThrow(
       'no session',
     )
     const tokens = { access_token: token, token_type: 'Bearer', refresh_token: 'r', expires_in: 1 }

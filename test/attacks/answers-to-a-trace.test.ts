@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
-import { int32Value } from '../../src/channel/headers.ts'
+import { encodeInt32 } from '../../src/channel/headers.ts'
 import { EdgeBench, eventually, madeCircuit, serviceToken } from '../router/edge/support.ts'
 
 // The attack: the far end of a circuit sends an unrequested trace answer, with the number of
@@ -18,7 +18,7 @@ test('an answer of the far side answers only a trace request, and only once', as
   await client.request(60_783, 7, serviceToken('s1'))
   await eventually(() => bench.circuits.ends).toHaveLength(1)
   const end = bench.circuits.end('c7')
-  const asked = client.request(60_796, 7, '', [[1016, int32Value(3)]])
+  const asked = client.request(60_796, 7, '', [[1016, encodeInt32(3)]])
   await eventually(() => end.traced).toHaveLength(1)
   const userValue = end.traced[0]?.userValue ?? 0
   const answer = { hopType: 'forwarder', hopId: 'r2', hops: 0, timestamp: 0n, error: '' }

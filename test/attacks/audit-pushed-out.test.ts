@@ -4,7 +4,7 @@ import { CommandKind } from '../../proto/gen/command_pb.ts'
 import { writeLimits, WriteAllowance } from '../../src/api/http/write-allowance.ts'
 import { auditLimits } from '../../src/fsm/records/audit-log.ts'
 import { loadState } from '../../src/fsm/records/load.ts'
-import { markOf } from '../../src/fsm/records/write-behind.ts'
+import { currentStorePosition } from '../../src/fsm/records/write-behind.ts'
 import { enrollmentActor } from '../../src/ports/actor.ts'
 import type { ProposalInput } from '../../src/ports/proposer.ts'
 import { certificateDuty } from '../../src/fabric/certificate-duty.ts'
@@ -124,7 +124,7 @@ test('a flood of one actor removes its own audit records first, also after a res
     const isOther = index % 700 === 0
     if (isOther) others.add(index)
     remember(state, index, isOther ? `person ${index % 5}` : 'mallory')
-    if (index % 30_000 === 0) await store.write(state.takeDirty(), markOf(state))
+    if (index % 30_000 === 0) await store.write(state.takeDirty(), currentStorePosition(state))
   }
   const kept = [...state.audit.newestFirst()].map(({ id }) => Number(id))
   expect(new Set(kept).intersection(others)).toEqual(others)
@@ -134,7 +134,7 @@ test('a flood of one actor removes its own audit records first, also after a res
   expect(state.audit.page(0, kept.length).map(({ id }) => Number(id))).toEqual(kept)
   expect(state.isDigestRight('state')).toBe(true)
 
-  await store.write(state.takeDirty(), markOf(state))
+  await store.write(state.takeDirty(), currentStorePosition(state))
   const loaded = await loadState(store, new ClusterState())
   expect(loaded.stateDigest()).toBe(state.stateDigest())
   for (let index = end + 1; index < end + 300; index += 1) {

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { connect, createServer, type TLSSocket } from 'node:tls'
 import { expect, test } from 'vitest'
 
-import { peerChainOf } from '../../src/api/http/transport/peer.ts'
+import { peerCertificateChain } from '../../src/api/http/transport/peer.ts'
 import { issueLeaf, LEAF_LIFETIME_MS, validityFrom } from '../../src/pki/authority/authority.ts'
 import { newCa } from '../support/authorities.ts'
 
@@ -29,7 +29,7 @@ test('a stranger cannot make a controller parse a chain beyond its limit', async
   client.on('error', () => undefined)
   try {
     const [socket] = (await once(server, 'secureConnection')) as [TLSSocket]
-    expect(peerChainOf(socket)).toBeNull()
+    expect(peerCertificateChain(socket)).toBeNull()
   } finally {
     client.destroy()
     server.close()

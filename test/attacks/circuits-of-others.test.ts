@@ -10,13 +10,13 @@ import {
   UnrouteSchema,
 } from '../../proto/gen/router_pb.ts'
 import { readBytesMap } from '../../src/channel/header-maps.ts'
-import { int32Value, readText, textValue } from '../../src/channel/headers.ts'
+import { encodeInt32, readText, encodeText } from '../../src/channel/headers.ts'
 import type { ChannelMessage } from '../../src/channel/frame.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import type { JudgedClaim } from '../../src/ports/router-clients.ts'
+import type { ClaimDecision } from '../../src/ports/router-clients.ts'
 import { CircuitDuty } from '../../src/fabric/circuits/circuit-duty.ts'
-import { circuitTable, type CircuitTable } from '../../src/fabric/circuits/circuit-table.ts'
-import { linkDuty, linkGone } from '../../src/fabric/links/link-duty.ts'
+import { createCircuitTable, type CircuitTable } from '../../src/fabric/circuits/circuit-table.ts'
+import { linkDuty, linkGoneMessage } from '../../src/fabric/links/link-duty.ts'
 import { LinkTable } from '../../src/fabric/links/link-table.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { Tunnels } from '../fabric/tunnels.ts'
@@ -55,12 +55,12 @@ beforeEach(() => {
   invalid = []
   const { channels } = stage
   const connection = channels.connection.bind(channels)
-  circuits = circuitTable('ctrl1', (id, message) => connection(id)?.channel.send(message))
+  circuits = createCircuitTable('ctrl1', (id, message) => connection(id)?.channel.send(message))
   links = new LinkTable({
     owner: 'ctrl1',
     isBarred: () => false,
     isConnected: (id) => connection(id) !== undefined,
-    sendGone: (id, link) => connection(id)?.channel.send(linkGone(link)),
+    sendGone: (id, link) => connection(id)?.channel.send(linkGoneMessage(link)),
     onGone: (link) => duty.upkeep.onLinkGone(link),
   })
   const duty = new CircuitDuty({
@@ -73,7 +73,7 @@ beforeEach(() => {
     draw: () => 0,
     tunnels: new Tunnels(),
     onInvalidHost: ({ terminatorId }) => invalid.push(terminatorId),
-    clients: { judge: () => Promise.resolve({ ok: true, client } satisfies JudgedClaim) },
+    clients: { judge: () => Promise.resolve({ ok: true, client } satisfies ClaimDecision) },
     hosts: {
       service: () => ({
         encryptionRequired: false,
@@ -117,8 +117,8 @@ async function dialed(): Promise<Record<'near' | 'middle' | 'far' | 'stolen', Pi
   linked('l1', 'client', 'middle')
   linked('l2', 'middle', 'host')
   const headers: ChannelMessage['headers'] = new Map([
-    ...([11, 14] as const).map((key) => [key, textValue('token')] as const),
-    [12, Buffer.concat([int32Value(1), int32Value(2), textValue('aa')])],
+    ...([11, 14] as const).map((key) => [key, encodeText('token')] as const),
+    [12, Buffer.concat([encodeInt32(1), encodeInt32(2), encodeText('aa')])],
   ])
   near.say({ contentType: 20_218, sequence: 50, headers })
   await settle()
@@ -130,11 +130,11 @@ const routeOf = (pipe: Pipe): Route | undefined =>
 
 async function answer(pipe: Pipe, id: string, key: string): Promise<void> {
   const headers = new Map([
-    [1101, int32Value(0)],
+    [1101, encodeInt32(0)],
     [1102, Uint8Array.of(1)],
-    [PUBLIC_KEY, textValue(key)],
+    [PUBLIC_KEY, encodeText(key)],
   ])
-  pipe.say({ contentType: 1022, headers, body: textValue(id) })
+  pipe.say({ contentType: 1022, headers, body: encodeText(id) })
   await settle()
 }
 
@@ -228,11 +228,11 @@ test('an intermediate router cannot have a terminator of another router removed 
   const { near, middle, far } = await dialed()
   const refuse = async (pipe: Pipe, attempt: number): Promise<void> => {
     const headers = new Map([
-      [1101, int32Value(attempt)],
+      [1101, encodeInt32(attempt)],
       [1104, Uint8Array.of(1)],
     ])
     const id = routeOf(near)?.circuitId ?? ''
-    pipe.say({ contentType: 1022, headers, body: textValue(id) })
+    pipe.say({ contentType: 1022, headers, body: encodeText(id) })
     await settle()
   }
   await refuse(middle, 0)
@@ -258,7 +258,7 @@ test('a router cannot attract circuits by links that only it has measured', asyn
   near.say({
     contentType: 20_218,
     sequence: 51,
-    headers: new Map([[12, Buffer.concat([int32Value(1), int32Value(2), textValue('aa')])]]),
+    headers: new Map([[12, Buffer.concat([encodeInt32(1), encodeInt32(2), encodeText('aa')])]]),
   })
   await settle()
   expect(near.ofType(1005)).toHaveLength(2)

@@ -2,8 +2,8 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { CircuitConfirmationSchema, FaultSchema, FaultSubject } from '../../proto/gen/router_pb.ts'
-import { circuitRecord } from '../../src/fabric/circuits/circuit-record.ts'
-import { circuitTable } from '../../src/fabric/circuits/circuit-table.ts'
+import { encodeCircuit } from '../../src/fabric/circuits/circuit-record.ts'
+import { createCircuitTable } from '../../src/fabric/circuits/circuit-table.ts'
 import { SharedCircuits } from '../../src/fabric/circuits/shared-circuits.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { LocalTopic } from '../api/support/local-topic.ts'
@@ -66,14 +66,14 @@ test('a controller that reconnects with ever more circuits fills only a limited 
   const shared = new SharedCircuits({
     topic,
     selfId: 'ctrl1',
-    table: circuitTable('ctrl1', () => undefined),
+    table: createCircuitTable('ctrl1', () => undefined),
     controllers: () => ['ctrl1', 'ctrl2'],
     isInQuorum: () => false,
     isSessionOver: () => false,
     clock: systemClock,
     log: { info: () => undefined, warn: () => undefined },
   })
-  const record = circuitRecord(circuitOf('c'))
+  const record = encodeCircuit(circuitOf('c'))
   for (let start = 0; start < 7; start += 1) {
     for (let at = 0; at < 10_000; at += 1) topic.hear('ctrl0', `${start} ${at}`, record)
     topic.lose('ctrl0')

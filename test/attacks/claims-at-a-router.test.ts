@@ -6,7 +6,7 @@ import {
   createCertificateRequest,
   generatePrivateKeyPem,
 } from '../../src/pki/authority/certificate-request.ts'
-import type { ClientClaim, JudgedClaim } from '../../src/ports/router-clients.ts'
+import type { ClientClaim, ClaimDecision } from '../../src/ports/router-clients.ts'
 import { type CallerOf, client, management } from '../api/support/caller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 import { made, newIdentity, newService } from '../api/support/network.ts'
@@ -61,7 +61,7 @@ beforeAll(async () => {
   claim = await claimOf(alice, serviceId)
 })
 
-const judged = (changes: Partial<ClientClaim>): Promise<JudgedClaim> =>
+const judged = (changes: Partial<ClientClaim>): Promise<ClaimDecision> =>
   clients.judge({ ...claim, ...changes })
 
 describe('a claim at a router', () => {

@@ -11,7 +11,7 @@ import { ShownSessions } from '../../src/fabric/clients/shown-sessions.ts'
 import { TerminatorDuty } from '../../src/fabric/clients/terminator-duty.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'
 import type { Outcome } from '../../src/ports/proposer.ts'
-import type { ClientClaim, JudgedClaim } from '../../src/ports/router-clients.ts'
+import type { ClientClaim, ClaimDecision } from '../../src/ports/router-clients.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { RouterStage } from '../fabric/stage.ts'
 
@@ -36,7 +36,7 @@ let nowMs: number
 /** At the latest commit. */
 let looks: number
 let proposed: number
-let judge: (claim: ClientClaim) => JudgedClaim
+let judge: (claim: ClientClaim) => ClaimDecision
 let outcome: Outcome
 
 beforeEach(() => {

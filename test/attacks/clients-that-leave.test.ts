@@ -3,7 +3,7 @@ import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls'
 import { afterEach, expect, test } from 'vitest'
 
 import { encodeFrame } from '../../src/channel/frame.ts'
-import { textValue } from '../../src/channel/headers.ts'
+import { encodeText } from '../../src/channel/headers.ts'
 import { contentType } from '../../src/channel/numbers.ts'
 import { controllerSpiffeId } from '../../src/pki/spiffe.ts'
 import { EDGE_PROTOCOL, edgeHeader, edgeMessage } from '../../src/channel/messages/edge.ts'
@@ -61,7 +61,7 @@ test('a router stops waiting for the key of a renewed token when its client leav
   const ann = await bearers.person('ann')
   const client = await bearers.bench.connect(ann)
   const token = await tokenOfUnknownKey(bearers, ann)
-  client.channel.send({ contentType: edgeMessage.updateToken, body: textValue(token) })
+  client.channel.send({ contentType: edgeMessage.updateToken, body: encodeText(token) })
   await eventually(waiting).toEqual({ begun: 1, now: 1 })
   client.channel.close('left')
   await eventually(waiting).toEqual({ begun: 1, now: 0 })
@@ -94,8 +94,8 @@ function strangerAt(bench: EdgeBench, { key }: Person, token: string): TLSSocket
     encodeFrame({
       contentType: contentType.hello,
       sequence: -1,
-      headers: new Map([[edgeHeader.sessionToken, textValue(token)]]),
-      body: textValue('stranger'),
+      headers: new Map([[edgeHeader.sessionToken, encodeText(token)]]),
+      body: encodeText('stranger'),
     }),
   )
   return socket

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
-import { flagValue, int32Value, textValue } from '../../src/channel/headers.ts'
+import { encodeFlag, encodeInt32, encodeText } from '../../src/channel/headers.ts'
 import { EdgeBench, eventually, madeCircuit, serviceToken } from '../router/edge/support.ts'
 
 // Attack: a client with a valid session names connections, circuits and listeners of another client
@@ -17,16 +17,16 @@ test('The ID of a connection or circuit gives no access to those of another clie
   bench.controller.circuits = () => madeCircuit('c1')
   await ann.request(60_783, 7, serviceToken('s1'))
   bench.controller.circuits = () => madeCircuit('c2')
-  await ann.request(60_783, 8, serviceToken('s1'), [[1028, flagValue(true)]])
+  await ann.request(60_783, 8, serviceToken('s1'), [[1028, encodeFlag(true)]])
   await eventually(() => bench.circuits.ends).toHaveLength(1)
   mallory.send(60_786, 7, 'injected')
   mallory.send(60_785, 7)
   const headers = new Map([
-    [2256, textValue('c2')],
-    [1000, int32Value(8)],
+    [2256, encodeText('c2')],
+    [1000, encodeInt32(8)],
   ])
   mallory.channel.send({ contentType: 1100, headers })
-  mallory.channel.send({ contentType: 1103, body: textValue('c2') })
+  mallory.channel.send({ contentType: 1103, body: encodeText('c2') })
   await mallory.channel.request({ contentType: 3 })
   expect(bench.circuits.end('c1').sent).toEqual([])
   expect(bench.circuits.end('c1').isClosed).toBe(false)
@@ -37,7 +37,7 @@ test('The ID of a connection or circuit gives no access to those of another clie
 test('A listener of another client cannot be taken over, unbound or changed, even with its service session', async () => {
   const [ann, mallory] = [await bench.admitted('ann'), await bench.admitted('mallory')]
   const token = serviceToken('bind1')
-  const listener = [[1021, textValue('listener')]] as const
+  const listener = [[1021, encodeText('listener')]] as const
   await ann.request(60_790, 3, token, listener)
   await eventually(() => bench.controller.ofType(20_216)).toHaveLength(1)
   const [id] = bench.edge.terminatorIds

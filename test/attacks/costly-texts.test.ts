@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { claimAt } from '../../src/auth/tokens/claims.ts'
+import { selectClaim } from '../../src/auth/tokens/claims.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 import { isInVersionRange, isVersionRange } from '../../src/lib/text/version-range.ts'
-import { externalIdOf, type ExternalIdRule } from '../../src/pki/external-id.ts'
+import { findExternalId, type ExternalIdRule } from '../../src/pki/external-id.ts'
 import { type CallerOf, client, fabric, management, type Reply } from '../api/support/caller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 import { makeMany } from '../api/support/many.ts'
@@ -89,7 +89,7 @@ test('the claim of a CA is found in a name that was chosen to go with it as soon
   }
   const look = (letter: string) => (): void => {
     const emails = [letter.repeat(60_000)]
-    expect(externalIdOf(rule, { commonNames: [], uris: [], emails }).ok).toBe(true)
+    expect(findExternalId(rule, { commonNames: [], uris: [], emails }).ok).toBe(true)
   }
   const plain = await costOf(look('z'))
   expect(await costOf(look('a'))).toBeLessThan(20 * Math.max(1, plain))
@@ -98,8 +98,8 @@ test('the claim of a CA is found in a name that was chosen to go with it as soon
 test('a claim is not followed further than a token may nest', () => {
   let claims: JsonObject = { sub: 'admin-id' }
   for (let depth = 0; depth < 1000; depth += 1) claims = { a: claims }
-  expect(claimAt(claims, `${'/a'.repeat(1000)}/sub`)).toBeUndefined()
-  expect(claimAt(claims, '/~0'.repeat(2000))).toBeUndefined()
+  expect(selectClaim(claims, `${'/a'.repeat(1000)}/sub`)).toBeUndefined()
+  expect(selectClaim(claims, '/~0'.repeat(2000))).toBeUndefined()
 })
 
 test('a claim selector, a process, a hash and a version have maximum lengths', async () => {

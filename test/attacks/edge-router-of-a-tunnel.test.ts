@@ -3,8 +3,14 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { Channel } from '../../src/channel/channel.ts'
 import type { ChannelMessage } from '../../src/channel/frame.ts'
-import { flagValue, int32Value, readInt32, readText, textValue } from '../../src/channel/headers.ts'
-import { type Hello, helloAccepted, readHello } from '../../src/channel/hello.ts'
+import {
+  encodeFlag,
+  encodeInt32,
+  readInt32,
+  readText,
+  encodeText,
+} from '../../src/channel/headers.ts'
+import { type Hello, helloAcceptedMessage, readHello } from '../../src/channel/hello.ts'
 import { channelLimits } from '../../src/channel/limits.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { seededRandom } from '../../src/lib/random.ts'
@@ -47,7 +53,7 @@ class StolenEdgeRouter {
           if (hello === null) throw new Error('no hello')
           this.hellos.push(hello)
           this.channel = channel
-          channel.open(helloAccepted(hello, 'router', new Map()))
+          channel.open(helloAcceptedMessage(hello, 'router', new Map()))
         },
         onMessage: (message) => {
           this.#onMessage(message)
@@ -65,14 +71,14 @@ class StolenEdgeRouter {
 
   /** A message about a connection of the tunnel. */
   send(contentType: number, connectionId: number, body: Uint8Array = new Uint8Array()): void {
-    this.channel?.send({ contentType, headers: new Map([[1000, int32Value(connectionId)]]), body })
+    this.channel?.send({ contentType, headers: new Map([[1000, encodeInt32(connectionId)]]), body })
   }
 
   /** The first words of the far end of a circuit. */
   sendInto(circuitId: string, word: string, sequence: number): void {
-    const body = textValue(word)
+    const body = encodeText(word)
     const piece = { body, edgeFlags: 0, traceId: null, sequence, flags: 2, capabilities: null }
-    this.channel?.send(payloadMessage(textValue(circuitId), piece, 1))
+    this.channel?.send(payloadMessage(encodeText(circuitId), piece, 1))
   }
 
   close(): void {
@@ -85,9 +91,9 @@ class StolenEdgeRouter {
     const { contentType, headers } = message
     if (contentType !== 60_783 && contentType !== 60_790) return
     const answer = new Map([
-      [1000, int32Value(readInt32(headers, 1000) ?? 0)],
-      [1026, textValue(this.circuitId)],
-      [1028, flagValue(true)],
+      [1000, encodeInt32(readInt32(headers, 1000) ?? 0)],
+      [1026, encodeText(this.circuitId)],
+      [1028, encodeFlag(true)],
     ])
     this.channel?.reply(message, { contentType: 60_784, headers: answer })
   }
@@ -165,7 +171,7 @@ test('an edge router can neither send into nor end a circuit over another edge r
   const peer = await opened(one, toOne, 'c1')
   const own = await opened(other, toOther, 'c2')
   other.sendInto('c1', 'false', 0)
-  other.send(1103, 1, textValue('c1'))
+  other.send(1103, 1, encodeText('c1'))
   other.sendInto('c2', 'own', 0)
   await eventually(() => own.bytes).toBe(3)
   one.sendInto('c1', 'true', 0)
@@ -198,15 +204,15 @@ test('an edge router reaches a hosted service only with the session that hosts i
   const id = await toOne.bind('the right session', [], events)
   const dial = async (circuitId: string, token: string): Promise<number | undefined> => {
     const headers = new Map([
-      [1000, int32Value(id)],
-      [1012, int32Value(0x80_00_00_00 + circuitId.length)],
-      [1026, textValue(circuitId)],
-      [1028, flagValue(true)],
+      [1000, encodeInt32(id)],
+      [1012, encodeInt32(0x80_00_00_00 + circuitId.length)],
+      [1026, encodeText(circuitId)],
+      [1028, encodeFlag(true)],
     ])
     const answer = await one.channel?.request({
       contentType: 60_787,
       headers,
-      body: textValue(token),
+      body: encodeText(token),
     })
     return answer?.contentType
   }

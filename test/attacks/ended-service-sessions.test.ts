@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 
 import { ApiRouterClients } from '../../src/api/fabric/router-clients.ts'
 import { createServices } from '../../src/api/services.ts'
-import type { ClientClaim, JudgedClaim } from '../../src/ports/router-clients.ts'
+import type { ClientClaim, ClaimDecision } from '../../src/ports/router-clients.ts'
 import type { CommandWriter } from '../../src/ports/writer.ts'
 import { type CallerOf, client, management } from '../api/support/caller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
@@ -73,7 +73,7 @@ beforeEach(async () => {
   stage = { caller, identityId, serviceId, routerId, dialId, waysId, sessionId, claim }
 })
 
-const judged = (changes: Partial<ClientClaim> = {}): Promise<JudgedClaim> =>
+const judged = (changes: Partial<ClientClaim> = {}): Promise<ClaimDecision> =>
   clients.judge({ ...stage.claim, ...changes })
 const refusedBy = (fault: string): object => ({ ok: false, fault })
 

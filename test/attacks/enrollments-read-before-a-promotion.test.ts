@@ -3,7 +3,7 @@ import { CommandKind } from '../../proto/gen/command_pb.ts'
 import { type CallerOf, management } from '../api/support/caller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 import { made, newIdentity, shown } from '../api/support/network.ts'
-import { becomeCluster } from '../../src/fsm/restored-state.ts'
+import { convertToNewCluster } from '../../src/fsm/restored-state.ts'
 import { sharedSecretNames } from '../../src/lib/cluster-records.ts'
 import { identity, type LogWriter } from '../fsm/support/log.ts'
 import { contentOf, restorableState, Restore } from '../fsm/support/restoring.ts'
@@ -216,7 +216,7 @@ describe('A backup', () => {
     log.create('identity', 'bob', identity('bob'))
     const ofBob = { ...open, identityId: 'bob', token: 'of bob' }
     log.raw(CommandKind.ENTITY_CREATE, 'enrollment', 'e2', ofBob)
-    becomeCluster(state, {
+    convertToNewCluster(state, {
       clusterId: 'another',
       configuration: new Uint8Array(),
       admission: { id: 'ctrl1' },

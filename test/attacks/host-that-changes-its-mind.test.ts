@@ -2,7 +2,7 @@ import { fromBinary } from '@bufbuild/protobuf'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { CreateTerminatorV2Schema, UpdateEdgeTerminatorSchema } from '../../proto/gen/router_pb.ts'
-import { flagValue } from '../../src/channel/headers.ts'
+import { encodeFlag } from '../../src/channel/headers.ts'
 import { edgeLimits } from '../../src/router/edge/limits.ts'
 import { EdgeBench, serviceToken, type TestClient } from '../router/edge/support.ts'
 import { eventually } from '../router/support.ts'
@@ -46,7 +46,7 @@ test('Only the latest change of a terminator is sent, at a limited rate', async 
   expect(costs().length).toBeLessThan(20)
   // Each of them is the opposite of the one before.
   for (let times = 0; times < 1000; times += 1) {
-    host.send(healthEvent, 1, token, times % 2 === 0 ? [] : [[1013, flagValue(true)]])
+    host.send(healthEvent, 1, token, times % 2 === 0 ? [] : [[1013, encodeFlag(true)]])
   }
   await read()
   await eventually(() => bench.controller.ofType(health).length).toBeGreaterThan(0)

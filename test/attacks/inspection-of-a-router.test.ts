@@ -2,9 +2,9 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { afterAll, expect, test } from 'vitest'
 
 import { InspectAnswerSchema } from '../../proto/gen/router_pb.ts'
-import { defaultLimits } from '../../src/api/limits.ts'
-import { int32Value } from '../../src/channel/headers.ts'
-import { inspectionsOf } from '../../src/fabric/inspections.ts'
+import { defaultApiLimits } from '../../src/api/limits.ts'
+import { encodeInt32 } from '../../src/channel/headers.ts'
+import { routerInspections } from '../../src/fabric/inspections.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'
 import { RouterStage } from '../fabric/stage.ts'
 import { eventually } from '../support/eventually.ts'
@@ -16,7 +16,7 @@ afterAll(() => stage.channels.stop())
 
 test('a value that nests without limit is returned as its text', async () => {
   const pipe = await stage.dial('er1')
-  const asked = inspectionsOf(stage.channels).inspect('er1', ['links'])
+  const asked = routerInspections(stage.channels).inspect('er1', ['links'])
   await eventually(() => expect(pipe.ofType(1013)).toHaveLength(1))
   const deep = '['.repeat(100_000) + ']'.repeat(100_000)
   const answer = create(InspectAnswerSchema, {
@@ -28,7 +28,7 @@ test('a value that nests without limit is returned as its text', async () => {
   pipe.say({
     contentType: 1014,
     body: toBinary(InspectAnswerSchema, answer),
-    headers: new Map([[1, int32Value(pipe.ofType(1013)[0]?.sequence ?? 0)]]),
+    headers: new Map([[1, encodeInt32(pipe.ofType(1013)[0]?.sequence ?? 0)]]),
   })
   const { values } = await asked
   expect(JSON.parse(JSON.stringify(values))).toEqual([
@@ -38,5 +38,5 @@ test('a value that nests without limit is returned as its text', async () => {
 })
 
 test('a router that does not answer becomes an error in the answer before the request times out', () => {
-  expect(routerLimits.routerInspectionTimeoutMs).toBeLessThan(defaultLimits.handlerTimeoutMs)
+  expect(routerLimits.routerInspectionTimeoutMs).toBeLessThan(defaultApiLimits.handlerTimeoutMs)
 })

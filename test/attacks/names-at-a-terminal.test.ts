@@ -7,7 +7,7 @@ import { eventLine } from '../../src/cli/events/follow.ts'
 import { systemActor } from '../../src/ports/actor.ts'
 import { jsonLogger, ReadableLines } from '../../src/cli/terminal/log-lines.ts'
 import { formatTable, printLine } from '../../src/cli/terminal/output.ts'
-import { askLine } from '../../src/cli/terminal/prompt.ts'
+import { promptLine } from '../../src/cli/terminal/prompt.ts'
 import { raiseLevel } from '../api/support/raise-level.ts'
 import { Administrator } from '../cli/client/support.ts'
 import { PassThrough } from 'node:stream'
@@ -112,7 +112,7 @@ describe('names that were given before they were refused', () => {
     )
     const [input, output] = [new PassThrough(), new PassThrough()]
     input.end('no\n')
-    await askLine(`Delete ${evil('record')}?`, { input, output })
+    await promptLine(`Delete ${evil('record')}?`, { input, output })
     expect(controls.exec(String(output.read()))).toBeNull()
   })
 

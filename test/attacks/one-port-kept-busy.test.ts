@@ -3,7 +3,7 @@ import { connect as connectTcp, createServer, type Socket } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
 
 import { limitConnections } from '../../src/lib/bounds/connections.ts'
-import { listenAt, portOf } from '../../src/lib/runtime/listening.ts'
+import { listenAt, listeningPort } from '../../src/lib/runtime/listening.ts'
 import { socketLimits } from '../../src/overlay/sockets/limits.ts'
 import { linkLimits } from '../../src/router/links/limits.ts'
 import { clientHelloBytes, OnePort } from '../router/one-port-support.ts'
@@ -88,7 +88,7 @@ test('Connections that another server accepted count toward the limit of all ope
   })
   const server = createServer((socket) => limited.emit('connection', socket.resume()))
   await listenAt(server, { host: '127.0.0.1', port: 0 })
-  const open = (): Socket => router.kept(connectTcp(portOf(server), '127.0.0.1'))
+  const open = (): Socket => router.kept(connectTcp(listeningPort(server), '127.0.0.1'))
   const [first, second] = [open(), open()]
   await Promise.all([once(first, 'connect'), once(second, 'connect')])
   const third = open()

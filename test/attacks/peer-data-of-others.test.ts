@@ -2,12 +2,12 @@ import { fromBinary } from '@bufbuild/protobuf'
 import { afterEach, expect, test } from 'vitest'
 
 import { RouteSchema } from '../../proto/gen/router_pb.ts'
-import { bytesMapValue, readBytesMap } from '../../src/channel/header-maps.ts'
-import { int32Value, textValue } from '../../src/channel/headers.ts'
+import { encodeBytesMap, readBytesMap } from '../../src/channel/header-maps.ts'
+import { encodeInt32, encodeText } from '../../src/channel/headers.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import { connectedHeaders } from '../../src/channel/messages/peer-data.ts'
+import { connectAnswerHeaders } from '../../src/channel/messages/peer-data.ts'
 import { CircuitDuty } from '../../src/fabric/circuits/circuit-duty.ts'
-import { circuitTable } from '../../src/fabric/circuits/circuit-table.ts'
+import { createCircuitTable } from '../../src/fabric/circuits/circuit-table.ts'
 import { LinkTable } from '../../src/fabric/links/link-table.ts'
 import { settle } from '../channel/pipe.ts'
 import { RouterStage, upToDate } from '../fabric/stage.ts'
@@ -42,8 +42,8 @@ const host = {
   binding: 'edge',
   address: 'at t1',
   peerData: new Map([
-    [key.publicKey, textValue('key of the host')],
-    [1200, textValue('whatever else its router has stored')],
+    [key.publicKey, encodeText('key of the host')],
+    [1200, encodeText('whatever else its router has stored')],
   ]),
   ...({ cost: 0, precedence: 'default', instanceId: '' } as const),
 }
@@ -53,7 +53,7 @@ test('Each end receives from the controller only the permitted data of the other
   const connection = channels.connection.bind(channels)
   channels.add(
     new CircuitDuty({
-      table: circuitTable('ctrl1', () => undefined),
+      table: createCircuitTable('ctrl1', () => undefined),
       links: new LinkTable({
         owner: 'ctrl1',
         isBarred: () => false,
@@ -82,17 +82,17 @@ test('Each end receives from the controller only the permitted data of the other
   )
   const router = await stage.dial('r1')
   const forged = new Map([
-    [key.appData, textValue('for the host')],
-    [key.dialerId, textValue('id of ann')],
-    [key.dialerName, textValue('ann')],
+    [key.appData, encodeText('for the host')],
+    [key.dialerId, encodeText('id of ann')],
+    [key.dialerName, encodeText('ann')],
   ])
   router.say({
     contentType: 20_218,
     sequence: 50,
     headers: new Map([
-      ...([11, 14] as const).map((at) => [at, textValue('token')] as const),
-      [12, Buffer.concat([int32Value(1), int32Value(2), textValue('aa')])],
-      [10, bytesMapValue(forged)],
+      ...([11, 14] as const).map((at) => [at, encodeText('token')] as const),
+      [12, Buffer.concat([encodeInt32(1), encodeInt32(2), encodeText('aa')])],
+      [10, encodeBytesMap(forged)],
     ]),
   })
   await settle()
@@ -107,12 +107,12 @@ test('Each end receives from the controller only the permitted data of the other
   router.say({
     contentType: 1022,
     headers: new Map([
-      [1101, int32Value(0)],
+      [1101, encodeInt32(0)],
       [1102, Uint8Array.of(1)],
-      [key.localAddress, textValue('10.0.0.7:51000')],
-      [key.remoteAddress, textValue('10.0.0.9:5432')],
+      [key.localAddress, encodeText('10.0.0.7:51000')],
+      [key.remoteAddress, encodeText('10.0.0.9:5432')],
     ]),
-    body: textValue(circuitId),
+    body: encodeText(circuitId),
   })
   await settle()
   const [answer] = router.ofType(20_219)
@@ -124,6 +124,6 @@ test('Each end receives from the controller only the permitted data of the other
 
 test('A router forwards nothing else to its client, whatever a controller sends', () => {
   const said = [1, key.publicKey, key.appData, key.localAddress, key.remoteAddress, 1200]
-  const told = connectedHeaders(new Map(said.map((at) => [at, textValue('said')])))
+  const told = connectAnswerHeaders(new Map(said.map((at) => [at, encodeText('said')])))
   expect([...told].map(([at]) => at)).toEqual([key.publicKey])
 })

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { type CallerOf, management } from '../api/support/caller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 import { formedState, policy as policyOf, service as wiki, startMs } from '../fsm/support/log.ts'
-import { Reader } from '../../src/fsm/reader.ts'
+import { StateReader } from '../../src/fsm/reader.ts'
 import { previewLimits } from '../../src/fsm/access/relation-change.ts'
 
 // A preview makes writes on a copy for callers with read rights only. Its results and refusals
@@ -106,7 +106,7 @@ test('a preview that would change a great many records ends early', () => {
     state.put('terminator', { ...base, id: `t${n}`, serviceId: 's', address: 'tcp:a:1' })
   }
   const writes = [{ mode: 'delete', entity: 'service', id: 's', fields: {} }] as const
-  expect(new Reader(state, clock).previewAccess(writes, admin)).toEqual({ outcome: 'tooMany' })
+  expect(new StateReader(state, clock).previewAccess(writes, admin)).toEqual({ outcome: 'tooMany' })
 })
 
 test('roles that cost too much are refused', () => {
@@ -124,7 +124,7 @@ test('roles that cost too much are refused', () => {
   })
   const fields = policyOf('new', ['#crowd'], all)
   const writes = [{ mode: 'create', entity: 'servicePolicy', id: 'new', fields }] as const
-  const preview = new Reader(state, clock).previewAccess(writes, admin)
+  const preview = new StateReader(state, clock).previewAccess(writes, admin)
   if (preview.outcome !== 'judged') throw new Error('the policy is taken')
   const { difference } = preview
   expect(() => {

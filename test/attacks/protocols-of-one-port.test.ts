@@ -8,7 +8,7 @@ import {
   validityFrom,
 } from '../../src/pki/authority/authority.ts'
 import { encodeFrame } from '../../src/channel/frame.ts'
-import { textValue } from '../../src/channel/headers.ts'
+import { encodeText } from '../../src/channel/headers.ts'
 import { newCa } from '../support/authorities.ts'
 import { OnePort } from '../router/one-port-support.ts'
 import { eventually } from '../router/support.ts'
@@ -71,8 +71,8 @@ test('A router with its certificate that offers ziti-edge gets no link', async (
 test('A client with a session that offers ziti-link is no client', async () => {
   const { token, key } = await router.person('ann')
   const socket = await router.handshake({ key, protocols: ['ziti-link'] })
-  const headers = new Map([[1002, textValue(token)]])
-  socket.write(encodeFrame({ contentType: 0, sequence: -1, headers, body: textValue('client') }))
+  const headers = new Map([[1002, encodeText(token)]])
+  socket.write(encodeFrame({ contentType: 0, sequence: -1, headers, body: encodeText('client') }))
   await eventually(() => socket.destroyed).toBe(true)
   expect(router.network.logged('client connected')).toEqual([])
   await eventually(() => router.network.logged('link refused')).toHaveLength(1)

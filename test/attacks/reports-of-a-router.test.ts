@@ -13,7 +13,7 @@ import { systemClock } from '../../src/lib/clock.ts'
 import { linkDuty } from '../../src/fabric/links/link-duty.ts'
 import { LinkTable } from '../../src/fabric/links/link-table.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'
-import { boundedByRouter } from '../../src/fabric/router-log.ts'
+import { routerLimitedLogger } from '../../src/fabric/router-log.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { RouterStage } from '../fabric/stage.ts'
 import { eventually } from '../support/eventually.ts'
@@ -58,7 +58,7 @@ class Reports {
         table,
         isCertificateOf: () => false,
         onOtherFault: () => undefined,
-        log: boundedByRouter({ info: () => undefined, warn }, systemClock),
+        log: routerLimitedLogger({ info: () => undefined, warn }, systemClock),
         onMetrics: (metrics) => this.#live.publishFact({ kind: 'routerMetrics', metrics }),
       }),
     )

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { createServer } from 'node:tls'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { ask as askServer } from '../../src/cli/client/https.ts'
+import { sendHttpsRequest as askServer } from '../../src/cli/client/https.ts'
 import { type CertifiedKey, issueLeaf, validityFrom } from '../../src/pki/authority/authority.ts'
 import { controllerSpiffeId, identitySpiffeId, routerSpiffeId } from '../../src/pki/spiffe.ts'
 import { networkAuthorities, type TestAuthorities } from '../support/authorities.ts'

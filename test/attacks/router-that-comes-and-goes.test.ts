@@ -3,7 +3,7 @@ import { connect } from 'node:tls'
 import { afterAll, expect, test } from 'vitest'
 
 import { listenerTls } from '../../src/api/http/transport/tls.ts'
-import { textValue } from '../../src/channel/headers.ts'
+import { encodeText } from '../../src/channel/headers.ts'
 import { FairShare } from '../../src/lib/bounds/fair-share.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'
 import { RouterListener } from '../../src/fabric/listener.ts'
@@ -37,8 +37,8 @@ async function comesAndGoes({ certificatePem, privateKeyPem }: typeof other): Pr
     ALPNProtocols: ['ziti-ctrl'],
   })
   socket.on('error', () => undefined)
-  const headers = new Map([[4, textValue('v2.0.3|r|d|linux|amd64')]])
-  socket.write(frameOf({ contentType: 0, sequence: -1, headers, body: textValue('restless') }))
+  const headers = new Map([[4, encodeText('v2.0.3|r|d|linux|amd64')]])
+  socket.write(frameOf({ contentType: 0, sequence: -1, headers, body: encodeText('restless') }))
   const closed = new Promise<'closed'>((resolve) => socket.once('close', () => resolve('closed')))
   const first = await Promise.race([once(socket, 'data'), closed])
   socket.destroy()

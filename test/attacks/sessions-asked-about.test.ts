@@ -2,7 +2,7 @@ import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { afterEach, expect, test } from 'vitest'
 
 import { SessionRemovedSchema, ValidateSessionsSchema } from '../../proto/gen/router_pb.ts'
-import { namedSessionId } from '../../src/auth/sessions/service-session-token.ts'
+import { unverifiedSessionId } from '../../src/auth/sessions/service-session-token.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { SessionDuty } from '../../src/fabric/clients/session-duty.ts'
 import { ShownSessions } from '../../src/fabric/clients/shown-sessions.ts'
@@ -22,7 +22,7 @@ function staged(processor?: RouterChannelsDeps['processor']): RouterStage {
   stage = new RouterStage(processor)
   const clients = {
     ...admittingClients,
-    goneSession: (token: string) => ({ token, id: namedSessionId(token) ?? token }),
+    goneSession: (token: string) => ({ token, id: unverifiedSessionId(token) ?? token }),
   }
   stage.channels.add(
     new SessionDuty({

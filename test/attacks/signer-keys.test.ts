@@ -2,7 +2,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, afterEach, expect, test } from 'vitest'
 import { KeyEndpoint, type KeyEndpointRules } from '../../src/auth/tokens/key-endpoint.ts'
-import { defaultLimits } from '../../src/api/limits.ts'
+import { defaultApiLimits } from '../../src/api/limits.ts'
 import { controllerWithProvider } from '../api/support/external-jwt.ts'
 import { ecKey, jwkOf, KeyServer } from '../support/identity-provider.ts'
 
@@ -10,7 +10,7 @@ import { ecKey, jwkOf, KeyServer } from '../support/identity-provider.ts'
 // sends tokens with unknown key names. It answers slowly, endlessly, or with a redirect; its name
 // leads to this host; and each token shall make the controller fetch again.
 
-const hasty = { ...defaultLimits, keyFetchMsMax: 500 }
+const hasty = { ...defaultApiLimits, keyFetchMsMax: 500 }
 const server = await KeyServer.open([jwkOf(ecKey('one'))])
 const { answer } = server
 const attacked = await controllerWithProvider()
@@ -20,7 +20,7 @@ const open: KeyEndpointRules = {
   refusedNetworks: [],
   caPem: server.caPem,
 }
-const endpointBy = (rules: Partial<KeyEndpointRules>, limits = defaultLimits): KeyEndpoint =>
+const endpointBy = (rules: Partial<KeyEndpointRules>, limits = defaultApiLimits): KeyEndpoint =>
   new KeyEndpoint(limits, { ...open, ...rules })
 
 afterAll(() => server.close())
@@ -110,7 +110,7 @@ test('hanging name lookups do not occupy the threads of the program', async () =
   for (let at = 0; at < 10; at += 1) {
     await expect(endpoint.fetch(`https://name${at}.test/keys`)).rejects.toThrow()
   }
-  expect(lookups).toBe(defaultLimits.keyLookupsMax)
+  expect(lookups).toBe(defaultApiLimits.keyLookupsMax)
 })
 
 test('one refused address among others is enough', async () => {
@@ -119,7 +119,7 @@ test('one refused address among others is enough', async () => {
     { address: '10.1.2.3', family: 4 },
   ]
   const rules = { ...open, refusedNetworks: ['10.0.0.0/8'] }
-  const endpoint = new KeyEndpoint(defaultLimits, rules, () => Promise.resolve(addresses))
+  const endpoint = new KeyEndpoint(defaultApiLimits, rules, () => Promise.resolve(addresses))
   await expect(endpoint.fetch(server.url)).rejects.toThrow('an address that is not allowed')
 })
 
@@ -153,7 +153,7 @@ test('unknown key names cause a request only once in a while', async () => {
   for (const at of many) await logIn(await forged(at))
   expect(attacked.server.requests).toBe(1)
   expect((await logIn(await provider.token('admin-id'))).status).toBe(200)
-  controller.clock.advance(defaultLimits.keyFetchMsMin)
+  controller.clock.advance(defaultApiLimits.keyFetchMsMin)
   for (const at of many) await logIn(await forged(at))
   expect(attacked.server.requests).toBe(2)
 })

@@ -9,7 +9,7 @@ import { systemClock } from '../../src/lib/clock.ts'
 import type { CertifiedKey } from '../../src/pki/authority/authority.ts'
 import { linkLimits } from '../../src/router/links/limits.ts'
 import {
-  groupOfAnswer,
+  readLinkGroup,
   type LinkGroup,
   linkHello,
   type LinkSocketType,
@@ -74,7 +74,7 @@ async function dial({ key, routerId, group }: Dial): Promise<ChannelMessage | nu
 /** A link of router2. */
 async function linkOf(key: CertifiedKey): Promise<LinkGroup> {
   const answer = await dial({ key, routerId: 'router2', group: 'first' })
-  const group = groupOfAnswer(answer?.headers ?? new Map())
+  const group = readLinkGroup(answer?.headers ?? new Map())
   if (group === null) throw new Error('no group')
   return group
 }

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 
 import { readAppData } from '../../src/overlay/services/app-data.ts'
 import { parseHostConfig } from '../../src/overlay/services/host-config.ts'
-import { resolvedTarget, targetFor } from '../../src/overlay/services/host-target.ts'
+import { resolveTarget, chooseHostTarget } from '../../src/overlay/services/host-target.ts'
 
 // The attack: a client of a hosted service asks its host for a target that the operator has not written out: another address
 // or port, this host in another form, a name that leads to it.
@@ -20,8 +20,11 @@ const ask = { dst_protocol: 'tcp', dst_ip: '10.1.2.3', dst_port: '80' }
 async function reached(data: object, config: object = forwarding): Promise<string> {
   const [terms] = parseHostConfig('host.v1', JSON.stringify(config))
   if (terms === undefined) throw new Error('no terms')
-  const target = targetFor(terms, readAppData(Buffer.from(JSON.stringify({ ...ask, ...data }))))
-  return `${target.protocol} ${await resolvedTarget(target)} ${target.port}`
+  const target = chooseHostTarget(
+    terms,
+    readAppData(Buffer.from(JSON.stringify({ ...ask, ...data }))),
+  )
+  return `${target.protocol} ${await resolveTarget(target)} ${target.port}`
 }
 
 test('an allowed target is reached', async () => {

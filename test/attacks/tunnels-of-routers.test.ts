@@ -9,7 +9,7 @@ import {
   RouteSchema,
   UnrouteSchema,
 } from '../../proto/gen/router_pb.ts'
-import { int32Value, readInt32, textValue } from '../../src/channel/headers.ts'
+import { encodeInt32, readInt32, encodeText } from '../../src/channel/headers.ts'
 import { management } from '../api/support/caller.ts'
 import { type Detail, listed, made, newService } from '../api/support/network.ts'
 import { generatePrivateKeyPem } from '../../src/pki/authority/certificate-request.ts'
@@ -99,9 +99,9 @@ class Tunnel {
     const route = fromBinary(RouteSchema, pipe.ofType(1005).at(-1)?.body ?? new Uint8Array())
     pipe.say({
       contentType: 1022,
-      body: textValue(route.circuitId),
+      body: encodeText(route.circuitId),
       headers: new Map([
-        [1101, int32Value(route.attempt)],
+        [1101, encodeInt32(route.attempt)],
         [1102, Uint8Array.of(1)],
       ]),
     })
@@ -114,10 +114,10 @@ class Tunnel {
     const { pipe } = this.router
     const route = fromBinary(RouteSchema, pipe.ofType(1005).at(-1)?.body ?? new Uint8Array())
     const headers = new Map([
-      [1101, int32Value(route.attempt)],
+      [1101, encodeInt32(route.attempt)],
       [1104, Uint8Array.of(1)],
     ])
-    pipe.say({ contentType: 1022, body: textValue(route.circuitId), headers })
+    pipe.say({ contentType: 1022, body: encodeText(route.circuitId), headers })
     await settle()
   }
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { ActionLog, recorded } from '../../src/cluster/action-recorder.ts'
+import { ActionLog, runRecorded } from '../../src/cluster/action-recorder.ts'
 import { startController } from '../api/support/controller.ts'
 import { anySession } from '../support/commands.ts'
 
@@ -15,7 +15,7 @@ test('a change of a caller who can no longer be recorded is not applied', async 
     const by = anySession({ identityId: 'admin-id', sessionId, permission: 'admin' })
     let isDone = false
     const wanted = { action: 'member-remove', target: 'ctrl2' }
-    const asked = recorded(recorder, wanted, by, () => {
+    const asked = runRecorded(recorder, wanted, by, () => {
       isDone = true
       return Promise.resolve()
     })

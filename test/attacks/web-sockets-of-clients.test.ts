@@ -7,7 +7,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
 
 import { systemClock } from '../../src/lib/clock.ts'
-import { portOf } from '../../src/lib/runtime/listening.ts'
+import { listeningPort } from '../../src/lib/runtime/listening.ts'
 import { edgeLimits } from '../../src/router/edge/limits.ts'
 import { WebSocketStream } from '../../src/router/edge/web-socket-stream.ts'
 import { EdgeBench, eventually, webSocketStream } from '../router/edge/support.ts'
@@ -187,7 +187,7 @@ async function pair(pongMsMax = 3_600_000): Promise<Pair> {
       accepted.resolve({ stream, web, connection })
     })
   })
-  const client = connectTcp(portOf(server), '127.0.0.1')
+  const client = connectTcp(listeningPort(server), '127.0.0.1')
   await raw(client)
   return { ...(await accepted.promise), client }
 }

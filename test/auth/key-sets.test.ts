@@ -1,12 +1,12 @@
 import { beforeEach, expect, test } from 'vitest'
 import { KeyFetchError } from '../../src/auth/tokens/key-endpoint.ts'
 import { KeySets } from '../../src/auth/tokens/key-sets.ts'
-import { defaultLimits } from '../../src/api/limits.ts'
+import { defaultApiLimits } from '../../src/api/limits.ts'
 import type { ExternalJwtSigner } from '../../src/entities/kinds/external-jwt-signer.ts'
 import { ecKey, jwkOf } from '../support/identity-provider.ts'
 import { ManualClock } from '../api/support/manual-time.ts'
 
-const limits = { ...defaultLimits, keyFetchesPerMinuteMax: 5, keySetsMax: 3, keySetKeysMax: 3 }
+const limits = { ...defaultApiLimits, keyFetchesPerMinuteMax: 5, keySetsMax: 3, keySetKeysMax: 3 }
 const one = jwkOf(ecKey('one'))
 const two = jwkOf(ecKey('two'))
 

@@ -1,8 +1,12 @@
 import { createSecretKey, generateKeyPairSync } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { claimAt, textClaim } from '../../src/auth/tokens/claims.ts'
-import { bearersIn, readToken } from '../../src/auth/tokens/token-text.ts'
-import { algorithmsOf, keyOfCertificate, keyOfJwk } from '../../src/auth/tokens/verification-key.ts'
+import { selectClaim, textClaim } from '../../src/auth/tokens/claims.ts'
+import { bearerTokens, readToken } from '../../src/auth/tokens/token-text.ts'
+import {
+  signatureAlgorithms,
+  verificationKeyFromCertificate,
+  verificationKeyFromJwk,
+} from '../../src/auth/tokens/verification-key.ts'
 import type { Json } from '../../src/lib/text/canonical-json.ts'
 import { newCa } from '../support/authorities.ts'
 import { ecKey, jwkOf, rsaKey } from '../support/identity-provider.ts'
@@ -10,7 +14,7 @@ import { ecKey, jwkOf, rsaKey } from '../support/identity-provider.ts'
 const ec = jwkOf(ecKey('ec'))
 const rsa = jwkOf(rsaKey('rsa'))
 const algorithms = (jwk: object): string[] | null => {
-  const key = keyOfJwk(jwk as Json)
+  const key = verificationKeyFromJwk(jwk as Json)
   return key === null ? null : [...key.algorithms]
 }
 
@@ -24,7 +28,7 @@ describe('a key of a provider', () => {
       ['P-521', 'ES512'],
     ] as const) {
       const { publicKey } = generateKeyPairSync('ec', { namedCurve })
-      expect([...algorithmsOf(publicKey)]).toEqual([algorithm])
+      expect([...signatureAlgorithms(publicKey)]).toEqual([algorithm])
     }
   })
 
@@ -41,29 +45,30 @@ describe('a key of a provider', () => {
     ['of a curve that is not taken', { ...ec, crv: 'secp256k1' }],
     ['with a certificate that is none', { ...rsa, x5c: ['AAAA'] }],
   ])('is unusable if it is %s', (_what, jwk) => {
-    expect(keyOfJwk(JSON.parse(JSON.stringify(jwk)) as Json)).toBe(null)
+    expect(verificationKeyFromJwk(JSON.parse(JSON.stringify(jwk)) as Json)).toBe(null)
   })
 
   test('is rejected if it is no object', () => {
-    for (const jwk of [null, 'key', 1, [rsa] as unknown as Json]) expect(keyOfJwk(jwk)).toBe(null)
-    expect([...algorithmsOf(createSecretKey(Buffer.alloc(32)))]).toEqual([])
+    for (const jwk of [null, 'key', 1, [rsa] as unknown as Json])
+      expect(verificationKeyFromJwk(jwk)).toBe(null)
+    expect([...signatureAlgorithms(createSecretKey(Buffer.alloc(32)))]).toEqual([])
   })
 
   test('of a certificate is valid within the certificate’s dates', async () => {
     const nowMs = Date.UTC(2026, 5, 1)
     const { certificatePem } = await newCa('provider', nowMs)
-    const key = keyOfCertificate(certificatePem, 'kid')
+    const key = verificationKeyFromCertificate(certificatePem, 'kid')
     expect(key?.notBeforeMs).toBeLessThanOrEqual(nowMs)
     expect(key?.notAfterMs).toBeGreaterThan(nowMs)
-    expect(keyOfCertificate('no certificate', 'kid')).toBe(null)
+    expect(verificationKeyFromCertificate('no certificate', 'kid')).toBe(null)
   })
 
   test('may come in a certificate', async () => {
     const { certificatePem } = await newCa('provider', Date.now())
     const der = certificatePem.replace(/-----[^-]+-----|\s/g, '')
-    expect(keyOfJwk({ kty: 'EC', kid: 'x', x5c: [der] })).not.toBe(null)
+    expect(verificationKeyFromJwk({ kty: 'EC', kid: 'x', x5c: [der] })).not.toBe(null)
     expect(algorithms({ kid: 'x', x5c: [der] }), 'that alone').toEqual(['ES256'])
-    expect(keyOfJwk({ kty: 'oct', kid: 'x', x5c: [der] })).toBe(null)
+    expect(verificationKeyFromJwk({ kty: 'oct', kid: 'x', x5c: [der] })).toBe(null)
   })
 
   test('may omit its use, or state it in any of the common forms', () => {
@@ -76,7 +81,7 @@ describe('a key of a provider', () => {
       expect(algorithms({ ...rsa, ...rest })).toEqual(algorithms(rsa))
     }
     for (const rest of [{ key_ops: 'verify' }, { key_ops: ['encrypt', 'wrapKey'] }, { use: 'x' }]) {
-      expect(keyOfJwk({ ...rsa, ...rest } as Json)).toBe(null)
+      expect(verificationKeyFromJwk({ ...rsa, ...rest } as Json)).toBe(null)
     }
   })
 })
@@ -111,7 +116,7 @@ describe('a selector', () => {
     ['', undefined],
     [`/${'a/'.repeat(20)}`, undefined],
   ])('%s leads to %s', (selector, value) => {
-    expect(claimAt(claims, selector)).toBe(value)
+    expect(selectClaim(claims, selector)).toBe(value)
   })
 
   test('returns only texts that are not empty', () => {
@@ -125,7 +130,7 @@ describe('a selector', () => {
     const hostile = `/${'~'.repeat(2000)}${'~0'.repeat(1000)}!`
     const costOf = (selector: string): number => {
       const before = process.threadCpuUsage()
-      for (let at = 0; at < 1000; at += 1) claimAt(claims, selector)
+      for (let at = 0; at < 1000; at += 1) selectClaim(claims, selector)
       return process.threadCpuUsage(before).user / 1000
     }
     const plain = costOf(`/${'a'.repeat(hostile.length - 1)}`)
@@ -162,6 +167,14 @@ describe('the text of a token', () => {
 
 test('only the first three bearer tokens are read, and no other scheme', () => {
   expect(
-    bearersIn(['Basic abc', 'Bearer', 'Bearer ', 'bearer a', 'BEARER  b ', 'Bearer c', 'Bearer d']),
+    bearerTokens([
+      'Basic abc',
+      'Bearer',
+      'Bearer ',
+      'bearer a',
+      'BEARER  b ',
+      'Bearer c',
+      'Bearer d',
+    ]),
   ).toEqual(['a', 'b', 'c'])
 })

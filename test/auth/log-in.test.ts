@@ -3,7 +3,7 @@ import { createServices } from '../../src/api/services.ts'
 import type { LogInCredential } from '../../src/auth/log-in/log-in.ts'
 import type { CallerCredentials } from '../../src/auth/principal/credentials.ts'
 import { present } from '../../src/lib/assert.ts'
-import { traceOf } from '../../src/lib/trace-context.ts'
+import { parseTraceparent } from '../../src/lib/trace-context.ts'
 import type { Idempotency } from '../../src/ports/writer.ts'
 import { user } from '../api/support/controller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
@@ -32,7 +32,7 @@ function request(): { write: Parameters<typeof logIns.open>[3]; told: (Idempoten
   return {
     told,
     write: {
-      trace: traceOf(undefined),
+      trace: parseTraceparent(undefined),
       idempotency: { case: 'id', id: new Uint8Array(16), bodyHash: () => new Uint8Array(32) },
       isAbandoned: () => false,
       onProposed: (idempotency) => told.push(idempotency),

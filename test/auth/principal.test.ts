@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import {
-  actorOf,
+  principalActor,
   type Monitor,
   type Principal,
   type SessionPrincipal,
@@ -33,14 +33,14 @@ test.each<[string, Exclude<Principal, Monitor>]>([
   ['ca:c1', { ...enrolling, shown: { caId: 'c1' } }],
   ['signer:j1', { ...enrolling, shown: { signerId: 'j1' } }],
 ])('%s is an actor that apply takes', (name, principal) => {
-  const actor = actorOf(principal)
+  const actor = principalActor(principal)
   expect(actorName(actor)).toBe(name)
   expect(actorFault(actor)).toBeNull()
 })
 
 test('the actor of a session names the JWT of its request', () => {
   const token = { signerId: 'j1', signerRevision: 3, claim: 'alice', expiresAtMs: 1 }
-  expect(actorOf({ ...session, token })).toEqual({
+  expect(principalActor({ ...session, token })).toEqual({
     case: 'session',
     value: {
       identityId: 'alice',

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { Reader } from '../../src/fsm/reader.ts'
+import { StateReader } from '../../src/fsm/reader.ts'
 import { signingAuthority } from '../../src/auth/certificates/signing-authority.ts'
 import type { StateView } from '../../src/ports/state-view.ts'
 import {
@@ -36,7 +36,7 @@ function registered(
   for (const [id, certPem] of Object.entries(certificates)) {
     state.put('ca', { id, name: id, certPem, createdAt: 0, updatedAt: 0, revision: 1 })
   }
-  return new Reader(state, { nowMs: () => 0, monotonicMs: () => 0 })
+  return new StateReader(state, { nowMs: () => 0, monotonicMs: () => 0 })
 }
 
 test('cert with CA gives ottca: the CA that signed the certificate is found among the registered ones', async () => {

@@ -18,8 +18,8 @@ import {
   bytesOf,
   takeBackup,
 } from '../../src/controller/backups/take-backup.ts'
-import { normalise } from '../../src/entities/normalise.ts'
-import { entityNamed } from '../../src/entities/registry.ts'
+import { normalizeBody } from '../../src/entities/normalise.ts'
+import { findEntity } from '../../src/entities/registry.ts'
 import { formingRecords } from '../../src/fsm/seed/seed.ts'
 import { canonicalJson, type JsonObject } from '../../src/lib/text/canonical-json.ts'
 import type { ProblemCode } from '../../src/lib/problems.ts'
@@ -85,13 +85,13 @@ export class BackedUp {
   }
 
   async put(entity: string, id: string, body: JsonObject): Promise<void> {
-    const { fields } = normalise(entityNamed(entity), 'create', body)
+    const { fields } = normalizeBody(findEntity(entity), 'create', body)
     const payload = LogWriter.write(entity, id, fields)
     await this.#propose(CommandKind.ENTITY_CREATE, payload)
   }
 
   async patch(entity: string, id: string, body: JsonObject): Promise<void> {
-    const { fields } = normalise(entityNamed(entity), 'patch', body)
+    const { fields } = normalizeBody(findEntity(entity), 'patch', body)
     await this.#propose(CommandKind.ENTITY_PATCH, LogWriter.write(entity, id, fields))
   }
 

@@ -14,7 +14,7 @@ import { Problem, type ProblemCode } from '../../src/lib/problems.ts'
 import type { StoreRecord, StoreSnapshot } from '../../src/ports/state-store.ts'
 import { LevelStateStore } from '../../src/store/state/level-state-store.ts'
 import { MemoryStateStore } from '../../src/store/state/memory-state-store.ts'
-import { bytesOfFile } from '../../src/backup/files.ts'
+import { readFileChunks } from '../../src/backup/files.ts'
 import { backupLimits } from '../../src/backup/limits.ts'
 import { readBackup } from '../../src/backup/read-backup.ts'
 import {
@@ -120,7 +120,7 @@ async function decoded(path: string) {
     found.push(...decoder.push(bytes))
     return Promise.resolve()
   }
-  const { manifest } = await readBackup(bytesOfFile(path), { privateKeyPem: null, onState })
+  const { manifest } = await readBackup(readFileChunks(path), { privateKeyPem: null, onState })
   return { found, mark: decoder.finish(), manifest }
 }
 

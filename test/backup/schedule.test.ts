@@ -13,7 +13,7 @@ import { join } from 'node:path'
 import { beforeEach, expect, test } from 'vitest'
 
 import { checkWholeBackup } from '../../src/backup/load-backup.ts'
-import { bytesOfFile } from '../../src/backup/files.ts'
+import { readFileChunks } from '../../src/backup/files.ts'
 import { Alarms } from '../../src/cluster/health/alarms.ts'
 import { BackupFolder } from '../../src/controller/backups/backup-folder.ts'
 import { BackupSchedule, type ScheduleDeps } from '../../src/controller/backups/backup-schedule.ts'
@@ -87,7 +87,7 @@ test('the first backup is created at once, the next when it is due, and each can
     const path = join(folder, name)
     expect(statSync(path).mode & 0o777).toBe(0o600)
     const privateKeyPem = key.privatePem
-    const { manifest, findings } = await checkWholeBackup(bytesOfFile(path), { privateKeyPem })
+    const { manifest, findings } = await checkWholeBackup(readFileChunks(path), { privateKeyPem })
     expect({ hasSecrets: manifest.hasSecrets, findings }).toEqual({
       hasSecrets: true,
       findings: [],

@@ -4,8 +4,8 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 
 import { Channel } from '../../src/channel/channel.ts'
 import type { ChannelMessage } from '../../src/channel/frame.ts'
-import { helloAccepted, helloRefused, readHello } from '../../src/channel/hello.ts'
-import { flagValue, int32Value, textValue, uint64Value } from '../../src/channel/headers.ts'
+import { helloAcceptedMessage, helloRefusedMessage, readHello } from '../../src/channel/hello.ts'
+import { encodeFlag, encodeInt32, encodeText, encodeUint64 } from '../../src/channel/headers.ts'
 import { channelLimits, type ChannelLimits } from '../../src/channel/limits.ts'
 import { OTHER_BODY_BYTES_MAX } from '../../src/channel/message-bounds.ts'
 import { addressesMessage } from '../../src/channel/messages/control.ts'
@@ -54,7 +54,8 @@ function rigged(
       clock,
       onHello: (message) => {
         const hello = readHello(message)
-        if (hello !== null && isOpened) rig.channel.open(helloAccepted(hello, 'ctrl1', new Map()))
+        if (hello !== null && isOpened)
+          rig.channel.open(helloAcceptedMessage(hello, 'ctrl1', new Map()))
       },
       onMessage: (message) => {
         rig.got.push(message)
@@ -67,7 +68,7 @@ function rigged(
   return rig
 }
 
-const hello = { contentType: 0, sequence: -1, body: textValue('er1') }
+const hello = { contentType: 0, sequence: -1, body: encodeText('er1') }
 
 async function opened(changes: Partial<ChannelLimits> = {}, onMessage?: () => void): Promise<Rig> {
   const rig = rigged(changes, true, onMessage)
@@ -84,7 +85,7 @@ describe('a channel', () => {
     await settle()
     expect(pipe.sent).toHaveLength(1)
     expect(pipe.sent[0]).toMatchObject({ contentType: 2, sequence: -1 })
-    expect(pipe.sent[0]?.headers.get(8)).toEqual(textValue('ctrl1'))
+    expect(pipe.sent[0]?.headers.get(8)).toEqual(encodeText('ctrl1'))
     expect(got).toMatchObject([{ contentType: 1055, sequence: 4 }])
     channel.close('over')
   })
@@ -123,10 +124,10 @@ describe('a channel', () => {
       const refusing = rigged({}, false)
       refusing.pipe.say({ ...hello, sequence })
       await settle()
-      refusing.channel.close('no', helloRefused('the router is disabled', 'notPermitted'))
+      refusing.channel.close('no', helloRefusedMessage('the router is disabled', 'notPermitted'))
       await settle()
       for (const { pipe, channel } of [accepting, refusing]) {
-        expect(pipe.sent[0]?.headers.get(1)).toEqual(int32Value(sequence))
+        expect(pipe.sent[0]?.headers.get(1)).toEqual(encodeInt32(sequence))
         channel.close('over')
       }
     },
@@ -136,12 +137,12 @@ describe('a channel', () => {
     const { pipe, channel, closed } = rigged({}, false)
     pipe.say(hello)
     await settle()
-    channel.close('no', helloRefused('the router is disabled', 'notPermitted'))
+    channel.close('no', helloRefusedMessage('the router is disabled', 'notPermitted'))
     await settle()
     expect(closed).toEqual(['no'])
     const [answer] = pipe.sent
-    expect(answer?.headers.get(2)).toEqual(flagValue(false))
-    expect(answer?.headers.get(13)).toEqual(int32Value(2))
+    expect(answer?.headers.get(2)).toEqual(encodeFlag(false))
+    expect(answer?.headers.get(13)).toEqual(encodeInt32(2))
     expect(Buffer.from(answer?.body ?? []).toString()).toBe('the router is disabled')
     expect(pipe.writableEnded).toBe(true)
   })
@@ -151,12 +152,12 @@ describe('a channel', () => {
     const first = channel.request({ contentType: 20_000 })
     const second = channel.request({ contentType: 20_000 })
     expect(pipe.sent.slice(1).map(({ sequence }) => sequence)).toEqual([1, 2])
-    const replyTo = (sequence: number) => new Map([[1, int32Value(sequence)]])
-    pipe.say({ contentType: 2, sequence: 1, headers: replyTo(2), body: textValue('b') })
-    pipe.say({ contentType: 2, sequence: 2, headers: replyTo(1), body: textValue('a') })
+    const replyTo = (sequence: number) => new Map([[1, encodeInt32(sequence)]])
+    pipe.say({ contentType: 2, sequence: 1, headers: replyTo(2), body: encodeText('b') })
+    pipe.say({ contentType: 2, sequence: 2, headers: replyTo(1), body: encodeText('a') })
     pipe.say({ contentType: 1022, sequence: 3, headers: replyTo(77) })
-    expect((await first).body).toEqual(textValue('a'))
-    expect((await second).body).toEqual(textValue('b'))
+    expect((await first).body).toEqual(encodeText('a'))
+    expect((await second).body).toEqual(encodeText('b'))
     await settle()
     expect(got).toMatchObject([{ contentType: 1022 }])
     channel.close('over')
@@ -179,18 +180,18 @@ describe('a channel', () => {
   test('repeats reflected headers in its replies', async () => {
     const { pipe, channel } = await opened()
     const headers = new Map([
-      [128, uint64Value(99n)],
-      [127, textValue('not this')],
-      [256, textValue('nor this')],
+      [128, encodeUint64(99n)],
+      [127, encodeText('not this')],
+      [256, encodeText('nor this')],
     ])
     pipe.say({ contentType: 3, sequence: 5, headers })
     await settle()
     const answer = pipe.sent.at(-1)
     expect(answer?.contentType).toBe(2)
     expect([...(answer?.headers ?? [])].sort(([a], [b]) => a - b)).toEqual([
-      [1, int32Value(5)],
-      [2, flagValue(true)],
-      [128, uint64Value(99n)],
+      [1, encodeInt32(5)],
+      [2, encodeFlag(true)],
+      [128, encodeUint64(99n)],
     ])
     channel.close('over')
   })
@@ -201,7 +202,7 @@ describe('heartbeats', () => {
     const { pipe, channel } = await opened()
     await pass(10_000)
     expect(pipe.ofType(5)).toHaveLength(1)
-    expect(pipe.ofType(5)[0]?.headers.get(5)).toEqual(uint64Value(BigInt(nowMs) * 1_000_000n))
+    expect(pipe.ofType(5)[0]?.headers.get(5)).toEqual(encodeUint64(BigInt(nowMs) * 1_000_000n))
     nowMs += 10_000
     channel.send({ contentType: 1037 })
     expect(pipe.sent.at(-1)?.headers.has(5)).toBe(true)
@@ -212,16 +213,16 @@ describe('heartbeats', () => {
 
   test('of the peer are returned with the next message, or soon alone', async () => {
     const { pipe, channel, got } = await opened()
-    pipe.say({ contentType: 5, headers: new Map([[5, uint64Value(123n)]]) })
+    pipe.say({ contentType: 5, headers: new Map([[5, encodeUint64(123n)]]) })
     await settle()
     expect(pipe.ofType(5)).toEqual([])
     await pass(500)
-    expect(pipe.ofType(5)[0]?.headers.get(6)).toEqual(uint64Value(123n))
-    pipe.say({ contentType: 1052, sequence: 3, headers: new Map([[5, uint64Value(124n)]]) })
+    expect(pipe.ofType(5)[0]?.headers.get(6)).toEqual(encodeUint64(123n))
+    pipe.say({ contentType: 1052, sequence: 3, headers: new Map([[5, encodeUint64(124n)]]) })
     await settle()
     const [asked] = got
     if (asked !== undefined) channel.replyResult(asked, true)
-    expect(pipe.sent.at(-1)?.headers.get(6)).toEqual(uint64Value(124n))
+    expect(pipe.sent.at(-1)?.headers.get(6)).toEqual(encodeUint64(124n))
     await pass(500)
     expect(pipe.ofType(5)).toHaveLength(1)
     channel.close('over')
@@ -236,7 +237,7 @@ describe('heartbeats', () => {
 
     const { pipe, closed } = await opened()
     await pass(50_000)
-    pipe.say({ contentType: 5, headers: new Map([[6, uint64Value(1n)]]) })
+    pipe.say({ contentType: 5, headers: new Map([[6, encodeUint64(1n)]]) })
     await pass(29_000)
     expect(closed).toEqual([])
     await pass(3000)
@@ -404,7 +405,7 @@ describe('data of a channel', () => {
         ...(at === 0 ? {} : { hello: { ...hello, headers: new Map() } }),
         onHello: (message) => {
           const read = readHello(message)
-          one.open(read === null ? null : helloAccepted(read, 'r1', new Map()))
+          one.open(read === null ? null : helloAcceptedMessage(read, 'r1', new Map()))
         },
         onMessage: () => {
           got[at] = (got[at] ?? 0) + 1
@@ -470,10 +471,10 @@ describe('a message that a channel sends', () => {
   test('carries no heartbeat stamps of the channel from which it was forwarded', async () => {
     const { pipe, channel, got } = await opened()
     const stamps = [
-      [5, uint64Value(1n)],
-      [6, uint64Value(2n)],
+      [5, encodeUint64(1n)],
+      [6, encodeUint64(2n)],
     ] as const
-    const headers = new Map<number, Uint8Array>([...stamps, [2256, textValue('circuit')]])
+    const headers = new Map<number, Uint8Array>([...stamps, [2256, encodeText('circuit')]])
     channel.send({ contentType: 1100, headers })
     pipe.say({ contentType: 1100, headers })
     await settle()
@@ -481,10 +482,10 @@ describe('a message that a channel sends', () => {
     if (read !== undefined) channel.trySend(read, 1000)
     await settle()
     const [own, passedOn] = pipe.ofType(1100)
-    expect([...(own?.headers ?? [])]).toEqual([[2256, textValue('circuit')]])
+    expect([...(own?.headers ?? [])]).toEqual([[2256, encodeText('circuit')]])
     // The stamp of the peer goes back to it, and that is all.
     expect([...(passedOn?.headers ?? [])].map(([key]) => key)).toEqual([2256, 6])
-    expect(passedOn?.headers.get(6)).toEqual(uint64Value(1n))
+    expect(passedOn?.headers.get(6)).toEqual(encodeUint64(1n))
     channel.close('over')
   })
 })
@@ -554,7 +555,7 @@ describe('a channel that its user pauses', () => {
 
   test('does not count the silence during the pause, but counts silence before and after it', async () => {
     const { pipe, closed, channel } = await opened()
-    pipe.say({ contentType: 5, headers: new Map([[6, uint64Value(1n)]]) })
+    pipe.say({ contentType: 5, headers: new Map([[6, encodeUint64(1n)]]) })
     await pass(20_000)
     channel.pauseReading()
     await pass(200_000)
@@ -569,7 +570,7 @@ describe('a channel that its user pauses', () => {
 
   test('measures no round trip from an answer that waited during the pause', async () => {
     const { pipe, channel } = await opened()
-    const answer = { contentType: 5, headers: new Map([[6, uint64Value(1n)]]) }
+    const answer = { contentType: 5, headers: new Map([[6, encodeUint64(1n)]]) }
     await pass(10_000)
     nowMs += 20
     pipe.say(answer)

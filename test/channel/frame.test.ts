@@ -2,13 +2,13 @@ import { describe, expect, test } from 'vitest'
 
 import { type ChannelMessage, encodeFrame, FrameDecoder } from '../../src/channel/frame.ts'
 import {
-  flagValue,
-  int32Value,
-  maskValue,
-  textValue,
-  uint64Value,
+  encodeFlag,
+  encodeInt32,
+  encodeMask,
+  encodeText,
+  encodeUint64,
 } from '../../src/channel/headers.ts'
-import { keptBytes } from '../../src/channel/header-view.ts'
+import { bytesToStore } from '../../src/channel/header-view.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 
 const limits = { frameHeadersBytesMax: 256, frameHeadersMax: 8, frameBodyBytesMax: 1024 }
@@ -24,7 +24,7 @@ const golden: readonly {
     message: {
       contentType: 5,
       sequence: 7,
-      headers: new Map([[5, uint64Value(0x01_02_03_04_05_06_07_08n)]]),
+      headers: new Map([[5, encodeUint64(0x01_02_03_04_05_06_07_08n)]]),
       body: new Uint8Array(),
     },
     hex: '0306090c 05000000 07000000 10000000 00000000' + '05000000 08000000 0807060504030201',
@@ -35,10 +35,10 @@ const golden: readonly {
       contentType: 0,
       sequence: -1,
       headers: new Map<number, Uint8Array>([
-        [9, flagValue(true)],
-        [7, textValue('ctrl')],
+        [9, encodeFlag(true)],
+        [7, encodeText('ctrl')],
       ]),
-      body: textValue('er1'),
+      body: encodeText('er1'),
     },
     hex:
       '0306090c 00000000 ffffffff 15000000 03000000' +
@@ -52,10 +52,10 @@ const golden: readonly {
       contentType: 2,
       sequence: 258,
       headers: new Map<number, Uint8Array>([
-        [1, int32Value(-1)],
-        [2, flagValue(false)],
+        [1, encodeInt32(-1)],
+        [2, encodeFlag(false)],
       ]),
-      body: textValue('no'),
+      body: encodeText('no'),
     },
     hex:
       '0306090c 02000000 02010000 15000000 02000000' +
@@ -82,9 +82,9 @@ describe('frames', () => {
   })
 
   test('a capability mask is big-endian, of the fewest bytes', () => {
-    expect(maskValue([1, 2, 3, 4, 6])).toEqual(Uint8Array.of(0x5e))
-    expect(maskValue([0, 8])).toEqual(Uint8Array.of(0x01, 0x01))
-    expect(maskValue([62])).toEqual(Uint8Array.of(0x40, 0, 0, 0, 0, 0, 0, 0))
+    expect(encodeMask([1, 2, 3, 4, 6])).toEqual(Uint8Array.of(0x5e))
+    expect(encodeMask([0, 8])).toEqual(Uint8Array.of(0x01, 0x01))
+    expect(encodeMask([62])).toEqual(Uint8Array.of(0x40, 0, 0, 0, 0, 0, 0, 0))
   })
 
   test('are decoded whole, however the stream is split', () => {
@@ -161,7 +161,7 @@ const entry = (key: number, text: string): Buffer =>
   encodeFrame({
     contentType: 1,
     sequence: 1,
-    headers: new Map([[key, textValue(text)]]),
+    headers: new Map([[key, encodeText(text)]]),
     body: new Uint8Array(),
   }).subarray(20)
 
@@ -214,7 +214,7 @@ describe('received messages', () => {
         sent.map(({ sequence, body }) => ({ sequence, body })),
       )
       for (const { sequence, headers } of got) {
-        expect(headers.get(sequence)).toEqual(textValue(`value ${sequence}`))
+        expect(headers.get(sequence)).toEqual(encodeText(`value ${sequence}`))
       }
     }
   })
@@ -244,7 +244,7 @@ describe('received messages', () => {
   test('may have a duplicate key, which counts as one header', () => {
     const twice = Buffer.concat([entry(1, 'a'), entry(2, 'b'), entry(1, 'c')])
     const [message] = new FrameDecoder(limits).push(frameWith(twice, new Uint8Array())).messages
-    expect(message?.headers.get(1)).toEqual(textValue('c'))
+    expect(message?.headers.get(1)).toEqual(encodeText('c'))
     expect(message?.headers.size).toBe(2)
     const seven = Array.from({ length: 7 }, (_, key) => entry(key, 'a'))
     const many = Buffer.concat([...seven, ...seven, ...seven])
@@ -259,8 +259,8 @@ describe('received messages', () => {
 
   test('are copied when a small part of a chunk is kept', () => {
     const chunk = new Uint8Array(1000)
-    expect(keptBytes(chunk.subarray(0, 600)).buffer).toBe(chunk.buffer)
-    const kept = keptBytes(Buffer.from(chunk.buffer).subarray(0, 100))
+    expect(bytesToStore(chunk.subarray(0, 600)).buffer).toBe(chunk.buffer)
+    const kept = bytesToStore(Buffer.from(chunk.buffer).subarray(0, 100))
     expect(kept).toHaveLength(100)
     expect(kept.buffer.byteLength).toBe(100)
   })

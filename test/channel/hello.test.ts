@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
-import { type Hello, helloAccepted, readHello } from '../../src/channel/hello.ts'
-import { flagValue, textValue } from '../../src/channel/headers.ts'
+import { type Hello, helloAcceptedMessage, readHello } from '../../src/channel/hello.ts'
+import { encodeFlag, encodeText } from '../../src/channel/headers.ts'
 
 const version = 'v2.0.3|abc|2026-01-01|linux|amd64'
 
@@ -10,7 +10,7 @@ function helloOf(headers: readonly (readonly [number, Uint8Array])[]): Hello {
     contentType: 0,
     sequence: -1,
     headers: new Map(headers),
-    body: textValue('er1'),
+    body: encodeText('er1'),
   }
   const hello = readHello(message)
   if (hello === null) throw new Error('it is a hello')
@@ -21,10 +21,10 @@ const text = (value: Uint8Array | undefined): string => Buffer.from(value ?? [])
 
 test('a hello contains the ID, the version and the group', () => {
   const hello = helloOf([
-    [4, textValue(version)],
-    [7, textValue('ctrl.default')],
-    [9, flagValue(true)],
-    [11, flagValue(true)],
+    [4, encodeText(version)],
+    [7, encodeText('ctrl.default')],
+    [9, encodeFlag(true)],
+    [11, encodeFlag(true)],
   ])
   expect(hello).toMatchObject({
     token: 'er1',
@@ -33,38 +33,38 @@ test('a hello contains the ID, the version and the group', () => {
     group: { isFirst: true, id: '', secret: null },
   })
   expect(
-    readHello({ contentType: 1, sequence: 1, headers: new Map(), body: textValue('') }),
+    readHello({ contentType: 1, sequence: 1, headers: new Map(), body: encodeText('') }),
   ).toBeNull()
 })
 
 test.each(['', 'v1|a|b|c', 'v1|a|b|c|d|e', `${'v'.repeat(129)}|a|b|c|d`])(
   'a version line %j is invalid',
-  (line) => expect(helloOf([[4, textValue(line)]]).version).toBeNull(),
+  (line) => expect(helloOf([[4, encodeText(line)]]).version).toBeNull(),
 )
 
 test('without the mark of a group, its header keys have other meanings', () => {
   const older = helloOf([
-    [10, textValue('listeners')],
-    [11, flagValue(true)],
-    [0, textValue('id')],
+    [10, encodeText('listeners')],
+    [11, encodeFlag(true)],
+    [0, encodeText('id')],
   ])
   expect(older.group).toBeNull()
-  const { headers } = helloAccepted(older, 'ctrl1', new Map())
+  const { headers } = helloAcceptedMessage(older, 'ctrl1', new Map())
   expect(headers.has(9)).toBe(false)
   expect(headers.has(10)).toBe(false)
   expect(text(headers.get(0))).toMatch(/^[0-9a-f-]{36}$/)
 })
 
 test('a group gets an ID and a secret, and an existing group keeps them', () => {
-  const first = helloAccepted(helloOf([[9, flagValue(true)]]), 'ctrl1', new Map())
+  const first = helloAcceptedMessage(helloOf([[9, encodeFlag(true)]]), 'ctrl1', new Map())
   expect(text(first.headers.get(10))).toMatch(/^[0-9a-f-]{36}$/)
-  expect(first.headers.get(9)).toEqual(flagValue(true))
-  const again = helloAccepted(
+  expect(first.headers.get(9)).toEqual(encodeFlag(true))
+  const again = helloAcceptedMessage(
     helloOf([
-      [0, textValue('old-1')],
-      [9, flagValue(true)],
-      [10, textValue('secret')],
-      [11, flagValue(true)],
+      [0, encodeText('old-1')],
+      [9, encodeFlag(true)],
+      [10, encodeText('secret')],
+      [11, encodeFlag(true)],
     ]),
     'ctrl1',
     new Map([[1002, Uint8Array.of(0x5e)]]),

@@ -9,10 +9,10 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import {
   AdminError,
   type AdminRequest,
-  askController,
-  askForBytes,
+  sendToAdminSocket,
+  streamFromAdminSocket,
 } from '../../src/cli/client/admin-socket.ts'
-import { requestOf } from '../../src/cli/client/connection.ts'
+import { clusterVerbRequest } from '../../src/cli/client/connection.ts'
 import { adminSocketAddress } from '../../src/controller/admin/socket-address.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import type { ClusterStatus } from '../../src/api/cluster/cluster-status.ts'
@@ -77,17 +77,17 @@ function statusWith(headers: Record<string, string>, path: string): Promise<numb
 /** Name of the last caller, for the audit. */
 async function lastActor(): Promise<string> {
   const filter = encodeURIComponent('sort by index desc')
-  const rows = await askController(folder, get(`${fabric}/audit?filter=${filter}`))
+  const rows = await sendToAdminSocket(folder, get(`${fabric}/audit?filter=${filter}`))
   return (rows as { readonly actor: { readonly name: string } }[])[0]?.actor.name ?? ''
 }
 
 test('the admin socket answers like the API, is readable by its owner only, and is removed at the end', async () => {
   expect(statSync(join(folder, 'admin.sock')).mode & 0o777).toBe(0o600)
-  const status = (await askController(folder, requestOf('status'))) as ClusterStatus
+  const status = (await sendToAdminSocket(folder, clusterVerbRequest('status'))) as ClusterStatus
   expect(status.members[0]).toMatchObject({ id: 'ctrl1', address: 'localhost:1480' })
   const created = post(`${management}/services`, { name: 'wiki', encryptionRequired: true })
-  const { id } = (await askController(folder, created)) as { readonly id: string }
-  expect(await askController(folder, get(`${management}/services/${id}`))).toMatchObject({
+  const { id } = (await sendToAdminSocket(folder, created)) as { readonly id: string }
+  expect(await sendToAdminSocket(folder, get(`${management}/services/${id}`))).toMatchObject({
     name: 'wiki',
   })
   await server.close()
@@ -98,32 +98,37 @@ test('a refusal at the admin socket has its code and reason, and is no error in 
   const { controller } = server
   controller.cluster.hasLeader = false
   const body = { name: 'wiki', encryptionRequired: true }
-  expect(await codeOf(askController(folder, post(`${management}/services`, body)))).toBe(
+  expect(await codeOf(sendToAdminSocket(folder, post(`${management}/services`, body)))).toBe(
     'CLUSTER_NO_LEADER',
   )
-  const invalid = await faultOf(askController(folder, post(`${fabric}/pki/issue`, {})))
+  const invalid = await faultOf(sendToAdminSocket(folder, post(`${fabric}/pki/issue`, {})))
   expect([invalid.code, invalid.message]).toEqual([
     'COULD_NOT_VALIDATE',
     expect.stringContaining('required'),
   ])
-  expect(await codeOf(askController(folder, get(`${fabric}/no-such`)))).toBe('NOT_FOUND')
+  expect(await codeOf(sendToAdminSocket(folder, get(`${fabric}/no-such`)))).toBe('NOT_FOUND')
   expect(controller.errors).toEqual([])
 })
 
 test('the admin socket serves cluster operations while the state is quarantined', async () => {
   const { controller } = server
   controller.refusal = 'NODE_QUARANTINED'
-  expect(await askController(folder, requestOf('status'))).toMatchObject({ selfId: 'ctrl1' })
-  await askController(folder, requestOf('transfer-leadership', { newLeaderId: 'ctrl2' }))
+  expect(await sendToAdminSocket(folder, clusterVerbRequest('status'))).toMatchObject({
+    selfId: 'ctrl1',
+  })
+  await sendToAdminSocket(
+    folder,
+    clusterVerbRequest('transfer-leadership', { newLeaderId: 'ctrl2' }),
+  )
   expect(controller.transfers).toEqual(['ctrl2'])
-  expect(await codeOf(askController(folder, get(`${management}/services`)))).toBe(
+  expect(await codeOf(sendToAdminSocket(folder, get(`${management}/services`)))).toBe(
     'NODE_QUARANTINED',
   )
 })
 
 test("the admin socket refuses operations on the caller's session unless the request has a session", async () => {
   const path = `${management}/current-identity`
-  const refused = await faultOf(askController(folder, get(path)))
+  const refused = await faultOf(sendToAdminSocket(folder, get(path)))
   expect(refused.message).toContain('the admin socket has none')
   const session = server.controller.openSession('alice-id')
   expect(await statusWith({ 'net-session': session }, path)).toBe(200)
@@ -138,13 +143,15 @@ test('a session at the admin socket has only its own rights', async () => {
 
 test('a client of the admin socket reports a controller that is stopped or does not answer', async () => {
   const none = join(folder, 'none')
-  expect(await codeOf(askController(none, requestOf('status')))).toBe('NOT_RUNNING')
+  expect(await codeOf(sendToAdminSocket(none, clusterVerbRequest('status')))).toBe('NOT_RUNNING')
   const silent = join(folder, 'silent')
   mkdirSync(silent)
   const listening = createServer(() => undefined).listen(join(silent, 'admin.sock'))
   try {
-    expect(await codeOf(askController(silent, requestOf('status', {}, 50)))).toBe('NO_ANSWER')
-    const stream = askForBytes(silent, { path: `${fabric}/cluster/backup` }, 50)
+    expect(await codeOf(sendToAdminSocket(silent, clusterVerbRequest('status', {}, 50)))).toBe(
+      'NO_ANSWER',
+    )
+    const stream = streamFromAdminSocket(silent, { path: `${fabric}/cluster/backup` }, 50)
     expect(await codeOf(stream.next())).toBe('NO_ANSWER')
   } finally {
     listening.close()
@@ -154,7 +161,9 @@ test('a client of the admin socket reports a controller that is stopped or does 
 test('a controller replaces the socket that a killed process left behind', async () => {
   // A second one on the same path, as after a crash: the owner of the folder's lock may take it.
   const second = await serveSocket(folder)
-  expect(await askController(folder, requestOf('status'))).toMatchObject({ selfId: 'ctrl1' })
+  expect(await sendToAdminSocket(folder, clusterVerbRequest('status'))).toMatchObject({
+    selfId: 'ctrl1',
+  })
   await second.close()
 })
 
@@ -163,7 +172,9 @@ test('the admin socket works in a data folder whose path is too long for a socke
   mkdirSync(deep, { recursive: true })
   const served = await serveSocket(deep)
   expect(statSync(join(deep, 'admin.sock')).mode & 0o777).toBe(0o600)
-  expect(await askController(deep, requestOf('status'))).toMatchObject({ selfId: 'ctrl1' })
+  expect(await sendToAdminSocket(deep, clusterVerbRequest('status'))).toMatchObject({
+    selfId: 'ctrl1',
+  })
   const address = adminSocketAddress(deep)
   expect(Buffer.byteLength(address.path)).toBeLessThan(108)
   address.release()
@@ -174,7 +185,7 @@ test('a stream over the admin socket arrives complete, or fails', async () => {
   const { backups, errors } = server.controller
   const read = async (): Promise<string> => {
     let text = ''
-    for await (const chunk of askForBytes(folder, { path: `${fabric}/cluster/backup` })) {
+    for await (const chunk of streamFromAdminSocket(folder, { path: `${fabric}/cluster/backup` })) {
       text += Buffer.from(chunk).toString()
     }
     return text
@@ -200,7 +211,7 @@ test('the admin socket streams events until it closes', async () => {
   answer.on('error', () => undefined)
   await eventually(() => expect(told).toContain('event: ready'))
   const body = { name: 'wiki', encryptionRequired: true }
-  await askController(folder, post(`${management}/services`, body))
+  await sendToAdminSocket(folder, post(`${management}/services`, body))
   await eventually(() => expect(told).toContain('wiki'))
   const ended = new Promise((done) => answer.on('close', done))
   await server.close()
@@ -216,7 +227,7 @@ test('the admin socket opens a web socket of events without a session, but not w
   follower.ask({ format: 'json', subscriptions: [{ type: 'entityChange' }] })
   expect(await answerTo(follower)).toEqual({ isSuccess: true, text: 'success' })
   const body = { name: 'wiki', encryptionRequired: true }
-  await askController(folder, post(`${management}/services`, body))
+  await sendToAdminSocket(folder, post(`${management}/services`, body))
   await eventually(() => expect(JSON.stringify(follower.events)).toContain('wiki'))
   await server.close()
   await eventually(() => expect(follower.isClosed).toBe(true))
@@ -226,7 +237,7 @@ test('the actor at the admin socket is the user of the controller or root, whate
   const { uid, username } = userInfo()
   const { controller } = server
   const path = `${management}/services`
-  await askController(folder, post(path, { name: 'by the program', encryptionRequired: true }))
+  await sendToAdminSocket(folder, post(path, { name: 'by the program', encryptionRequired: true }))
   expect(await lastActor()).toBe(`uid:${uid} (${username})`)
   const claims = [
     ['0 root', 'uid:0 (root)'],
@@ -269,9 +280,9 @@ test('a client of the admin socket reports an answer that is not HTTP as that of
   try {
     const expected =
       'this controller does not answer in HTTP, as version 0.1.0 does not; use its own flotilla'
-    const fault = await faultOf(askController(earlier, requestOf('status')))
+    const fault = await faultOf(sendToAdminSocket(earlier, clusterVerbRequest('status')))
     expect([fault.code, fault.message]).toEqual(['OTHER_VERSION', expected])
-    const stream = askForBytes(earlier, { path: `${fabric}/cluster/backup` })
+    const stream = streamFromAdminSocket(earlier, { path: `${fabric}/cluster/backup` })
     expect((await faultOf(stream.next())).message).toBe(expected)
   } finally {
     listening.close()

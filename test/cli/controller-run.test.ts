@@ -18,8 +18,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 
-import { askController } from '../../src/cli/client/admin-socket.ts'
-import { requestOf } from '../../src/cli/client/connection.ts'
+import { sendToAdminSocket } from '../../src/cli/client/admin-socket.ts'
+import { clusterVerbRequest } from '../../src/cli/client/connection.ts'
 import type { ClusterStatus } from '../../src/api/cluster/cluster-status.ts'
 import type { ControllerPlan, QuickstartPlan } from '../../src/cli/quickstart/plan.ts'
 import { present } from '../../src/lib/assert.ts'
@@ -76,7 +76,10 @@ function start(env: NodeJS.ProcessEnv = {}): Running {
 }
 
 const leads = async (): Promise<void> => {
-  const status = (await askController(controller.dataFolder, requestOf('status'))) as ClusterStatus
+  const status = (await sendToAdminSocket(
+    controller.dataFolder,
+    clusterVerbRequest('status'),
+  )) as ClusterStatus
   expect(status.leaderId).toBe('ctrl1')
 }
 const until = (check: () => unknown): Promise<unknown> => eventually(check, { interval: 50 })

@@ -15,7 +15,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 
 import { CheckList } from '../../src/cli/terminal/check-list.ts'
 import { type ConfigFlags, planConfig } from '../../src/cli/bootstrap/config-from-flags.ts'
-import { layDownJoin } from '../../src/cli/bootstrap/join.ts'
+import { prepareJoin } from '../../src/cli/bootstrap/join.ts'
 import { requestJoin } from '../../src/cli/bootstrap/join-request.ts'
 import { checkMembers, checkTicket } from '../../src/cli/bootstrap/join-preflight.ts'
 import { beginJoinState, JOINING_NAME, readJoinState } from '../../src/cli/bootstrap/join-state.ts'
@@ -69,7 +69,7 @@ async function attempt(text: string, changes: ConfigFlags = {}): Promise<CheckLi
   const checks = new CheckList(true)
   const ticket = checkTicket(text, checks, Date.now())
   const planned = planConfig(config, { ...flags, ...changes }, ticket.trustDomain)
-  await layDownJoin(planned, ticket, text, checks)
+  await prepareJoin(planned, ticket, text, checks)
   return checks
 }
 

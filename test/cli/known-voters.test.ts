@@ -4,8 +4,8 @@ import { expect, test } from 'vitest'
 import { type Configuration, ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import {
   hasOtherVoters,
-  membersOfRoster,
-  meshesOf,
+  rosterVoters,
+  otherMeshAddresses,
 } from '../../src/controller/start/known-voters.ts'
 
 function configuration(voters: readonly string[], learners: readonly string[] = []): Configuration {
@@ -27,13 +27,13 @@ test('the newest known configuration decides whether there are other voters', ()
 
 test('an empty state yields no voters', () => {
   expect(hasOtherVoters('a', [null, { configuration: configuration([]), index: 0 }])).toBe(false)
-  expect(membersOfRoster(null)).toBeNull()
-  expect(meshesOf('a', null)).toEqual([])
+  expect(rosterVoters(null)).toBeNull()
+  expect(otherMeshAddresses('a', null)).toEqual([])
 })
 
 test('a roster has the cluster addresses of the other members', () => {
   const bytes = toBinary(ConfigurationSchema, configuration(['a', 'b'], ['c']))
-  const known = membersOfRoster({ configuration: bytes, index: 3, claims: [], marks: [] })
+  const known = rosterVoters({ configuration: bytes, index: 3, claims: [], marks: [] })
   expect(known?.index).toBe(3)
-  expect(meshesOf('a', known)).toEqual(['b:1000'])
+  expect(otherMeshAddresses('a', known)).toEqual(['b:1000'])
 })

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { jsonLogger, ReadableLines, wantsColour } from '../../src/cli/terminal/log-lines.ts'
+import { jsonLogger, ReadableLines, wantsColor } from '../../src/cli/terminal/log-lines.ts'
 
 // Goal: a person reads a log on a terminal without decoding it, and a program finds names of levels in JSON.
 
@@ -55,5 +55,5 @@ test.each([
   [{ NO_COLOR: '1' }, false],
   [{ TERM: 'dumb' }, false],
 ])('a log line in the environment %j has colors: %s', (env, is) => {
-  expect(wantsColour(env)).toBe(is)
+  expect(wantsColor(env)).toBe(is)
 })

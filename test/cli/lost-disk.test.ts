@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
 import type { ControllerConfig } from '../../src/config/controller/options.ts'
-import { reenter } from '../../src/controller/start/lost-disk.ts'
+import { rejoinWithEmptyDisk } from '../../src/controller/start/lost-disk.ts'
 
 test('a controller keeps its data folder until a member admits it with an empty one', async () => {
   const cluster = { advertise: 'a.test:1', resolvers: [] }
@@ -9,10 +9,10 @@ test('a controller keeps its data folder until a member admits it with an empty 
   const said: string[] = []
   const stop = Promise.withResolvers<void>()
   let hasRoom = false
-  const outcome = await reenter({
+  const outcome = await rejoinWithEmptyDisk({
     config: config as unknown as ControllerConfig,
     credentials: { certificatePem: '', privateKeyPem: '', caPem: '' } as Parameters<
-      typeof reenter
+      typeof rejoinWithEmptyDisk
     >[0]['credentials'],
     addresses: [],
     startedAtMs: 1,

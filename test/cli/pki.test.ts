@@ -16,7 +16,7 @@ import {
   createRootAuthority,
   issueControllerCertificate,
   issueLeaf,
-  type Validity,
+  type ValidityPeriod,
   validityFrom,
 } from '../../src/pki/authority/authority.ts'
 import { checkChain, checkKeyMatches, parseCertificates } from '../../src/pki/certificate.ts'
@@ -75,7 +75,7 @@ afterEach(async () => {
 
 /** A file of ctrl1. */
 const own = (name: string): string => join(dirname(configPath), name)
-const leafOf = (id: string, of: Validity): Promise<CertifiedKey> =>
+const leafOf = (id: string, of: ValidityPeriod): Promise<CertifiedKey> =>
   issueControllerCertificate({
     issuer: issuing,
     trustDomain,
@@ -354,11 +354,11 @@ describe('pki renew-issuing', () => {
 
   test('installs no authority that the cluster does not trust, and none with another name', async () => {
     await serve()
-    const { askController } = await import('../../src/cli/client/admin-socket.ts')
+    const { sendToAdminSocket } = await import('../../src/cli/client/admin-socket.ts')
     const install = async ({ certificatePem, privateKeyPem }: CertifiedKey): Promise<string> => {
       const path = '/fabric/v1/pki/issuing-authority'
       const body = { certificatePem, privateKeyPem }
-      const asked = askController(controller.dataFolder, { method: 'POST', path, body })
+      const asked = sendToAdminSocket(controller.dataFolder, { method: 'POST', path, body })
       return await asked.then(
         () => 'taken',
         (error: unknown) => String(error),

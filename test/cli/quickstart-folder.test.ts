@@ -15,7 +15,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { CommandFailure } from '../../src/controller/failure.ts'
-import { finishForming, formFirst } from '../../src/cli/quickstart/form.ts'
+import { finishForming, formFirstController } from '../../src/cli/quickstart/form.ts'
 import {
   inspectFolder,
   isPrepared,
@@ -146,7 +146,7 @@ test('an interrupted quickstart resumes with its existing files', async () => {
   mkdirSync(first.folder)
   writeFileSync(join(first.folder, '.forming'), '')
   expect(inspectFolder(plan)).toBe('half-made')
-  await formFirst(first)
+  await formFirstController(first)
   expect(inspectFolder(plan)).toBe('half-made')
   expect(plan.controllers.map(isPrepared)).toEqual([true, false, false])
   mkdirSync(second.folder)
@@ -170,7 +170,7 @@ test('an incomplete folder of an earlier release is never overwritten', async ()
   writeFileSync(join(plan.dir, '.forming'), '{"nodes":3,"port":1280,"password":"secret"}')
   expect(inspectFolder(plan)).toBe('empty')
   const first = present(plan.controllers[0], 'a first')
-  await formFirst(first)
+  await formFirstController(first)
   rmSync(join(first.folder, 'admin.json'))
   expect(failureOf(plan).message).toContain('remove the folder to start over')
 })

@@ -5,14 +5,14 @@ import { beforeEach, expect, test } from 'vitest'
 
 import { CommandKind, FeatureLevelRaiseSchema } from '../../proto/gen/command_pb.ts'
 import type { RestoreRunningResult } from '../../src/cli/snapshot/restore-running.ts'
-import { bytesOfFile } from '../../src/backup/files.ts'
+import { readFileChunks } from '../../src/backup/files.ts'
 import { loadBackup } from '../../src/backup/load-backup.ts'
 import { BackupWriter } from '../../src/backup/write-backup.ts'
 import { restoreControl } from '../../src/controller/backups/restore-control.ts'
 import { backupControl } from '../../src/controller/backups/backup-control.ts'
 import { SnapshotFolder } from '../../src/controller/backups/database-snapshots.ts'
 import type { BackupDeps } from '../../src/controller/backups/take-backup.ts'
-import { markOf } from '../../src/fsm/records/write-behind.ts'
+import { currentStorePosition } from '../../src/fsm/records/write-behind.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import { openFactor, sealFactor } from '../../src/pki/secrets/sealed-factor.ts'
 import { MemoryStateStore } from '../../src/store/state/memory-state-store.ts'
@@ -215,7 +215,7 @@ const ofAdmin = { identityId: 'admin', secretId: 'one', codesId: 'two' }
 /** The backup again, as if it were of another cluster, with a second factor of its administrator. */
 async function ofAnotherCluster(): Promise<Buffer> {
   const store = new MemoryStateStore()
-  const { state, manifest, secrets } = await loadBackup(bytesOfFile(file), store, {
+  const { state, manifest, secrets } = await loadBackup(readFileChunks(file), store, {
     privateKeyPem: key.privatePem,
   })
   const clusterId = 'another-cluster'
@@ -228,7 +228,7 @@ async function ofAnotherCluster(): Promise<Buffer> {
   const sealed = sealFactor(own.secret, factor, { ...ofAdmin, clusterId })
   const base = { id: 'admin', createdAt: 1, updatedAt: 1, revision: 1, keyVersion: 1 }
   state.put('mfa', { ...base, ...ofAdmin, isVerified: true, sealed })
-  await store.write(state.takeDirty(), markOf(state))
+  await store.write(state.takeDirty(), currentStorePosition(state))
   const { format: _format, encryption: _encryption, ...origin } = manifest
   const writer = await BackupWriter.begin({
     origin: { ...origin, clusterId },

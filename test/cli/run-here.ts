@@ -1,6 +1,6 @@
 import { vi } from 'vitest'
 
-import { run as runProgram } from '../../src/cli/program.ts'
+import { runCommandLine as runProgram } from '../../src/cli/program.ts'
 import type { Finished } from './support.ts'
 
 /**

@@ -11,7 +11,7 @@ import {
 import { join } from 'node:path'
 import { beforeEach, expect, test } from 'vitest'
 
-import { askController } from '../../src/cli/client/admin-socket.ts'
+import { sendToAdminSocket } from '../../src/cli/client/admin-socket.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import type { ScheduledBackups } from '../../src/api/backups/backup-control.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
@@ -138,7 +138,7 @@ test('save writes secrets in plain text only with the option', async () => {
   expect((await snapshot('save', plain, '--data', dir, '--plaintext', '--json')).code).toBe(0)
   expect(readFileSync(plain).includes('"secret"')).toBe(true)
   // The controller itself also refuses it, for every caller.
-  await expect(askController(dir, backupOf({ hasSecrets: true }))).rejects.toMatchObject({
+  await expect(sendToAdminSocket(dir, backupOf({ hasSecrets: true }))).rejects.toMatchObject({
     code: 'COULD_NOT_VALIDATE',
   })
 })

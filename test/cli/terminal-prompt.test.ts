@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
 
-import { askHidden, askLine } from '../../src/cli/terminal/prompt.ts'
+import { promptHidden, promptLine } from '../../src/cli/terminal/prompt.ts'
 
 function terminal() {
   const modes: boolean[] = []
@@ -13,7 +13,7 @@ function terminal() {
 
 test('a password prompt accepts corrections and shows nothing', async () => {
   const { shown, modes, ...at } = terminal()
-  const asked = askHidden('Password: ', at)
+  const asked = promptHidden('Password: ', at)
   for (const typed of ['secreX', '\x7f', 't', '\r']) at.input.write(typed)
   expect(await asked).toBe('secret')
   expect(shown()).toBe('Password: \n')
@@ -22,7 +22,7 @@ test('a password prompt accepts corrections and shows nothing', async () => {
 
 test('a password prompt ends at ^C and restores the terminal', async () => {
   const { modes, ...at } = terminal()
-  const asked = askHidden('Password: ', at)
+  const asked = promptHidden('Password: ', at)
   at.input.write('half\x03')
   await expect(asked).rejects.toThrow('interrupted; nothing was changed')
   expect(modes).toEqual([true, false])
@@ -30,11 +30,11 @@ test('a password prompt ends at ^C and restores the terminal', async () => {
 
 test('a line prompt trims white space, and returns an empty line at the end of the input', async () => {
   const { shown, ...at } = terminal()
-  const asked = askLine('Trust it? ', at)
+  const asked = promptLine('Trust it? ', at)
   at.input.write(' yes \n')
   expect(await asked).toBe('yes')
   expect(shown()).toBe('Trust it? ')
   const ended = terminal()
   ended.input.end()
-  expect(await askLine('Trust it? ', ended)).toBe('')
+  expect(await promptLine('Trust it? ', ended)).toBe('')
 })

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 
 import { upgradeText } from '../../src/cli/cluster/upgrade.ts'
 import type { ClusterView, MemberView } from '../../src/ports/cluster-view.ts'
-import { type UpgradeStatus, upgradeStatusOf } from '../../src/api/cluster/upgrade-status.ts'
+import { type UpgradeStatus, deriveUpgradeStatus } from '../../src/api/cluster/upgrade-status.ts'
 
 type Told = Partial<
   Pick<MemberView, 'voter' | 'connected' | 'version' | 'featureLevel' | 'progress' | 'vitals'>
@@ -27,7 +27,7 @@ function statusOf(inForce: number, ...members: readonly Told[]): UpgradeStatus {
     members: () => views,
     leaderId: () => 'ctrl1',
   } as unknown as ClusterView
-  return upgradeStatusOf(cluster)
+  return deriveUpgradeStatus(cluster)
 }
 
 test('a voter of the former release holds the next level back, and must be upgraded', () => {

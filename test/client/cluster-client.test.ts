@@ -9,8 +9,13 @@ import {
 } from '../../src/client/cluster-client.ts'
 import { MemberOrder } from '../../src/client/members.ts'
 import { laterPosition } from '../../src/client/position.ts'
-import { ApiProblem, NoAnswer, OutcomeUnknown, Unreachable } from '../../src/client/problem.ts'
-import { requestIdOf } from '../../src/client/request-id.ts'
+import {
+  ApiProblem,
+  NoAnswerError,
+  OutcomeUnknownError,
+  UnreachableError,
+} from '../../src/client/problem.ts'
+import { newRequestId } from '../../src/client/request-id.ts'
 import { AVOID_MS, type ClientWaits, commandWaits, pageWaits } from '../../src/client/waits.ts'
 
 // Goal: one core decides for the command line, the console and the tunnel which member to call, how
@@ -34,10 +39,10 @@ const refusal = (status: number, code: string): ClusterAnswer =>
   answer(status, { error: { code, message: `refused: ${code}` } })
 
 const isAway = (): never => {
-  throw new NoAnswer('refused the connection', false)
+  throw new NoAnswerError('refused the connection', false)
 }
 const isSilent = (): never => {
-  throw new NoAnswer('did not respond', true)
+  throw new NoAnswerError('did not respond', true)
 }
 
 const fixed: SessionTokenSource = {
@@ -90,7 +95,7 @@ test('asks a member that failed last, and in its usual order again after 15 seco
   await client.ask({})
   expect(origins()).toEqual([two, three])
   away.add(three)
-  await expect(client.ask({})).rejects.toBeInstanceOf(Unreachable)
+  await expect(client.ask({})).rejects.toBeInstanceOf(UnreachableError)
   expect(origins()).toEqual([three, one, two])
   away.clear()
   pass(AVOID_MS)
@@ -136,7 +141,7 @@ test('repeats a write without a request ID only if nothing was sent or done', as
   expect(origins()).toEqual([one, two])
 
   const silent = clientOf(isSilent)
-  await expect(silent.client.ask(once)).rejects.toBeInstanceOf(OutcomeUnknown)
+  await expect(silent.client.ask(once)).rejects.toBeInstanceOf(OutcomeUnknownError)
   expect(silent.origins()).toEqual([one])
 
   const cases = [refusal(503, 'OUTCOME_UNKNOWN'), answer(502, {}), answer(504, {})]
@@ -177,9 +182,11 @@ test('sends net-min-index with each request of a session', async () => {
 
 test('waits longer for the last member, but not for a member that the caller names', async () => {
   const { client, asked } = clientOf(isSilent, { waits: pageWaits })
-  await expect(client.ask({})).rejects.toBeInstanceOf(Unreachable)
+  await expect(client.ask({})).rejects.toBeInstanceOf(UnreachableError)
   expect(asked.splice(0).map(({ timeoutMs }) => timeoutMs)).toEqual([2000, 2000, 20_000])
-  await expect(client.ask({ origin: two, timeoutMs: 3000 })).rejects.toBeInstanceOf(Unreachable)
+  await expect(client.ask({ origin: two, timeoutMs: 3000 })).rejects.toBeInstanceOf(
+    UnreachableError,
+  )
   expect(asked.map(({ origin, timeoutMs }) => [origin, timeoutMs])).toEqual([[two, 3000]])
 })
 
@@ -229,7 +236,7 @@ test('orders positions by generation, then by index', () => {
 })
 
 test('makes a request ID that is a UUIDv7 and begins with its time', () => {
-  expect(requestIdOf(0x0123_4567_89ab, new Uint8Array(16).fill(255))).toBe(
+  expect(newRequestId(0x0123_4567_89ab, new Uint8Array(16).fill(255))).toBe(
     '01234567-89ab-7fff-bfff-ffffffffffff',
   )
 })

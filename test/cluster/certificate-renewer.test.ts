@@ -23,7 +23,7 @@ import {
   issueControllerCertificateFor,
   issueLeafFor,
   renewIssuingAuthority,
-  type Validity,
+  type ValidityPeriod,
 } from '../../src/pki/authority/authority.ts'
 import { checkChain, checkKeyMatches, parseCertificates } from '../../src/pki/certificate.ts'
 import { writeSecretFile } from '../../src/pki/key-file.ts'
@@ -31,7 +31,10 @@ import { writeSecretFile } from '../../src/pki/key-file.ts'
 const DAY_MS = 24 * 60 * 60 * 1000
 const start = Date.UTC(2030, 0, 1)
 const at = (days: number): number => start + days * DAY_MS
-const days = (from: number, to: number): Validity => ({ notBeforeMs: at(from), notAfterMs: at(to) })
+const days = (from: number, to: number): ValidityPeriod => ({
+  notBeforeMs: at(from),
+  notAfterMs: at(to),
+})
 
 let folder = ''
 let paths: { cert: string; key: string; ca: string }
@@ -68,7 +71,11 @@ afterEach(() => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-function leafBy(issuer: CertifiedKey, validity: Validity, id = 'ctrl1'): Promise<CertifiedKey> {
+function leafBy(
+  issuer: CertifiedKey,
+  validity: ValidityPeriod,
+  id = 'ctrl1',
+): Promise<CertifiedKey> {
   return issueControllerCertificate({
     issuer,
     trustDomain: 'test.example',
@@ -353,9 +360,9 @@ describe('A leaf of another authority', () => {
     expect(chainOnDisk()[0].notAfterMs).toBe(at(25 + 365))
   })
 
-  const sameKey = (validity: Validity): Promise<string> => issuedFor(foreignIssuing, validity)
+  const sameKey = (validity: ValidityPeriod): Promise<string> => issuedFor(foreignIssuing, validity)
 
-  async function issuedFor(issuer: CertifiedKey, validity: Validity): Promise<string> {
+  async function issuedFor(issuer: CertifiedKey, validity: ValidityPeriod): Promise<string> {
     const { issueControllerCertificateFor } = await import('../../src/pki/authority/authority.ts')
     const [own] = parseCertificates(leaf.certificatePem)
     return await issueControllerCertificateFor({

@@ -2,7 +2,7 @@ import { afterEach, expect, test } from 'vitest'
 
 import { majorityNowMs, systemClock } from '../../src/lib/clock.ts'
 import { Problem } from '../../src/lib/problems.ts'
-import type { Applied } from '../../src/ports/proposer.ts'
+import type { AppliedProposal } from '../../src/ports/proposer.ts'
 import {
   command,
   formCluster,
@@ -34,7 +34,7 @@ afterEach(async () => {
 
 test('three controllers elect a leader, and each accepts writes and applies all of them', async () => {
   const formed = await runningCluster(3)
-  const writes: Promise<Applied>[] = []
+  const writes: Promise<AppliedProposal>[] = []
   for (const id of formed.ids) {
     for (let i = 0; i < 50; i += 1) {
       writes.push(formed.node(id).clusterNode.propose(command(`${id}-${i}`)))

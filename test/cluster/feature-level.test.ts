@@ -5,7 +5,7 @@ import { CommandKind, CommandSchema, FeatureLevelRaiseSchema } from '../../proto
 import { ConfigurationSchema, MemberSchema } from '../../proto/gen/membership_pb.ts'
 import {
   type KnownLevels,
-  levelOfVoters,
+  commonVoterLevel,
   proposeFeatureLevel,
 } from '../../src/cluster/feature-level.ts'
 import type { PeerReport } from '../../src/cluster/link.ts'
@@ -49,12 +49,12 @@ describe('the level that every voter supports', () => {
       known(2, peer('n2', 2), peer('n3', 2), peer('n4', 0, false)),
     ],
   ])('is %s', (_title, level, levels) => {
-    expect(levelOfVoters(voters, levels)).toBe(level)
+    expect(commonVoterLevel(voters, levels)).toBe(level)
   })
 
   test('is the own level of a single controller, and 0 without voters', () => {
-    expect(levelOfVoters(['n1'], known(2))).toBe(2)
-    expect(levelOfVoters([], known(2))).toBe(0)
+    expect(commonVoterLevel(['n1'], known(2))).toBe(2)
+    expect(commonVoterLevel([], known(2))).toBe(0)
   })
 })
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
 import {
-  type Candidate,
+  type LeaderCandidate,
   chooseLeader,
   defaultLeadershipTiming,
   type LeadershipView,
@@ -12,7 +12,7 @@ import type { ClusterView, MemberView, MemberVitals } from '../../src/ports/clus
 import { type OpenTopic, type SoftState, softTopics } from '../../src/ports/soft-topics.ts'
 import { RecordedLog } from './mesh-fixture.ts'
 
-const candidate = (id: string, changes: Partial<Candidate> = {}): Candidate => ({
+const candidate = (id: string, changes: Partial<LeaderCandidate> = {}): LeaderCandidate => ({
   id,
   priority: 50,
   isEligible: true,

@@ -10,7 +10,7 @@ import { DigestRequestSchema, DigestAnswerSchema } from '../../proto/gen/peer_pb
 import { MemberChanger, type WantedChange } from '../../src/cluster/membership/changer.ts'
 import type { Consensus } from '../../src/cluster/membership/consensus.ts'
 import { AdmissionServer } from '../../src/cluster/membership/admission-server.ts'
-import { entryRequestMessage } from '../../src/cluster/membership/judge-admission.ts'
+import { encodeAdmissionRequest } from '../../src/cluster/membership/judge-admission.ts'
 import { LeaderCalls } from '../../src/cluster/membership/leader-calls.ts'
 import {
   decodeLeaderCall,
@@ -302,7 +302,7 @@ test('a controller that repeats its admission request endlessly does not block a
     const caller = { id, publicKeySha256: new Uint8Array(32), leafPem: '', isMember: false }
     const request = { clusterId: 'c', storeId: new Uint8Array(16), address: 'a.test:1' }
     const rest = { version: 'v0', featureLevel: 1, startedAtMs: 1 }
-    const message = entryRequestMessage({ ...request, ...rest })
+    const message = encodeAdmissionRequest({ ...request, ...rest })
     const payload = encodePeerMessage(peerMethods.enter.request, message)
     return enter(caller, payload).catch((error: unknown) => error)
   }

@@ -6,9 +6,9 @@ import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { MembershipControl } from '../../src/ports/membership.ts'
-import { enterCluster } from '../../src/cluster/membership/admission-client.ts'
+import { requestAdmission } from '../../src/cluster/membership/admission-client.ts'
 import { RejoinLoop } from '../../src/cluster/membership/rejoin-loop.ts'
-import type { EntryAnswer } from '../../src/cluster/membership/judge-admission.ts'
+import type { AdmissionOutcome } from '../../src/cluster/membership/judge-admission.ts'
 import { manageMembers, type MemberManagement } from '../../src/cluster/membership/manage.ts'
 import { eventually } from '../support/eventually.ts'
 import { RecordedActions, anOperator } from '../support/recorded-actions.ts'
@@ -140,8 +140,8 @@ export class ManagedCluster {
     })
   }
 
-  async enter(node: TestNode, addresses: readonly string[]): Promise<EntryAnswer> {
-    return await enterCluster({
+  async enter(node: TestNode, addresses: readonly string[]): Promise<AdmissionOutcome> {
+    return await requestAdmission({
       addresses,
       identity: await this.cluster.identityOf(node.id),
       trustDomain: TRUST_DOMAIN,

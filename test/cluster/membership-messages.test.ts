@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 
-import { actorOfMessage } from '../../src/cluster/membership/messages.ts'
+import { readRequesterActor } from '../../src/cluster/membership/messages.ts'
 import { decodePeerMessage, encodePeerMessage } from '../../src/cluster/peer/peer-message.ts'
 import { peerMethods } from '../../src/cluster/peer/peer-methods.ts'
 import { type Actor, enrollmentActor, systemActor } from '../../src/ports/actor.ts'
@@ -11,7 +11,7 @@ const { request } = peerMethods.change
 /** The actor of a request after it was sent to another controller. */
 function received(by: unknown): Actor {
   const message = { by: { actor: by } } as never
-  return actorOfMessage(decodePeerMessage(request, encodePeerMessage(request, message)).by)
+  return readRequesterActor(decodePeerMessage(request, encodePeerMessage(request, message)).by)
 }
 
 describe('the original actor of a forwarded request', () => {
@@ -37,7 +37,7 @@ describe('the original actor of a forwarded request', () => {
   })
 
   test('is rejected when it is missing', () => {
-    expect(() => actorOfMessage(undefined)).toThrow('by is none of')
+    expect(() => readRequesterActor(undefined)).toThrow('by is none of')
   })
 })
 

@@ -7,16 +7,16 @@ import {
   DepartureSchema,
   MemberSchema,
 } from '../../proto/gen/membership_pb.ts'
-import { nextDuty, type ReconcilerView } from '../../src/cluster/membership/reconcile.ts'
+import { nextReconcileStep, type ReconcilerView } from '../../src/cluster/membership/reconcile.ts'
 import {
-  type EntryContext,
-  type EntryRequest,
-  judgeEntry,
+  type AdmissionContext,
+  type AdmissionRequestFacts,
+  judgeAdmission,
 } from '../../src/cluster/membership/judge-admission.ts'
 import { planChange } from '../../src/cluster/membership/plan.ts'
 import type { MembersNow } from '../../src/cluster/membership/members-now.ts'
 import { membershipLimits } from '../../src/cluster/membership/limits.ts'
-import { noteRemovedKey } from '../../src/cluster/membership/record.ts'
+import { recordRemovedKey } from '../../src/cluster/membership/record.ts'
 import { isWellFormedTarget } from '../../src/raft/configuration.ts'
 import { FEATURE_LEVEL, REMOVED_KEYS_LEVEL } from '../../src/ports/feature-level.ts'
 import type { MembershipChange } from '../../src/ports/membership.ts'
@@ -198,9 +198,9 @@ describe('A plan', () => {
   test('keeps the newest removed keys that routers must refuse, each once', () => {
     const record = membersOf('C1')
     for (let number = 0; number < membershipLimits.removedKeysMax + 3; number += 1) {
-      noteRemovedKey(record, { id: `x${number}`, publicKeySha256: keyOf('x') })
+      recordRemovedKey(record, { id: `x${number}`, publicKeySha256: keyOf('x') })
     }
-    noteRemovedKey(record, { id: 'x5', publicKeySha256: keyOf('x') })
+    recordRemovedKey(record, { id: 'x5', publicKeySha256: keyOf('x') })
     const ids = record.removed.map(({ id }) => id)
     expect([ids.length, ids[0], ids.at(-1)]).toEqual([membershipLimits.removedKeysMax, 'x3', 'x5'])
   })
@@ -216,7 +216,10 @@ describe('A plan', () => {
 })
 
 describe('A request for admission', () => {
-  const request = (id: string, changes: Partial<EntryRequest> = {}): EntryRequest => ({
+  const request = (
+    id: string,
+    changes: Partial<AdmissionRequestFacts> = {},
+  ): AdmissionRequestFacts => ({
     clusterId: 'k1',
     storeId: storeOf(id),
     address: `${id}.new:1`,
@@ -225,7 +228,7 @@ describe('A request for admission', () => {
     startedAtMs: 5,
     ...changes,
   })
-  const context = (text: string, changes: Partial<EntryContext> = {}): EntryContext => ({
+  const context = (text: string, changes: Partial<AdmissionContext> = {}): AdmissionContext => ({
     record: membersOf(text),
     configurationIndex: 12,
     clusterId: 'k1',
@@ -239,7 +242,7 @@ describe('A request for admission', () => {
 
   test('changes nothing for a member with its key and store, connected or not', () => {
     const judge = (live: number | null) =>
-      judgeEntry(caller('c2'), request('c2'), context('C1 C2', { liveStartedAtMs: live }))
+      judgeAdmission(caller('c2'), request('c2'), context('C1 C2', { liveStartedAtMs: live }))
     expect(judge(null)).toEqual({ verdict: 'member' })
     expect(judge(5)).toEqual({ verdict: 'member' })
     expect(judge(4)).toMatchObject({ verdict: 'refused', reason: 'store-in-use' })
@@ -248,7 +251,7 @@ describe('A request for admission', () => {
   test('makes an admitted controller a learner, to be promoted if it was admitted as a voter', () => {
     for (const isVoter of [true, false]) {
       const admitted = { keySha256: keyOf('c3'), isVoter }
-      const verdict = judgeEntry(caller('c3'), request('c3'), context('C1 C2', { admitted }))
+      const verdict = judgeAdmission(caller('c3'), request('c3'), context('C1 C2', { admitted }))
       if (verdict.verdict !== 'added') throw new Error(verdict.verdict)
       expect(namesOf(verdict.target)).toBe(isVoter ? 'C1 C2 c3+' : 'C1 C2 c3')
       expect(verdict.target.members[2]).toMatchObject({ address: 'c3.new:1', returning: false })
@@ -258,36 +261,40 @@ describe('A request for admission', () => {
   test('with a removed key deletes that key from those that routers refuse', () => {
     const record = membersOf('C1 C2')
     for (const key of ['c3', 'c4']) {
-      noteRemovedKey(record, { id: 'c3', publicKeySha256: keyOf(key) })
+      recordRemovedKey(record, { id: 'c3', publicKeySha256: keyOf(key) })
     }
     const admitted = { keySha256: keyOf('c3'), isVoter: true }
-    const verdict = judgeEntry(caller('c3'), request('c3'), context('C1 C2', { record, admitted }))
+    const verdict = judgeAdmission(
+      caller('c3'),
+      request('c3'),
+      context('C1 C2', { record, admitted }),
+    )
     if (verdict.verdict !== 'added') throw new Error(verdict.verdict)
     expect(verdict.target.removed).toMatchObject([{ id: 'c3', publicKeySha256: keyOf('c4') }])
   })
 
   test('from a voter with another disk makes it a learner that is promoted again', () => {
     const again = request('c2', { storeId: otherStore })
-    const verdict = judgeEntry(caller('c2'), again, context('C1 C2'))
+    const verdict = judgeAdmission(caller('c2'), again, context('C1 C2'))
     if (verdict.verdict !== 'returning') throw new Error(verdict.verdict)
     expect(namesOf(verdict.target)).toBe('C1 c2+')
     const [, member] = verdict.target.members
     expect(member).toMatchObject({ storeId: otherStore, returning: true, address: 'c2.new:1' })
-    const learner = judgeEntry(caller('c2'), again, context('C1 c2'))
+    const learner = judgeAdmission(caller('c2'), again, context('C1 c2'))
     if (learner.verdict !== 'returning') throw new Error(learner.verdict)
     expect(learner.target.members[1]).toMatchObject({ promote: false, returning: false })
   })
 
   test('is refused with any disk while the member is running', () => {
     const again = request('c2', { storeId: otherStore })
-    expect(judgeEntry(caller('c2'), again, context('C1 C2', { liveStartedAtMs: 5 }))).toMatchObject(
-      { verdict: 'refused', reason: 'store-in-use' },
-    )
+    expect(
+      judgeAdmission(caller('c2'), again, context('C1 C2', { liveStartedAtMs: 5 })),
+    ).toMatchObject({ verdict: 'refused', reason: 'store-in-use' })
   })
 
   const departure = create(DepartureSchema, { id: 'c3', publicKeySha256: keyOf('c3') })
   const departed = { ...membersOf('C1 C2'), departed: [departure] }
-  const refusals: [string, string, string, Partial<EntryContext>][] = [
+  const refusals: [string, string, string, Partial<AdmissionContext>][] = [
     ['not-admitted', 'c3', 'c3', {}],
     ['other-key', 'c2', 'c9', {}],
     ['other-key', 'c3', 'c9', { admitted: { keySha256: keyOf('c3'), isVoter: true } }],
@@ -312,7 +319,7 @@ describe('A request for admission', () => {
   test.each(refusals)(
     'is refused as %s for %s with the key of %s (%#)',
     (reason, id, key, changes) => {
-      const verdict = judgeEntry(caller(id, key), request(id), context('C1 C2', changes))
+      const verdict = judgeAdmission(caller(id, key), request(id), context('C1 C2', changes))
       expect(verdict).toMatchObject({ verdict: 'refused', reason })
     },
   )
@@ -324,18 +331,18 @@ describe('A request for admission', () => {
       ['c2', context('C1 C2', { featureLevel: 2 })],
     ] as const
     for (const [id, seen] of cases) {
-      const old = judgeEntry(caller(id), request(id, { storeId: otherStore }), seen)
+      const old = judgeAdmission(caller(id), request(id, { storeId: otherStore }), seen)
       expect(old).toMatchObject({ verdict: 'refused', reason: 'too-old' })
       expect(old).toMatchObject({
         detail: expect.stringContaining('the cluster is at feature level 2') as string,
       })
       const newer = request(id, { storeId: otherStore, featureLevel: 3 })
-      expect('target' in judgeEntry(caller(id), newer, seen)).toBe(true)
+      expect('target' in judgeAdmission(caller(id), newer, seen)).toBe(true)
     }
   })
 
   test('is refused with the index of the configuration when the controller is not a member', () => {
-    const verdict = judgeEntry(caller('c3'), request('c3'), context('C1 C2'))
+    const verdict = judgeAdmission(caller('c3'), request('c3'), context('C1 C2'))
     expect(verdict).toMatchObject({
       detail: expect.stringContaining('configuration 12') as string,
     })
@@ -358,64 +365,66 @@ describe('The next reconcile step', () => {
   })
 
   test('is null when nothing needs to be done', () => {
-    expect(nextDuty(viewOf('C1 C2 C3 c4'), 1000)).toBeNull()
+    expect(nextReconcileStep(viewOf('C1 C2 C3 c4'), 1000)).toBeNull()
   })
 
   test('is to promote all learners together that are ready and reachable from a majority', () => {
-    expect(nextDuty(viewOf('C1 C2 C3 c4+ c5+'), 1000)).toEqual({
+    expect(nextReconcileStep(viewOf('C1 C2 C3 c4+ c5+'), 1000)).toEqual({
       type: 'promote',
       ids: ['c4', 'c5'],
     })
     const lag = { c4: 1001 }
-    expect(nextDuty(viewOf('C1 C2 C3 c4+ c5+', { lag }), 1000)).toEqual({
+    expect(nextReconcileStep(viewOf('C1 C2 C3 c4+ c5+', { lag }), 1000)).toEqual({
       type: 'promote',
       ids: ['c5'],
     })
-    expect(nextDuty(viewOf('C1 C2 C3 c4+', { out: ['c4'] }), 1000)).toBeNull()
+    expect(nextReconcileStep(viewOf('C1 C2 C3 c4+', { out: ['c4'] }), 1000)).toBeNull()
     const reachedBy = (...ids: string[]) => ({ reachedBy: () => new Set(ids) })
-    expect(nextDuty(viewOf('C1 C2 C3 c4+', reachedBy()), 1000)).toBeNull()
-    expect(nextDuty(viewOf('C1 C2 C3 c4+', reachedBy('c4', 'c9')), 1000)).toBeNull()
-    expect(nextDuty(viewOf('C1 C2 C3 c4+', reachedBy('c3')), 1000)?.type).toBe('promote')
-    expect(nextDuty(viewOf('C1 C2 c3+', reachedBy()), 1000)).toBeNull()
-    expect(nextDuty(viewOf('C1 c2+', reachedBy()), 1000)?.type).toBe('promote')
+    expect(nextReconcileStep(viewOf('C1 C2 C3 c4+', reachedBy()), 1000)).toBeNull()
+    expect(nextReconcileStep(viewOf('C1 C2 C3 c4+', reachedBy('c4', 'c9')), 1000)).toBeNull()
+    expect(nextReconcileStep(viewOf('C1 C2 C3 c4+', reachedBy('c3')), 1000)?.type).toBe('promote')
+    expect(nextReconcileStep(viewOf('C1 C2 c3+', reachedBy()), 1000)).toBeNull()
+    expect(nextReconcileStep(viewOf('C1 c2+', reachedBy()), 1000)?.type).toBe('promote')
   })
 
   test('is to settle a removal before anything else, and to share secrets', () => {
     const departed = [create(DepartureSchema, { id: 'c5', publicKeySha256: keyOf('c5') })]
     const view = viewOf('C1 C2 c3+', { departed, lacksSecrets: true })
-    expect(nextDuty(view, 1000)).toMatchObject({ type: 'settle', departure: { id: 'c5' } })
-    expect(nextDuty(viewOf('C1 C2', { lacksSecrets: true }), 1000)).toEqual({ type: 'share' })
+    expect(nextReconcileStep(view, 1000)).toMatchObject({ type: 'settle', departure: { id: 'c5' } })
+    expect(nextReconcileStep(viewOf('C1 C2', { lacksSecrets: true }), 1000)).toEqual({
+      type: 'share',
+    })
     const due = viewOf('C1 C2', { lacksSecrets: true, isRotationDue: true })
-    expect(nextDuty(due, 1000)).toEqual({ type: 'rotate' })
-    expect(nextDuty(due, 1000, (type) => type === 'rotate')).toEqual({ type: 'share' })
+    expect(nextReconcileStep(due, 1000)).toEqual({ type: 'rotate' })
+    expect(nextReconcileStep(due, 1000, (type) => type === 'rotate')).toEqual({ type: 'share' })
   })
 
   test('is to raise the feature level when every voter supports a higher one, and never to lower it', () => {
     const view = (inForce: number, ofVoters: number): ReconcilerView =>
       viewOf('C1 C2 C3', { featureLevel: { inForce, ofVoters } })
-    expect(nextDuty(view(1, 2), 1000)).toEqual({ type: 'raise', level: 2 })
-    expect(nextDuty(view(2, 2), 1000)).toBeNull()
-    expect(nextDuty(view(2, 1), 1000)).toBeNull()
-    expect(nextDuty(view(2, 0), 1000)).toBeNull()
+    expect(nextReconcileStep(view(1, 2), 1000)).toEqual({ type: 'raise', level: 2 })
+    expect(nextReconcileStep(view(2, 2), 1000)).toBeNull()
+    expect(nextReconcileStep(view(2, 1), 1000)).toBeNull()
+    expect(nextReconcileStep(view(2, 0), 1000)).toBeNull()
   })
 
   test('is to drop a controller that is not a member long after its admission', () => {
     const membersWithExpiredTickets = ['c1', 'c9']
-    expect(nextDuty(viewOf('C1 C2', { membersWithExpiredTickets }), 1000)).toEqual({
+    expect(nextReconcileStep(viewOf('C1 C2', { membersWithExpiredTickets }), 1000)).toEqual({
       type: 'drop',
       id: 'c9',
     })
-    expect(nextDuty(viewOf('C1 C2 C9', { membersWithExpiredTickets }), 1000)).toBeNull()
+    expect(nextReconcileStep(viewOf('C1 C2 C9', { membersWithExpiredTickets }), 1000)).toBeNull()
   })
 
   test('is to drop a future voter that never connected, but never one that returns with a new disk', () => {
     const late = { out: ['c2'], silentMs: () => 1000 }
-    expect(nextDuty(viewOf('C1 c2+', late), 1000)).toEqual({ type: 'drop', id: 'c2' })
-    expect(nextDuty(viewOf('C1 c2+', { ...late, silentMs: () => 999 }), 1000)).toBeNull()
-    expect(nextDuty(viewOf('C1 c2', late), 1000)).toBeNull()
-    expect(nextDuty(viewOf('C1 C2', late), 1000)).toBeNull()
+    expect(nextReconcileStep(viewOf('C1 c2+', late), 1000)).toEqual({ type: 'drop', id: 'c2' })
+    expect(nextReconcileStep(viewOf('C1 c2+', { ...late, silentMs: () => 999 }), 1000)).toBeNull()
+    expect(nextReconcileStep(viewOf('C1 c2', late), 1000)).toBeNull()
+    expect(nextReconcileStep(viewOf('C1 C2', late), 1000)).toBeNull()
     const waitedFor = viewOf('C1 c2+', late)
     for (const member of waitedFor.record.members) member.returning = true
-    expect(nextDuty(waitedFor, 1000)).toBeNull()
+    expect(nextReconcileStep(waitedFor, 1000)).toBeNull()
   })
 })

@@ -2,7 +2,7 @@ import { createSecureContext } from 'node:tls'
 
 import { Client, credentials, type ServiceError, type status as Status } from '@grpc/grpc-js'
 
-import { type MeshRefusal, meshRefusalIn } from '../../src/cluster/mesh/mesh-refusal.ts'
+import { type MeshRefusal, readMeshRefusal } from '../../src/cluster/mesh/mesh-refusal.ts'
 import { type MeshIdentity, meshService } from '../../src/cluster/mesh/mesh-service.ts'
 
 export interface End {
@@ -44,7 +44,7 @@ export async function attackMesh(attack: Attack): Promise<End> {
   try {
     return await new Promise<End>((resolve) => {
       call.on('error', ({ code, details, metadata }: ServiceError) =>
-        resolve({ code, details, frames: received, refusal: meshRefusalIn(metadata) }),
+        resolve({ code, details, frames: received, refusal: readMeshRefusal(metadata) }),
       )
       for (const frame of frames) call.write(Buffer.from(frame))
     })

@@ -15,7 +15,7 @@ import { ReadRounds } from '../../src/cluster/replication/read-rounds.ts'
 import { present } from '../../src/lib/assert.ts'
 import type { Clock } from '../../src/lib/clock.ts'
 import type { Problem } from '../../src/lib/problems.ts'
-import { traceBytes, traceOf } from '../../src/lib/trace-context.ts'
+import { traceBytes, parseTraceparent } from '../../src/lib/trace-context.ts'
 import type { Entry, Message } from '../../src/raft/types.ts'
 
 class ManualClock implements Clock {
@@ -349,7 +349,7 @@ function proposeFrame(): ForwardFrame['frame'] {
 
 test('the trace of a write is forwarded and logged where the write is proposed', () => {
   const { forwarded, made: follower } = forwarding('other')
-  const trace = traceBytes(traceOf(`00-${'a1'.repeat(16)}-${'b2'.repeat(8)}-01`))
+  const trace = traceBytes(parseTraceparent(`00-${'a1'.repeat(16)}-${'b2'.repeat(8)}-01`))
   const [first, second] = two
   const written = packProposals([{ ...present(first, 'one'), trace }, present(second, 'two')])
   follower.proposeFromMain(unpackProposals(written))

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { planRecovery } from '../../src/controller/recover/plan.ts'
-import { survivorOf } from '../../src/controller/recover/survivor-file.ts'
+import { decodeSurvivor } from '../../src/controller/recover/survivor-file.ts'
 import type { Survivor } from '../../src/controller/recover/survivor.ts'
 
 // Goal: a cluster is recovered only if the operator needs that, from the member that loses least,
@@ -90,10 +90,12 @@ test('a fenced, removed, damaged or non-voting folder is refused; the last two m
 
 test('facts are stored as JSON, and a malformed file is refused with the name of the field', () => {
   const own = facts('a')
-  expect(survivorOf(JSON.parse(JSON.stringify(own)))).toEqual(own)
+  expect(decodeSurvivor(JSON.parse(JSON.stringify(own)))).toEqual(own)
   for (const key of Object.keys(own)) {
-    expect(() => survivorOf({ ...own, [key]: [] }), key).toThrow()
+    expect(() => decodeSurvivor({ ...own, [key]: [] }), key).toThrow()
   }
-  expect(() => survivorOf({ ...own, last: { term: 1, index: -1 } })).toThrow('index is no whole')
-  expect(() => survivorOf([])).toThrow('the file is no object')
+  expect(() => decodeSurvivor({ ...own, last: { term: 1, index: -1 } })).toThrow(
+    'index is no whole',
+  )
+  expect(() => decodeSurvivor([])).toThrow('the file is no object')
 })

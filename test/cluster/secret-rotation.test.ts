@@ -6,7 +6,7 @@ import {
   isRotationDue,
   membersLackingSecrets,
   rotateClusterKey,
-  rotateIfDue,
+  rotateClusterKeyIfDue,
   wrapMissingSecrets,
 } from '../../src/cluster/secrets/secret-rotation.ts'
 import { CommandKind, SecretRotateSchema } from '../../proto/gen/command_pb.ts'
@@ -15,7 +15,7 @@ import { newClusterKey } from '../../src/pki/secrets/cluster-key.ts'
 import { Keyring } from '../../src/cluster/secrets/keyring.ts'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
 import { wrapSecret } from '../../src/pki/secrets/wrapped-secret.ts'
-import { wrapAll } from '../../src/cluster/secrets/wrap-secrets.ts'
+import { wrapSecretsForAll } from '../../src/cluster/secrets/wrap-secrets.ts'
 import { create, toBinary } from '@bufbuild/protobuf'
 import type { RecordOf } from '../../src/entities/kind-records.ts'
 import { until } from './mesh-fixture.ts'
@@ -207,7 +207,7 @@ describe('After a removal', () => {
     await expect(afterRemoval(dying, 'ctrl3', compromised)).rejects.toBe(dies)
     expect(isRotationDue(cluster.machine)).toBe(true)
     await cluster.member('ctrl2').keyring.refresh()
-    await rotateIfDue(cluster.member('ctrl2').rotation, 'found due')
+    await rotateClusterKeyIfDue(cluster.member('ctrl2').rotation, 'found due')
     expect(isRotationDue(cluster.machine)).toBe(false)
     // The state also records that it was compromised, so no former key is valid.
     expect(keysOf('ctrl2')).toHaveLength(1)
@@ -280,7 +280,7 @@ describe('A member that lacks a secret', () => {
     const message = create(SecretRotateSchema, {
       name: 'clusterKey',
       version: 2,
-      wrapped: await wrapAll(cluster.machine.clusterId, [version], [recipient]),
+      wrapped: await wrapSecretsForAll(cluster.machine.clusterId, [version], [recipient]),
     })
     const payload = toBinary(SecretRotateSchema, message)
     const actor = anySystem

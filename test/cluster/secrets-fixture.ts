@@ -19,7 +19,7 @@ import {
 } from '../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import type { ClusterView, MemberView } from '../../src/ports/cluster-view.ts'
-import type { Applied, ProposalInput, Proposer } from '../../src/ports/proposer.ts'
+import type { AppliedProposal, ProposalInput, Proposer } from '../../src/ports/proposer.ts'
 import { MemoryStateStore } from '../../src/store/state/memory-state-store.ts'
 import { RecordedLog } from './mesh-fixture.ts'
 import { anySystem, commandData } from '../support/commands.ts'
@@ -180,7 +180,7 @@ export class SecretsCluster implements Proposer {
     this.configure(new Map(others.map((member) => [member.id, member.leaf])))
   }
 
-  async propose(input: ProposalInput): Promise<Applied> {
+  async propose(input: ProposalInput): Promise<AppliedProposal> {
     this.proposals.push(input)
     const { beforePropose } = this
     this.beforePropose = null
@@ -190,7 +190,7 @@ export class SecretsCluster implements Proposer {
     return applied
   }
 
-  #command({ kind, payload }: ProposalInput): Applied {
+  #command({ kind, payload }: ProposalInput): AppliedProposal {
     const { index, outcome } = this.#append('command', commandData(kind, payload))
     if (outcome === null) throw new Error('a command has an outcome')
     return { index, outcome }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
 import type { SessionTokenSource } from '../../src/client/cluster-client.ts'
-import { ApiProblem, OutcomeUnknown, Unreachable } from '../../src/client/problem.ts'
+import { ApiProblem, OutcomeUnknownError, UnreachableError } from '../../src/client/problem.ts'
 import { ApiClient } from '../../src/console/client/api-client.ts'
 import { EventLines } from '../../src/console/client/event-lines.ts'
 import { Members } from '../../src/console/client/members.ts'
@@ -100,7 +100,7 @@ test('the client reports a missing leader if no controller has one', async () =>
 test('the client never repeats a request without a request ID', async () => {
   const { client, sent } = clientOf(refusing)
   const asked = client.ask({ method: 'POST', path: '/x', isOnceOnly: true })
-  await expect(asked).rejects.toBeInstanceOf(OutcomeUnknown)
+  await expect(asked).rejects.toBeInstanceOf(OutcomeUnknownError)
   expect(sent).toHaveLength(1)
   expect(sent[0]?.headers.get('net-request-id')).toBeNull()
 })
@@ -116,7 +116,7 @@ test('the client repeats a read at the next controller, without an ID', async ()
 
 test('the client reports that no controller answers', async () => {
   const { client } = clientOf(refusing)
-  await expect(client.ask({ path: '/x' })).rejects.toBeInstanceOf(Unreachable)
+  await expect(client.ask({ path: '/x' })).rejects.toBeInstanceOf(UnreachableError)
 })
 
 test('a read requests a state that contains everything seen before', async () => {
@@ -171,7 +171,7 @@ test('an answer of a named controller clears its failure and leaves the current 
   const { client, members } = clientOf(({ origin }) =>
     away.has(origin) ? refusing() : json(200, { data: [] }),
   )
-  await expect(client.ask({ path: '/x', origin: two })).rejects.toBeInstanceOf(Unreachable)
+  await expect(client.ask({ path: '/x', origin: two })).rejects.toBeInstanceOf(UnreachableError)
   expect(members.failed.value).toEqual([two])
   away.clear()
   await client.ask({ path: '/x', origin: two })

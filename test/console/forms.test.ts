@@ -3,18 +3,22 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 
 import { ApiDocument, type ServedDocument } from '../../src/console/client/api-document.ts'
-import { lineOf, summaryOf } from '../../src/console/pages/cluster/sparkline.ts'
-import { filterOf, listStateOf, searchOf } from '../../src/console/pages/records/filters.ts'
+import { lineOf, summarizeValues } from '../../src/console/pages/cluster/sparkline.ts'
+import {
+  buildFilter,
+  parseListState,
+  formatListState,
+} from '../../src/console/pages/records/filters.ts'
 import {
   changesOf,
-  cleaned,
-  draftOf,
+  cleanDraft,
+  recordDraft,
   emptyDraft,
-  faultIn,
+  fieldFaultIn,
   fieldsOf,
   isSame,
   labelOf,
-  patchOf,
+  patchBody,
   withoutSecrets,
 } from '../../src/console/pages/records/form-model.ts'
 import type { FormField } from '../../src/console/pages/records/form-field.ts'
@@ -105,15 +109,15 @@ test('a draft has references by ID, and its patch contains only the changes', ()
     terminatorStrategy: 'smartrouting',
     _links: {},
   }
-  const draft = draftOf(record, fields)
+  const draft = recordDraft(record, fields)
   expect(Object.keys(draft)).not.toContain('_links')
   const changed = { ...draft, name: 'mail', tags: { a: [2], b: 1 }, configs: ['c', ''] }
-  expect(patchOf(changesOf(draft, cleaned(changed, fields), fields))).toEqual({
+  expect(patchBody(changesOf(draft, cleanDraft(changed, fields), fields))).toEqual({
     name: 'mail',
     configs: ['c', ''],
   })
   const { terminatorStrategy: _, ...without } = draft
-  expect(patchOf(changesOf(draft, without, fields))).toEqual({ terminatorStrategy: null })
+  expect(patchBody(changesOf(draft, without, fields))).toEqual({ terminatorStrategy: null })
   const terminator = kindAt('terminators')
   const ofTerminator = fieldsOf(
     served.operation('post', '/terminators')?.body ?? {},
@@ -123,7 +127,7 @@ test('a draft has references by ID, and its patch contains only the changes', ()
     service: { entity: 'services', id: 's1', name: 'wiki' },
     address: 'tcp:a:1',
   }
-  expect(draftOf(shownRecord, ofTerminator)).toEqual({ service: 's1', address: 'tcp:a:1' })
+  expect(recordDraft(shownRecord, ofTerminator)).toEqual({ service: 's1', address: 'tcp:a:1' })
 })
 
 test('an unchanged draft is not unsaved', () => {
@@ -142,11 +146,11 @@ test('a stored draft has no password', () => {
 })
 
 test('a refusal is shown at the field that it names', () => {
-  expect(faultIn({ field: 'body.name', reason: 'is empty' }, fields)).toEqual({
+  expect(fieldFaultIn({ field: 'body.name', reason: 'is empty' }, fields)).toEqual({
     name: 'name',
     reason: 'is empty',
   })
-  expect(faultIn({ field: 'nothing', reason: 'x' }, fields)).toBeNull()
+  expect(fieldFaultIn({ field: 'nothing', reason: 'x' }, fields)).toBeNull()
 })
 
 test('a name is displayed as people read it', () => {
@@ -156,21 +160,21 @@ test('a name is displayed as people read it', () => {
 })
 
 test('typed text becomes a filter that a quote cannot escape', () => {
-  expect(filterOf('a" or true', ['name'])).toBe(
+  expect(buildFilter('a" or true', ['name'])).toBe(
     'name icontains "a\\" or true" or id = "a\\" or true"',
   )
-  expect(filterOf('= isAdmin = true', ['name'])).toBe('isAdmin = true')
-  expect(filterOf('  ', ['name'])).toBe('')
+  expect(buildFilter('= isAdmin = true', ['name'])).toBe('isAdmin = true')
+  expect(buildFilter('  ', ['name'])).toBe('')
 })
 
 test('a chart line is interrupted where there is no measurement', () => {
   expect(lineOf([0, 2, null, 1], 30, 12)).toBe('M0.0 11.0L10.0 1.0M30.0 6.0')
   expect(lineOf([null], 30, 12)).toBe('')
-  expect(summaryOf([null, 3, 1, null])).toEqual({ last: 1, most: 3 })
+  expect(summarizeValues([null, 3, 1, null])).toEqual({ last: 1, most: 3 })
 })
 
 test('the address contains the state of a list', () => {
   const state = { typed: 'a&b', sort: 'name', isDescending: true, offset: 60 }
-  expect(listStateOf(new URLSearchParams(searchOf(state)))).toEqual(state)
-  expect(searchOf(listStateOf(new URLSearchParams()))).toBe('')
+  expect(parseListState(new URLSearchParams(formatListState(state)))).toEqual(state)
+  expect(formatListState(parseListState(new URLSearchParams()))).toBe('')
 })

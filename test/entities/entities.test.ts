@@ -2,11 +2,11 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
 import { describe, expect, test } from 'vitest'
 import type { KindName } from '../../src/entities/kind-records.ts'
-import { normalise } from '../../src/entities/normalise.ts'
-import { operationsOf } from '../../src/entities/operations.ts'
-import { entities, entitiesByName, entityNamed } from '../../src/entities/registry.ts'
+import { normalizeBody } from '../../src/entities/normalise.ts'
+import { entityOperations } from '../../src/entities/operations.ts'
+import { entities, entitiesByName, findEntity } from '../../src/entities/registry.ts'
 import { detailSchema, requestSchema } from '../../src/entities/schema.ts'
-import { Reader } from '../../src/fsm/reader.ts'
+import { StateReader } from '../../src/fsm/reader.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import { contractedApis, readContract } from '../contract/facts.ts'
@@ -28,7 +28,7 @@ describe('every descriptor', () => {
       expect(new Set(names).size).toBe(names.length)
       for (const name of names) expect(name).toMatch(/^[A-Za-z][A-Za-z_]*(\.[A-Za-z][A-Za-z_-]*)*$/)
       for (const { of, through } of entity.symbols) {
-        const there = through === null ? null : entityNamed(of ?? '').symbols
+        const there = through === null ? null : findEntity(of ?? '').symbols
         const found = there?.find((symbol) => symbol.name === through)
         if (through !== null) expect(found?.type ?? 'stringSet', through).not.toBe('stringSet')
       }
@@ -43,7 +43,7 @@ describe('every descriptor', () => {
         expect(entitiesByName.has(rule.of)).toBe(true)
         if (rule.through === 'roles') expect(entity.fields[rule.by ?? '']?.kind).toBe('roleList')
         if (rule.through === 'policies') {
-          expect(entityNamed(rule.of).fields[rule.by ?? '']?.reference?.to).toBe(entity.name)
+          expect(findEntity(rule.of).fields[rule.by ?? '']?.reference?.to).toBe(entity.name)
         }
       }
       for (const { computed } of Object.values(entity.fields)) {
@@ -53,10 +53,10 @@ describe('every descriptor', () => {
         }
         if (computed.from === 'fieldOf') {
           expect(entity.fields[computed.by]?.reference?.to).toBe(computed.to)
-          expect(Object.keys(entityNamed(computed.to).fields)).toContain(computed.field)
+          expect(Object.keys(findEntity(computed.to).fields)).toContain(computed.field)
         }
         if (computed.from === 'isReferenced' || computed.from === 'byKey') {
-          expect(entityNamed(computed.of).indexes).toContain(computed.by)
+          expect(findEntity(computed.of).indexes).toContain(computed.by)
         }
       }
       for (const guarded of [entity.refuse.update, entity.refuse.delete]) {
@@ -97,7 +97,7 @@ describe('every descriptor', () => {
   test('operation ids are unique within an API', () => {
     for (const api of ['client', 'management', 'fabric']) {
       const ids = entities.flatMap((entity) =>
-        operationsOf(entity)
+        entityOperations(entity)
           .filter((operation) => operation.api === api)
           .map(({ operationId }) => operationId),
       )
@@ -109,7 +109,7 @@ describe('every descriptor', () => {
 describe('the contract of the OpenZiti API', () => {
   const contracts = Object.fromEntries(contractedApis.map((api) => [api, readContract(api)]))
   const operations = entities
-    .flatMap((entity) => operationsOf(entity))
+    .flatMap((entity) => entityOperations(entity))
     .filter(({ api }) => api !== 'fabric')
 
   test.each(
@@ -156,7 +156,7 @@ describe('the contract of the OpenZiti API', () => {
     const theirs = contracts['management']?.shapes.get(definition) ?? []
     expect(theirs.length).toBeGreaterThan(4)
     const names = theirs.map((field) => field.name)
-    const ours = Object.keys(detailSchema(entityNamed(name))['properties'] as JsonObject)
+    const ours = Object.keys(detailSchema(findEntity(name))['properties'] as JsonObject)
     expect(ours).toEqual(
       expect.arrayContaining([...names, '_links', 'id', 'tags', 'createdAt', 'updatedAt']),
     )
@@ -175,7 +175,7 @@ test('details shown match the schemas served for them', () => {
   log.logIn('sess', 'admin', 'admin-updb', '{"os":"linux"}')
   log.create('config', 'c1', { name: 'c', configTypeId: 'host.v2', data: { terminators: [] } })
   log.serviceConfigs('associate', 'i1', [['s1', 'c1']])
-  const reader = new Reader(state, { nowMs: () => startMs, monotonicMs: () => 0 })
+  const reader = new StateReader(state, { nowMs: () => startMs, monotonicMs: () => 0 })
   const ajv = newAjv()
   let shown = 0
   for (const entity of entities) {
@@ -196,7 +196,7 @@ test('a detail shows the permitted operations and the links', () => {
   log.create('servicePolicy', 'p1', policy('p', ['@admin'], ['@s1']))
   log.create('servicePolicy', 'p2', policy('q', ['@admin'], ['@s1'], { type: 'Bind' }))
   const nowMs = startMs + 1
-  const reader = new Reader(state, { nowMs: () => nowMs, monotonicMs: () => 0 })
+  const reader = new StateReader(state, { nowMs: () => nowMs, monotonicMs: () => 0 })
   const detail = (entity: KindName, id: string, caller: string): JsonObject => {
     const record = state.get(entity, id)
     if (record === undefined) throw new Error('no record')
@@ -244,8 +244,8 @@ test('a detail shows the permitted operations and the links', () => {
 })
 
 describe('request bodies', () => {
-  const services = entityNamed('service')
-  const policies = entityNamed('servicePolicy')
+  const services = findEntity('service')
+  const policies = findEntity('servicePolicy')
 
   test('create and replace give zero values to absent or null members', () => {
     const zero = {
@@ -257,25 +257,25 @@ describe('request bodies', () => {
       terminatorStrategy: 'smartrouting',
     }
     const body = { name: 'n', encryptionRequired: true, tags: null, terminatorStrategy: '' }
-    expect(normalise(services, 'create', body).fields).toEqual({
+    expect(normalizeBody(services, 'create', body).fields).toEqual({
       ...zero,
       encryptionRequired: true,
     })
-    expect(normalise(services, 'replace', body)).toEqual({
+    expect(normalizeBody(services, 'replace', body)).toEqual({
       fields: zero,
       ignoredFields: ['encryptionRequired'],
     })
   })
 
   test('patch changes members that are present and not null; maps are replaced completely', () => {
-    const patch = (body: JsonObject): JsonObject => normalise(services, 'patch', body).fields
+    const patch = (body: JsonObject): JsonObject => normalizeBody(services, 'patch', body).fields
     expect(patch({})).toEqual({})
     expect(patch({ name: null, configs: null, tags: null })).toEqual({})
     expect(patch({ configs: [], tags: {} })).toEqual({ configs: [], tags: {} })
     expect(patch({ tags: { a: null } })).toEqual({})
     expect(patch({ tags: { a: null, b: 'x' } })).toEqual({ tags: { a: null, b: 'x' } })
     expect(
-      normalise(entityNamed('identity'), 'patch', { externalId: '', authPolicyId: '' }).fields,
+      normalizeBody(findEntity('identity'), 'patch', { externalId: '', authPolicyId: '' }).fields,
     ).toEqual({
       externalId: null,
       authPolicyId: 'default',
@@ -284,10 +284,12 @@ describe('request bodies', () => {
 
   test('roles and attributes are sorted, each once', () => {
     const roles = ['#b', '@z', '#a', '#b']
-    expect(normalise(policies, 'patch', { serviceRoles: roles }).fields).toEqual({
+    expect(normalizeBody(policies, 'patch', { serviceRoles: roles }).fields).toEqual({
       serviceRoles: ['#a', '#b', '@z'],
     })
-    expect(normalise(services, 'patch', { roleAttributes: ['b', 'B', 'a', 'b'] }).fields).toEqual({
+    expect(
+      normalizeBody(services, 'patch', { roleAttributes: ['b', 'B', 'a', 'b'] }).fields,
+    ).toEqual({
       roleAttributes: ['B', 'a', 'b'],
     })
   })
@@ -296,14 +298,14 @@ describe('request bodies', () => {
     const body = JSON.parse(
       '{"id":"x","permissions":[],"constructor":1,"__proto__":{"a":1},"semantc":2}',
     ) as JsonObject
-    expect(normalise(services, 'patch', body)).toEqual({
+    expect(normalizeBody(services, 'patch', body)).toEqual({
       fields: {},
       ignoredFields: ['id', 'permissions', 'constructor', '__proto__', 'semantc'],
     })
     const many = Object.fromEntries(
       Array.from({ length: 500 }, (_, i) => [`${'x'.repeat(500)}${i}`, 1]),
     )
-    const { ignoredFields } = normalise(services, 'patch', many)
+    const { ignoredFields } = normalizeBody(services, 'patch', many)
     expect(ignoredFields).toHaveLength(64)
     expect(ignoredFields[0]).toHaveLength(128)
   })
@@ -332,7 +334,7 @@ describe('request bodies', () => {
   ] as const)('%s of %j is refused', (mode, body, field, reason) => {
     let problem: unknown = null
     try {
-      normalise(services, mode, body)
+      normalizeBody(services, mode, body)
     } catch (error) {
       problem = error
     }

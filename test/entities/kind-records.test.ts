@@ -4,7 +4,7 @@ import type { RecordOf } from '../../src/entities/kind-records.ts'
 import { reference } from '../../src/entities/fields.ts'
 import type { Identity } from '../../src/entities/kinds/identity.ts'
 import type { Mfa } from '../../src/entities/kinds/mfa.ts'
-import { entities, entityNamed, isKindName } from '../../src/entities/registry.ts'
+import { entities, findEntity, isKindName } from '../../src/entities/registry.ts'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
 import { type ChangeFeed, isChangeOf, type RecordChange } from '../../src/ports/change-feed.ts'
 import type { StateView } from '../../src/ports/state-view.ts'
@@ -56,7 +56,7 @@ test('a name from outside is checked', () => {
   expect(isKindName(name)).toBe(false)
   expect(isKindName('toString')).toBe(false)
   expect(isKindName('mfa')).toBe(true)
-  expect(() => entityNamed(name)).toThrow('no-such-kind')
+  expect(() => findEntity(name)).toThrow('no-such-kind')
 })
 
 /** Calls that only the compiler reads. */

@@ -8,7 +8,7 @@ import { DialCounter } from '../../src/events/sources/dial-counter.ts'
 import { LiveFollower } from '../../src/events/sources/live-follower.ts'
 import { linkDuty } from '../../src/fabric/links/link-duty.ts'
 import { LinkTable } from '../../src/fabric/links/link-table.ts'
-import { routerMetricsIn } from '../../src/fabric/links/router-metrics.ts'
+import { readRouterMetrics } from '../../src/fabric/links/router-metrics.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { settle } from '../channel/pipe.ts'
@@ -112,7 +112,7 @@ test('usage events are created for part of a report that exceeds the limit', () 
   const ids = Array.from({ length: routerLimits.routerUsagesMax }, (_, at) => `c${at}`)
   const buckets = Object.fromEntries(ids.map((id) => [id, { values }]))
   const report = create(MetricsSchema, { usageCounters: [{ intervalLength: 60n, buckets }] })
-  const { usages } = routerMetricsIn('er1', report)
+  const { usages } = readRouterMetrics('er1', report)
   expect(usages).toHaveLength(routerLimits.routerUsagesMax)
   const last = routerLimits.routerUsagesMax / 4 - 1
   expect(usages.at(-1)).toMatchObject({ circuitId: `c${last}`, kind: 'egress.tx', lengthS: 60 })

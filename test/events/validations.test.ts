@@ -13,7 +13,7 @@ import {
   ValidationStartSchema,
 } from '../../proto/gen/management_pb.ts'
 import type { LiveTable, LiveCircuit } from '../../src/ports/live-table.ts'
-import type { RouterInspections, TerminatorStanding } from '../../src/ports/router-inspections.ts'
+import type { RouterInspections, ReportedTerminator } from '../../src/ports/router-inspections.ts'
 import { liveTables } from '../api/support/live-tables.ts'
 import { type CallerOf, management } from '../api/support/caller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
@@ -35,7 +35,7 @@ const circuits: LiveTable<LiveCircuit> = {
   remove: () => false,
 }
 let values: Record<string, Record<string, unknown>> = {}
-let standings: Record<string, TerminatorStanding> | null = {}
+let standings: Record<string, ReportedTerminator> | null = {}
 /** Ids of each question to a router, in order. */
 let questions: string[][] = []
 let wasFixing = false

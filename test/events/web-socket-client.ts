@@ -2,7 +2,7 @@ import { connect, type NetConnectOpts, type Socket } from 'node:net'
 import { expect } from 'vitest'
 
 import { type ChannelMessage, encodeFrame, FrameDecoder } from '../../src/channel/frame.ts'
-import { textValue } from '../../src/channel/headers.ts'
+import { encodeText } from '../../src/channel/headers.ts'
 import { contentType, headerKey } from '../../src/channel/numbers.ts'
 import { eventually } from '../support/eventually.ts'
 
@@ -34,7 +34,7 @@ export class WebSocketClient {
     const bytes =
       body instanceof Uint8Array
         ? body
-        : textValue(typeof body === 'string' ? body : JSON.stringify(body))
+        : encodeText(typeof body === 'string' ? body : JSON.stringify(body))
     const data = encodeFrame({
       contentType: kind,
       sequence: 7,

@@ -14,8 +14,8 @@ import {
   RouteSchema,
   UnrouteSchema,
 } from '../../proto/gen/router_pb.ts'
-import { bytesMapValue, readBytesMap } from '../../src/channel/header-maps.ts'
-import { int32Value, readInt32, readText, textValue } from '../../src/channel/headers.ts'
+import { encodeBytesMap, readBytesMap } from '../../src/channel/header-maps.ts'
+import { encodeInt32, readInt32, readText, encodeText } from '../../src/channel/headers.ts'
 import type { ChannelMessage } from '../../src/channel/frame.ts'
 import { DialCounter } from '../../src/events/sources/dial-counter.ts'
 import { EventBus } from '../../src/events/event-bus.ts'
@@ -25,21 +25,21 @@ import { Sampler } from '../../src/events/sources/sampler.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { Host, HostedService } from '../../src/fabric/circuits/hosts.ts'
 import { NO_VITALS } from '../../src/ports/stats.ts'
-import type { ClientClaim, JudgedClaim, RouterClients } from '../../src/ports/router-clients.ts'
+import type { ClientClaim, ClaimDecision, RouterClients } from '../../src/ports/router-clients.ts'
 import { CircuitDuty } from '../../src/fabric/circuits/circuit-duty.ts'
 import {
   circuitFact,
-  circuitTable,
+  createCircuitTable,
   type CircuitTable,
 } from '../../src/fabric/circuits/circuit-table.ts'
-import { linkDuty, linkGone } from '../../src/fabric/links/link-duty.ts'
+import { linkDuty, linkGoneMessage } from '../../src/fabric/links/link-duty.ts'
 import { LinkTable } from '../../src/fabric/links/link-table.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { RouterStage, upToDate } from './stage.ts'
 import { Tunnels } from './tunnels.ts'
 
 const named = { serviceId: 's1', identityId: 'i1', identityName: 'clerk' }
-const admitted: JudgedClaim = {
+const admitted: ClaimDecision = {
   ok: true,
   client: { ...named, sessionId: 'dial', apiSessionId: 'session' },
 }
@@ -50,7 +50,7 @@ let duty: CircuitDuty
 let tunnels: Tunnels
 let circuits: CircuitTable
 let told: EventLog
-let judged: JudgedClaim
+let judged: ClaimDecision
 let hosts: Host[]
 let claims: ClientClaim[]
 let encryptionRequired: boolean
@@ -66,7 +66,7 @@ beforeEach(() => {
   hosts = [host('t1', 'er2')]
   const { channels } = stage
   told = new EventLog()
-  circuits = circuitTable(
+  circuits = createCircuitTable(
     'ctrl1',
     (id, message) => channels.connection(id)?.channel.send(message),
     (circuit) => told.tell(circuitFact(circuit, 'deleted')),
@@ -75,7 +75,7 @@ beforeEach(() => {
     owner: 'ctrl1',
     isBarred: () => false,
     isConnected: (id) => channels.connection(id) !== undefined,
-    sendGone: (id, link) => channels.connection(id)?.channel.send(linkGone(link)),
+    sendGone: (id, link) => channels.connection(id)?.channel.send(linkGoneMessage(link)),
     onGone: (link) => duty.upkeep.onLinkGone(link),
   })
   const log = { info: () => undefined, warn: () => undefined }
@@ -130,7 +130,7 @@ function host(terminatorId: string, routerId: string): Host {
     cost: 0,
     precedence: 'default',
     instanceId: '',
-    peerData: new Map([[1003, textValue('key of the host')]]),
+    peerData: new Map([[1003, encodeText('key of the host')]]),
   }
 }
 
@@ -146,10 +146,10 @@ const linked = (id: string, from: string, to: string) =>
 
 async function dial(pipe: Pipe, peerData: ReadonlyMap<number, Uint8Array> = new Map()) {
   const headers: ChannelMessage['headers'] = new Map([
-    [11, textValue('session token')],
-    [14, textValue('api token')],
-    [12, Buffer.concat([int32Value(1), int32Value(2), textValue('aa')])],
-    [10, bytesMapValue(peerData)],
+    [11, encodeText('session token')],
+    [14, encodeText('api token')],
+    [12, Buffer.concat([encodeInt32(1), encodeInt32(2), encodeText('aa')])],
+    [10, encodeBytesMap(peerData)],
   ])
   pipe.say({ contentType: 20_218, sequence: 50, headers })
   await settle()
@@ -170,12 +170,12 @@ async function answer(
   code: number | null = null,
 ) {
   const headers: ChannelMessage['headers'] = new Map([
-    [1101, int32Value(route?.attempt ?? 0)],
-    error === null ? [1102, Uint8Array.of(1)] : [1103, textValue(error)],
+    [1101, encodeInt32(route?.attempt ?? 0)],
+    error === null ? [1102, Uint8Array.of(1)] : [1103, encodeText(error)],
     ...(code === null ? [] : ([[1104, Uint8Array.of(code)]] as const)),
-    ...(error === null ? ([[1110, textValue('seen by the host')]] as const) : []),
+    ...(error === null ? ([[1110, encodeText('seen by the host')]] as const) : []),
   ])
-  pipe.say({ contentType: 1022, headers, body: textValue(route?.circuitId ?? '') })
+  pipe.say({ contentType: 1022, headers, body: encodeText(route?.circuitId ?? '') })
   await settle()
 }
 
@@ -510,7 +510,7 @@ describe('a circuit', () => {
     strategy = 'sticky'
     hosts = [host('t1', 'er1'), { ...host('t2', 'er1'), cost: 100 }]
     const er1 = await stage.dial('er1')
-    await dial(er1, new Map([[1114, textValue('t2')]]))
+    await dial(er1, new Map([[1114, encodeText('t2')]]))
     const [route] = routes(er1)
     expect(route?.egress?.destination).toBe('at t2')
     await answer(er1, route)

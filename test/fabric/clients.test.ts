@@ -22,8 +22,8 @@ import type { ProposalInput } from '../../src/ports/proposer.ts'
 import type {
   ClientFollower,
   ClientSession,
-  GoneSession,
-  JudgedClaim,
+  EndedServiceSession,
+  ClaimDecision,
   RouterClients,
   SessionAudience,
 } from '../../src/ports/router-clients.ts'
@@ -45,7 +45,7 @@ class Clients implements RouterClients {
   all: ClientSession[] = []
   follower: ClientFollower | null = null
   readonly usedTokens: string[] = []
-  judged: JudgedClaim = {
+  judged: ClaimDecision = {
     ok: true,
     client: {
       sessionId: 'bind',
@@ -89,7 +89,7 @@ class Clients implements RouterClients {
     this.usedTokens.push(`${routerId} ${token}`)
   }
 
-  goneSession(token: string): GoneSession | null {
+  goneSession(token: string): EndedServiceSession | null {
     return token.startsWith('gone') ? { token, id: `id of ${token}` } : null
   }
 
@@ -97,7 +97,7 @@ class Clients implements RouterClients {
     return Promise.resolve(true)
   }
 
-  judge(): Promise<JudgedClaim> {
+  judge(): Promise<ClaimDecision> {
     return Promise.resolve(this.judged)
   }
 }

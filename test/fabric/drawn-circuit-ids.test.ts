@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import type { Route } from '../../proto/gen/router_pb.ts'
-import { int32Value, readText, textValue } from '../../src/channel/headers.ts'
+import { encodeInt32, readText, encodeText } from '../../src/channel/headers.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { askByService, HeirStage, routes } from './heir-stage.ts'
 
@@ -24,10 +24,10 @@ const refusals = (): readonly string[] =>
 
 async function answerRoute(route: Route | undefined): Promise<void> {
   const headers = new Map([
-    [1101, int32Value(route?.attempt ?? 0)],
+    [1101, encodeInt32(route?.attempt ?? 0)],
     [1102, Uint8Array.of(1)],
   ])
-  er1.say({ contentType: 1022, headers, body: textValue(route?.circuitId ?? '') })
+  er1.say({ contentType: 1022, headers, body: encodeText(route?.circuitId ?? '') })
   await settle()
 }
 

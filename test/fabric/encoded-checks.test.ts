@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { encodedEvent } from '../../src/fabric/model/encode.ts'
+import { encodeModelEvent } from '../../src/fabric/model/encode.ts'
 import type { ModelEvent } from '../../src/ports/router-model.ts'
 
 function versionsOf(versions: readonly string[]): unknown {
@@ -8,7 +8,7 @@ function versionsOf(versions: readonly string[]): unknown {
   const value = { id: 'c1', name: 'linux', typeId: 'OS', terms }
   const event: ModelEvent = { kind: 'postureCheck', action: 'create', value }
   return JSON.parse(
-    JSON.stringify(encodedEvent(event, 0), (_, each: unknown) =>
+    JSON.stringify(encodeModelEvent(event, 0), (_, each: unknown) =>
       typeof each === 'bigint' ? String(each) : each,
     ),
   )

@@ -7,7 +7,7 @@ import type { RouterClients } from '../../src/ports/router-clients.ts'
 import type { RouterModel } from '../../src/ports/router-model.ts'
 import { certificateDuty } from '../../src/fabric/certificate-duty.ts'
 import { CircuitDuty } from '../../src/fabric/circuits/circuit-duty.ts'
-import { circuitTable } from '../../src/fabric/circuits/circuit-table.ts'
+import { createCircuitTable } from '../../src/fabric/circuits/circuit-table.ts'
 import { ConnectionDuty } from '../../src/fabric/clients/connection-duty.ts'
 import { SessionDuty } from '../../src/fabric/clients/session-duty.ts'
 import { ShownSessions } from '../../src/fabric/clients/shown-sessions.ts'
@@ -93,7 +93,7 @@ export function dutiesStage(processor?: RouterChannelsDeps['processor']): {
   const tunnels = new Tunnels()
   const writes = new RouterWrites({ proposer, log })
   const circuits = new CircuitDuty({
-    table: circuitTable('ctrl1', (id, message) => connection(id)?.channel.send(message)),
+    table: createCircuitTable('ctrl1', (id, message) => connection(id)?.channel.send(message)),
     clients,
     tunnels,
     links,

@@ -1,15 +1,15 @@
 import { fromBinary } from '@bufbuild/protobuf'
 
 import { type Route, RouteSchema, UnrouteSchema } from '../../proto/gen/router_pb.ts'
-import { textValue } from '../../src/channel/headers.ts'
+import { encodeText } from '../../src/channel/headers.ts'
 import { CircuitDuty } from '../../src/fabric/circuits/circuit-duty.ts'
-import { circuitRecord } from '../../src/fabric/circuits/circuit-record.ts'
-import { type Circuit, circuitTable } from '../../src/fabric/circuits/circuit-table.ts'
+import { encodeCircuit } from '../../src/fabric/circuits/circuit-record.ts'
+import { type Circuit, createCircuitTable } from '../../src/fabric/circuits/circuit-table.ts'
 import type { Host } from '../../src/fabric/circuits/hosts.ts'
 import { SharedCircuits } from '../../src/fabric/circuits/shared-circuits.ts'
-import { linkDuty, linkGone } from '../../src/fabric/links/link-duty.ts'
+import { linkDuty, linkGoneMessage } from '../../src/fabric/links/link-duty.ts'
 import { LinkTable } from '../../src/fabric/links/link-table.ts'
-import type { JudgedClaim } from '../../src/ports/router-clients.ts'
+import type { ClaimDecision } from '../../src/ports/router-clients.ts'
 import { LocalTopic } from '../api/support/local-topic.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { RouterStage, upToDate } from './stage.ts'
@@ -34,19 +34,21 @@ export class HeirStage {
   /** Terminators of every service, with their routers. */
   hosted: readonly (readonly [terminatorId: string, routerId: string])[] = []
   /** Result of the checks of every client that dials. */
-  judged: JudgedClaim = { ok: false, fault: 'access' }
+  judged: ClaimDecision = { ok: false, fault: 'access' }
   nowMs = 1_000_000
 
   constructor() {
     const { channels } = this.routers
     const connection = channels.connection.bind(channels)
     const clock = { nowMs: () => this.nowMs, monotonicMs: () => this.nowMs }
-    this.circuits = circuitTable('ctrl1', (id, message) => connection(id)?.channel.send(message))
+    this.circuits = createCircuitTable('ctrl1', (id, message) =>
+      connection(id)?.channel.send(message),
+    )
     this.links = new LinkTable({
       owner: 'ctrl1',
       isBarred: () => false,
       isConnected: (id) => connection(id) !== undefined,
-      sendGone: (id, link) => connection(id)?.channel.send(linkGone(link)),
+      sendGone: (id, link) => connection(id)?.channel.send(linkGoneMessage(link)),
       onGone: (link) => this.duty.upkeep.onLinkGone(link),
     })
     this.duty = new CircuitDuty({
@@ -94,7 +96,7 @@ export class HeirStage {
 
   /** Another controller answers for the circuit, and makes it known. */
   told(owner: string, id: string, more: Partial<Circuit> = {}): void {
-    this.topic.hear(owner, id, circuitRecord(circuitOf(id, more)))
+    this.topic.hear(owner, id, encodeCircuit(circuitOf(id, more)))
   }
 
   /** The controller is gone, and has withdrawn nothing. */
@@ -159,10 +161,10 @@ export function circuitOf(id: string, more: Partial<Circuit> = {}): Circuit {
 /** A router asks for a circuit by service, with an id that it has drawn or ''. */
 export async function askByService(pipe: Pipe, id: string): Promise<void> {
   const headers = new Map([
-    [14, textValue('access token')],
-    [15, textValue('i1')],
-    [16, textValue('s1')],
-    [17, textValue(id)],
+    [14, encodeText('access token')],
+    [15, encodeText('i1')],
+    [16, encodeText('s1')],
+    [17, encodeText(id)],
   ])
   pipe.say({ contentType: 20_222, sequence: 52, headers })
   await settle()

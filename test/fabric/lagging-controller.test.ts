@@ -2,14 +2,14 @@ import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 
 import { CreateFabricCircuitSchema, type Route, RouteSchema } from '../../proto/gen/router_pb.ts'
-import { int32Value, readInt32, textValue } from '../../src/channel/headers.ts'
+import { encodeInt32, readInt32, encodeText } from '../../src/channel/headers.ts'
 import type { Host } from '../../src/fabric/circuits/hosts.ts'
 import { CircuitDuty } from '../../src/fabric/circuits/circuit-duty.ts'
-import { circuitTable } from '../../src/fabric/circuits/circuit-table.ts'
+import { createCircuitTable } from '../../src/fabric/circuits/circuit-table.ts'
 import { LinkTable } from '../../src/fabric/links/link-table.ts'
 import { ShownSessions } from '../../src/fabric/clients/shown-sessions.ts'
 import { Problem } from '../../src/lib/problems.ts'
-import type { JudgedClaim } from '../../src/ports/router-clients.ts'
+import type { ClaimDecision } from '../../src/ports/router-clients.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { readsThat, RouterStage } from './stage.ts'
 import { Tunnels } from './tunnels.ts'
@@ -36,7 +36,7 @@ const host: Host = {
 
 let stage: RouterStage
 let tunnels: Tunnels
-let judged: JudgedClaim
+let judged: ClaimDecision
 let judgements: number
 let hosts: Host[]
 let links: LinkTable
@@ -72,7 +72,7 @@ beforeEach(() => {
     report: () => Promise.resolve(true),
   }
   duty = new CircuitDuty({
-    table: circuitTable('ctrl1', (id, message) => connection(id)?.channel.send(message)),
+    table: createCircuitTable('ctrl1', (id, message) => connection(id)?.channel.send(message)),
     clients: new ShownSessions(clients, reads, clock),
     tunnels,
     reads,
@@ -98,9 +98,9 @@ afterEach(() => stage.channels.stop())
 
 async function dial(pipe: Pipe): Promise<void> {
   const headers = new Map([
-    [11, textValue('session token')],
-    [14, textValue('api token')],
-    [12, Buffer.concat([int32Value(1), int32Value(2), textValue('aa')])],
+    [11, encodeText('session token')],
+    [14, encodeText('api token')],
+    [12, Buffer.concat([encodeInt32(1), encodeInt32(2), encodeText('aa')])],
   ])
   pipe.say({ contentType: 20_218, sequence: 50, headers })
   await settle()

@@ -13,7 +13,7 @@ import {
   RouterLinksSchema,
   VerifyRouterSchema,
 } from '../../proto/gen/router_pb.ts'
-import { linkDuty, linkGone } from '../../src/fabric/links/link-duty.ts'
+import { linkDuty, linkGoneMessage } from '../../src/fabric/links/link-duty.ts'
 import { LinkTable } from '../../src/fabric/links/link-table.ts'
 import { PeerDuty } from '../../src/fabric/links/peer-duty.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'
@@ -38,7 +38,7 @@ beforeEach(() => {
     isConnected: (id) => channels.connection(id) !== undefined,
     onSeen: ({ id }, how) => seen.push(`${id} ${how}`),
     onGone: () => undefined,
-    sendGone: (id, link) => channels.connection(id)?.channel.send(linkGone(link)),
+    sendGone: (id, link) => channels.connection(id)?.channel.send(linkGoneMessage(link)),
   })
   channels.add(
     new PeerDuty({

@@ -3,9 +3,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { listenerTls } from '../../src/api/http/transport/tls.ts'
 import { type ChannelMessage, FrameDecoder } from '../../src/channel/frame.ts'
-import { maskValue, textValue } from '../../src/channel/headers.ts'
-import { gateOf } from '../../src/controller/service/routers.ts'
-import { defaultLimits } from '../../src/api/limits.ts'
+import { encodeMask, encodeText } from '../../src/channel/headers.ts'
+import { createRouterGate } from '../../src/controller/service/routers.ts'
+import { defaultApiLimits } from '../../src/api/limits.ts'
 import { ProcessorShare } from '../../src/lib/bounds/processor-share.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { FairShare } from '../../src/lib/bounds/fair-share.ts'
@@ -49,12 +49,12 @@ beforeAll(async () => {
       clusterId: 'c',
       version: { version: 'v2.0.0', revision: 'r', buildDate: 'd', os: 'o', arch: 'a' },
     },
-    gate: gateOf({ machine, authorities, isOutOfService: () => isOutOfService }),
+    gate: createRouterGate({ machine, authorities, isOutOfService: () => isOutOfService }),
     cluster: { addresses: () => null, leaderIndex: () => null },
     statuses,
     feed: machine,
     clock: systemClock,
-    processor: new ProcessorShare(defaultLimits, systemClock),
+    processor: new ProcessorShare(defaultApiLimits, systemClock),
     log: { info: () => undefined, warn: () => undefined },
   })
   const limits = {
@@ -126,10 +126,10 @@ async function dial(
     socket.on('error', () => resolve(null))
   })
   const headers = new Map([
-    [4, textValue('v2.0.3|r|d|linux|amd64')],
-    [1002, maskValue([1, 2, 6, 20, 62])],
+    [4, encodeText('v2.0.3|r|d|linux|amd64')],
+    [1002, encodeMask([1, 2, 6, 20, 62])],
   ])
-  socket.write(frameOf({ contentType: 0, sequence: -1, headers, body: textValue(id) }))
+  socket.write(frameOf({ contentType: 0, sequence: -1, headers, body: encodeText(id) }))
   return { socket, answer: await answer }
 }
 

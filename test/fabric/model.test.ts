@@ -16,7 +16,7 @@ import type {
   RouterModel,
 } from '../../src/ports/router-model.ts'
 import { ModelDuty } from '../../src/fabric/model/model-duty.ts'
-import { followingOn, ModelLog } from '../../src/fabric/model/model-log.ts'
+import { withPreviousIndex, ModelLog } from '../../src/fabric/model/model-log.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { until } from '../process/support/client.ts'
 import { RouterStage } from './stage.ts'
@@ -273,7 +273,10 @@ describe('the log of changes', () => {
     const log = new ModelLog(5, { modelEntriesMax: 3, modelEntriesBytesMax: 10_000 })
     log.add(6, [], 't')
     const [change] = log.after(5)
-    const set = fromBinary(ModelChangeSetSchema, followingOn(change?.bytes ?? new Uint8Array(), 5))
+    const set = fromBinary(
+      ModelChangeSetSchema,
+      withPreviousIndex(change?.bytes ?? new Uint8Array(), 5),
+    )
     expect(set).toMatchObject({ index: 6n, previousIndex: 5n, timelineId: 't' })
   })
 })

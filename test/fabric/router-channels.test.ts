@@ -8,9 +8,9 @@ import {
   UpdateClusterLeaderSchema,
   UpdateCtrlAddressesSchema,
 } from '../../proto/gen/router_pb.ts'
-import { flagValue, int32Value, readInt32, textValue } from '../../src/channel/headers.ts'
+import { encodeFlag, encodeInt32, readInt32, encodeText } from '../../src/channel/headers.ts'
 import type { ChannelMessage } from '../../src/channel/frame.ts'
-import { defaultLimits } from '../../src/api/limits.ts'
+import { defaultApiLimits } from '../../src/api/limits.ts'
 import { ProcessorShare } from '../../src/lib/bounds/processor-share.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { RouterStatus } from '../../proto/gen/soft_pb.ts'
@@ -56,7 +56,7 @@ class Stage {
     statuses: this.statuses,
     feed: this.feed,
     clock: systemClock,
-    processor: new ProcessorShare(defaultLimits, systemClock),
+    processor: new ProcessorShare(defaultApiLimits, systemClock),
     log: {
       info: (fields, message) => this.lines.push(`${message} ${String(fields['reason'] ?? '')}`),
       warn: (fields, message) => this.lines.push(`${message} ${String(fields['reason'] ?? '')}`),
@@ -67,12 +67,12 @@ class Stage {
     const pipe = new Pipe()
     this.channels.accept(pipe as unknown as TLSSocket)
     const headers = new Map([
-      [4, textValue(version)],
-      [7, textValue('ctrl.default')],
-      [9, flagValue(true)],
-      [11, flagValue(true)],
+      [4, encodeText(version)],
+      [7, encodeText('ctrl.default')],
+      [9, encodeFlag(true)],
+      [11, encodeFlag(true)],
     ])
-    pipe.say({ contentType: 0, sequence: -1, headers, body: textValue('er1'), ...changes })
+    pipe.say({ contentType: 0, sequence: -1, headers, body: encodeText('er1'), ...changes })
     await settle()
     return pipe
   }
@@ -89,7 +89,7 @@ const resultOf = (pipe: Pipe, sequence: number): ChannelMessage | undefined =>
     .ofType(2)
     .find(
       ({ headers }) =>
-        Buffer.compare(headers.get(1) ?? flagValue(true), int32Value(sequence)) === 0,
+        Buffer.compare(headers.get(1) ?? encodeFlag(true), encodeInt32(sequence)) === 0,
     )
 
 const isSuccess = (message: ChannelMessage | undefined): boolean =>
@@ -223,12 +223,12 @@ describe('a router that is admitted', () => {
   test('reports its client addresses', async () => {
     const pipe = await stage.dial()
     const [hello] = pipe.ofType(20_000)
-    expect(hello?.headers.get(1024)).toEqual(flagValue(true))
+    expect(hello?.headers.get(1024)).toEqual(encodeFlag(true))
     const advertise = { value: 'tls:edge:3022', protocol: 'tls', hostname: 'edge', port: 3022 }
     const said = create(ClientHelloSchema, { hostname: 'edge', listeners: [{ advertise }, {}] })
     pipe.say({
       contentType: 20_001,
-      headers: new Map([[1, int32Value(hello?.sequence ?? 0)]]),
+      headers: new Map([[1, encodeInt32(hello?.sequence ?? 0)]]),
       body: toBinary(ClientHelloSchema, said),
     })
     await settle()
@@ -252,7 +252,7 @@ describe('a router that is admitted', () => {
 
   test('stays connected when its report about itself cannot be decoded', async () => {
     const pipe = await stage.dial()
-    const headers = new Map([[1, int32Value(pipe.ofType(20_000)[0]?.sequence ?? 0)]])
+    const headers = new Map([[1, encodeInt32(pipe.ofType(20_000)[0]?.sequence ?? 0)]])
     pipe.say({ contentType: 20_001, headers, body: Uint8Array.of(0xff, 0xff) })
     await settle()
     expect(stage.statuses.of('er1')).toMatchObject({ hostname: '' })
@@ -300,7 +300,7 @@ describe('a router that is admitted', () => {
   test('gets no answer to an answer, nor to a message that expects none', async () => {
     const pipe = await stage.dial()
     const before = pipe.sent.length
-    const headers = new Map([[1, int32Value(7)]])
+    const headers = new Map([[1, encodeInt32(7)]])
     for (const contentType of [2, 1010, 1014, 1042, 1054, 20_001, 20_002, 20_504]) {
       pipe.say({ contentType, sequence: 42 })
     }
@@ -411,10 +411,10 @@ describe('a router is refused with the reason', () => {
 
   test('that it requests a second socket', async () => {
     const second = withHeaders([
-      [4, textValue(version)],
-      [9, flagValue(true)],
-      [0, textValue('group')],
-      [10, textValue('secret')],
+      [4, encodeText(version)],
+      [9, encodeFlag(true)],
+      [0, encodeText('group')],
+      [10, encodeText('secret')],
     ])
     expect(reasonOf(await stage.dial(second))).toMatch('one socket')
   })

@@ -1,8 +1,8 @@
 import type { TLSSocket } from 'node:tls'
 
-import { flagValue, maskValue, textValue } from '../../src/channel/headers.ts'
+import { encodeFlag, encodeMask, encodeText } from '../../src/channel/headers.ts'
 import type { ChannelMessage } from '../../src/channel/frame.ts'
-import { defaultLimits } from '../../src/api/limits.ts'
+import { defaultApiLimits } from '../../src/api/limits.ts'
 import { ProcessorShare } from '../../src/lib/bounds/processor-share.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { RouterStatus } from '../../proto/gen/soft_pb.ts'
@@ -41,7 +41,7 @@ export class RouterStage {
   #next = ''
 
   constructor(
-    processor: RouterChannelsDeps['processor'] = new ProcessorShare(defaultLimits, systemClock),
+    processor: RouterChannelsDeps['processor'] = new ProcessorShare(defaultApiLimits, systemClock),
   ) {
     const log = (fields: Readonly<Record<string, unknown>>, message: string): void => {
       this.lines.push(`${message} ${String(fields['reason'] ?? '')}`)
@@ -74,14 +74,14 @@ export class RouterStage {
     const pipe = new Pipe()
     this.channels.accept(pipe as unknown as TLSSocket)
     const own: ChannelMessage['headers'] = new Map([
-      [4, textValue(version)],
-      [7, textValue('ctrl.default')],
-      [9, flagValue(true)],
-      [11, flagValue(true)],
-      [1002, maskValue([1, 2])],
+      [4, encodeText(version)],
+      [7, encodeText('ctrl.default')],
+      [9, encodeFlag(true)],
+      [11, encodeFlag(true)],
+      [1002, encodeMask([1, 2])],
       ...headers,
     ])
-    pipe.say({ contentType: 0, sequence: -1, headers: own, body: textValue(id) })
+    pipe.say({ contentType: 0, sequence: -1, headers: own, body: encodeText(id) })
     await settle()
     return pipe
   }

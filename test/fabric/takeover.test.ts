@@ -7,7 +7,7 @@ import {
   FaultSubject,
   RouterLinksSchema,
 } from '../../proto/gen/router_pb.ts'
-import { circuitIn, circuitRecord } from '../../src/fabric/circuits/circuit-record.ts'
+import { decodeCircuit, encodeCircuit } from '../../src/fabric/circuits/circuit-record.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { circuitOf, HeirStage, routes, unroutes } from './heir-stage.ts'
 
@@ -47,7 +47,7 @@ const endsTold = (pipe: Pipe | undefined) => (pipe === undefined ? [] : unroutes
 
 test('A record of a circuit contains everything that the next owner needs', () => {
   const circuit = circuitOf('c1', { turn: 3, isOfTunnel: true, instanceId: 'blue' })
-  expect(circuitIn('c1', circuitRecord(circuit))).toEqual(circuit)
+  expect(decodeCircuit('c1', encodeCircuit(circuit))).toEqual(circuit)
 })
 
 describe('A circuit of a controller that is gone', () => {
@@ -59,7 +59,7 @@ describe('A circuit of a controller that is gone', () => {
     expect(stage.circuits.get('c1')).toMatchObject({ clientId: 'i1', routerIds: ['er1', 'er2'] })
     expect(attempts(er1)).toEqual([['c1', REROUTE_ATTEMPT]])
     expect(attempts(er2)).toEqual([['c1', REROUTE_ATTEMPT]])
-    expect(circuitIn('c1', stage.topic.own.get('c1') ?? Uint8Array.of())?.turn).toBe(1)
+    expect(decodeCircuit('c1', stage.topic.own.get('c1') ?? Uint8Array.of())?.turn).toBe(1)
   })
 
   test('is left to another one that is next, and taken over when that is gone as well', async () => {
@@ -189,7 +189,7 @@ describe('A router that asks a controller about a circuit', () => {
 
   describe('and ends it with that', () => {
     const turnsTold = (): (number | undefined)[] =>
-      [...stage.topic.own].map(([id, record]) => circuitIn(id, record)?.turn)
+      [...stage.topic.own].map(([id, record]) => decodeCircuit(id, record)?.turn)
 
     test.each<[string, () => Promise<void>]>([
       ['the fault of an end', () => tellFault(er2, FaultSubject.EGRESS, 'c1')],

@@ -6,7 +6,7 @@ import {
   TerminatorStatesSchema,
   ValidateTerminatorsSchema,
 } from '../../proto/gen/router_pb.ts'
-import { int32Value } from '../../src/channel/headers.ts'
+import { encodeInt32 } from '../../src/channel/headers.ts'
 import { headerKey } from '../../src/channel/numbers.ts'
 import { TerminatorValidation } from '../../src/fabric/clients/terminator-validation.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'
@@ -212,7 +212,7 @@ describe('a validation of terminators', () => {
       t1: { valid: false, reason: TerminatorFault.BAD_STATE, detail: 'gone', marker },
     }
     const body = toBinary(TerminatorStatesSchema, create(TerminatorStatesSchema, { states }))
-    const headers = new Map([[headerKey.replyFor, int32Value(99)]])
+    const headers = new Map([[headerKey.replyFor, encodeInt32(99)]])
     er1.say({ contentType: 1042, body, headers })
     await settle()
     expect(await findings).toEqual(new Map([['t1', { state: 'badState', detail: 'gone' }]]))

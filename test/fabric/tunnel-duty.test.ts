@@ -15,10 +15,10 @@ import {
   ModelPrecedence,
   UpdateTunnelTerminatorSchema,
 } from '../../proto/gen/router_pb.ts'
-import { flagValue, readInt32, textValue } from '../../src/channel/headers.ts'
+import { encodeFlag, readInt32, encodeText } from '../../src/channel/headers.ts'
 import { RouterWrites } from '../../src/fabric/clients/router-writes.ts'
 import { TunnelDuty } from '../../src/fabric/clients/tunnel-duty.ts'
-import { refused } from '../../src/fsm/apply/outcome.ts'
+import { refusedOutcome } from '../../src/fsm/apply/outcome.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import type { ProposalInput, Proposer } from '../../src/ports/proposer.ts'
 import { ManualClock } from '../api/support/manual-time.ts'
@@ -166,7 +166,7 @@ describe('The tunnel of a router', () => {
   })
 
   test('removes its terminator', async () => {
-    pipe.say({ contentType: 20_410, sequence: 42, body: textValue('t1') })
+    pipe.say({ contentType: 20_410, sequence: 42, body: encodeText('t1') })
     await settle()
     expect(fromBinary(HostedTerminatorsRemoveSchema, payload()).ids).toEqual(['t1'])
     expect(pipe.ofType(20_411)).toHaveLength(1)
@@ -174,9 +174,9 @@ describe('The tunnel of a router', () => {
 
   test.each([
     [20_408, toBinary(UpdateTunnelTerminatorSchema, create(UpdateTunnelTerminatorSchema))],
-    [20_410, textValue('t1')],
+    [20_410, encodeText('t1')],
   ])('is refused %i with a text', async (contentType, body) => {
-    propose = () => Promise.resolve({ index: 1, outcome: refused('NOT_FOUND') })
+    propose = () => Promise.resolve({ index: 1, outcome: refusedOutcome('NOT_FOUND') })
     pipe.say({ contentType, sequence: 42, body })
     await settle()
     const [refusal] = pipe.ofType(20_002)
@@ -189,8 +189,8 @@ describe('The tunnel of a router', () => {
     [false, 'failed'],
   ])('reports the health of its host: %s', async (isWell, precedence) => {
     const headers = new Map([
-      [1022, textValue('t1')],
-      [1023, flagValue(isWell)],
+      [1022, encodeText('t1')],
+      [1023, encodeFlag(isWell)],
     ])
     pipe.say({ contentType: 20_412, sequence: 42, headers })
     await settle()

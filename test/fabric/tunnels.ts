@@ -1,5 +1,5 @@
 import type {
-  JudgedTunnel,
+  TunnelDecision,
   RouterTunnels,
   TunnelClaim,
   TunnelTerminator,
@@ -8,11 +8,11 @@ import type {
 /** Tunnels of routers, each with the rights that a test gives it. */
 export class Tunnels implements RouterTunnels {
   readonly claims: TunnelClaim[] = []
-  judged: JudgedTunnel = { ok: true, serviceId: 's1', identityName: 'er1' }
+  judged: TunnelDecision = { ok: true, serviceId: 's1', identityName: 'er1' }
   hosted: TunnelTerminator[] = []
   onMoved: () => void = () => undefined
 
-  judge(claim: TunnelClaim): JudgedTunnel {
+  judge(claim: TunnelClaim): TunnelDecision {
     this.claims.push(claim)
     return this.judged
   }

@@ -1,7 +1,7 @@
 import { deepStrictEqual, strictEqual } from 'node:assert'
 import { parseArgs } from 'node:util'
 import type { KindName } from '../../src/entities/kind-records.ts'
-import { Reader } from '../../src/fsm/reader.ts'
+import { StateReader } from '../../src/fsm/reader.ts'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
 import type { ListResult } from '../../src/ports/state-view.ts'
 import { RandomNetwork } from './support/access-network.ts'
@@ -49,7 +49,7 @@ export interface CampaignFigures {
 class Run {
   readonly #network: RandomNetwork
   readonly #figures: CampaignFigures
-  readonly #reader: Reader
+  readonly #reader: StateReader
   /** By identity: its view, and when it moved last. */
   #views = new Map<string, string>()
   readonly #movedAt = new Map<string, number>()
@@ -57,7 +57,7 @@ class Run {
   constructor(seed: number, figures: CampaignFigures) {
     this.#network = new RandomNetwork(seed)
     this.#figures = figures
-    this.#reader = new Reader(this.#network.state, clock)
+    this.#reader = new StateReader(this.#network.state, clock)
   }
 
   run(entries: number): void {
@@ -201,7 +201,7 @@ class Run {
     }
   }
 
-  #holdLastChanges(state: ClusterState, reader: Reader): void {
+  #holdLastChanges(state: ClusterState, reader: StateReader): void {
     for (const { record } of state.table('apiSession').rows.values()) {
       const moved = this.#movedAt.get(String(record['identityId'])) ?? 0
       strictEqual(
@@ -288,13 +288,13 @@ class Run {
     loaded.position = state.position
     loaded.logTimeMs = state.logTimeMs
     strictEqual(loaded.stateDigest(), state.stateDigest())
-    this.#holdLastChanges(loaded, new Reader(loaded, clock))
+    this.#holdLastChanges(loaded, new StateReader(loaded, clock))
     strictEqual(loaded.access.classes.count, state.access.classes.count)
   }
 }
 
 function slowChecks(state: ClusterState, policy: EntityRecord): string[] {
-  const reader = new Reader(state, clock)
+  const reader = new StateReader(state, clock)
   return ids(reader.subList('servicePolicy', policy.id, 'posture-checks', everything))
 }
 

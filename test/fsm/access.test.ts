@@ -1,7 +1,7 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { describe, expect, test } from 'vitest'
 import { CommandKind, ServiceSessionCreateSchema } from '../../proto/gen/command_pb.ts'
-import { Reader } from '../../src/fsm/reader.ts'
+import { StateReader } from '../../src/fsm/reader.ts'
 import { runCampaign } from './access-campaign.ts'
 import { formedState, identity, policy, service, startMs } from './support/log.ts'
 
@@ -25,7 +25,7 @@ function crowd() {
     log.create('identity', `i${n}`, identity(`i${n}`, ['crowd']))
     log.logIn(`as${n}`, `i${n}`, '')
   }
-  const reader = new Reader(state, clock)
+  const reader = new StateReader(state, clock)
   const marks = (): string[] => [...state.table('accessMark').ids]
   return { state, log, reader, marks }
 }

@@ -4,7 +4,7 @@ import { ClusterActionSchema, CommandKind } from '../../proto/gen/command_pb.ts'
 import { auditLimits } from '../../src/fsm/records/audit-log.ts'
 import { listAudit } from '../../src/fsm/audit-query.ts'
 import { loadState } from '../../src/fsm/records/load.ts'
-import { markOf } from '../../src/fsm/records/write-behind.ts'
+import { currentStorePosition } from '../../src/fsm/records/write-behind.ts'
 import type { ListQuery } from '../../src/ports/state-view.ts'
 import { type Actor, systemActor } from '../../src/ports/actor.ts'
 import { anySession } from '../support/commands.ts'
@@ -141,9 +141,9 @@ describe('the audit log', () => {
     const { state, log } = withSession()
     for (let i = 0; i < 150; i += 1) {
       log.create('service', `s${i}`, service(`s${i}`), { actor })
-      if (i % 40 === 0) await store.write(state.takeDirty(), markOf(state))
+      if (i % 40 === 0) await store.write(state.takeDirty(), currentStorePosition(state))
     }
-    await store.write(state.takeDirty(), markOf(state))
+    await store.write(state.takeDirty(), currentStorePosition(state))
     const loaded = await loadState(store, new ClusterState())
     expect((await list(loaded, { limit: 500 })).records).toEqual(
       (await list(state, { limit: 500 })).records,
@@ -156,11 +156,11 @@ describe('the audit log', () => {
     const store = new TestStore()
     const { state, log } = formedState()
     for (let i = 0; i < 200; i += 1) log.create('service', `s${i}`, service(`s${i}`))
-    await store.write(state.takeDirty(), markOf(state))
+    await store.write(state.takeDirty(), currentStorePosition(state))
     log.timeMs += auditLimits.ageMsMax + 1
     for (let i = 0; i < 10; i += 1) log.create('service', `t${i}`, service(`t${i}`))
     expect(state.audit.size).toBeLessThan(64 + 20)
-    await store.write(state.takeDirty(), markOf(state))
+    await store.write(state.takeDirty(), currentStorePosition(state))
     const loaded = await loadState(store, new ClusterState())
     expect(loaded.audit.size).toBe(state.audit.size)
     expect(loaded.stateDigest()).toBe(state.stateDigest())

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
 import { disclosesAdminSecret } from '../../src/fsm/apply/admin-secrets.ts'
-import { ownedKinds, rightsOf, writeGuard } from '../../src/fsm/apply/authority.ts'
+import { ownedKinds, actorRights, writeGuard } from '../../src/fsm/apply/authority.ts'
 import { entities } from '../../src/entities/registry.ts'
-import { rulesOf } from '../../src/fsm/rules-of-kinds.ts'
+import { rulesForKind } from '../../src/fsm/rules-of-kinds.ts'
 import { isGranted, type SessionPermission } from '../../src/lib/permissions.ts'
 import { type Actor, systemActor } from '../../src/ports/actor.ts'
 import { anySession } from '../support/commands.ts'
@@ -18,7 +18,7 @@ function actor(permission: SessionPermission, identityId = 'alice', sessionId = 
 
 /** A command that any session may propose, as far as its permission allows. */
 function authority(state: ClusterState, by: Actor): string | null {
-  return rightsOf(state, by, CommandKind.ENTITY_PATCH)?.authority ?? null
+  return actorRights(state, by, CommandKind.ENTITY_PATCH)?.authority ?? null
 }
 
 /** Alice with the permissions given, in a session. */
@@ -75,7 +75,7 @@ describe('the authority of a caller at apply', () => {
 describe('a record of an administrator', () => {
   const limited = { authority: 'limited', held: ['enrollment'] } as const
   const place = { index: 1, logTimeMs: 1, sessionId: '', routerId: '' }
-  const context = { ...place, ...limited, touched: [], rulesOf }
+  const context = { ...place, ...limited, touched: [], rulesOf: rulesForKind }
 
   test('cannot be written with a permission: enrollments, second factors and credentials', () => {
     const { state } = withAlice('enrollment')

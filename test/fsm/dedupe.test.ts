@@ -19,7 +19,7 @@ import {
   RequestTable,
   requestWindowMs,
 } from '../../src/fsm/records/dedupe.ts'
-import { lanesOf, SetDigest } from '../../src/fsm/records/digest.ts'
+import { digestLanes, SetDigest } from '../../src/fsm/records/digest.ts'
 import { newShortId } from '../../src/lib/random.ts'
 import { newUuidv7 } from '../../src/lib/text/uuid.ts'
 import { LogWriter, formedState, service, startMs } from './support/log.ts'
@@ -209,8 +209,8 @@ describe('deduplication in the store', () => {
     for (const length of [65_535, 65_536, 70_000]) {
       const value = 'ä'.repeat(length)
       const whole = createHash('sha256').update(`key\0${value}`).digest()
-      expect(lanesOf('key', value).a).toBe(whole.readInt32LE(0))
-      expect(lanesOf('key', value).d).toBe(whole.readInt32LE(12))
+      expect(digestLanes('key', value).a).toBe(whole.readInt32LE(0))
+      expect(digestLanes('key', value).d).toBe(whole.readInt32LE(12))
     }
   })
 })

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { KindName } from '../../src/entities/kind-records.ts'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
 import { entities } from '../../src/entities/registry.ts'
-import { Reader } from '../../src/fsm/reader.ts'
+import { StateReader } from '../../src/fsm/reader.ts'
 import { present } from '../../src/lib/assert.ts'
 import { formedState, identity, policy, service, startMs } from './support/log.ts'
 
@@ -28,7 +28,7 @@ function filled() {
   log.create('fabricRouter', 'core', { name: 'core', cost: 0, noTraversal: false })
   log.logIn('session', 'ann', '')
   let nowMs = startMs + 1
-  const reader = new Reader(state, { nowMs: () => nowMs, monotonicMs: () => 0 })
+  const reader = new StateReader(state, { nowMs: () => nowMs, monotonicMs: () => 0 })
   const later = (ms: number): void => {
     nowMs += ms
   }

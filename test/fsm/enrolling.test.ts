@@ -13,7 +13,10 @@ import {
   SessionCertificateDeleteSchema,
   SessionCreateSchema,
 } from '../../proto/gen/command_pb.ts'
-import { authenticatorsPerIdentityMax, digestOf } from '../../src/fsm/enrollment/enrollment.ts'
+import {
+  authenticatorsPerIdentityMax,
+  enrollmentTokenDigest,
+} from '../../src/fsm/enrollment/enrollment.ts'
 import { sessionCertificatesMax } from '../../src/fsm/enrollment/certificate.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 import type { Outcome } from '../../src/ports/proposer.ts'
@@ -83,7 +86,7 @@ describe('a one-time token', () => {
       identityId: 'i1',
       fingerprint: 'print of e1',
       isIssuedByNetwork: true,
-      enrolledBy: digestOf('token of e1'),
+      enrolledBy: enrollmentTokenDigest('token of e1'),
     })
   })
 

@@ -5,9 +5,13 @@ import { CommandKind, FeatureLevelRaiseSchema, FormSchema } from '../../proto/ge
 import { entities } from '../../src/entities/registry.ts'
 import { apply } from '../../src/fsm/apply.ts'
 import { loadState } from '../../src/fsm/records/load.ts'
-import { markOf } from '../../src/fsm/records/write-behind.ts'
+import { currentStorePosition } from '../../src/fsm/records/write-behind.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
-import { FEATURE_LEVEL, FeatureLevelUnknown, levelOfKind } from '../../src/ports/feature-level.ts'
+import {
+  FEATURE_LEVEL,
+  FeatureLevelUnknownError,
+  commandLevel,
+} from '../../src/ports/feature-level.ts'
 import type { Entry } from '../../src/raft/types.ts'
 import { MemoryStateStore } from '../../src/store/state/memory-state-store.ts'
 import { NEXT_LEVEL, withNextFields } from '../support/next-fields.ts'
@@ -21,14 +25,14 @@ import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 interface Generation {
   readonly apply: typeof apply
   readonly load: (store: StateStore) => Promise<ClusterState>
-  readonly markOf: typeof markOf
+  readonly markOf: typeof currentStorePosition
   readonly newState: () => ClusterState
 }
 
 const current: Generation = {
   apply,
   load: (store) => loadState(store, new ClusterState()),
-  markOf,
+  markOf: currentStorePosition,
   newState: () => new ClusterState(),
 }
 
@@ -53,7 +57,7 @@ async function nextGeneration(): Promise<Generation> {
   return {
     apply: next.apply,
     load: (store) => next.loadState(store, new next.ClusterState()),
-    markOf: next.markOf,
+    markOf: next.currentStorePosition,
     newState: () => new next.ClusterState(),
   }
 }
@@ -132,7 +136,7 @@ describe('one log applied by two releases', () => {
     const raise = unappliedLog()
     raise.entries.push(...log.entries.slice(raise.entries.length))
     raise.command(CommandKind.FEATURE_LEVEL_RAISE, raiseTo(NEXT_LEVEL))
-    expect(() => applied(current, raise.entries)).toThrow(FeatureLevelUnknown)
+    expect(() => applied(current, raise.entries)).toThrow(FeatureLevelUnknownError)
     writeServices(raise, 'b')
     const [one, other] = [applied(next, raise.entries), applied(next, raise.entries)]
     expect(digestsOf(one)).toEqual(digestsOf(other))
@@ -169,11 +173,16 @@ describe('one log applied by two releases', () => {
     log.command(CommandKind.FEATURE_LEVEL_RAISE, raiseTo(NEXT_LEVEL))
     const state = applied(next, log.entries)
     const store = new MemoryStateStore()
-    await store.write([...state.takeDirty(), { key: 'e/planet/x', value: '{}' }], markOf(state))
+    await store.write(
+      [...state.takeDirty(), { key: 'e/planet/x', value: '{}' }],
+      currentStorePosition(state),
+    )
     await expect(loadState(store, new ClusterState())).rejects.toThrow(
       `feature level ${NEXT_LEVEL}, this version supports up to ${FEATURE_LEVEL}; install the version`,
     )
-    await expect(loadState(store, new ClusterState())).rejects.toBeInstanceOf(FeatureLevelUnknown)
+    await expect(loadState(store, new ClusterState())).rejects.toBeInstanceOf(
+      FeatureLevelUnknownError,
+    )
   })
 })
 
@@ -189,7 +198,7 @@ describe('the feature level of a state', () => {
       return made
     }
     expect(formWith(FEATURE_LEVEL).featureLevel).toBe(FEATURE_LEVEL)
-    expect(() => formWith(NEXT_LEVEL)).toThrow(FeatureLevelUnknown)
+    expect(() => formWith(NEXT_LEVEL)).toThrow(FeatureLevelUnknownError)
   })
 
   test('never falls, and changes the digest and the snapshot', async () => {
@@ -209,7 +218,7 @@ describe('the feature level of a state', () => {
     expect(state.stateDigest()).not.toBe(raised)
     state.featureLevel = level
     const store = new MemoryStateStore()
-    await store.write(state.takeDirty(), markOf(state))
+    await store.write(state.takeDirty(), currentStorePosition(state))
     expect(store.mark()?.featureLevel).toBe(NEXT_LEVEL)
     expect((await next.load(store)).featureLevel).toBe(NEXT_LEVEL)
   })
@@ -250,7 +259,7 @@ describe('an addition of a release', () => {
       ...Object.values(fields).map((field) => field.since),
     ])
     for (const kind of Object.values(CommandKind)) {
-      if (typeof kind === 'number') levels.push(levelOfKind(kind))
+      if (typeof kind === 'number') levels.push(commandLevel(kind))
     }
     expect(Math.max(...levels)).toBeLessThanOrEqual(FEATURE_LEVEL)
     expect(Math.min(...levels)).toBe(1)

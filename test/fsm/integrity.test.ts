@@ -11,7 +11,7 @@ import {
 } from '../../proto/gen/command_pb.ts'
 import { integrityLimits } from '../../src/fsm/cluster/integrity.ts'
 import { present } from '../../src/lib/assert.ts'
-import { type Repair, StateScan } from '../../src/fsm/cluster/integrity-scan.ts'
+import { type IntegrityRepair, StateScan } from '../../src/fsm/cluster/integrity-scan.ts'
 import { formedState, identity, type LogWriter, policy, service } from './support/log.ts'
 import type { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
@@ -49,7 +49,7 @@ function descriptions(state: ClusterState): string[] {
   return scanned(state).findings.map(({ description }) => description)
 }
 
-function repair(log: LogWriter, fix: Repair) {
+function repair(log: LogWriter, fix: IntegrityRepair) {
   if (fix.kind === 'rebuild') {
     const message = create(IntegrityRebuildSchema, { entity: fix.entity })
     return log.command(CommandKind.INTEGRITY_REBUILD, toBinary(IntegrityRebuildSchema, message))

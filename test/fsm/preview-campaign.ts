@@ -2,8 +2,8 @@ import { deepStrictEqual, ok, strictEqual } from 'node:assert'
 import { parseArgs } from 'node:util'
 import type { KindName } from '../../src/entities/kind-records.ts'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
-import { entityNamed } from '../../src/entities/registry.ts'
-import { Reader } from '../../src/fsm/reader.ts'
+import { findEntity } from '../../src/entities/registry.ts'
+import { StateReader } from '../../src/fsm/reader.ts'
 import { canonicalJson } from '../../src/lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
 import {
@@ -41,7 +41,7 @@ const modes = new Map<number, PreviewedWrite['mode']>([
 function writeOf([kind, entity, id, fields]: Step): PreviewedWrite {
   const mode = modes.get(kind)
   ok(mode !== undefined, 'a step is a write of an entity')
-  return { mode, entity: entityNamed(entity).name, id, fields }
+  return { mode, entity: findEntity(entity).name, id, fields }
 }
 
 /** Every pair that has a right, as text, by looking at all records. */
@@ -73,7 +73,7 @@ function slowPairs(state: ClusterState): ReadonlyMap<string, ReadonlySet<string>
 
 /** Posture checks of each service policy, with their requirements. */
 function slowChecks(state: ClusterState): ReadonlyMap<string, ReadonlySet<string>> {
-  const reader = new Reader(state, clock)
+  const reader = new StateReader(state, clock)
   const everything = { limit: -1 } as const
   return new Map(
     [...state.table('servicePolicy').ids].map((id) => {
@@ -138,7 +138,7 @@ class Run {
     const steps = this.#network.steps(this.#network.integer(1, 4))
     const [digest, dirty] = [state.stateDigest(), state.dirtyCharacters]
     const [pairs, checks] = [slowPairs(state), slowChecks(state)]
-    const preview = new Reader(state, clock).previewAccess(steps.map(writeOf), caller)
+    const preview = new StateReader(state, clock).previewAccess(steps.map(writeOf), caller)
     const difference = preview.outcome === 'judged' ? completedPreview(preview) : null
     const pages = difference?.pairs.map((change) => pairsOf(change, this.#network.integer(1, 7)))
     deepStrictEqual([state.stateDigest(), state.dirtyCharacters], [digest, dirty])

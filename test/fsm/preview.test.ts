@@ -1,8 +1,8 @@
 import { deepStrictEqual } from 'node:assert'
 import { expect, test } from 'vitest'
-import { TooManyWrites } from '../../src/fsm/records/state.ts'
+import { TooManyWritesError } from '../../src/fsm/records/state.ts'
 import { LayeredMap } from '../../src/fsm/records/layered-map.ts'
-import { Reader } from '../../src/fsm/reader.ts'
+import { StateReader } from '../../src/fsm/reader.ts'
 import { previewLimits } from '../../src/fsm/access/relation-change.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import { completedPreview, pairsOf, runPreviewCampaign } from './preview-campaign.ts'
@@ -46,7 +46,7 @@ function departments(identities: number, services: number) {
     const semantic = n % 3 === 0 ? 'AllOf' : 'AnyOf'
     log.create('servicePolicy', `p${n}`, policy(`p${n}`, some(), some(), { semantic }))
   }
-  return { state, log, reader: new Reader(state, clock) }
+  return { state, log, reader: new StateReader(state, clock) }
 }
 
 test('records of many policies are compared together with the same pairs', () => {
@@ -86,7 +86,7 @@ test('a preview that would change too many records is refused', () => {
   const layer = state.layer(2)
   layer.remove('identity', 'i0')
   layer.remove('service', 's0')
-  expect(() => layer.remove('servicePolicy', 'p0')).toThrow(TooManyWrites)
+  expect(() => layer.remove('servicePolicy', 'p0')).toThrow(TooManyWritesError)
   expect([state.stateDigest(), layer.get('identity', 'i0')]).toEqual([digest, undefined])
   expect(state.get('identity', 'i0')).toBeDefined()
   const base = { createdAt: startMs, updatedAt: startMs, revision: 1 }

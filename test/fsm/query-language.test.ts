@@ -2,13 +2,13 @@ import { describe, expect, test } from 'vitest'
 import type { KindName } from '../../src/entities/kind-records.ts'
 import { defineEntity } from '../../src/entities/define.ts'
 import { nameText, reference, texts } from '../../src/entities/fields.ts'
-import { entityNamed } from '../../src/entities/registry.ts'
-import { lanesOf } from '../../src/fsm/records/digest.ts'
+import { findEntity } from '../../src/entities/registry.ts'
+import { digestLanes } from '../../src/fsm/records/digest.ts'
 import { noLinks } from '../../src/fsm/query/evaluate.ts'
 import { Lister } from '../../src/fsm/query/list.ts'
 import { parseQuery } from '../../src/fsm/query/parser.ts'
 import { symbolNames } from '../../src/fsm/query/symbols.ts'
-import { Reader } from '../../src/fsm/reader.ts'
+import { StateReader } from '../../src/fsm/reader.ts'
 import { Table } from '../../src/fsm/records/table.ts'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
 import { Problem } from '../../src/lib/problems.ts'
@@ -259,7 +259,7 @@ test.each([
 
 describe('a filter on records', () => {
   const { state, log } = formedState()
-  const reader = new Reader(state, clock)
+  const reader = new StateReader(state, clock)
   const list = (entity: KindName, query: ListQuery): string[] =>
     reader.list(entity, query).records.map(({ id }) => id)
   log.create('config', 'c1', { name: 'one', configTypeId: 'NH5p4FpGR', data: {} })
@@ -340,7 +340,7 @@ describe('a filter on records', () => {
     ['service', { filter: '\u00a0' }, 'INVALID_FILTER', 'Unexpected symbol'],
     ['service', { sort: '\u00a0' }, 'INVALID_SORT_IDENTIFIER', ''],
   ])('%s refuses %j', (entity, query, code, detail) => {
-    const problem = problemOf(() => list(entityNamed(entity).name, query))
+    const problem = problemOf(() => list(findEntity(entity).name, query))
     expect(problem.code).toBe(code)
     expect(problem.detail).toContain(detail)
   })
@@ -377,7 +377,7 @@ describe('a symbol of a referenced record', () => {
   const desks = new Table(desk)
   const put = (table: Table<EntityRecord, string>, values: { readonly id: string }): void => {
     const record = table.shape({ createdAt: 1, updatedAt: 1, revision: 1, ...values }, 1)
-    table.change(record.id, { record, lanes: lanesOf('', '') })
+    table.change(record.id, { record, lanes: digestLanes('', '') })
   }
   for (const [id, name] of [
     ['a', 'attic'],
@@ -465,14 +465,14 @@ test.each([
   ['identityType', 'name'],
 ])('%s can be filtered by exactly: %s', (entity, symbols) => {
   const common = ['id', 'createdAt', 'updatedAt', 'tags', 'isSystem']
-  const names = symbolNames(entityNamed(entity))
+  const names = symbolNames(findEntity(entity))
   expect(names.sort()).toEqual([...common, ...symbols.split(' ')].sort())
 })
 
 describe('the cost limit of an answer', () => {
   test('counts terms tested on records, but not terms answered by an index', () => {
     const { state } = formedState()
-    const reader = new Reader(state, clock)
+    const reader = new StateReader(state, clock)
     const values = { createdAt: 1, updatedAt: 1, revision: 1 }
     for (let i = 0; i < 30_000; i += 1) {
       state.put('identity', { ...values, id: `i${i}`, name: `n${i}` })

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest'
-import { entityNamed } from '../../src/entities/registry.ts'
+import { findEntity } from '../../src/entities/registry.ts'
 import type { KindName } from '../../src/entities/kind-records.ts'
 import type { Expression } from '../../src/fsm/query/ast.ts'
 import { parseQuery } from '../../src/fsm/query/parser.ts'
 import { configType } from '../../src/entities/kinds/config-type.ts'
-import { lanesOf } from '../../src/fsm/records/digest.ts'
+import { digestLanes } from '../../src/fsm/records/digest.ts'
 import { noLinks } from '../../src/fsm/query/evaluate.ts'
 import { Lister, pageLimits } from '../../src/fsm/query/list.ts'
-import { Reader } from '../../src/fsm/reader.ts'
+import { StateReader } from '../../src/fsm/reader.ts'
 import { Table } from '../../src/fsm/records/table.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 import { Problem } from '../../src/lib/problems.ts'
@@ -209,7 +209,7 @@ function fixture(): (entity: KindName, query: ListQuery) => string[] {
   log.create('identity', 'i2', identity('bob'))
   log.create('servicePolicy', 'p1', policy('p1', ['@i1'], ['#b']))
   log.create('servicePolicy', 'p2', policy('p2', ['#all'], ['@s3'], { type: 'Bind' }))
-  const reader = new Reader(state, clock)
+  const reader = new StateReader(state, clock)
   return (entity, query) => reader.list(entity, query).records.map(({ id }) => id)
 }
 
@@ -302,7 +302,7 @@ describe('evaluation', () => {
     ['authPolicy', 'secondary.requireExtJwtSigner = null', ['default']],
     ['authenticator', 'identity = "admin" and updbUsername = "Default Admin"', ['admin-updb']],
   ])('%s where %s', (entity, filter, expected) => {
-    expect(list(entityNamed(entity).name, { filter })).toEqual(expected)
+    expect(list(findEntity(entity).name, { filter })).toEqual(expected)
   })
 
   test.each([
@@ -349,7 +349,7 @@ describe('evaluation', () => {
 describe('an unpaged list', () => {
   // Without a log: one of so many entries would be replayed after each test.
   const table = new Table(configType)
-  const noLanes = lanesOf('', '')
+  const noLanes = digestLanes('', '')
   for (let i = 0; i <= pageLimits.wholeListRowsMax; i += 1) {
     const row = { id: `t${String(i).padStart(6, '0')}`, name: `type ${i}`, schema: {} }
     const record = { ...row, createdAt: i % 7, updatedAt: 0, revision: 0 }
@@ -382,7 +382,7 @@ describe('an unpaged list', () => {
 
 describe('paging, sorting and role filters', () => {
   const { state, log } = formedState()
-  const reader = new Reader(state, clock)
+  const reader = new StateReader(state, clock)
   for (let i = 0; i < 1200; i += 1) {
     const id = `s${String(i).padStart(4, '0')}`
     const body = { ...service(`name ${1200 - i}`, [i % 2 === 0 ? 'even' : 'odd', `r${i % 10}`]) }

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 
 import type { KindName } from '../../src/entities/kind-records.ts'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
-import { type RestoreContent, restoreContentOf } from '../../src/backup/restore-content.ts'
+import { type RestoreContent, splitRestoreContent } from '../../src/backup/restore-content.ts'
 import { StateScan } from '../../src/fsm/cluster/integrity-scan.ts'
 import { restoreLimits } from '../../src/fsm/records/restore-limits.ts'
 import { anySession } from '../support/commands.ts'
@@ -216,7 +216,7 @@ describe('a restore changes nothing', () => {
     for (let n = 0; n < 150; n += 1) {
       log.create('service', `s${n}`, { ...service(`s${n}`), tags: { a: incompressible(n) } })
     }
-    const content = restoreContentOf(state)
+    const content = splitRestoreContent(state)
     expect(content.chunks.length).toBeGreaterThan(2)
     const before = state.entitiesDigest()
     const restore = new Restore(log, content)

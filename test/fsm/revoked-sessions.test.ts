@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { defaultLimits } from '../../src/api/limits.ts'
+import { defaultApiLimits } from '../../src/api/limits.ts'
 import type { Consequences } from '../../src/fsm/apply/context.ts'
 import { revocationLimits, revokeSession } from '../../src/fsm/sessions/revocation-rules.ts'
 
@@ -48,5 +48,5 @@ test('expired revocations are removed while the table is far from full', () => {
 })
 
 test('routers know of an ended session for longer than its access token lives', () => {
-  expect(sessionRevocationMs).toBeGreaterThan(defaultLimits.accessTokenMs)
+  expect(sessionRevocationMs).toBeGreaterThan(defaultApiLimits.accessTokenMs)
 })

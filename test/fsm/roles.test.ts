@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
-import { Reader } from '../../src/fsm/reader.ts'
-import { matches, roleMembers } from '../../src/fsm/records/roles.ts'
+import { StateReader } from '../../src/fsm/reader.ts'
+import { matchesRoles, roleMembers } from '../../src/fsm/records/roles.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import { formedState, identity, policy, service, startMs } from './support/log.ts'
 import type { ClusterState } from '../../src/fsm/access/cluster-state.ts'
@@ -27,7 +27,7 @@ test.each([
 ] as const)(
   'roles %j by %s match a record with attributes %j: %s',
   (roles, semantic, own, expected) => {
-    expect(matches(record('a', own), roles, semantic)).toBe(expected)
+    expect(matchesRoles(record('a', own), roles, semantic)).toBe(expected)
   },
 )
 
@@ -40,7 +40,7 @@ test('a fabric-only service is invisible to policies', () => {
   for (const roles of [['#all'], ['#x'], ['@s1', '@s2']]) {
     expect([...roleMembers(state, 'service', [{ roles, semantic: 'AnyOf' }])]).toEqual(['s1'])
   }
-  expect(new Reader(state, clock).count('service')).toBe(1)
+  expect(new StateReader(state, clock).count('service')).toBe(1)
 })
 
 function ids(result: { readonly records: readonly EntityRecord[] } | null): string[] {
@@ -53,10 +53,10 @@ function slowGrants(state: ClusterState, identityId: string): Map<string, Set<st
   const grants = new Map<string, Set<string>>()
   for (const { record: item } of state.table('servicePolicy').rows.values()) {
     const semantic = String(item['semantic'])
-    if (caller === undefined || !matches(caller, item['identityRoles'] as string[], semantic))
+    if (caller === undefined || !matchesRoles(caller, item['identityRoles'] as string[], semantic))
       continue
     for (const { record: target } of state.table('service').rows.values()) {
-      if (!matches(target, item['serviceRoles'] as string[], semantic)) continue
+      if (!matchesRoles(target, item['serviceRoles'] as string[], semantic)) continue
       const types = grants.get(target.id) ?? new Set()
       grants.set(target.id, types.add(String(item['type'])))
     }
@@ -67,7 +67,7 @@ function slowGrants(state: ClusterState, identityId: string): Map<string, Set<st
 test('the indexes grant the same access as each policy applied to each pair', () => {
   const random = seededRandom(11)
   const { state, log } = formedState()
-  const reader = new Reader(state, clock)
+  const reader = new StateReader(state, clock)
   const attributes = (): string[] => ['a', 'b', 'c'].filter(() => random.next() < 0.4)
   const roles = (prefix: string): string[] => {
     if (random.next() < 0.1) return ['#all']
@@ -116,7 +116,7 @@ test('the indexes grant the same access as each policy applied to each pair', ()
 
 test('sub-lists lead both ways and can be narrowed by policy type', () => {
   const { state, log } = formedState()
-  const reader = new Reader(state, clock)
+  const reader = new StateReader(state, clock)
   log.create('service', 's1', service('one', ['x']))
   log.create('service', 's2', service('two'))
   log.create('identity', 'i1', identity('ann', ['y']))
@@ -139,7 +139,7 @@ test('sub-lists lead both ways and can be narrowed by policy type', () => {
 
 test('role lists are shown with current names, without missing records', () => {
   const { state, log } = formedState()
-  const reader = new Reader(state, clock)
+  const reader = new StateReader(state, clock)
   log.create('service', 's1', service('one'))
   log.create('servicePolicy', 'p1', policy('p', ['#a', '@admin'], ['@s1']))
   log.patch('service', 's1', { name: 'renamed' })

@@ -7,8 +7,8 @@ import {
 } from '../../proto/gen/command_pb.ts'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { lockoutLimits } from '../../src/fsm/apply/authentication.ts'
-import { Reader } from '../../src/fsm/reader.ts'
-import { shownForNobody } from '../../src/ports/state-view.ts'
+import { StateReader } from '../../src/fsm/reader.ts'
+import { noServiceDetailScope } from '../../src/ports/state-view.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 import { formedState, identity, type LogWriter, policy, service, startMs } from './support/log.ts'
 import { restorableState } from './support/restoring.ts'
@@ -244,11 +244,13 @@ describe('config overrides of an identity', () => {
     caller: string,
     types: string[] | 'all',
   ): unknown => {
-    const reader = new Reader(state, { nowMs: () => startMs, monotonicMs: () => 0 })
+    const reader = new StateReader(state, { nowMs: () => startMs, monotonicMs: () => 0 })
     const record = state.get('service', serviceId)
     if (record === undefined) throw new Error('no record')
     const configTypes = types === 'all' ? types : new Set(types)
-    return reader.detail('service', record, caller, { ...shownForNobody, configTypes })['config']
+    return reader.detail('service', record, caller, { ...noServiceDetailScope, configTypes })[
+      'config'
+    ]
   }
 
   test('precede the service’s config of that type for that identity, also if the service has none', () => {

@@ -1,14 +1,14 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { describe, expect, test } from 'vitest'
 
-import { entityNamed } from '../../src/entities/registry.ts'
+import { findEntity } from '../../src/entities/registry.ts'
 import type { KindName } from '../../src/entities/kind-records.ts'
 import { CommandKind, FeatureLevelRaiseSchema } from '../../proto/gen/command_pb.ts'
-import { standingOf } from '../../src/fsm/apply/session-standing.ts'
-import { standingKinds } from '../../src/fsm/records/state.ts'
+import { sessionValidity } from '../../src/fsm/apply/session-standing.ts'
+import { validityKinds } from '../../src/fsm/records/state.ts'
 import { present } from '../../src/lib/assert.ts'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
-import type { StandingRecords } from '../../src/ports/state-view.ts'
+import type { ValidityRecords } from '../../src/ports/state-view.ts'
 import { formedState, identity, type LogWriter, service } from './support/log.ts'
 import type { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
@@ -60,7 +60,8 @@ function raise(log: LogWriter, level: number): void {
   expect(log.command(CommandKind.FEATURE_LEVEL_RAISE, payload).outcome?.ok).toBe(true)
 }
 
-const alice = (records: StandingRecords) => present(standingOf(records, 'of-alice'), 'her standing')
+const alice = (records: ValidityRecords) =>
+  present(sessionValidity(records, 'of-alice'), 'her standing')
 
 test('a session is judged once, regardless of unrelated writes', () => {
   const { state, log } = withAlice()
@@ -88,7 +89,7 @@ test.each([
 ])('a session is judged again after a write of %s', (kind, id) => {
   const { state } = withAlice()
   const before = alice(state)
-  write(state, entityNamed(kind).name, id)
+  write(state, findEntity(kind).name, id)
   expect(alice(state)).not.toBe(before)
   expect(alice(state)).toBe(alice(state))
 })
@@ -118,7 +119,7 @@ test.each<[string, string, Readonly<Record<string, unknown>>, object]>([
   const { state } = withAlice()
   alice(state)
   const [kind = '', id = ''] = record.split(' ')
-  write(state, entityNamed(kind).name, id, fields)
+  write(state, findEntity(kind).name, id, fields)
   expect(alice(state)).toMatchObject(standing)
 })
 
@@ -127,8 +128,8 @@ test('only an administrator with a full session has administrator rights', () =>
   log.create('identity', 'bob', identity('Bob'))
   log.logIn('of-bob', 'bob', '')
   log.logIn('of-admin')
-  expect(standingOf(state, 'of-admin')).toMatchObject({ isAdmin: true, pendingFactors: [] })
-  expect(standingOf(state, 'of-bob')).toMatchObject({ isAdmin: false, pendingFactors: [] })
+  expect(sessionValidity(state, 'of-admin')).toMatchObject({ isAdmin: true, pendingFactors: [] })
+  expect(sessionValidity(state, 'of-bob')).toMatchObject({ isAdmin: false, pendingFactors: [] })
 })
 
 test('an undone write leaves no judgment behind', () => {
@@ -156,7 +157,7 @@ test('a layer over the state is judged by its records, and the state by the reco
 test('a standing depends only on the session, its identity and the watched kinds', () => {
   const { state } = withAlice()
   const read = new Set<string>()
-  const watched: StandingRecords = {
+  const watched: ValidityRecords = {
     standingVersion: 0,
     get: (kind, id) => {
       read.add(kind)
@@ -164,14 +165,14 @@ test('a standing depends only on the session, its identity and the watched kinds
     },
   }
   alice(watched)
-  expect([...read].sort()).toEqual(['apiSession', 'identity', ...standingKinds].sort())
+  expect([...read].sort()).toEqual(['apiSession', 'identity', ...validityKinds].sort())
 })
 
 test('a missing session, or one without an identity, has no standing', () => {
   const { state } = withAlice()
-  expect(standingOf(state, 'nobody')).toBeNull()
+  expect(sessionValidity(state, 'nobody')).toBeNull()
   state.remove('identity', 'alice')
-  expect(standingOf(state, 'of-alice')).toBeNull()
+  expect(sessionValidity(state, 'of-alice')).toBeNull()
 })
 
 describe('sessions whose signer is disabled', () => {
@@ -180,10 +181,10 @@ describe('sessions whose signer is disabled', () => {
     state.featureLevel = 2
     log.logIn('of-admin')
     expect(log.patch('externalJwtSigner', 'of-logins', { name: 'renamed' }).ok).toBe(true)
-    expect(standingOf(state, 'of-alice')).not.toBeNull()
+    expect(sessionValidity(state, 'of-alice')).not.toBeNull()
     expect(log.patch('externalJwtSigner', 'of-logins', { enabled: false }).ok).toBe(true)
-    expect(standingOf(state, 'of-alice')).toBeNull()
-    expect(standingOf(state, 'of-admin')).not.toBeNull()
+    expect(sessionValidity(state, 'of-alice')).toBeNull()
+    expect(sessionValidity(state, 'of-admin')).not.toBeNull()
   })
 
   test('stay without rights below the level that ends them, and end at the raise to it', () => {
@@ -192,9 +193,9 @@ describe('sessions whose signer is disabled', () => {
     expect(log.patch('externalJwtSigner', 'of-logins', { enabled: false }).ok).toBe(true)
     expect(alice(state).isHonoured).toBe(false)
     raise(log, 1)
-    expect(standingOf(state, 'of-alice')).not.toBeNull()
+    expect(sessionValidity(state, 'of-alice')).not.toBeNull()
     raise(log, 2)
-    expect(standingOf(state, 'of-alice')).toBeNull()
-    expect(standingOf(state, 'of-admin')).not.toBeNull()
+    expect(sessionValidity(state, 'of-alice')).toBeNull()
+    expect(sessionValidity(state, 'of-admin')).not.toBeNull()
   })
 })

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { KindName } from '../../src/entities/kind-records.ts'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
-import { Reader } from '../../src/fsm/reader.ts'
+import { StateReader } from '../../src/fsm/reader.ts'
 import { formedState, type LogWriter, service, startMs } from './support/log.ts'
 
 function hosted(log: LogWriter, id: string, changes: JsonObject = {}, kind = 'terminator') {
@@ -78,7 +78,7 @@ describe('a terminator', () => {
       isFabricOnly: true,
       createdAt: startMs,
     })
-    const reader = new Reader(state, { nowMs: () => startMs, monotonicMs: () => 0 })
+    const reader = new StateReader(state, { nowMs: () => startMs, monotonicMs: () => 0 })
     const ids = (kind: KindName) => reader.list(kind, {}).records.map(({ id }) => id)
     expect(ids('terminator')).toEqual(['t1'])
     expect(ids('fabricTerminator')).toEqual(['t1', 't2'])

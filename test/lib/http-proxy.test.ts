@@ -2,7 +2,7 @@ import { createServer, type Socket } from 'node:net'
 import { describe, expect, test } from 'vitest'
 
 import { connectThroughProxy, proxyFromEnvironment } from '../../src/lib/runtime/http-proxy.ts'
-import { closeServer, listenAt, portOf } from '../../src/lib/runtime/listening.ts'
+import { closeServer, listenAt, listeningPort } from '../../src/lib/runtime/listening.ts'
 
 describe('The proxy of the environment', () => {
   const server = { host: 'ctrl.example.net', port: 1280 }
@@ -66,7 +66,7 @@ describe('A connection through a proxy', () => {
     })
     await listenAt(server, { host: '127.0.0.1', port: 0 })
     const credentials = { username: 'u', password: 'secret' }
-    const proxy = { host: '127.0.0.1', port: portOf(server), credentials }
+    const proxy = { host: '127.0.0.1', port: listeningPort(server), credentials }
     try {
       return await connectThroughProxy(proxy, { host: 'ctrl.test', port: 1 }, { timeoutMs })
     } finally {

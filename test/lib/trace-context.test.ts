@@ -1,18 +1,18 @@
 import { expect, test } from 'vitest'
 
-import { NO_TRACE, traceBytes, decodeTrace, traceOf } from '../../src/lib/trace-context.ts'
+import { NO_TRACE, traceBytes, decodeTrace, parseTraceparent } from '../../src/lib/trace-context.ts'
 
 const traceId = '4bf92f3577b34da6a3ce929d0e0e4736'
 const parentSpanId = '00f067aa0ba902b7'
 const given = `00-${traceId}-${parentSpanId}-01`
 
 test("a valid traceparent is used, with a new span and the sender's sampled flag", () => {
-  const trace = traceOf(given)
+  const trace = parseTraceparent(given)
   expect(trace).toMatchObject({ traceId, parentSpanId, isSampled: true })
   expect(trace.spanId).toMatch(/^[0-9a-f]{16}$/)
   expect(trace.spanId).not.toBe(parentSpanId)
-  expect(traceOf(given.replace(/01$/, '00')).isSampled).toBe(false)
-  expect(traceOf(given.replace(/01$/, '03')).isSampled).toBe(true)
+  expect(parseTraceparent(given.replace(/01$/, '00')).isSampled).toBe(false)
+  expect(parseTraceparent(given.replace(/01$/, '03')).isSampled).toBe(true)
 })
 
 test.each([
@@ -27,22 +27,22 @@ test.each([
   ['a megabyte', given.repeat(20_000)],
   ['a list', [given]],
 ])('%s begins a new trace that is not sampled', (_what, header) => {
-  const trace = traceOf(header)
+  const trace = parseTraceparent(header)
   expect(trace).toMatchObject({ parentSpanId: '', isSampled: false })
   expect(trace.traceId).toMatch(/^[0-9a-f]{32}$/)
   expect(trace.traceId).not.toBe(traceId)
 })
 
 test('a thousand ids are all different', () => {
-  const made = Array.from({ length: 1000 }, () => traceOf(undefined))
+  const made = Array.from({ length: 1000 }, () => parseTraceparent(undefined))
   expect(new Set(made.map((trace) => trace.traceId)).size).toBe(1000)
   expect(new Set(made.map(({ spanId }) => spanId)).size).toBe(1000)
 })
 
 test('only a sampled trace is sent to another controller, and other bytes do not decode as one', () => {
-  const trace = traceOf(given)
+  const trace = parseTraceparent(given)
   expect(decodeTrace(traceBytes(trace))).toEqual({ traceId, parentSpanId: trace.spanId })
-  expect(traceBytes(traceOf(undefined))).toBe(NO_TRACE)
+  expect(traceBytes(parseTraceparent(undefined))).toBe(NO_TRACE)
   expect(traceBytes(undefined)).toBe(NO_TRACE)
   expect(decodeTrace(NO_TRACE)).toBeNull()
   expect(decodeTrace(new Uint8Array(5000))).toBeNull()

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 
-import { derTag, type DerTree, tagged } from '../../src/pki/asn1/der.ts'
+import { derTag, type DerTree, encodeTagged } from '../../src/pki/asn1/der.ts'
 import { commonNameOnly } from '../../src/pki/asn1/distinguished-name.ts'
 import { encodeExtension } from '../../src/pki/asn1/extensions.ts'
 import type { Certificate } from '../../src/pki/certificate.ts'
@@ -157,7 +157,7 @@ describe('An authority', () => {
 
   test('with an unknown critical extension is refused; a non-critical one is ignored', () => {
     const extension = (isCritical: boolean): DerTree =>
-      encodeExtension('2a0304', isCritical, tagged(derTag.null))
+      encodeExtension('2a0304', isCritical, encodeTagged(derTag.null))
     for (const isCritical of [true, false]) {
       const options = { issuer: root, extensions: [extension(isCritical)] }
       const odd = makeAuthority('odd', options)
@@ -382,10 +382,11 @@ describe('Name constraints', () => {
 
   test('apply to the subject, and to an email address in it if there are no alternative names', () => {
     const attribute = (oid: string, text: string): Buffer =>
-      tagged(derTag.set, [derTag.sequence, oid, [derTag.utf8String, Buffer.from(text)]])
+      encodeTagged(derTag.set, [derTag.sequence, oid, [derTag.utf8String, Buffer.from(text)]])
     const organization = attribute('55040a', 'Good  Inc')
-    const above = tagged(derTag.sequence, attribute('55040a', 'good inc'))
-    const subjectOf = (...parts: readonly Buffer[]): Buffer => tagged(derTag.sequence, ...parts)
+    const above = encodeTagged(derTag.sequence, attribute('55040a', 'good inc'))
+    const subjectOf = (...parts: readonly Buffer[]): Buffer =>
+      encodeTagged(derTag.sequence, ...parts)
     const bound = (permitted: SubtreeList): Made =>
       makeAuthority('bound', { issuer: root, extensions: [nameConstraints(permitted)] })
     const judged = (by: Made, subject: Buffer): ClientChain =>
@@ -404,7 +405,7 @@ describe('Name constraints', () => {
   })
 
   test('apply to intermediates, except self-issued ones', () => {
-    const inside = tagged(derTag.sequence, commonNameOnly('bound').der.subarray(2))
+    const inside = encodeTagged(derTag.sequence, commonNameOnly('bound').der.subarray(2))
     const extensions = [nameConstraints([['directory', inside]])]
     const bound = makeAuthority('top', { issuer: root, extensions })
     const renewed = makeAuthority('top', { issuer: bound })

@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
 
 import { commonNameOnly } from '../../src/pki/asn1/distinguished-name.ts'
-import { keyUsesOf, purposesOf } from '../../src/pki/asn1/extensions.ts'
+import { readKeyUsage, readKeyPurposes } from '../../src/pki/asn1/extensions.ts'
 import { extensionOids, purposeOids } from '../../src/pki/asn1/object-identifiers.ts'
 import {
   type CertifiedKey,
@@ -19,7 +19,7 @@ import {
   certifySession,
   type EnrolledSubject,
   extendIdentity,
-  loadIssuer,
+  loadCertificateSigner,
 } from '../../src/pki/authority/enrolled-certificate.ts'
 import type { RouterNaming } from '../../src/pki/authority/router-names.ts'
 import { readEnrollmentRequest } from '../../src/pki/authority/enrollment-request.ts'
@@ -45,7 +45,7 @@ let issuer: CertificateSigner
 beforeAll(async () => {
   root = await createRootAuthority({ commonName: 'network root', validity })
   issuing = await createIssuingAuthority({ commonName: 'network issuing', root, validity })
-  issuer = loadIssuer(issuing)
+  issuer = loadCertificateSigner(issuing)
 })
 
 function enrollment(
@@ -71,8 +71,8 @@ describe('A certificate of an identity', () => {
     expect(leaf.uris).toEqual(['spiffe://test.internal/identity/id-1'])
     expect([leaf.dnsNames, leaf.emails, leaf.ipAddresses]).toEqual([[], [], []])
     expect(leaf.isAuthority).toBe(false)
-    expect([...(keyUsesOf(leaf.contents.extensions) ?? [])]).toEqual([0, 2, 3])
-    expect(purposesOf(leaf.contents.extensions)).toEqual([purposeOids.clientAuth])
+    expect([...(readKeyUsage(leaf.contents.extensions) ?? [])]).toEqual([0, 2, 3])
+    expect(readKeyPurposes(leaf.contents.extensions)).toEqual([purposeOids.clientAuth])
     expect(leaf.contents.extensions.has(extensionOids.basicConstraints)).toBe(false)
     expect(leaf.native.verify(issuer.certificate.native.publicKey)).toBe(true)
     expect(leaf.native.checkIssued(issuer.certificate.native)).toBe(true)
@@ -128,7 +128,7 @@ describe('A certificate of an identity', () => {
   test('encodes a time after 2049', () => {
     const until = Date.UTC(2060, 5, 1)
     const made = makeAuthority('lasting', { notAfterMs: until + DAY_MS })
-    const lasting = loadIssuer({
+    const lasting = loadCertificateSigner({
       certificatePem: made.certificate.pem,
       privateKeyPem: made.keys.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
     })
@@ -140,7 +140,7 @@ describe('A certificate of an identity', () => {
   test('is signed by any kind of authority key', () => {
     for (const keys of [newRsaKey()]) {
       const made = makeAuthority('of rsa', { keys })
-      const rsa = loadIssuer({
+      const rsa = loadCertificateSigner({
         certificatePem: made.certificate.pem,
         privateKeyPem: keys.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
       })
@@ -239,11 +239,11 @@ describe('A certificate of a router', () => {
     expect(server.emails).toEqual(['a@b.example'])
     expect(server.ipAddresses).toEqual(['10.0.0.1', 'fe80::1'])
     expect(server.uris).toEqual([own, 'urn:x:y'])
-    expect(purposesOf(server.contents.extensions)).toEqual([purposeOids.serverAuth])
+    expect(readKeyPurposes(server.contents.extensions)).toEqual([purposeOids.serverAuth])
     const client = parseCertificate(certifyRouterClient(made, 'r1').leafPem)
     expect(client.commonName).toBe('r1')
     expect(client.names).toMatchObject({ dnsNames: [], ipAddresses: [], emails: [], uris: [own] })
-    expect(purposesOf(client.contents.extensions)).toEqual([purposeOids.clientAuth])
+    expect(readKeyPurposes(client.contents.extensions)).toEqual([purposeOids.clientAuth])
   })
 
   test('has its id as common name regardless of the server request', () => {
@@ -365,7 +365,7 @@ describe('A certificate of a router', () => {
 })
 
 test('an authority with another authority’s key is refused', () => {
-  expect(() => loadIssuer({ ...issuing, privateKeyPem: root.privateKeyPem })).toThrow(
+  expect(() => loadCertificateSigner({ ...issuing, privateKeyPem: root.privateKeyPem })).toThrow(
     'does not belong',
   )
 })

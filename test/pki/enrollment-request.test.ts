@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
-import { derTag, tagged } from '../../src/pki/asn1/der.ts'
-import { commonNameOnly, formatName } from '../../src/pki/asn1/distinguished-name.ts'
+import { derTag, encodeTagged } from '../../src/pki/asn1/der.ts'
+import { commonNameOnly, formatDistinguishedName } from '../../src/pki/asn1/distinguished-name.ts'
 import {
   createCertificateRequest,
   generatePrivateKeyPem,
@@ -37,7 +37,7 @@ test.each([
   const request = readEnrollmentRequest(requestPem({ keys, subject: commonNameOnly('r1').der }))
   expect(request.commonName).toBe('r1')
   expect(request.publicKeySpki).toEqual(spkiOf(keys))
-  expect(formatName(request.subject)).toBe('CN=r1')
+  expect(formatDistinguishedName(request.subject)).toBe('CN=r1')
 })
 
 test('an RSA-PSS request is accepted, unless its parameters mean SHA-1', () => {
@@ -121,8 +121,8 @@ test('a compressed point is refused, because a key has one encoding', () => {
   const spki = spkiOf(keys)
   const point = Buffer.from([2 + ((spki.at(-1) ?? 0) & 1), ...spki.subarray(27, 59)])
   const algorithm = spki.subarray(2, 23)
-  const bits = tagged(derTag.bitString, Buffer.from([0]), point)
-  const compressed = tagged(derTag.sequence, algorithm, bits)
+  const bits = encodeTagged(derTag.bitString, Buffer.from([0]), point)
+  const compressed = encodeTagged(derTag.sequence, algorithm, bits)
   expect(() => readEnrollmentRequest(requestPem({ keys, spki: compressed }))).toThrow('no kind')
 })
 

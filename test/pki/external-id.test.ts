@@ -1,7 +1,7 @@
 import { noClaim } from '../../src/entities/parts/ca-external-id-claim.ts'
 import { describe, expect, test } from 'vitest'
 
-import { externalIdOf, type ExternalIdRule } from '../../src/pki/external-id.ts'
+import { findExternalId, type ExternalIdRule } from '../../src/pki/external-id.ts'
 import { parseCertificate } from '../../src/pki/certificate.ts'
 import { alternativeNames, makeCertificate } from './support/fixtures.ts'
 
@@ -12,7 +12,7 @@ const names = {
   emails: ['ann@corp.example', 'bob@other.example'],
 }
 const idOf = (changes: Partial<ExternalIdRule>, from = names): string | null => {
-  const found = externalIdOf({ ...rule, ...changes }, from)
+  const found = findExternalId({ ...rule, ...changes }, from)
   return found.ok ? found.externalId : null
 }
 
@@ -45,7 +45,7 @@ describe('an external id', () => {
 
   test('is missing with a reason', () => {
     const reasonOf = (changes: Partial<ExternalIdRule>): unknown =>
-      externalIdOf({ ...rule, ...changes }, names)
+      findExternalId({ ...rule, ...changes }, names)
     expect(reasonOf({ matcher: 'PREFIX', matcherCriteria: 'x' })).toMatchObject({
       ok: false,
       reason: 'has no name that the claim of its CA matches',
@@ -96,6 +96,6 @@ describe('an external id', () => {
       emails: ['a@b.example'],
       uris: ['id:1'],
     })
-    expect(externalIdOf({ ...rule, index: 1 }, parsed)).toMatchObject({ externalId: 'bb' })
+    expect(findExternalId({ ...rule, index: 1 }, parsed)).toMatchObject({ externalId: 'bb' })
   })
 })

@@ -9,7 +9,7 @@ import {
   validityFrom,
 } from '../../src/pki/authority/authority.ts'
 import { parseCertificate } from '../../src/pki/certificate.ts'
-import { JWT_CHARACTERS_MAX, jwtAlgorithmOf } from '../../src/pki/jwt-verifier.ts'
+import { JWT_CHARACTERS_MAX, keyJwtAlgorithm } from '../../src/pki/jwt-verifier.ts'
 import { memberLeaf, signerOf } from '../support/member-leaf.ts'
 
 const nowSeconds = Math.floor(Date.now() / 1000)
@@ -106,11 +106,11 @@ test('a token signed with the public key as HMAC secret is rejected', async () =
 
 test('the key determines the algorithm', () => {
   const ec = (namedCurve: string) => generateKeyPairSync('ec', { namedCurve }).privateKey
-  expect(jwtAlgorithmOf(ec('P-256'))).toBe('ES256')
-  expect(jwtAlgorithmOf(ec('P-384'))).toBe('ES384')
-  expect(jwtAlgorithmOf(ec('P-521'))).toBe('ES512')
-  expect(jwtAlgorithmOf(generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey)).toBe(
+  expect(keyJwtAlgorithm(ec('P-256'))).toBe('ES256')
+  expect(keyJwtAlgorithm(ec('P-384'))).toBe('ES384')
+  expect(keyJwtAlgorithm(ec('P-521'))).toBe('ES512')
+  expect(keyJwtAlgorithm(generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey)).toBe(
     'RS256',
   )
-  expect(() => jwtAlgorithmOf(generateKeyPairSync('ed25519').privateKey)).toThrow('EC or RSA')
+  expect(() => keyJwtAlgorithm(generateKeyPairSync('ed25519').privateKey)).toThrow('EC or RSA')
 })

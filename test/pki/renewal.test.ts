@@ -9,7 +9,7 @@ import {
   issueControllerCertificateFor,
   LEAF_LIFETIME_MS,
   renewIssuingAuthority,
-  type Validity,
+  type ValidityPeriod,
 } from '../../src/pki/authority/authority.ts'
 import {
   type Certificate,
@@ -32,14 +32,17 @@ const SECOND_MS = 1000
 /** Midnight, so that days are whole. All times below are days after this. */
 const start = Date.UTC(2030, 0, 1)
 const at = (days: number): number => start + days * DAY_MS
-const days = (from: number, to: number): Validity => ({ notBeforeMs: at(from), notAfterMs: at(to) })
+const days = (from: number, to: number): ValidityPeriod => ({
+  notBeforeMs: at(from),
+  notAfterMs: at(to),
+})
 
 let root: CertifiedKey
 let issuing: CertifiedKey
 let anchors: Certificate[]
 
 async function leafOf(
-  validity: Validity,
+  validity: ValidityPeriod,
   options: { issuer?: CertifiedKey; hosts?: readonly string[] } = {},
 ): Promise<[Certificate, ...Certificate[]]> {
   const { certificatePem } = await issueControllerCertificate({

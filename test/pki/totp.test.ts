@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { newFactor, openFactor, sealFactor } from '../../src/pki/secrets/sealed-factor.ts'
+import { generateFactor, openFactor, sealFactor } from '../../src/pki/secrets/sealed-factor.ts'
 import {
   base32,
   isSameCode,
@@ -80,7 +80,7 @@ test('a recovery code never equals a time-based code', () => {
 describe('a sealed factor', () => {
   const key = randomBytes(32)
   const context = { clusterId: 'c', identityId: 'i', secretId: 's', codesId: 'k' }
-  const factor = newFactor(20)
+  const factor = generateFactor(20)
   const sealed = sealFactor(key, factor, context)
 
   test('opens with its key and context', () => {

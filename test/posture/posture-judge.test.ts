@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { postureCheck, type PostureCheck } from '../../src/entities/kinds/posture-check.ts'
 import { factorTimes } from '../../src/posture/factor-judge.ts'
-import { judgedValues, passes } from '../../src/posture/posture-judge.ts'
+import { expectedAndActual, passesPostureCheck } from '../../src/posture/posture-judge.ts'
 import type { Posture, ProcessReport, ShownFactor } from '../../src/ports/posture.ts'
 
 const zeros = Object.fromEntries(
@@ -44,7 +44,7 @@ describe('an operating system check', () => {
     ['LINUX', 'whatever', true],
     ['macOS', '14.0.0', false],
   ])('for %s %s passes: %s', (type, version, isPassing) => {
-    expect(passes(windows, os(type, version))).toBe(isPassing)
+    expect(passesPostureCheck(windows, os(type, version))).toBe(isPassing)
   })
 })
 
@@ -56,16 +56,16 @@ describe('a domain check', () => {
     ['test', false],
     ['', false],
   ])('for a machine in %j passes: %s', (domain, isPassing) => {
-    expect(passes(domains, told({ domain: { ...at, domain } }))).toBe(isPassing)
+    expect(passesPostureCheck(domains, told({ domain: { ...at, domain } }))).toBe(isPassing)
   })
 })
 
 test('a hardware address check passes with any of the addresses', () => {
   const mac = check({ typeId: 'MAC', macAddresses: ['001b44113ab7', 'aabbccddeeff'] })
   const addresses = (...all: string[]): Posture => told({ mac: { ...at, addresses: all } })
-  expect(passes(mac, addresses('112233445566', 'aabbccddeeff'))).toBe(true)
-  expect(passes(mac, addresses('112233445566'))).toBe(false)
-  expect(passes(mac, addresses())).toBe(false)
+  expect(passesPostureCheck(mac, addresses('112233445566', 'aabbccddeeff'))).toBe(true)
+  expect(passesPostureCheck(mac, addresses('112233445566'))).toBe(false)
+  expect(passesPostureCheck(mac, addresses())).toBe(false)
 })
 
 describe('a process check', () => {
@@ -74,29 +74,33 @@ describe('a process check', () => {
     check({ typeId: 'PROCESS', process: { ...wanted, ...fields } })
 
   test('passes if the process is running and nothing else is required', () => {
-    expect(passes(of({}), running(process({})))).toBe(true)
-    expect(passes(of({}), running(process({ isRunning: false })))).toBe(false)
+    expect(passesPostureCheck(of({}), running(process({})))).toBe(true)
+    expect(passesPostureCheck(of({}), running(process({ isRunning: false })))).toBe(false)
   })
 
   test('requires one of the hashes and the signer', () => {
     const strict = of({ hashes: ['ab', 'cd'], signerFingerprint: 'ef' })
     const good = { hash: 'cd', signerFingerprints: ['01', 'ef'] }
-    expect(passes(strict, running(process(good)))).toBe(true)
-    expect(passes(strict, running(process({ ...good, hash: '' })))).toBe(false)
-    expect(passes(strict, running(process({ ...good, hash: 'ff' })))).toBe(false)
-    expect(passes(strict, running(process({ ...good, signerFingerprints: [] })))).toBe(false)
+    expect(passesPostureCheck(strict, running(process(good)))).toBe(true)
+    expect(passesPostureCheck(strict, running(process({ ...good, hash: '' })))).toBe(false)
+    expect(passesPostureCheck(strict, running(process({ ...good, hash: 'ff' })))).toBe(false)
+    expect(passesPostureCheck(strict, running(process({ ...good, signerFingerprints: [] })))).toBe(
+      false,
+    )
   })
 
   test('uses the last report with its id', () => {
     const first = process({ path: '/a' })
     const last = process({ path: '/b', isRunning: false })
-    expect(passes(of({}), running(first, last))).toBe(false)
-    expect(passes(of({}), running(last, first))).toBe(true)
+    expect(passesPostureCheck(of({}), running(first, last))).toBe(false)
+    expect(passesPostureCheck(of({}), running(last, first))).toBe(true)
   })
 
   test('otherwise uses the report of its path, because clients report a path once for all checks', () => {
-    expect(passes(of({}), running(process({ checkId: 'other' })))).toBe(true)
-    expect(passes(of({}), running(process({ checkId: 'other', path: '/AGENT' })))).toBe(false)
+    expect(passesPostureCheck(of({}), running(process({ checkId: 'other' })))).toBe(true)
+    expect(passesPostureCheck(of({}), running(process({ checkId: 'other', path: '/AGENT' })))).toBe(
+      false,
+    )
   })
 })
 
@@ -111,10 +115,12 @@ describe('a check of several processes', () => {
   const b = process({ path: '/b', signerFingerprints: ['dd'] })
 
   test('requires all of them or any of them, by their paths', () => {
-    expect(passes(of('AllOf'), running(a, b))).toBe(true)
-    expect(passes(of('AllOf'), running(a))).toBe(false)
-    expect(passes(of('AnyOf'), running(a))).toBe(true)
-    expect(passes(of('AnyOf'), running(process({ path: '/a', hash: 'ff' })))).toBe(false)
+    expect(passesPostureCheck(of('AllOf'), running(a, b))).toBe(true)
+    expect(passesPostureCheck(of('AllOf'), running(a))).toBe(false)
+    expect(passesPostureCheck(of('AnyOf'), running(a))).toBe(true)
+    expect(passesPostureCheck(of('AnyOf'), running(process({ path: '/a', hash: 'ff' })))).toBe(
+      false,
+    )
   })
 })
 
@@ -136,16 +142,16 @@ describe('a check of the second factor', () => {
     })
 
   test('passes in a session in which a code was given, and for no report of a device', () => {
-    expect(passes(mfa({}), running(process({})))).toBe(false)
-    expect(passes(mfa({}), shown({}))).toBe(false)
-    expect(passes(mfa({}), shown({ passedAtMs: 1 }))).toBe(true)
+    expect(passesPostureCheck(mfa({}), running(process({})))).toBe(false)
+    expect(passesPostureCheck(mfa({}), shown({}))).toBe(false)
+    expect(passesPostureCheck(mfa({}), shown({ passedAtMs: 1 }))).toBe(true)
   })
 
   test('passes until its timeout, and again after another code', () => {
     const timed = mfa({ timeoutSeconds: 600 })
     const given = (agoMs: number) => shown({ passedAtMs: nowMs - agoMs })
-    expect(passes(timed, given(minutes(10) - 1))).toBe(true)
-    expect(passes(timed, given(minutes(10)))).toBe(false)
+    expect(passesPostureCheck(timed, given(minutes(10) - 1))).toBe(true)
+    expect(passesPostureCheck(timed, given(minutes(10)))).toBe(false)
     expect(factorTimes(timed, given(minutes(4)).factor)).toEqual({
       timeout: 600,
       timeoutRemaining: 360,
@@ -164,16 +170,18 @@ describe('a check of the second factor', () => {
       const prompted = mfa({ [prompt]: true, timeoutSeconds: 3600 })
       const passedAtMs = nowMs - minutes(30)
       const woken = (agoMs: number) => shown({ passedAtMs, [at]: nowMs - agoMs })
-      expect(passes(prompted, shown({ passedAtMs }))).toBe(true)
-      expect(passes(prompted, shown({ passedAtMs, [other]: nowMs - minutes(6) }))).toBe(true)
-      expect(passes(prompted, woken(minutes(31)))).toBe(true)
-      expect(passes(prompted, woken(minutes(5) - 1))).toBe(true)
-      expect(passes(prompted, woken(minutes(5)))).toBe(false)
-      expect(passes(mfa({}), woken(minutes(6)))).toBe(true)
+      expect(passesPostureCheck(prompted, shown({ passedAtMs }))).toBe(true)
+      expect(passesPostureCheck(prompted, shown({ passedAtMs, [other]: nowMs - minutes(6) }))).toBe(
+        true,
+      )
+      expect(passesPostureCheck(prompted, woken(minutes(31)))).toBe(true)
+      expect(passesPostureCheck(prompted, woken(minutes(5) - 1))).toBe(true)
+      expect(passesPostureCheck(prompted, woken(minutes(5)))).toBe(false)
+      expect(passesPostureCheck(mfa({}), woken(minutes(6)))).toBe(true)
       expect(factorTimes(prompted, woken(minutes(2)).factor)).toMatchObject({
         timeoutRemaining: 180,
       })
-      expect(judgedValues(prompted, woken(minutes(6)))).toMatchObject({
+      expect(expectedAndActual(prompted, woken(minutes(6)))).toMatchObject({
         actualValue: { passedMfa: true, timedOut: false },
         criteria: { passedMfaAt: new Date(passedAtMs).toISOString() },
       })
@@ -184,7 +192,7 @@ describe('a check of the second factor', () => {
     const timed = mfa({ timeoutSeconds: 600, ignoreLegacyEndpoints: true })
     const late = shown({ passedAtMs: nowMs - minutes(11), isLegacyClient: true })
     expect(factorTimes(timed, late.factor)).toEqual({ timeout: -1, timeoutRemaining: -1 })
-    expect(passes(timed, late)).toBe(false)
+    expect(passesPostureCheck(timed, late)).toBe(false)
   })
 })
 
@@ -203,8 +211,8 @@ test.each([
   ['MFA', {}],
 ])('a check of the type %s fails without a report', (typeId, fields) => {
   const one = check({ typeId, ...fields })
-  expect(passes(one, nothingReported)).toBe(false)
-  expect(Object.keys(judgedValues(one, nothingReported))).toEqual(
+  expect(passesPostureCheck(one, nothingReported)).toBe(false)
+  expect(Object.keys(expectedAndActual(one, nothingReported))).toEqual(
     expect.arrayContaining(['actualValue', 'expectedValue']),
   )
 })

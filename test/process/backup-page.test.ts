@@ -3,8 +3,8 @@ import { mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { askController } from '../../src/cli/client/admin-socket.ts'
-import { requestOf } from '../../src/cli/client/connection.ts'
+import { sendToAdminSocket } from '../../src/cli/client/admin-socket.ts'
+import { clusterVerbRequest } from '../../src/cli/client/connection.ts'
 import type { ClusterStatus } from '../../src/api/cluster/cluster-status.ts'
 import { shellBlocksBelow } from '../support/pages.ts'
 import { flotilla } from '../support/program.ts'
@@ -73,7 +73,7 @@ function begin(line: string): void {
 }
 
 async function statusOf(k: number): Promise<ClusterStatus> {
-  return (await askController(fleet.data(k), requestOf('status'))) as ClusterStatus
+  return (await sendToAdminSocket(fleet.data(k), clusterVerbRequest('status'))) as ClusterStatus
 }
 
 async function names(client: Client): Promise<unknown[]> {

@@ -15,8 +15,8 @@ import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { askController } from '../../src/cli/client/admin-socket.ts'
-import { requestOf } from '../../src/cli/client/connection.ts'
+import { sendToAdminSocket } from '../../src/cli/client/admin-socket.ts'
+import { clusterVerbRequest } from '../../src/cli/client/connection.ts'
 import type { ListedMember } from '../../src/api/cluster/cluster-status.ts'
 import { freePort, freePortBlock } from '../support/ports.ts'
 import { flotilla } from '../support/program.ts'
@@ -130,7 +130,10 @@ async function health(name: string): Promise<void> {
 /** Whether `cluster list` would show so many connected voters, without a process for each time that the test looks. */
 async function hasVoters(name: string, count: number): Promise<boolean> {
   const folder = join(volume(name), 'data')
-  const listed = (await askController(folder, requestOf('list'))) as readonly ListedMember[]
+  const listed = (await sendToAdminSocket(
+    folder,
+    clusterVerbRequest('list'),
+  )) as readonly ListedMember[]
   return listed.filter(({ voter, connected }) => voter && connected).length === count
 }
 

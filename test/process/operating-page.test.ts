@@ -15,8 +15,8 @@ import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import type { ClusterStatus } from '../../src/api/cluster/cluster-status.ts'
-import { askController } from '../../src/cli/client/admin-socket.ts'
-import { requestOf } from '../../src/cli/client/connection.ts'
+import { sendToAdminSocket } from '../../src/cli/client/admin-socket.ts'
+import { clusterVerbRequest } from '../../src/cli/client/connection.ts'
 import { pageNames, pageText, shellBlocks, shownOutput } from '../support/pages.ts'
 import { flotilla } from '../support/program.ts'
 import { until } from './support/client.ts'
@@ -112,7 +112,10 @@ async function stop(k: number): Promise<void> {
 
 async function leads(k: number): Promise<void> {
   await until(`ctrl${k} leads`, async () => {
-    const status = (await askController(fleet.data(k), requestOf('status'))) as ClusterStatus
+    const status = (await sendToAdminSocket(
+      fleet.data(k),
+      clusterVerbRequest('status'),
+    )) as ClusterStatus
     return status.leaderId === `ctrl${k}`
   })
 }
@@ -222,7 +225,7 @@ test('an administrator recovers access, and a second factor is removed', async (
 
 async function votesAgain(k: number): Promise<void> {
   await until(`ctrl${k} is a voter again`, async () => {
-    const status = (await askController(fleet.data(k), requestOf('status')).catch(
+    const status = (await sendToAdminSocket(fleet.data(k), clusterVerbRequest('status')).catch(
       () => null,
     )) as ClusterStatus | null
     return status?.members.some(({ id, role }) => id === `ctrl${k}` && role === 'follower') === true

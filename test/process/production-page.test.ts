@@ -14,8 +14,8 @@ import { dirname, join, resolve } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import type { ClusterStatus } from '../../src/api/cluster/cluster-status.ts'
-import { askController } from '../../src/cli/client/admin-socket.ts'
-import { requestOf } from '../../src/cli/client/connection.ts'
+import { sendToAdminSocket } from '../../src/cli/client/admin-socket.ts'
+import { clusterVerbRequest } from '../../src/cli/client/connection.ts'
 import { freePortBlock } from '../support/ports.ts'
 import { flotilla } from '../support/program.ts'
 import { isRunning, until } from './support/client.ts'
@@ -148,7 +148,7 @@ function log(k: number): string {
 
 async function statusOf(k: number): Promise<ClusterStatus> {
   const data = join(system(k), `var/lib/flotilla/ctrl${k}/data`)
-  return (await askController(data, requestOf('status'))) as ClusterStatus
+  return (await sendToAdminSocket(data, clusterVerbRequest('status'))) as ClusterStatus
 }
 
 async function allVote(): Promise<void> {

@@ -3,7 +3,7 @@ import { Agent, request } from 'node:https'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { TokenSigner } from '../../src/auth/sessions/token-signer.ts'
-import { enterCluster } from '../../src/cluster/membership/admission-client.ts'
+import { requestAdmission } from '../../src/cluster/membership/admission-client.ts'
 import { Keyring } from '../../src/cluster/secrets/keyring.ts'
 import { loadControllerConfig } from '../../src/config/controller/load.ts'
 import { StateMachine } from '../../src/fsm/machine.ts'
@@ -93,7 +93,7 @@ async function enter(folder: string): Promise<string> {
   const loaded = loadControllerConfig(join(folder, 'config.yml'), {})
   if (!loaded.ok) throw new Error('the stolen configuration does not load')
   const { config } = loaded
-  const answer = await enterCluster({
+  const answer = await requestAdmission({
     addresses: [1, 2].map((k) => `127.0.0.1:${fleet.port + 200 + k - 1}`),
     identity: {
       certificatePem: readFileSync(config.identity.cert, 'utf8'),

@@ -1,7 +1,7 @@
 import { readdirSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { bytesOfFile } from '../../src/backup/files.ts'
+import { readFileChunks } from '../../src/backup/files.ts'
 import { loadBackup } from '../../src/backup/load-backup.ts'
 import { MemoryStateStore } from '../../src/store/state/memory-state-store.ts'
 import { allServices, createService, until } from './support/client.ts'
@@ -83,7 +83,7 @@ test('a snapshot on request of any controller contains the current state, and ca
     expect(open, 'whatever is in the data folder is for its owner alone').toEqual([])
 
     const read = { privateKeyPem: null }
-    const { manifest, state } = await loadBackup(bytesOfFile(path), new MemoryStateStore(), read)
+    const { manifest, state } = await loadBackup(readFileChunks(path), new MemoryStateStore(), read)
     expect(path.endsWith(`/kept-at-${manifest.index}`)).toBe(true)
     const names = [...state.table('service').rows.values()].map(({ record }) => record.name)
     expect(names).toContain('the last one')

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import type { KindName } from '../../src/entities/kind-records.ts'
 import { openState } from '../../src/controller/start/open-state.ts'
-import { entities, entityNamed } from '../../src/entities/registry.ts'
+import { entities, findEntity } from '../../src/entities/registry.ts'
 import { loadState } from '../../src/fsm/records/load.ts'
 import type { StateMachine } from '../../src/fsm/machine.ts'
 import type { Json } from '../../src/lib/text/canonical-json.ts'
@@ -67,7 +67,7 @@ async function open(folder: string): Promise<Opened> {
 function expectRecorded(records: Records, here: (kind: KindName, id: string) => unknown): void {
   for (const [kind, byId] of Object.entries(records)) {
     for (const [id, record] of Object.entries(byId)) {
-      expect(here(entityNamed(kind).name, id), `${kind} ${id}`).toMatchObject(record)
+      expect(here(findEntity(kind).name, id), `${kind} ${id}`).toMatchObject(record)
     }
   }
 }
@@ -92,7 +92,7 @@ test('each of three folders is opened, and log and state give the digest of the 
     expect(persisted, `${id} has a log to apply`).toBeLessThan(listing.position.index)
     expectRecorded(listing.records, (kind, of) => machine.get(kind, of))
     for (const [kind, byId] of Object.entries(listing.records)) {
-      expect([...machine.ids(entityNamed(kind).name)].sort(), kind).toEqual(Object.keys(byId))
+      expect([...machine.ids(findEntity(kind).name)].sort(), kind).toEqual(Object.keys(byId))
     }
     await machine.close()
   }

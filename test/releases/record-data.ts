@@ -10,8 +10,8 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 
 import type { Json } from '../../src/lib/text/canonical-json.ts'
-import { askController } from '../../src/cli/client/admin-socket.ts'
-import { requestOf } from '../../src/cli/client/connection.ts'
+import { sendToAdminSocket } from '../../src/cli/client/admin-socket.ts'
+import { clusterVerbRequest } from '../../src/cli/client/connection.ts'
 import { apply } from '../../src/fsm/apply.ts'
 import { loadState } from '../../src/fsm/records/load.ts'
 import { LevelStateStore } from '../../src/store/state/level-state-store.ts'
@@ -55,7 +55,7 @@ async function fill(): Promise<void> {
   const net = await Enrolling.on(cluster)
   await peopleAndSessions(net)
   const ticket = { isVoter: false, lifetimeMs: 7 * 86_400_000 }
-  await askController(dataFolder(1), requestOf('invite', ticket))
+  await sendToAdminSocket(dataFolder(1), clusterVerbRequest('invite', ticket))
   dataOf(await net.ask(1, 'POST', '/database/check-data-integrity'), 202)
   dataOf(await admin.request('POST', `${MANAGEMENT}/database/snapshot`, { isHeld: false }))
 }

@@ -6,7 +6,7 @@ import {
   CreateTerminatorV2AnswerSchema,
   CreateTerminatorV2Schema,
 } from '../../proto/gen/router_pb.ts'
-import { flagValue, textValue } from '../../src/channel/headers.ts'
+import { encodeFlag, encodeText } from '../../src/channel/headers.ts'
 import { ControllerOperations } from '../../src/router/controllers/controller-operations.ts'
 import { EdgeBench, serviceToken } from './edge/support.ts'
 import { eventually } from './support.ts'
@@ -52,8 +52,8 @@ test('terminators of hosting clients are created one after the other', async () 
       .map(({ body }) => fromBinary(CreateTerminatorV2Schema, body ?? new Uint8Array()).address)
   const host = await bench.admitted('host')
   for (const id of [3, 4, 5]) {
-    const listener = [1021, textValue(`listener ${id}`)] as const
-    await host.request(60_790, id, serviceToken('bind1'), [[1024, flagValue(true)], listener])
+    const listener = [1021, encodeText(`listener ${id}`)] as const
+    await host.request(60_790, id, serviceToken('bind1'), [[1024, encodeFlag(true)], listener])
   }
   for (let count = 1; count <= 3; count += 1) {
     await eventually(asked).toHaveLength(count)
@@ -75,7 +75,7 @@ test('a terminator without an answer from any controller leaves its slot after a
   bench.controller.terminators = () => null
   const host = await bench.admitted('host')
   for (const id of [3, 4]) {
-    const listener = [1021, textValue(`listener ${id}`)] as const
+    const listener = [1021, encodeText(`listener ${id}`)] as const
     await host.request(60_790, id, serviceToken('bind1'), [listener])
   }
   await eventually(() => bench.controller.ofType(20_216)).toHaveLength(1)

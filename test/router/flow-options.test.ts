@@ -6,7 +6,7 @@ import { systemClock } from '../../src/lib/clock.ts'
 import { terminatorDialers } from '../../src/router/dial/dialers.ts'
 import { TargetSockets } from '../../src/overlay/sockets/target-sockets.ts'
 import type {
-  Application,
+  CircuitApplication,
   CircuitEnd,
   LocalCircuit,
 } from '../../src/overlay/circuits/circuit-ends.ts'
@@ -27,7 +27,7 @@ import { echoServer, serviceOf, TunnelStage } from './tunnel/support.ts'
 class SeenCircuits extends JoinedCircuits {
   readonly opened: LocalCircuit[] = []
 
-  override open(circuit: LocalCircuit, application: Application): CircuitEnd {
+  override open(circuit: LocalCircuit, application: CircuitApplication): CircuitEnd {
     this.opened.push(circuit)
     return super.open(circuit, application)
   }

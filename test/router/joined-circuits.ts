@@ -1,5 +1,5 @@
 import type {
-  Application,
+  CircuitApplication,
   CircuitEnd,
   LocalCircuit,
   LocalCircuits,
@@ -15,7 +15,7 @@ const WAITING_BYTES_MAX = 64 * 1024
 export class JoinedCircuits implements LocalCircuits {
   readonly ends = new Map<string, JoinedEnd[]>()
 
-  open(circuit: LocalCircuit, application: Application): CircuitEnd {
+  open(circuit: LocalCircuit, application: CircuitApplication): CircuitEnd {
     const ends = this.ends.get(circuit.id) ?? []
     const end = new JoinedEnd(circuit.id, application)
     this.ends.set(circuit.id, [...ends, end])
@@ -53,7 +53,7 @@ export class JoinedEnd implements CircuitEnd {
   readonly circuitId: string
   isClosed = false
   waitedBytesMax = 0
-  readonly application: Application
+  readonly application: CircuitApplication
   #other: JoinedEnd | null = null
   #queue: Piece[] = []
   #queuedBytes = 0
@@ -64,7 +64,7 @@ export class JoinedEnd implements CircuitEnd {
   #closing: string | null = null
   #isWhole = true
 
-  constructor(circuitId: string, application: Application) {
+  constructor(circuitId: string, application: CircuitApplication) {
     this.circuitId = circuitId
     this.application = application
   }

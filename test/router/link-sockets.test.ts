@@ -8,7 +8,7 @@ import {
   PeerStateChangesSchema,
 } from '../../proto/gen/router_pb.ts'
 import { Channel } from '../../src/channel/channel.ts'
-import { readText, textValue } from '../../src/channel/headers.ts'
+import { readText, encodeText } from '../../src/channel/headers.ts'
 import { channelLimits } from '../../src/channel/limits.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { Link } from '../../src/router/links/link.ts'
@@ -138,7 +138,7 @@ describe('A link of several sockets', () => {
     link.addSocket(two, 'link.default')
     link.addSocket(three, 'link.ack')
     const send = (circuitId: string, contentType = 1100): boolean =>
-      link.trySend({ contentType, headers: new Map([[2256, textValue(circuitId)]]) }, Infinity)
+      link.trySend({ contentType, headers: new Map([[2256, encodeText(circuitId)]]) }, Infinity)
     for (const circuitId of ['a', 'b', 'a', 'b']) expect(send(circuitId)).toBe(true)
     expect(send('a', 1101)).toBe(true)
     await settle()

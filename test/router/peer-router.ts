@@ -2,7 +2,7 @@ import { createServer, type Server, type TLSSocket } from 'node:tls'
 
 import { Channel } from '../../src/channel/channel.ts'
 import type { ChannelMessage } from '../../src/channel/frame.ts'
-import { helloAccepted, readHello } from '../../src/channel/hello.ts'
+import { helloAcceptedMessage, readHello } from '../../src/channel/hello.ts'
 import { channelLimits } from '../../src/channel/limits.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { LINK_PROTOCOL } from '../../src/channel/messages/links.ts'
@@ -67,7 +67,7 @@ export class PeerRouter {
         this.hellos.push({ headers, atMs: systemClock.monotonicMs() })
         const group = this.groups ? (readHello(message)?.group ?? null) : null
         const hello = { token: '', version: null, type: '', group, headers }
-        channel.open(helloAccepted(hello, this.id, new Map()))
+        channel.open(helloAcceptedMessage(hello, this.id, new Map()))
       },
       onMessage: () => null,
       onClose: () => undefined,

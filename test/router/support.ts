@@ -6,7 +6,7 @@ import { createServer, type Server } from 'node:tls'
 import { expect } from 'vitest'
 
 import { Channel } from '../../src/channel/channel.ts'
-import type { ChannelMessage, Outgoing } from '../../src/channel/frame.ts'
+import type { ChannelMessage, OutboundMessage } from '../../src/channel/frame.ts'
 import { type Hello, readHello } from '../../src/channel/hello.ts'
 import { channelLimits } from '../../src/channel/limits.ts'
 import { systemClock } from '../../src/lib/clock.ts'
@@ -20,7 +20,7 @@ import {
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import { controllerSpiffeId } from '../../src/pki/spiffe.ts'
 import { parseRouterConfig } from '../../src/config/router/load.ts'
-import type { AskExtension } from '../../src/router/identity/extension.ts'
+import type { RequestExtension } from '../../src/router/identity/extension.ts'
 import { RouterProgram } from '../../src/router/router.ts'
 import { helloAnswer } from '../../src/fabric/hello-answer.ts'
 import { addressesMessage } from '../../src/channel/messages/control.ts'
@@ -142,7 +142,7 @@ export class ScriptedController {
     return this.received.filter((message) => message.contentType === contentType)
   }
 
-  send(outgoing: Outgoing): void {
+  send(outgoing: OutboundMessage): void {
     this.channel?.send(outgoing)
   }
 
@@ -260,7 +260,7 @@ export class TestNetwork {
     endpoints: readonly string[],
     more = '',
     options: {
-      readonly askExtension?: AskExtension
+      readonly askExtension?: RequestExtension
       readonly startupTimeout?: string
       readonly hasCsr?: boolean
       /** More keys of its section `identity`. */

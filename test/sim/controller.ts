@@ -4,8 +4,8 @@ import { ClusterNode } from '../../src/cluster/cluster-node.ts'
 import { defaultClusterNodeOptions } from '../../src/cluster/cluster-node-parts.ts'
 import { ConsensusThread } from '../../src/cluster/replication/consensus-thread.ts'
 import type { HostEvent, SelfRefusal } from '../../src/cluster/link.ts'
-import { hasOtherVoters, membersOfRoster } from '../../src/controller/start/known-voters.ts'
-import { StateDamaged } from '../../src/fsm/records/load.ts'
+import { hasOtherVoters, rosterVoters } from '../../src/controller/start/known-voters.ts'
+import { StateDamagedError } from '../../src/fsm/records/load.ts'
 import { StateMachine } from '../../src/fsm/machine.ts'
 import { assert } from '../../src/lib/assert.ts'
 import type { Clock } from '../../src/lib/clock.ts'
@@ -229,7 +229,7 @@ export class Controller {
     )
     const mark = machine.persistedMark()
     const ofState = { configuration: mark.configuration, index: mark.position.index }
-    const known = [ofState, membersOfRoster(this.roster)]
+    const known = [ofState, rosterVoters(this.roster)]
     const opened = loop.within(threads.wal, () =>
       openLog(DATA, {
         files: this.files,
@@ -345,8 +345,8 @@ export class Controller {
     try {
       return await open()
     } catch (error) {
-      const isKnown = hasOtherVoters(this.id, [membersOfRoster(this.roster)])
-      if (!(error instanceof StateDamaged) || !isKnown) throw error
+      const isKnown = hasOtherVoters(this.id, [rosterVoters(this.roster)])
+      if (!(error instanceof StateDamagedError) || !isKnown) throw error
       assert(
         this.platter.isDamaged,
         `I16: ${this.id} finds its state damaged, and nothing but crashes befell it`,

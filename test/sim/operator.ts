@@ -4,11 +4,14 @@ import {
   ConfigurationSchema,
 } from '../../proto/gen/membership_pb.ts'
 import { MemberChanger, type WantedChange } from '../../src/cluster/membership/changer.ts'
-import { candidates } from '../../src/cluster/membership/reconcile.ts'
-import { judgeEntry, type EntryVerdict } from '../../src/cluster/membership/judge-admission.ts'
+import { promotableLearners } from '../../src/cluster/membership/reconcile.ts'
+import {
+  judgeAdmission,
+  type AdmissionVerdict,
+} from '../../src/cluster/membership/judge-admission.ts'
 import { isReadyToVote, makeVoter, planChange } from '../../src/cluster/membership/plan.ts'
 import type { MembersNow } from '../../src/cluster/membership/members-now.ts'
-import { sameBytes } from '../../src/cluster/membership/record.ts'
+import { isSameBytes } from '../../src/cluster/membership/record.ts'
 import { assert } from '../../src/lib/assert.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import type { Random } from '../../src/lib/random.ts'
@@ -45,7 +48,7 @@ interface Wish {
   wanted(leader: Controller): WantedChange | null
 }
 
-type Admission = Extract<EntryVerdict, { readonly target: ConfigurationRecord }>
+type Admission = Extract<AdmissionVerdict, { readonly target: ConfigurationRecord }>
 
 const LOOK_AGAIN_MS = 50
 const LOOK_MS = 150
@@ -262,7 +265,7 @@ export class Operator {
       featureLevel: 1,
       startedAtMs: 0,
     }
-    const verdict = judgeEntry({ id, publicKeySha256 }, request, {
+    const verdict = judgeAdmission({ id, publicKeySha256 }, request, {
       record,
       configurationIndex: 0,
       clusterId: CLUSTER_ID,
@@ -277,7 +280,7 @@ export class Operator {
     for (const [id, controller] of this.#entering) {
       const storeId = storeIdOf(controller.store)
       const isListed = ({ members }: ConfigurationRecord): boolean =>
-        members.some((member) => member.id === id && sameBytes(member.storeId, storeId))
+        members.some((member) => member.id === id && isSameBytes(member.storeId, storeId))
       const { status } = leader.core ?? {}
       if (status?.isConfigurationCommitted === true && isListed(status.configurationRecord)) {
         this.#entering.delete(id)
@@ -323,7 +326,7 @@ export class Operator {
     const changer = this.#changerOf(leader)
     const record = leader.core?.status.configurationRecord
     if (changer.isBusy || record === undefined || leader.life === null) return
-    const isDue = record.departed.length > 0 || candidates(record).length > 0
+    const isDue = record.departed.length > 0 || promotableLearners(record).length > 0
     if (!isDue) return
     this.#within(leader.life, async () => {
       await changer.run({
@@ -367,7 +370,7 @@ export class Operator {
 }
 
 function ready(now: MembersNow): readonly NodeId[] {
-  return candidates(now.record).filter((id) => isReadyToVote(now, id))
+  return promotableLearners(now.record).filter((id) => isReadyToVote(now, id))
 }
 
 function isDone({ members }: ConfigurationRecord, change: MembershipChange): boolean {

@@ -9,7 +9,7 @@ import {
   RestoreEndSchema,
   SessionCreateSchema,
 } from '../../proto/gen/command_pb.ts'
-import { blocksOf, lineOf } from '../../src/fsm/records/record-blocks.ts'
+import { compressLines, blockLine } from '../../src/fsm/records/record-blocks.ts'
 import { restoredKinds } from '../../src/fsm/cluster/replacement.ts'
 import { assert } from '../../src/lib/assert.ts'
 import { canonicalJson } from '../../src/lib/text/canonical-json.ts'
@@ -313,11 +313,11 @@ export class Restorers {
 function chunksOf(state: ClusterState, { blocks, chunksPerBlock }: RestoreWish): Content['chunks'] {
   const lines = [...restoredKinds].flatMap((kind) => {
     const table = state.table(kind)
-    return [...table.rows.values()].map(({ record }) => lineOf(kind, table.stored(record)))
+    return [...table.rows.values()].map(({ record }) => blockLine(kind, table.stored(record)))
   })
   const share = Math.ceil(lines.length / blocks)
   return Array.from({ length: blocks }, (_, at) => lines.slice(at * share, (at + 1) * share))
-    .flatMap((part) => [...blocksOf(part)])
+    .flatMap((part) => [...compressLines(part)])
     .flatMap((block) => {
       const size = Math.min(CHUNK_BYTES_MAX, Math.ceil(block.length / chunksPerBlock))
       return Array.from({ length: Math.ceil(block.length / size) }, (_, at) => ({

@@ -4,7 +4,7 @@ import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { expect, test } from 'vitest'
-import { asStoreError } from '../../src/store/errors.ts'
+import { toStoreError } from '../../src/store/errors.ts'
 import { lockDataFolder } from '../../src/store/folder/folder-lock.ts'
 import { formDataFolder } from '../../src/store/folder/form-data-folder.ts'
 import { readIdentity, writeIdentity } from '../../src/store/log/identity.ts'
@@ -144,7 +144,7 @@ test('missing and unwritable folders are each reported in one sentence', async (
   )
   const files = watchedFileSystem()
   files.onChange = (_, path) => {
-    throw asStoreError(Object.assign(new Error('no'), { code: 'EACCES' }), 'create', path)
+    throw toStoreError(Object.assign(new Error('no'), { code: 'EACCES' }), 'create', path)
   }
   const refused = join(parent, 'data')
   expect(() =>

@@ -3,7 +3,7 @@ import { seededRandom, type Random } from '../../src/lib/random.ts'
 import type { Entry, Position } from '../../src/raft/types.ts'
 import { formDataFolder } from '../../src/store/folder/form-data-folder.ts'
 import type { FileDisk } from '../../src/store/log/file-disk.ts'
-import { laterOf } from '../../src/store/log/log-evidence.ts'
+import { higherPosition } from '../../src/store/log/log-evidence.ts'
 import { openLog, type LogOptions, type OpenedLog } from '../../src/store/log/open-log.ts'
 import { DAMAGES, damageLog, segmentPaths, type Damage } from './support/damage.ts'
 import { someEntries, summary } from './support/entries.ts'
@@ -117,8 +117,8 @@ function covers(opened: OpenedLog, position: Position): boolean {
   const last = positionOf(
     entries.at(-1) ?? { ...base, timeMs: 0, type: 'noop', data: new Uint8Array(0) },
   )
-  const best = owed === null ? last : laterOf(last, owed)
-  return laterOf(best, position) === best
+  const best = owed === null ? last : higherPosition(last, owed)
+  return higherPosition(best, position) === best
 }
 
 /** @returns whether the loss left no trace. */

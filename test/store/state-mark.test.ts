@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { newerFormat } from '../../src/store/errors.ts'
+import { unsupportedFormatError } from '../../src/store/errors.ts'
 import { STATE_FORMAT, decodeMark, encodeMark } from '../../src/store/state/state-mark.ts'
 
 const mark = {
@@ -25,5 +25,7 @@ test.each([
   const other = JSON.stringify({ ...(JSON.parse(encodeMark(mark)) as object), format })
   const found = decodeMark(other)
   expect(found).toBe(format)
-  expect(newerFormat('data/state', Number(found), STATE_FORMAT).message).toContain(remedy)
+  expect(unsupportedFormatError('data/state', Number(found), STATE_FORMAT).message).toContain(
+    remedy,
+  )
 })

@@ -6,7 +6,7 @@ import {
   ISSUING_LIFETIME_MS,
   LEAF_LIFETIME_MS,
   ROOT_LIFETIME_MS,
-  type Validity,
+  type ValidityPeriod,
   validityFrom,
 } from '../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
@@ -41,7 +41,7 @@ export async function networkAuthorities(nowMs: number): Promise<TestAuthorities
 export async function clientCertificate(
   issuer: CertifiedKey,
   commonName: string,
-  validity: Validity | number,
+  validity: ValidityPeriod | number,
 ): Promise<string> {
   const { certificatePem } = await issueLeaf({
     issuer,

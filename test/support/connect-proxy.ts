@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http'
 import { connect, type Socket } from 'node:net'
 
-import { listenAt, portOf } from '../../src/lib/runtime/listening.ts'
+import { listenAt, listeningPort } from '../../src/lib/runtime/listening.ts'
 
 /** An HTTP proxy that only opens connections, and records where to. */
 export class ConnectProxy implements AsyncDisposable {
@@ -44,7 +44,7 @@ export class ConnectProxy implements AsyncDisposable {
   }
 
   get port(): number {
-    return portOf(this.#server)
+    return listeningPort(this.#server)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

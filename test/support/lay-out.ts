@@ -2,7 +2,7 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { formCluster } from '../../src/cli/bootstrap/form.ts'
-import { finishForming, plannedConfigOf } from '../../src/cli/quickstart/form.ts'
+import { finishForming, quickstartConfig } from '../../src/cli/quickstart/form.ts'
 import { planQuickstart, type QuickstartPlan } from '../../src/cli/quickstart/plan.ts'
 import { freePortBlock } from './ports.ts'
 
@@ -11,7 +11,7 @@ export async function layOut(folder: string, nodes: number): Promise<QuickstartP
   const plan = planQuickstart(join(folder, 'net'), nodes, await freePortBlock(nodes))
   mkdirSync(plan.dir, { mode: 0o700 })
   const password = 'laid out'
-  const [first, ...rest] = plan.controllers.map((one) => plannedConfigOf(one, 'laid.out.internal'))
+  const [first, ...rest] = plan.controllers.map((one) => quickstartConfig(one, 'laid.out.internal'))
   if (first === undefined) throw new Error('no controllers')
   await formCluster({
     controllers: [first, ...rest],

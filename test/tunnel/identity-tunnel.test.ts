@@ -4,10 +4,10 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
-import { LogInRefused } from '../../src/tunnel/controller-api.ts'
+import { LogInRefusedError } from '../../src/tunnel/controller-api.ts'
 import { echoDatagrams, echoServer } from '../router/tunnel/support.ts'
 import { freePort } from '../support/ports.ts'
-import { eventually, SessionOver, type ShownService, TunnelStage } from './support.ts'
+import { eventually, SessionEndedError, type ShownService, TunnelStage } from './support.ts'
 
 // Goal: a tunnel at a host without a router hosts and reaches services through an edge router, and follows sessions, services and
 // edge routers. Method: the tunnels and a whole router of ours over real channels; controllers and their API are the test's.
@@ -161,7 +161,7 @@ test('A lost edge router is dialed again, and services are hosted there again', 
 
 test('After its session has ended, the tunnel opens a new one and restores services and connections', async () => {
   const { port, host, client } = await joined()
-  for (const { api } of [host, client]) api.faults.push(new SessionOver('it is over'))
+  for (const { api } of [host, client]) api.faults.push(new SessionEndedError('it is over'))
   await eventually(() => [host.api.sessions, client.api.sessions]).toEqual([2, 2])
   await eventually(() => stage.logged('edge router connected').length).toBe(4)
   await eventually(() => stage.terminators.size).toBe(1)
@@ -207,7 +207,7 @@ test('A tunnel waits until a controller answers, and fails when a controller ref
     reason: 'ctrl1 refused the connection',
   })
   const other = await stage.tunnel('bob', [])
-  other.api.faults.push(new LogInRefused('log-in refused: not an enabled identity'))
+  other.api.faults.push(new LogInRefusedError('log-in refused: not an enabled identity'))
   await expect(other.tunnel.start()).rejects.toThrow('log-in refused: not an enabled identity')
 })
 

@@ -10,18 +10,22 @@ import {
 } from '../../proto/gen/router_pb.ts'
 import type { ChannelMessage } from '../../src/channel/frame.ts'
 import {
-  circuitAnswer,
-  circuitRefusal,
+  circuitAnswerMessage,
+  circuitRefusalMessage,
   readCircuitRequest,
 } from '../../src/channel/messages/circuit-requests.ts'
-import { routesOf } from '../../src/fabric/circuits/route.ts'
+import { routeMessages } from '../../src/fabric/circuits/route.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import { listenAt, portOf } from '../../src/lib/runtime/listening.ts'
+import { listenAt, listeningPort } from '../../src/lib/runtime/listening.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import type { CertifiedKey } from '../../src/pki/authority/authority.ts'
 import { parseCertificate } from '../../src/pki/certificate.ts'
 import { TargetSockets } from '../../src/overlay/sockets/target-sockets.ts'
-import { type ApiLogIn, type ControllerApi, SessionOver } from '../../src/tunnel/controller-api.ts'
+import {
+  type ApiLogIn,
+  type ControllerApi,
+  SessionEndedError,
+} from '../../src/tunnel/controller-api.ts'
 import { IdentityTunnel } from '../../src/tunnel/identity-tunnel.ts'
 import { serviceToken, webSocketStream } from '../router/edge/support.ts'
 import {
@@ -267,7 +271,7 @@ export class TunnelStage {
     const { channel } = this.controller
     const code = this.refusedCodes.shift()
     if (code !== undefined) {
-      channel?.reply(message, circuitRefusal(message, code, 'as the test says'))
+      channel?.reply(message, circuitRefusalMessage(message, code, 'as the test says'))
       return
     }
     const request = readCircuitRequest(message)
@@ -282,18 +286,23 @@ export class TunnelStage {
     const dial = { binding: 'edge', address: made?.address ?? 'none', peerData: request.peerData }
     const { promise, resolve } = Promise.withResolvers<ChannelMessage>()
     this.#results.set(id, resolve)
-    for (const route of routesOf(ends, path, { attempt: 0, timeoutMs: 10_000, tags: {}, dial })) {
+    for (const route of routeMessages(ends, path, {
+      attempt: 0,
+      timeoutMs: 10_000,
+      tags: {},
+      dial,
+    })) {
       this.controller.send(route)
     }
     const { headers } = await promise
     if (!headers.has(1102)) {
       const reason = Buffer.from(headers.get(1103) ?? []).toString()
-      channel?.reply(message, circuitRefusal(message, 1, reason))
+      channel?.reply(message, circuitRefusalMessage(message, 1, reason))
       return
     }
     const peerData = new Map([...headers].filter(([key]) => key === 1003))
     const circuit = { circuitId: id, ingressAddress: ends.ingress, tags: {}, peerData }
-    channel?.reply(message, circuitAnswer(message, circuit))
+    channel?.reply(message, circuitAnswerMessage(message, circuit))
   }
 }
 
@@ -307,7 +316,7 @@ class WebSocketRelay {
 
   private constructor(server: Server) {
     this.#server = server
-    this.port = portOf(server)
+    this.port = listeningPort(server)
   }
 
   static async open(routerPort: number): Promise<WebSocketRelay> {
@@ -332,4 +341,4 @@ function claimsOf(token: string): readonly string[] {
   return jti.split('/')
 }
 
-export { eventually, SessionOver }
+export { eventually, SessionEndedError }

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 
 import { allCommands } from '../../src/cli/conventions.ts'
-import { fullNameOf } from '../../src/cli/command-names.ts'
+import { commandFullName } from '../../src/cli/command-names.ts'
 import { buildProgram } from '../../src/cli/program.ts'
 
 /** Columns of the help, independent of the terminal of the build. */
@@ -16,7 +16,7 @@ export function cliReference(): string {
     .filter(isShown)
     .map((command) => {
       const level = command.parent === program ? '##' : '###'
-      return `${level} \`${fullNameOf(command)}\`\n\n\`\`\`text\n${helpOf(command)}\n\`\`\`\n`
+      return `${level} \`${commandFullName(command)}\`\n\n\`\`\`text\n${helpOf(command)}\n\`\`\`\n`
     })
     .join('\n')
 }

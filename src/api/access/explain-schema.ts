@@ -1,7 +1,7 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { orNull } from '../../entities/nested.ts'
+import { nullableSchema } from '../../entities/nested.ts'
 import {
-  arrayOf,
+  arraySchema,
   dateTime,
   entityRef,
   flag,
@@ -22,7 +22,7 @@ const refWith = (more: JsonObject, required = Object.keys(more)): JsonObject => 
   required: [...(entityRef['required'] as readonly string[]), ...required],
 })
 /** Null where the caller may not read the kind. */
-const withheldOr = orNull
+const withheldOr = nullableSchema
 
 /** The roles of each list that mean the record of that side. */
 const matched = { identityRoles: texts, serviceRoles: texts, edgeRouterRoles: texts } as const
@@ -39,30 +39,32 @@ const right = wholeObject({
   isReachable: flag,
   policiesCount: count,
   policies: withheldOr(
-    arrayOf(
+    arraySchema(
       refWith(
-        { semantic: text, ...matched, checks: withheldOr(arrayOf(check)), checksCount: count },
+        { semantic: text, ...matched, checks: withheldOr(arraySchema(check)), checksCount: count },
         ['semantic', 'checks', 'checksCount'],
       ),
     ),
   ),
-  missing: arrayOf(
+  missing: arraySchema(
     wholeObject({
       code: { type: 'string', enum: missingCodes },
       message: text,
-      records: arrayOf(entityRef),
+      records: arraySchema(entityRef),
     }),
   ),
 })
 
-const routerPolicies = withheldOr(arrayOf(refWith({ semantic: text, ...matched }, ['semantic'])))
+const routerPolicies = withheldOr(
+  arraySchema(refWith({ semantic: text, ...matched }, ['semantic'])),
+)
 
 const routers = wholeObject({
   identityCount: integer,
   serviceCount: integer,
   commonCount: integer,
   onlineCount: integer,
-  common: arrayOf(refWith({ isOnline: flag })),
+  common: arraySchema(refWith({ isOnline: flag })),
   identityPolicies: routerPolicies,
   servicePolicies: routerPolicies,
 })
@@ -70,14 +72,14 @@ const routers = wholeObject({
 const terminators = wholeObject({
   totalCount: integer,
   onlineCount: integer,
-  items: arrayOf(
+  items: arraySchema(
     refWith({ address: text, binding: text, router: nullableEntityRef, isOnline: flag }),
   ),
 })
 
 const sessions = wholeObject({
   totalCount: integer,
-  items: arrayOf(
+  items: arraySchema(
     wholeObject({
       id: text,
       createdAt: dateTime,
@@ -108,7 +110,7 @@ export const accessExplained: NamedSchema = {
     terminators: withheldOr(terminators),
     sessions: withheldOr(sessions),
     configs: withheldOr(
-      arrayOf(
+      arraySchema(
         // An older controller does not send `notIntercepted`.
         refWith(
           {

@@ -1,23 +1,23 @@
 import type { Service } from '../../entities/kinds/service.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import { fieldProblem, Problem } from '../../lib/problems.ts'
-import type { Reader } from '../../fsm/reader.ts'
+import type { StateReader } from '../../fsm/reader.ts'
 import type { ListQuery, ListSource, StateView } from '../../ports/state-view.ts'
 import type { PostureService } from '../../ports/posture.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Reply } from '../http/answers/envelope.ts'
-import { type ListAnswers, printed } from '../http/answers/list-answers.ts'
-import { listParameters, listQueryOf } from '../http/answers/query-parameters.ts'
+import { type ListAnswers, rowPrinter } from '../http/answers/list-answers.ts'
+import { listParameters, readListQuery } from '../http/answers/query-parameters.ts'
 import type { RequestContext } from '../http/call.ts'
 import type { ConfirmedReads } from '../http/consistency.ts'
 import type { Operation } from '../http/operation.ts'
 import { accessExplained } from './explain-schema.ts'
 import { ExplanationView } from './explanation-view.ts'
-import { Readable } from './readable.ts'
+import { ReadPermissions } from './readable.ts'
 
 interface ExplainOperationsDeps {
-  readonly state: StateView & Pick<Reader, 'explainAccess'>
+  readonly state: StateView & Pick<StateReader, 'explainAccess'>
   readonly reads: ConfirmedReads
   readonly posture: PostureService
   readonly clock: Clock
@@ -66,7 +66,7 @@ function explain(deps: ExplainOperationsDeps, call: RequestContext): Reply | Pro
   if (given.length === 0) {
     throw fieldProblem('identity', 'identity or service in query is required')
   }
-  const readable = new Readable(call)
+  const readable = new ReadPermissions(call)
   readable.require('service.read')
   // @guard explanation-tells-records--sides
   readable.require('identity.read')
@@ -101,13 +101,13 @@ function answered(
   { state, posture, clock, lists }: ExplainOperationsDeps,
   call: RequestContext,
   { identity, service }: Sides,
-  readable: Readable,
+  readable: ReadPermissions,
 ): Reply | Promise<Reply> {
   const view = new ExplanationView({ state, posture, nowMs: clock.nowMs() }, readable)
   if (identity !== null && service !== null) {
     return lists.answer(call, {
       records: [service],
-      print: printed(() => view.of(identity, service)),
+      print: rowPrinter(() => view.of(identity, service)),
       pagination: { limit: 1, offset: 0, totalCount: 1 },
       filterableFields: [],
     })
@@ -122,7 +122,7 @@ function answered(
     if (records.length > explainLimits.explainedPairsMax) throw tooMany()
     return {
       records,
-      print: printed((record: EntityRecord) =>
+      print: rowPrinter((record: EntityRecord) =>
         view.of(identity ?? (record as Identity), service ?? (record as Service)),
       ),
       pagination,
@@ -150,7 +150,7 @@ function sourceOf(
 }
 
 function pageOf(call: RequestContext): ListQuery {
-  const query = listQueryOf(call)
+  const query = readListQuery(call)
   const { explainedPairsMax: max } = explainLimits
   const limit = query.limit === undefined ? 10 : query.limit
   return { ...query, limit: limit < 1 ? max : Math.min(limit, max) }

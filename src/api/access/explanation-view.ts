@@ -2,7 +2,7 @@ import type { Terminator } from '../../entities/kinds/terminator.ts'
 import type { PostureCheck } from '../../entities/kinds/posture-check.ts'
 import type { Service } from '../../entities/kinds/service.ts'
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
-import { entityNamed } from '../../entities/registry.ts'
+import { findEntity } from '../../entities/registry.ts'
 import { serviceConfigHolder } from '../../entities/kinds/service-config.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import type { KindName, RecordOf } from '../../entities/kind-records.ts'
@@ -10,18 +10,18 @@ import { interceptFaults } from '../../lib/intercept/interceptable.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { PostureService } from '../../ports/posture.ts'
-import type { JudgedPosture } from '../../ports/judged-posture.ts'
+import type { EvaluatedPosture } from '../../ports/judged-posture.ts'
 import type {
   AccessExplanation,
   ExplainedRight,
-  FirstOf,
+  LimitedList,
   LinkingPolicy,
 } from '../../fsm/access/explanation.ts'
-import type { Reader } from '../../fsm/reader.ts'
+import type { StateReader } from '../../fsm/reader.ts'
 import type { DialBind, StateView } from '../../ports/state-view.ts'
 import { timeText } from '../http/answers/envelope.ts'
 import { missingPieces, type MissingPiece, type PieceFacts } from './missing-pieces.ts'
-import type { Readable } from './readable.ts'
+import type { ReadPermissions } from './readable.ts'
 
 export const explanationViewLimits = {
   /** API sessions of an identity whose posture is judged, the newest first. */
@@ -31,7 +31,7 @@ export const explanationViewLimits = {
 } as const
 
 interface ExplanationViewDeps {
-  readonly state: StateView & Pick<Reader, 'explainAccess'>
+  readonly state: StateView & Pick<StateReader, 'explainAccess'>
   readonly posture: PostureService
   readonly nowMs: number
 }
@@ -39,7 +39,7 @@ interface ExplanationViewDeps {
 /** An API session with the posture of its client. */
 interface JudgedSession {
   readonly session: ApiSession
-  readonly posture: JudgedPosture
+  readonly posture: EvaluatedPosture
 }
 
 interface JudgedSessions {
@@ -50,11 +50,11 @@ interface JudgedSessions {
 /** The explanations of one answer as its reader may see them. */
 export class ExplanationView {
   readonly #deps: ExplanationViewDeps
-  readonly #readable: Readable
+  readonly #readable: ReadPermissions
   /** Sessions by identity: its pairs with many services are judged by the same ones. */
   readonly #sessions = new Map<string, JudgedSessions>()
 
-  constructor(deps: ExplanationViewDeps, readable: Readable) {
+  constructor(deps: ExplanationViewDeps, readable: ReadPermissions) {
     this.#deps = deps
     this.#readable = readable
   }
@@ -94,7 +94,7 @@ export class ExplanationView {
 
   /** The record may have gone since the page of the answer was found. */
   #refOf(kind: 'identity' | 'service', { id, name }: Identity | Service): JsonObject {
-    const entity = entityNamed(kind).collection
+    const entity = findEntity(kind).collection
     return this.#deps.state.ref(kind, id) ?? { _links: {}, entity, id, name: name ?? '' }
   }
 
@@ -222,7 +222,7 @@ export class ExplanationView {
     }
   }
 
-  #checks({ total, first }: FirstOf<PostureCheck>, { newest }: JudgedSessions): JsonObject {
+  #checks({ total, first }: LimitedList<PostureCheck>, { newest }: JudgedSessions): JsonObject {
     const checks = this.#readable.only('posture-check.read', () =>
       first.map((check) => {
         const passing = newest.filter(({ posture }) => posture.passes(check)).length
@@ -241,7 +241,7 @@ export class ExplanationView {
 
   #routers(found: AccessExplanation): JsonObject {
     const { state } = this.#deps
-    const policiesOf = (kind: KindName, { first }: FirstOf<LinkingPolicy>): JsonObject[] =>
+    const policiesOf = (kind: KindName, { first }: LimitedList<LinkingPolicy>): JsonObject[] =>
       first.map((link) => this.#link(kind, link))
     const { first, total } = found.commonRouters
     const shown = onlineFirst(
@@ -266,7 +266,7 @@ export class ExplanationView {
     }
   }
 
-  #terminators({ total, first }: FirstOf<Terminator>): Terminators {
+  #terminators({ total, first }: LimitedList<Terminator>): Terminators {
     const { state } = this.#deps
     const seen = first.map((record) => ({
       record,

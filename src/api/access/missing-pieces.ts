@@ -3,7 +3,7 @@ import type { Service } from '../../entities/kinds/service.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import type { RecordOf } from '../../entities/kind-records.ts'
 import type { Permission } from '../../auth/principal/permissions.ts'
-import type { FirstOf } from '../../fsm/access/explanation.ts'
+import type { LimitedList } from '../../fsm/access/explanation.ts'
 import type { LogInWay } from '../../fsm/access/log-in-way.ts'
 import type { DialBind } from '../../ports/state-view.ts'
 
@@ -44,13 +44,13 @@ export interface PieceFacts {
   readonly isEnrolling: boolean
   readonly hasApiSession: boolean
   readonly isGranted: boolean
-  readonly ofIdentity: FirstOf<ServicePolicy>
-  readonly ofService: FirstOf<ServicePolicy>
+  readonly ofIdentity: LimitedList<ServicePolicy>
+  readonly ofService: LimitedList<ServicePolicy>
   /** Ids, where no session passes. */
   readonly failingChecks: readonly string[]
   readonly identityRouterCount: number
   readonly serviceRouterCount: number
-  readonly commonRouters: FirstOf<RecordOf<'edgeRouter'>>
+  readonly commonRouters: LimitedList<RecordOf<'edgeRouter'>>
   /** Those of the first common routers that are online. */
   readonly onlineRouterIds: readonly string[]
   /** Whether the identity reaches one of them: it has an edge listener, or is its own router. */

@@ -1,10 +1,10 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { orNull } from '../../entities/nested.ts'
-import { arrayOf, entityRef, flag, text, wholeObject } from '../../entities/shapes.ts'
+import { nullableSchema } from '../../entities/nested.ts'
+import { arraySchema, entityRef, flag, text, wholeObject } from '../../entities/shapes.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { accessRights } from '../../fsm/access/access-difference.ts'
 import { integer } from '../schemas/envelope.ts'
-import { objectSchema, type ValueOf } from '../schemas/typed-schema.ts'
+import { objectSchema, type SchemaValue } from '../schemas/typed-schema.ts'
 import { previewedActions, previewedKinds } from './previewed-kinds.ts'
 
 export const previewBodyLimits = {
@@ -23,7 +23,7 @@ const change = wholeObject(
 )
 
 /** One change as the body of a preview has it. */
-export type AskedChange = ValueOf<typeof change>
+export type RequestedChange = SchemaValue<typeof change>
 
 export const accessPreview = objectSchema(
   'accessPreview',
@@ -54,28 +54,28 @@ export const accessPreviewed: NamedSchema = {
     counts: wholeObject({
       dial: counts,
       bind: counts,
-      router: orNull(counts),
-      serviceRouter: orNull(counts),
+      router: nullableSchema(counts),
+      serviceRouter: nullableSchema(counts),
     }),
     postureChangesCount: integer,
-    postureChanges: arrayOf(
+    postureChanges: arraySchema(
       wholeObject({
         policy: record,
-        given: arrayOf(record),
-        taken: arrayOf(record),
-        written: arrayOf(record),
+        given: arraySchema(record),
+        taken: arraySchema(record),
+        written: arraySchema(record),
       }),
     ),
-    rows: arrayOf(
+    rows: arraySchema(
       wholeObject({
         right: { type: 'string', enum: accessRights },
         change: { type: 'string', enum: ['given', 'taken'] },
-        identity: orNull(record),
-        service: orNull(record),
-        router: orNull(record),
+        identity: nullableSchema(record),
+        service: nullableSchema(record),
+        router: nullableSchema(record),
       }),
     ),
     pagination: wholeObject({ limit: integer, offset: integer, totalCount: integer }),
-    withheld: arrayOf(text),
+    withheld: arraySchema(text),
   }),
 }

@@ -1,4 +1,4 @@
-import { entityNamed } from '../../entities/registry.ts'
+import { findEntity } from '../../entities/registry.ts'
 import type { KindName } from '../../entities/kind-records.ts'
 import type { ProcessorShare } from '../../lib/bounds/processor-share.ts'
 import { fieldProblem, Problem } from '../../lib/problems.ts'
@@ -11,22 +11,22 @@ import {
   type PairChanges,
   type PreviewedWrite,
 } from '../../fsm/access/access-difference.ts'
-import type { Reader } from '../../fsm/reader.ts'
+import type { StateReader } from '../../fsm/reader.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import { detailAnswer, type Reply } from '../http/answers/envelope.ts'
 import type { RequestContext } from '../http/call.ts'
 import type { ApiLimits } from '../limits.ts'
-import { type BodyOf, type Operation, withBody } from '../http/operation.ts'
+import { type OperationBody, type Operation, withBody } from '../http/operation.ts'
 import type { Preparers } from '../preparers/preparers.ts'
-import { callerOf } from '../sessions/current.ts'
+import { requireCaller } from '../sessions/current.ts'
 import { integer } from '../schemas/envelope.ts'
 import { accessPreview, accessPreviewed } from './preview-schema.ts'
-import { placed, PreviewedWrites, readPermissionsOf } from './previewed-writes.ts'
+import { withChangePosition, PreviewedWrites, previewPermissions } from './previewed-writes.ts'
 import type { Validator } from '../schemas/validation.ts'
-import { Readable } from './readable.ts'
+import { ReadPermissions } from './readable.ts'
 
 interface PreviewOperationsDeps {
-  readonly state: StateView & Pick<Reader, 'previewAccess'>
+  readonly state: StateView & Pick<StateReader, 'previewAccess'>
   readonly preparers: Preparers
   readonly processor: ProcessorShare
   readonly limits: ApiLimits
@@ -80,13 +80,13 @@ async function preview(
   deps: PreviewOperationsDeps,
   previewed: PreviewedWrites,
   call: RequestContext,
-  { changes }: BodyOf<typeof body>,
+  { changes }: OperationBody<typeof body>,
 ): Promise<Reply> {
-  const readable = new Readable(call)
+  const readable = new ReadPermissions(call)
   for (const permission of ['identity.read', 'service.read'] as const) readable.require(permission)
   for (const kind of new Set(changes.map((change) => change.kind))) {
     // @guard preview-tells-or-costs--kinds
-    for (const permission of readPermissionsOf(kind)) readable.require(permission)
+    for (const permission of previewPermissions(kind)) readable.require(permission)
   }
   const { state, preparers } = deps
   const parts = { preparers, level: state.featureLevel }
@@ -101,12 +101,13 @@ async function differenceOf(
   call: RequestContext,
   writes: readonly PreviewedWrite[],
 ): Promise<AccessDifference> {
-  const { identity, isAdmin } = callerOf(call)
+  const { identity, isAdmin } = requireCaller(call)
   const permissions = identity.permissions
   for (let attempt = 0; attempt < limits.judgementsMax; attempt += 1) {
     const found = await inTurns(processor, call, () => {
       const judged = state.previewAccess(writes, { isAdmin, permissions })
-      if (judged.outcome === 'refused') throw placed(refusalProblem(judged.refusal), judged.at)
+      if (judged.outcome === 'refused')
+        throw withChangePosition(refusalProblem(judged.refusal), judged.at)
       if (judged.outcome === 'tooMany') {
         throw fieldProblem('changes', 'they would change too many records for a preview')
       }
@@ -148,7 +149,7 @@ function answerOf(
   state: StateView,
   call: RequestContext,
   difference: AccessDifference,
-  readable: Readable,
+  readable: ReadPermissions,
 ): JsonObject {
   // @guard preview-tells-or-costs--routers
   const mayReadRouters = readable.has('router.read')
@@ -162,7 +163,7 @@ function answerOf(
     const isNew = difference.isNew(kind, id)
     const name = difference.record(kind, id)?.['name'] ?? ''
     const known = isNew ? null : state.ref(kind, id)
-    return { ...(known ?? { _links: {}, entity: entityNamed(kind).collection, id }), name, isNew }
+    return { ...(known ?? { _links: {}, entity: findEntity(kind).collection, id }), name, isNew }
   }
   const checks = readable.only('service-policy.read', () => difference.checks) ?? []
   const refs = (ids: readonly string[]): readonly JsonObject[] =>

@@ -2,7 +2,7 @@ export const previewedActions = ['create', 'replace', 'patch', 'delete'] as cons
 export type PreviewedAction = (typeof previewedActions)[number]
 
 /** Kinds that decide on access, with what a preview makes of them. */
-export const actionsOfKinds = {
+export const previewedActionsByKind = {
   identity: previewedActions,
   service: previewedActions,
   servicePolicy: previewedActions,
@@ -12,5 +12,5 @@ export const actionsOfKinds = {
   // A new one is enrolled, and that is no matter of access.
   edgeRouter: ['replace', 'patch', 'delete'],
 } as const satisfies Readonly<Record<string, readonly PreviewedAction[]>>
-export const previewedKinds = Object.keys(actionsOfKinds) as readonly PreviewedKind[]
-export type PreviewedKind = keyof typeof actionsOfKinds
+export const previewedKinds = Object.keys(previewedActionsByKind) as readonly PreviewedKind[]
+export type PreviewedKind = keyof typeof previewedActionsByKind

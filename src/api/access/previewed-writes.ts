@@ -1,8 +1,8 @@
 import type { Entity } from '../../entities/define.ts'
-import { membersAt } from '../../entities/levels.ts'
-import { operationsOf } from '../../entities/operations.ts'
-import { referrersOf } from '../../entities/referrers.ts'
-import { entityNamed } from '../../entities/registry.ts'
+import { membersAtLevel } from '../../entities/levels.ts'
+import { entityOperations } from '../../entities/operations.ts'
+import { findReferrers } from '../../entities/referrers.ts'
+import { findEntity } from '../../entities/registry.ts'
 import type { KindName } from '../../entities/kind-records.ts'
 import { isSessionPermission, type SessionPermission } from '../../lib/permissions.ts'
 import { fieldProblem, Problem } from '../../lib/problems.ts'
@@ -11,8 +11,12 @@ import type { PreviewedWrite } from '../../fsm/access/access-difference.ts'
 import type { RequestContext } from '../http/call.ts'
 import type { Preparers } from '../preparers/preparers.ts'
 import type { Validator } from '../schemas/validation.ts'
-import type { AskedChange } from './preview-schema.ts'
-import { actionsOfKinds, type PreviewedAction, type PreviewedKind } from './previewed-kinds.ts'
+import type { RequestedChange } from './preview-schema.ts'
+import {
+  previewedActionsByKind,
+  type PreviewedAction,
+  type PreviewedKind,
+} from './previewed-kinds.ts'
 
 /** Ids that a caller may choose for what a preview creates. */
 const newId = /^[A-Za-z0-9._-]{1,128}$/
@@ -38,7 +42,7 @@ export class PreviewedWrites {
   async of(
     deps: PreviewedWritesDeps,
     call: RequestContext,
-    changes: readonly AskedChange[],
+    changes: readonly RequestedChange[],
   ): Promise<{ readonly writes: readonly PreviewedWrite[]; readonly ignoredFields: string[] }> {
     const writes: PreviewedWrite[] = []
     const ignoredFields = new Set<string>()
@@ -48,7 +52,7 @@ export class PreviewedWrites {
         writes.push(write)
         for (const name of ignored) ignoredFields.add(`changes.${at}.data.${name}`)
       } catch (error) {
-        throw placed(error, at)
+        throw withChangePosition(error, at)
       }
     }
     return { writes, ignoredFields: [...ignoredFields] }
@@ -57,9 +61,9 @@ export class PreviewedWrites {
   async #write(
     { preparers, level }: PreviewedWritesDeps,
     call: RequestContext,
-    { action, kind, id: given = '', data = {} }: AskedChange,
+    { action, kind, id: given = '', data = {} }: RequestedChange,
   ): Promise<{ readonly write: PreviewedWrite; readonly ignored: readonly string[] }> {
-    const allowed: readonly PreviewedAction[] = actionsOfKinds[kind]
+    const allowed: readonly PreviewedAction[] = previewedActionsByKind[kind]
     if (!allowed.includes(action)) {
       throw new ChangeFault('action', `a ${kind} is previewed by ${allowed.join(', ')} only`)
     }
@@ -67,16 +71,16 @@ export class PreviewedWrites {
     if (action === 'create' && given !== '' && !newId.test(given)) {
       throw new ChangeFault('id', 'must be letters, digits, dots, dashes and underscores')
     }
-    const entity = entityNamed(kind)
+    const entity = findEntity(kind)
     const id = given === '' ? newShortId() : given
     const base = { mode: action, entity: kind, id } as const
     if (action === 'delete') return { write: { ...base, fields: {} }, ignored: [] }
     this.#checkOf(entity, action)(data)
     // An enrollment grants no access, so a preview creates no enrollment token.
     const { enrollment: _, ...body } = data
-    const { known, later } = membersAt(entity, kind === 'identity' ? body : data, level)
+    const { known, later } = membersAtLevel(entity, kind === 'identity' ? body : data, level)
     const plan = await preparers.of(entity)(call, action, known, id)
-    const { known: fields } = membersAt(entity, plan.fields, level)
+    const { known: fields } = membersAtLevel(entity, plan.fields, level)
     return { write: { ...base, fields }, ignored: [...plan.ignoredFields, ...later] }
   }
 
@@ -84,7 +88,7 @@ export class PreviewedWrites {
     const key = `${action} ${entity.name}`
     let check = this.#checks.get(key)
     if (check === undefined) {
-      const operation = operationsOf(entity).find(
+      const operation = entityOperations(entity).find(
         ({ api, shape }) => api === 'management' && shape === action,
       )
       check = this.#validator.checkOf(operation?.request?.schema ?? {})
@@ -105,7 +109,7 @@ class ChangeFault extends Error {
 }
 
 /** The same refusal, with the place of the change among others. */
-export function placed(error: unknown, at: number): unknown {
+export function withChangePosition(error: unknown, at: number): unknown {
   if (error instanceof ChangeFault) {
     return fieldProblem(`changes.${at}.${error.field}`, error.message)
   }
@@ -122,12 +126,12 @@ export function placed(error: unknown, at: number): unknown {
  * Permissions to preview a change of a kind: to read the kind, the kinds that its records
  * reference, and the policies that reference them. Refusals and results reveal all of these.
  */
-export function readPermissionsOf(kind: PreviewedKind): readonly SessionPermission[] {
-  const entity = entityNamed(kind)
+export function previewPermissions(kind: PreviewedKind): readonly SessionPermission[] {
+  const entity = findEntity(kind)
   const named = Object.values(entity.fields).flatMap(({ reference }) =>
     reference === null ? [] : [reference.to],
   )
-  const policies = referrersOf(entity)
+  const policies = findReferrers(entity)
     .filter(({ field, onDelete }) => field.kind === 'roleList' || onDelete === 'refuse')
     .map((referrer) => referrer.entity.name)
   const permissions = [kind, ...named, ...policies].flatMap((one) => readPermissionOf(one) ?? [])
@@ -136,7 +140,7 @@ export function readPermissionsOf(kind: PreviewedKind): readonly SessionPermissi
 
 /** Null: any session may read it. */
 function readPermissionOf(kind: KindName): SessionPermission | null {
-  const list = operationsOf(entityNamed(kind)).find(
+  const list = entityOperations(findEntity(kind)).find(
     ({ api, shape }) => api === 'management' && shape === 'list',
   )
   const permission = list?.permission

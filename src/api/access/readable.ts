@@ -1,13 +1,13 @@
 import { mayCall, type Permission } from '../../auth/principal/permissions.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { RequestContext } from '../http/call.ts'
-import { callerOf } from '../sessions/current.ts'
+import { requireCaller } from '../sessions/current.ts'
 
 /**
  * Permissions of a request's caller, for answers about several kinds of record. The answer omits
  * the parts that the caller may not read and lists the missing permissions.
  */
-export class Readable {
+export class ReadPermissions {
   readonly #call: RequestContext
   readonly #known = new Map<Permission, boolean>()
 
@@ -18,7 +18,7 @@ export class Readable {
   has(permission: Permission): boolean {
     let may = this.#known.get(permission)
     if (may === undefined) {
-      may = mayCall(callerOf(this.#call), permission, this.#call)
+      may = mayCall(requireCaller(this.#call), permission, this.#call)
       this.#known.set(permission, may)
     }
     return may

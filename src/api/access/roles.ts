@@ -1,19 +1,19 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { entityNamed } from '../../entities/registry.ts'
+import { findEntity } from '../../entities/registry.ts'
 import type { ProcessorShare } from '../../lib/bounds/processor-share.ts'
 import type { RoleCounts } from '../../fsm/access/role-attributes.ts'
-import type { Reader } from '../../fsm/reader.ts'
+import type { StateReader } from '../../fsm/reader.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { SessionPermission } from '../../lib/permissions.ts'
 import type { Reply } from '../http/answers/envelope.ts'
-import { type ListAnswers, printed } from '../http/answers/list-answers.ts'
+import { type ListAnswers, rowPrinter } from '../http/answers/list-answers.ts'
 import type { RequestContext } from '../http/call.ts'
 import type { Operation } from '../http/operation.ts'
 import { wholeObject } from '../../entities/shapes.ts'
 import type { KindName } from '../../entities/kind-records.ts'
 
 interface RoleOperationsDeps {
-  readonly state: StateView & Pick<Reader, 'roleCounts'>
+  readonly state: StateView & Pick<StateReader, 'roleCounts'>
   readonly processor: ProcessorShare
   readonly lists: ListAnswers
 }
@@ -36,7 +36,7 @@ const kinds = [
 /** Operations that count records by role attribute, as somebody types one. */
 export function roleOperations(deps: RoleOperationsDeps): Operation[] {
   return kinds.map(([kind, permission, name]) => {
-    const { collection } = entityNamed(kind)
+    const { collection } = findEntity(kind)
     return {
       operationId: `list${name}Roles`,
       summary: `List the role attributes of ${collection} with the number of records that have each`,
@@ -72,7 +72,7 @@ function counted(
   const answer = ({ rows, totalCount }: RoleCounts): Reply | Promise<Reply> =>
     lists.answer(call, {
       records: rows,
-      print: printed((row) => row),
+      print: rowPrinter((row) => row),
       pagination: { limit, offset, totalCount },
       filterableFields: [],
     })

@@ -1,11 +1,11 @@
 import type { BackupControl, BackupRequest } from './backup-control.ts'
 import { detailAnswer, streamedAnswer } from '../http/answers/envelope.ts'
-import { actorOfCall } from '../http/call.ts'
+import { callActor } from '../http/call.ts'
 import { type Operation, withBody } from '../http/operation.ts'
 import { answerTimes } from '../cluster/answer-times.ts'
-import { objectSchema, type ValueOf } from '../schemas/typed-schema.ts'
+import { objectSchema, type SchemaValue } from '../schemas/typed-schema.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
-import { flag, text, closedObject, arrayOf } from '../../entities/shapes.ts'
+import { flag, text, closedObject, arraySchema } from '../../entities/shapes.ts'
 
 const flagOrNull = { type: ['boolean', 'null'] } as const
 
@@ -26,7 +26,7 @@ const scheduledBackups: NamedSchema = {
   name: 'clusterBackups',
   schema: closedObject({
     isScheduled: flag,
-    backups: arrayOf(closedObject({ name: text, takenAtMs: { type: 'number' } })),
+    backups: arraySchema(closedObject({ name: text, takenAtMs: { type: 'number' } })),
   }),
 }
 
@@ -64,12 +64,12 @@ export function backupOperations({ backups }: BackupOperationsDeps): Operation[]
       refusals: [403, 409],
       answerMsMax: answerTimes.backupMsMax,
       handle: async (call, body) =>
-        streamedAnswer({ chunks: await backups.take(wishOf(body), actorOfCall(call)) }),
+        streamedAnswer({ chunks: await backups.take(wishOf(body), callActor(call)) }),
     }),
   ]
 }
 
-function wishOf(given: ValueOf<typeof backupRequest.schema>): BackupRequest {
+function wishOf(given: SchemaValue<typeof backupRequest.schema>): BackupRequest {
   return {
     recipientPem: given.recipientPem ?? null,
     hasSecrets: given.hasSecrets ?? false,

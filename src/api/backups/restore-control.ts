@@ -1,15 +1,15 @@
 import type { Actor } from '../../ports/actor.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
-import type { ValueOf } from '../schemas/typed-schema.ts'
+import type { SchemaValue } from '../schemas/typed-schema.ts'
 import type { FactorBody, restoreBegin, restoreChunk, restoreEnd } from './restores-schema.ts'
 
-export type RestoreAnnouncement = Required<ValueOf<typeof restoreBegin.schema>>
+export type RestoreAnnouncement = Required<SchemaValue<typeof restoreBegin.schema>>
 
-interface RestoreChunkGiven extends Omit<ValueOf<typeof restoreChunk.schema>, 'bytes'> {
+interface RestoreChunkGiven extends Omit<SchemaValue<typeof restoreChunk.schema>, 'bytes'> {
   readonly bytes: Uint8Array
 }
 
-export type RestoreEnding = Required<ValueOf<typeof restoreEnd.schema>>
+export type RestoreEnding = Required<SchemaValue<typeof restoreEnd.schema>>
 
 /** The entry that replaced the records, and who has applied it. */
 export interface RestoredIndex {
@@ -20,12 +20,12 @@ export interface RestoredIndex {
 }
 
 /** A second factor in the clear, as the key of its backup gives it. */
-export interface OpenFactor extends Omit<FactorBody, 'secret'> {
+export interface DecryptedFactor extends Omit<FactorBody, 'secret'> {
   readonly secret: Uint8Array
 }
 
 /** A second factor encrypted for this cluster. */
-export interface SealedAgain {
+export interface ResealedFactor {
   readonly sealed: string
   readonly keyVersion: number
 }
@@ -42,5 +42,5 @@ export interface RestoreControl {
   /** Resolves once the voters have applied it, or have had a minute to. */
   end(ending: RestoreEnding, by: Actor): Promise<RestoredIndex>
   /** Encrypts second factors whose key this cluster does not hold. */
-  seal(factors: readonly OpenFactor[]): Promise<readonly SealedAgain[]>
+  seal(factors: readonly DecryptedFactor[]): Promise<readonly ResealedFactor[]>
 }

@@ -1,7 +1,7 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { text, closedObject, wholeObject, arrayOf } from '../../entities/shapes.ts'
+import { text, closedObject, wholeObject, arraySchema } from '../../entities/shapes.ts'
 import { restoreLimits } from '../../fsm/records/restore-limits.ts'
-import { objectSchema, type ValueOf } from '../schemas/typed-schema.ts'
+import { objectSchema, type SchemaValue } from '../schemas/typed-schema.ts'
 
 const id = { type: 'string', minLength: 1, maxLength: 64 } as const
 const sha256 = { type: 'string', pattern: '^[0-9a-f]{64}$' } as const
@@ -65,7 +65,7 @@ export const restored: NamedSchema = {
 }
 
 /** A second factor in the clear; its secret is in base64. */
-export type FactorBody = ValueOf<typeof factor>
+export type FactorBody = SchemaValue<typeof factor>
 
 const factor = wholeObject({
   identityId: text,
@@ -83,5 +83,5 @@ export const restoreFactors = objectSchema(
 
 export const sealedFactors: NamedSchema = {
   name: 'clusterSealedFactors',
-  schema: arrayOf(closedObject({ sealed: text, keyVersion: { type: 'number' } })),
+  schema: arraySchema(closedObject({ sealed: text, keyVersion: { type: 'number' } })),
 }

@@ -1,4 +1,4 @@
-import type { OpenFactor, RestoreControl } from './restore-control.ts'
+import type { DecryptedFactor, RestoreControl } from './restore-control.ts'
 import { detailAnswer, emptyAnswer } from '../http/answers/envelope.ts'
 import { type Operation, withBody } from '../http/operation.ts'
 import { nothing } from '../schemas/envelope.ts'
@@ -12,7 +12,7 @@ import {
   sealedFactors,
 } from './restores-schema.ts'
 import { answerTimes } from '../cluster/answer-times.ts'
-import { actorOfCall } from '../http/call.ts'
+import { callActor } from '../http/call.ts'
 
 interface RestoreOperationsDeps {
   readonly restores: RestoreControl
@@ -41,7 +41,7 @@ export function restoreOperations({ restores }: RestoreOperationsDeps): Operatio
       body: { schema: restoreBegin, isRequired: true },
       response: { kind: 'detail', schema: nothing },
       handle: async (call, given) => {
-        await restores.begin({ allowsOtherCluster: false, ...given }, actorOfCall(call))
+        await restores.begin({ allowsOtherCluster: false, ...given }, callActor(call))
         return emptyAnswer()
       },
     }),
@@ -54,7 +54,7 @@ export function restoreOperations({ restores }: RestoreOperationsDeps): Operatio
       response: { kind: 'detail', schema: nothing },
       handle: async (call, given) => {
         const bytes = Uint8Array.from(Buffer.from(given.bytes, 'base64'))
-        await restores.stage({ ...given, bytes }, actorOfCall(call))
+        await restores.stage({ ...given, bytes }, callActor(call))
         return emptyAnswer()
       },
     }),
@@ -67,7 +67,7 @@ export function restoreOperations({ restores }: RestoreOperationsDeps): Operatio
       response: { kind: 'detail', schema: restored },
       handle: async (call, given) => {
         const ending = { isAbandoned: false, ifIndex: 0, reason: '', ...given }
-        return detailAnswer(await restores.end(ending, actorOfCall(call)))
+        return detailAnswer(await restores.end(ending, callActor(call)))
       },
     }),
     withBody({
@@ -83,6 +83,6 @@ export function restoreOperations({ restores }: RestoreOperationsDeps): Operatio
   ]
 }
 
-function factorOf({ secret, ...rest }: FactorBody): OpenFactor {
+function factorOf({ secret, ...rest }: FactorBody): DecryptedFactor {
   return { ...rest, secret: Uint8Array.from(Buffer.from(secret, 'base64')) }
 }

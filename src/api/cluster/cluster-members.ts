@@ -1,7 +1,7 @@
 import { fieldProblem } from '../../lib/problems.ts'
 import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
 import type { ChangePlan, MembershipChange, MembershipControl } from '../../ports/membership.ts'
-import { actorOfCall, type RequestContext } from '../http/call.ts'
+import { callActor, type RequestContext } from '../http/call.ts'
 import { answer, emptyAnswer, type Reply } from '../http/answers/envelope.ts'
 import { type Operation, withBody } from '../http/operation.ts'
 import {
@@ -13,9 +13,9 @@ import {
   plannedChange,
 } from './members-schema.ts'
 import { nothing } from '../schemas/envelope.ts'
-import type { ValueOf } from '../schemas/typed-schema.ts'
+import type { SchemaValue } from '../schemas/typed-schema.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
-import { ignoredFieldsOf } from '../schemas/validation.ts'
+import { findIgnoredFields } from '../schemas/validation.ts'
 import { answerTimes } from './answer-times.ts'
 
 interface MemberOperationsDeps {
@@ -23,7 +23,7 @@ interface MemberOperationsDeps {
   readonly membership: MembershipControl
 }
 
-type Confirmed = Pick<ValueOf<typeof memberChoice.schema>, 'confirmation'>
+type Confirmed = Pick<SchemaValue<typeof memberChoice.schema>, 'confirmation'>
 
 const common = {
   tag: 'cluster',
@@ -52,9 +52,9 @@ export function memberOperations({ cluster, membership }: MemberOperationsDeps):
         await membership.change(
           { verb: isVoter ? 'promote' : 'demote', id },
           confirmation ?? null,
-          actorOfCall(call),
+          callActor(call),
         )
-        return emptyAnswer(ignoredFieldsOf(memberAddition.schema, body))
+        return emptyAnswer(findIgnoredFields(memberAddition.schema, body))
       },
     }),
     withBody({
@@ -69,9 +69,9 @@ export function memberOperations({ cluster, membership }: MemberOperationsDeps):
         await membership.change(
           { verb: 'remove', id, isCompromised },
           confirmation ?? null,
-          actorOfCall(call),
+          callActor(call),
         )
-        return emptyAnswer(ignoredFieldsOf(memberRemoval.schema, body))
+        return emptyAnswer(findIgnoredFields(memberRemoval.schema, body))
       },
     }),
     ...changeOperations(membership),
@@ -89,8 +89,8 @@ function changeOperations(membership: MembershipControl): Operation[] {
   ): Promise<Reply> => {
     const { confirmation = null } = body
     return planAnswer(
-      await membership.change(change, confirmation, actorOfCall(call)),
-      ignoredFieldsOf(schema, body),
+      await membership.change(change, confirmation, callActor(call)),
+      findIgnoredFields(schema, body),
     )
   }
   const response = { kind: 'detail', schema: changePlan } as const
@@ -139,7 +139,7 @@ function planOperation(membership: MembershipControl): Operation {
     handle: async (_call, body) =>
       planAnswer(
         await membership.plan(changeOf(body)),
-        ignoredFieldsOf(plannedChange.schema, body),
+        findIgnoredFields(plannedChange.schema, body),
       ),
   })
 }
@@ -154,7 +154,7 @@ function changeOf({
   isCompromised,
   oldId,
   newId,
-}: ValueOf<typeof plannedChange.schema>): MembershipChange {
+}: SchemaValue<typeof plannedChange.schema>): MembershipChange {
   switch (verb) {
     case 'promote':
     case 'demote':

@@ -4,9 +4,9 @@ import { bareAnswer, emptyAnswer } from '../http/answers/envelope.ts'
 import { type Operation, withBody } from '../http/operation.ts'
 import { leadershipTransfer, membersSchema } from './members-schema.ts'
 import { nothing } from '../schemas/envelope.ts'
-import { ignoredFieldsOf } from '../schemas/validation.ts'
+import { findIgnoredFields } from '../schemas/validation.ts'
 import { answerTimes } from './answer-times.ts'
-import { actorOfCall } from '../http/call.ts'
+import { callActor } from '../http/call.ts'
 import { preferredLeaders } from './controller-view.ts'
 import type { MembershipControl } from '../../ports/membership.ts'
 
@@ -59,8 +59,8 @@ export function clusterOperations({ cluster, membership }: ClusterOperationsDeps
         const to = body.newLeaderId || null
         const isLearner = cluster.members().some((member) => member.id === to && !member.voter)
         if (isLearner) throw fieldProblem('newLeaderId', 'must be the id of a voting member', to)
-        await membership.transferLeadership(to, actorOfCall(call))
-        return emptyAnswer(ignoredFieldsOf(leadershipTransfer.schema, body))
+        await membership.transferLeadership(to, callActor(call))
+        return emptyAnswer(findIgnoredFields(leadershipTransfer.schema, body))
       },
     }),
   ]

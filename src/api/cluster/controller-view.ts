@@ -33,7 +33,7 @@ export function controllerView(
     certPem: member.certificatePem,
     createdAt: startedAt,
     ...(seesMesh ? { ctrlAddress: member.address } : {}),
-    fingerprint: fingerprintOf(member.certificatePem),
+    fingerprint: sha1Fingerprint(member.certificatePem),
     id: member.id,
     isOnline: member.connected,
     isPreferredLeader,
@@ -60,7 +60,7 @@ function addressesOf(
 }
 
 /** SHA-1 in hex, as OpenZiti shows it: a key for lookups, never a proof. */
-export function fingerprintOf(pem: string): string {
+export function sha1Fingerprint(pem: string): string {
   const known = fingerprints.get(pem)
   if (known !== undefined) return known
   if (fingerprints.size >= FINGERPRINTS_MAX) fingerprints.clear()

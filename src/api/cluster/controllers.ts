@@ -1,6 +1,6 @@
 import { defineEntity } from '../../entities/define.ts'
 import { boolean, nameText, text, timestamp } from '../../entities/fields.ts'
-import { lanesOf } from '../../fsm/records/digest.ts'
+import { digestLanes } from '../../fsm/records/digest.ts'
 import { noLinks } from '../../fsm/query/evaluate.ts'
 import { Lister } from '../../fsm/query/list.ts'
 import { symbolNames } from '../../fsm/query/symbols.ts'
@@ -11,8 +11,8 @@ import { listAnswer } from '../http/answers/envelope.ts'
 import { mayCall } from '../../auth/principal/permissions.ts'
 import type { RequestContext } from '../http/call.ts'
 import type { Operation } from '../http/operation.ts'
-import { controllerView, fingerprintOf, preferredLeaders } from './controller-view.ts'
-import { listParameters, listQueryOf } from '../http/answers/query-parameters.ts'
+import { controllerView, sha1Fingerprint, preferredLeaders } from './controller-view.ts'
+import { listParameters, readListQuery } from '../http/answers/query-parameters.ts'
 import { controller } from '../schemas/about.ts'
 
 interface ControllerOperationsDeps {
@@ -71,7 +71,7 @@ export function controllerOperations({ cluster }: ControllerOperationsDeps): Ope
           lanes: noLanes,
         })
       }
-      const found = lister.list(table, listQueryOf(call), null)
+      const found = lister.list(table, readListQuery(call), null)
       const details = found.records.flatMap(({ id }) => {
         const member = members.get(id)
         const shows = { api: call.api, seesMesh, isPreferredLeader: preferred.has(id) }
@@ -90,7 +90,7 @@ function isShownMesh(call: RequestContext): boolean {
 }
 
 /** Rows of one answer take part in no digest. */
-const noLanes = lanesOf('', '')
+const noLanes = digestLanes('', '')
 
 function recordOf(member: MemberView, isPreferredLeader: boolean): EntityRecord {
   return {
@@ -102,7 +102,7 @@ function recordOf(member: MemberView, isPreferredLeader: boolean): EntityRecord 
     name: member.id,
     ctrlAddress: member.address,
     certPem: member.certificatePem,
-    fingerprint: fingerprintOf(member.certificatePem),
+    fingerprint: sha1Fingerprint(member.certificatePem),
     isOnline: member.connected,
     isPreferredLeader,
     lastJoinedAt: member.startedAtMs,

@@ -1,10 +1,10 @@
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import type { Admission, JoinAnswer, JoinRequest } from '../../ports/membership.ts'
 import { LogInThrottle } from '../../auth/log-in/log-in-throttle.ts'
-import { actorOfCall, type RequestContext } from '../http/call.ts'
+import { callActor, type RequestContext } from '../http/call.ts'
 import { detailAnswer, emptyAnswer, listAnswer, type Reply } from '../http/answers/envelope.ts'
 import { type Operation, withBody } from '../http/operation.ts'
-import { ignoredFieldsOf } from '../schemas/validation.ts'
+import { findIgnoredFields } from '../schemas/validation.ts'
 import {
   invitation,
   invitationRequest,
@@ -14,7 +14,7 @@ import {
   joinTicketChoice,
 } from './join-schema.ts'
 import { nothing } from '../schemas/envelope.ts'
-import type { ValueOf } from '../schemas/typed-schema.ts'
+import type { SchemaValue } from '../schemas/typed-schema.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { ApiLimits } from '../limits.ts'
 
@@ -60,7 +60,7 @@ export function joinOperations(deps: JoinOperationsDeps): Operation[] {
         return detailAnswer(
           await admission.invite(
             { isVoter: isVoter ?? true, lifetimeMs: lifetimeMs ?? HOUR_MS },
-            actorOfCall(call),
+            callActor(call),
           ),
         )
       },
@@ -110,8 +110,8 @@ function ticketOperations({ admission }: JoinOperationsDeps): Operation[] {
       response: { kind: 'detail', schema: nothing },
       refusals: [404, 409],
       handle: async (call, body) => {
-        await admission.revoke(body.id, actorOfCall(call))
-        return emptyAnswer(ignoredFieldsOf(joinTicketChoice.schema, body))
+        await admission.revoke(body.id, callActor(call))
+        return emptyAnswer(findIgnoredFields(joinTicketChoice.schema, body))
       },
     }),
   ]
@@ -139,7 +139,7 @@ async function join(
   throw refusal ?? new Problem('TICKET_REFUSED')
 }
 
-type JoinBody = ValueOf<typeof joinRequest.schema>
+type JoinBody = SchemaValue<typeof joinRequest.schema>
 
 function requestOf(body: JoinBody): JoinRequest {
   const { storeId } = body

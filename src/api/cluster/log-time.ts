@@ -1,11 +1,11 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 
 import { CommandKind, LogTimeResetSchema } from '../../../proto/gen/command_pb.ts'
-import { shownTime } from '../../lib/text/shown-time.ts'
+import { formatTime } from '../../lib/text/shown-time.ts'
 import { Problem } from '../../lib/problems.ts'
-import { levelOfKind } from '../../ports/feature-level.ts'
+import { commandLevel } from '../../ports/feature-level.ts'
 import { detailAnswer, type Reply } from '../http/answers/envelope.ts'
-import { actorOfCall, type RequestContext } from '../http/call.ts'
+import { callActor, type RequestContext } from '../http/call.ts'
 import type { Operation } from '../http/operation.ts'
 import { logTimeResult } from './status-schema.ts'
 import type { Proposer } from '../../ports/proposer.ts'
@@ -58,8 +58,8 @@ async function reset(deps: LogTimeOperationsDeps, call: RequestContext): Promise
   const message = create(LogTimeResetSchema, { targetMs: BigInt(targetMs) })
   const { outcome } = await proposer.propose({
     kind,
-    level: levelOfKind(kind),
-    actor: actorOfCall(call),
+    level: commandLevel(kind),
+    actor: callActor(call),
     payload: toBinary(LogTimeResetSchema, message),
   })
   if (!outcome.ok) {
@@ -71,5 +71,5 @@ async function reset(deps: LogTimeOperationsDeps, call: RequestContext): Promise
 }
 
 function answered(aheadMs: number, logTimeMs: number): Reply {
-  return detailAnswer({ aheadMs, logTime: shownTime(logTimeMs) })
+  return detailAnswer({ aheadMs, logTime: formatTime(logTimeMs) })
 }

@@ -1,6 +1,6 @@
 import type { InspectedCertificate } from '../../pki/authority/inspection.ts'
 import type { Actor } from '../../ports/actor.ts'
-import type { ValueOf } from '../schemas/typed-schema.ts'
+import type { SchemaValue } from '../schemas/typed-schema.ts'
 import type { certificateRequest } from './pki-schema.ts'
 
 /** Certificate of another authority, for the names in it. */
@@ -29,7 +29,7 @@ export interface CertificatesInForce {
 }
 
 /** A certificate for a client or server outside of the cluster. */
-export type IssueRequest = ValueOf<typeof certificateRequest.schema>
+export type IssueRequest = SchemaValue<typeof certificateRequest.schema>
 
 export interface IssuedCertificate {
   readonly certificatePem: string

@@ -1,5 +1,5 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { flag, text, closedObject, arrayOf } from '../../entities/shapes.ts'
+import { flag, text, closedObject, arraySchema } from '../../entities/shapes.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 import { texts } from '../schemas/envelope.ts'
 
@@ -34,7 +34,7 @@ export const certificatesInForce: NamedSchema = {
       renewAtMs: { type: ['number', 'null'] },
       refused: textOrNull,
       alarm: textOrNull,
-      serverCertificates: arrayOf(
+      serverCertificates: arraySchema(
         closedObject({
           path: text,
           certificate: { anyOf: [shownCertificate, { type: 'null' }] },
@@ -50,13 +50,13 @@ export const certificatesInForce: NamedSchema = {
  * The schema sets no limit on the key: an error about a field repeats its value, and the key is a
  * secret.
  */
-export const issuingAuthorityGiven = objectSchema(
+export const issuingAuthorityRequest = objectSchema(
   'pkiIssuingAuthority',
   { certificatePem: text, privateKeyPem: textOrNull },
   ['certificatePem'],
 )
 
-export const issuingAuthorityTaken: NamedSchema = {
+export const issuingAuthorityAnswer: NamedSchema = {
   name: 'pkiIssuingAuthorityDetail',
   schema: closedObject({ notAfterMs: number, formerNotAfterMs: number }),
 }
@@ -79,7 +79,7 @@ export const issuedCertificate: NamedSchema = {
   schema: closedObject({ certificatePem: text, notAfterMs: number }),
 }
 
-export const memberCertificateGiven = objectSchema(
+export const memberCertificateRequest = objectSchema(
   'pkiMemberCertificate',
   { certificatePem: text },
   ['certificatePem'],

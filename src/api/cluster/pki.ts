@@ -1,17 +1,17 @@
 import type { PkiControl } from './pki-control.ts'
 import { detailAnswer, type Reply } from '../http/answers/envelope.ts'
-import { actorOfCall } from '../http/call.ts'
+import { callActor } from '../http/call.ts'
 import { type Operation, withBody } from '../http/operation.ts'
 import {
   certificateRequest,
   certificatesInForce,
   issuedCertificate,
-  issuingAuthorityGiven,
-  issuingAuthorityTaken,
+  issuingAuthorityRequest,
+  issuingAuthorityAnswer,
   memberCertificate,
-  memberCertificateGiven,
+  memberCertificateRequest,
 } from './pki-schema.ts'
-import { ignoredFieldsOf } from '../schemas/validation.ts'
+import { findIgnoredFields } from '../schemas/validation.ts'
 import { answerTimes } from './answer-times.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
@@ -53,7 +53,7 @@ function ownCertificateOperations({ pki }: PkiOperationsDeps): Operation[] {
       summary: 'Renew the certificate of this controller now, keeping its key',
       path: '/pki/renew',
       response,
-      handle: async (call) => detailAnswer(await pki.renew(actorOfCall(call))),
+      handle: async (call) => detailAnswer(await pki.renew(callActor(call))),
     },
     {
       ...post,
@@ -61,7 +61,7 @@ function ownCertificateOperations({ pki }: PkiOperationsDeps): Operation[] {
       summary: 'Reload the certificate, key and CA files of this controller',
       path: '/pki/reload',
       response,
-      handle: async (call) => detailAnswer(await pki.reload(actorOfCall(call))),
+      handle: async (call) => detailAnswer(await pki.reload(callActor(call))),
     },
   ]
 }
@@ -75,12 +75,12 @@ function signingOperations({ pki }: PkiOperationsDeps): Operation[] {
       summary: 'Rotate the issuing authority of the cluster, under the same root',
       path: '/pki/issuing-authority',
       answerMsMax: answerTimes.installMsMax,
-      body: { schema: issuingAuthorityGiven, isRequired: true },
-      response: { kind: 'detail', schema: issuingAuthorityTaken },
+      body: { schema: issuingAuthorityRequest, isRequired: true },
+      response: { kind: 'detail', schema: issuingAuthorityAnswer },
       handle: async (call, body) => {
         const { certificatePem, privateKeyPem = null } = body
         const given = { certificatePem, privateKeyPem }
-        return done(body, issuingAuthorityGiven, await pki.installIssuing(given, actorOfCall(call)))
+        return done(body, issuingAuthorityRequest, await pki.installIssuing(given, callActor(call)))
       },
     }),
     withBody({
@@ -91,7 +91,7 @@ function signingOperations({ pki }: PkiOperationsDeps): Operation[] {
       body: { schema: certificateRequest, isRequired: true },
       response: { kind: 'detail', schema: issuedCertificate },
       handle: async (call, body) => {
-        const issued = await pki.issue(body, actorOfCall(call))
+        const issued = await pki.issue(body, callActor(call))
         return done(body, certificateRequest, issued)
       },
     }),
@@ -100,16 +100,16 @@ function signingOperations({ pki }: PkiOperationsDeps): Operation[] {
       operationId: 'pkiRenewMember',
       summary: 'Renew the certificate of a member that expired while it was offline',
       path: '/pki/renew-member',
-      body: { schema: memberCertificateGiven, isRequired: true },
+      body: { schema: memberCertificateRequest, isRequired: true },
       response: { kind: 'detail', schema: memberCertificate },
       handle: async (call, body) => {
-        const renewed = await pki.renewMember(body.certificatePem, actorOfCall(call))
-        return done(body, memberCertificateGiven, renewed)
+        const renewed = await pki.renewMember(body.certificatePem, callActor(call))
+        return done(body, memberCertificateRequest, renewed)
       },
     }),
   ]
 }
 
 function done(body: JsonObject, { schema }: NamedSchema, data: unknown): Reply {
-  return detailAnswer(data, ignoredFieldsOf(schema, body))
+  return detailAnswer(data, findIgnoredFields(schema, body))
 }

@@ -1,18 +1,18 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 
 import { AdminRecoverSchema, CommandKind } from '../../../proto/gen/command_pb.ts'
-import { recoveryPolicyOf } from '../../fsm/apply/authentication.ts'
+import { recoveryAuthPolicy } from '../../fsm/apply/authentication.ts'
 import { fieldProblem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import { detailAnswer, type Reply } from '../http/answers/envelope.ts'
 import { passwordFault } from '../../auth/factors/password-rules.ts'
-import { originOf, type RequestContext } from '../http/call.ts'
+import { requestOrigin, type RequestContext } from '../http/call.ts'
 import { type Operation, withBody } from '../http/operation.ts'
 import { adminRecovery, recoveredAdmin } from './status-schema.ts'
 import type { PasswordVerifier } from '../../auth/factors/password-verifier.ts'
 import type { Writer } from '../http/writes.ts'
-import type { ValueOf } from '../schemas/typed-schema.ts'
+import type { SchemaValue } from '../schemas/typed-schema.ts'
 
 interface AdminRecoveryOperationsDeps {
   readonly state: StateView
@@ -53,7 +53,7 @@ export function adminRecoveryOperations(deps: AdminRecoveryOperationsDeps): Oper
 async function recover(
   { state, passwords, writer }: AdminRecoveryOperationsDeps,
   call: RequestContext,
-  { name = '', password }: ValueOf<typeof adminRecovery.schema>,
+  { name = '', password }: SchemaValue<typeof adminRecovery.schema>,
 ): Promise<Reply> {
   checkPassword(state, name, password)
   const message = create(AdminRecoverSchema, {
@@ -62,7 +62,7 @@ async function recover(
     authenticatorId: newShortId(),
   })
   const payload = toBinary(AdminRecoverSchema, message)
-  const id = await writer.write(originOf(call), { kind: CommandKind.ADMIN_RECOVER, payload })
+  const id = await writer.write(requestOrigin(call), { kind: CommandKind.ADMIN_RECOVER, payload })
   return detailAnswer(recoveredBy(state, id))
 }
 
@@ -71,7 +71,7 @@ function checkPassword(state: Records, name: string, password: string): void {
   const identity = state
     .findAll('identity', 'isAdmin', 'true')
     .find((one) => (name === '' ? one.isDefaultAdmin : one.name === name))
-  const policy = identity === undefined ? undefined : recoveryPolicyOf(state, identity)
+  const policy = identity === undefined ? undefined : recoveryAuthPolicy(state, identity)
   const reason = passwordFault(policy, password)
   if (reason !== null) throw fieldProblem('password', reason)
 }

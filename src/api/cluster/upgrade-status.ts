@@ -1,7 +1,7 @@
 import type { NamedSchema } from '../../entities/operations.ts'
 import { flag, text, closedObject } from '../../entities/shapes.ts'
 import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
-import type { ValueOf } from '../schemas/typed-schema.ts'
+import type { SchemaValue } from '../schemas/typed-schema.ts'
 
 /** During writes a member always lags a few entries behind the leader's last report. */
 const LAG_ENTRIES_MAX = 100
@@ -40,11 +40,11 @@ export const upgradeStatus = {
   }),
 } as const satisfies NamedSchema
 
-export type UpgradeStatus = ValueOf<typeof upgradeStatus.schema>
-type UpgradeMember = ValueOf<typeof upgradeMember>
+export type UpgradeStatus = SchemaValue<typeof upgradeStatus.schema>
+type UpgradeMember = SchemaValue<typeof upgradeMember>
 
 /** Status of the members as one controller sees them now. */
-export function upgradeStatusOf(cluster: ClusterView): UpgradeStatus {
+export function deriveUpgradeStatus(cluster: ClusterView): UpgradeStatus {
   const views = cluster.members()
   const highest = Math.max(...views.map(({ featureLevel }) => featureLevel))
   const next = highest > cluster.featureLevel ? highest : null

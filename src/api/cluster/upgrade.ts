@@ -1,4 +1,4 @@
-import { upgradeStatus, upgradeStatusOf } from './upgrade-status.ts'
+import { upgradeStatus, deriveUpgradeStatus } from './upgrade-status.ts'
 import { detailAnswer } from '../http/answers/envelope.ts'
 import type { Operation } from '../http/operation.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
@@ -21,7 +21,7 @@ export function upgradeOperations({ cluster }: UpgradeOperationsDeps): Operation
       success: 200,
       response: { kind: 'detail', schema: upgradeStatus },
       needsNoState: true,
-      handle: () => detailAnswer({ ...upgradeStatusOf(cluster) }),
+      handle: () => detailAnswer({ ...deriveUpgradeStatus(cluster) }),
     },
   ]
 }

@@ -4,7 +4,7 @@ import { emptyAnswer } from '../http/answers/envelope.ts'
 import { type Operation, withBody } from '../http/operation.ts'
 import { nothing } from '../schemas/envelope.ts'
 import { requestExtendSchema } from '../sessions/sessions-schema.ts'
-import { originOf } from '../http/call.ts'
+import { requestOrigin } from '../http/call.ts'
 import type { Writer } from '../http/writes.ts'
 
 interface AuthenticatorOperationsDeps {
@@ -32,7 +32,7 @@ export function authenticatorOperations({ writer }: AuthenticatorOperationsDeps)
           rollKeys: rollKeys === true,
         })
         const payload = toBinary(AuthenticatorRequestExtendSchema, message)
-        await writer.write(originOf(call), {
+        await writer.write(requestOrigin(call), {
           kind: CommandKind.AUTHENTICATOR_REQUEST_EXTEND,
           payload,
         })

@@ -4,17 +4,17 @@ import type { Ca } from '../../entities/kinds/ca.ts'
 import { Problem } from '../../lib/problems.ts'
 import { CertificateError, checkChain, parseCertificate } from '../../pki/certificate.ts'
 import { pemBlocks } from '../../pki/pem.ts'
-import { originOf, type RequestContext } from '../http/call.ts'
+import { requestOrigin, type RequestContext } from '../http/call.ts'
 import { bareAnswer, emptyAnswer } from '../http/answers/envelope.ts'
 import { type Operation, withBody } from '../http/operation.ts'
-import { readDer } from '../preparers/certificates.ts'
+import { parseDerCertificate } from '../preparers/certificates.ts'
 import { caJwt, caVerification } from '../identities/identities-schema.ts'
 import { nothing } from '../schemas/envelope.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../http/consistency.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
 import type { Clock } from '../../lib/clock.ts'
-import type { BindingName } from '../parts.ts'
+import type { ApiBindingName } from '../parts.ts'
 import type { Writer } from '../http/writes.ts'
 
 interface CaOperationsDeps {
@@ -22,7 +22,7 @@ interface CaOperationsDeps {
   readonly reads: ConfirmedReads
   readonly jwt: JwtSigner
   readonly clock: Clock
-  readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
+  readonly bindings: Readonly<Partial<Record<ApiBindingName, readonly string[]>>>
   readonly writer: Writer
 }
 
@@ -53,7 +53,7 @@ export function caOperations(deps: CaOperationsDeps): Operation[] {
         }
         // A CA that is verified already may have been so by this very request, as the log knows.
         const payload = toBinary(CaVerifySchema, create(CaVerifySchema, { id: ca.id }))
-        await writer.write(originOf(call), { kind: CommandKind.CA_VERIFY, payload })
+        await writer.write(requestOrigin(call), { kind: CommandKind.CA_VERIFY, payload })
         return emptyAnswer()
       },
     }),
@@ -104,7 +104,7 @@ function checkProof(pem: string, ca: Ca, nowMs: number): void {
     throw new Problem('COULD_NOT_PARSE_BODY', { detail: 'the body has no PEM block' })
   }
   if (block.label !== 'CERTIFICATE') throw new Problem('EXPECTED_PEM_CERTIFICATE')
-  const certificate = readDer(block.der, 'COULD_NOT_PARSE_DER_BLOCK')
+  const certificate = parseDerCertificate(block.der, 'COULD_NOT_PARSE_DER_BLOCK')
   if (certificate.commonName !== ca.verificationToken) throw new Problem('INVALID_COMMON_NAME')
   try {
     checkChain([certificate], [parseCertificate(ca.certPem)], nowMs)

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
-import { type RequestContext, writeRequestOf } from '../http/call.ts'
+import { type RequestContext, toWriteRequest } from '../http/call.ts'
 import { CaEnrollment } from '../../auth/enrollment/ca-enrollment.ts'
 import { authoritiesPem, certificatesAnswer, enrolledAnswer } from './enrollment-answers.ts'
 import type { EnrollRequest } from '../../auth/enrollment/enroll-request.ts'
@@ -9,7 +9,7 @@ import { TokenEnrollment } from '../../auth/enrollment/token-enrollment.ts'
 import { RouterEnrollment } from '../../auth/enrollment/router-enrollment.ts'
 import { bareAnswer, emptyAnswer, type Reply } from '../http/answers/envelope.ts'
 import { type Operation, withBody } from '../http/operation.ts'
-import { methodOf } from '../../auth/enrollment/tokens.ts'
+import { tokenEnrollmentMethod } from '../../auth/enrollment/tokens.ts'
 import { queryParametersNamed } from '../http/answers/query-parameters.ts'
 import { nothing } from '../schemas/envelope.ts'
 import {
@@ -97,7 +97,8 @@ export function enrollOperations(deps: EnrollOperationsDeps): Operation[] {
       response: { kind: 'detail', schema: enrolledAnyhow },
       refusals: [...refusals, 410],
       handle: async (call, body) => {
-        const method = call.first('method') ?? (await methodOf(deps, tokenIn(call, body)))
+        const method =
+          call.first('method') ?? (await tokenEnrollmentMethod(deps, tokenIn(call, body)))
         const enroll = (byMethod as Readonly<Record<string, Enroll>>)[method]
         if (Object.hasOwn(byMethod, method) && enroll !== undefined) return enroll(call, body)
         throw new Problem('INVALID_ENROLL_METHOD', {
@@ -283,7 +284,7 @@ function keyOperations(deps: EnrollOperationsDeps): Operation[] {
 }
 
 function enrolling(call: RequestContext): EnrollRequest {
-  return { write: writeRequestOf(call), shown: call.credentials, turn: call }
+  return { write: toWriteRequest(call), shown: call.credentials, turn: call }
 }
 
 /** Token in the query; else in the body. */

@@ -43,6 +43,6 @@ export function enrolledAnswer(
  * Keeps no request id for this call. Every call issues a new certificate; if a repeated request id
  * returned the earlier outcome, the stored certificate would differ from the returned one.
  */
-export function answerThisCallAlone(call: RequestContext): void {
+export function keepNoRequestId(call: RequestContext): void {
   call.metadata.isRepeatable = false
 }

@@ -3,7 +3,7 @@ import type { NamedSchema } from '../../entities/operations.ts'
 import { controller } from '../schemas/about.ts'
 import { baseProperties, baseRequired } from '../schemas/envelope.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
-import { dateTime, links, text, wholeObject, arrayOf } from '../../entities/shapes.ts'
+import { dateTime, links, text, wholeObject, arraySchema } from '../../entities/shapes.ts'
 
 /** JSON Schemas of enrollment and of the certificates that callers ask for. */
 const csr = { type: ['string', 'null'], maxLength: 16_384 } as const
@@ -103,7 +103,7 @@ export const challengeSignature = objectSchema(
 export const keySet: NamedSchema = {
   name: 'jwks',
   schema: wholeObject({
-    keys: arrayOf({
+    keys: arraySchema({
       type: 'object',
       properties: {
         kty: text,

@@ -4,11 +4,11 @@ import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import { createdSchema } from '../../entities/schema.ts'
 import type { KindName, RecordOf } from '../../entities/kind-records.ts'
 import { Problem } from '../../lib/problems.ts'
-import { originOf, type RequestContext, writeRequestOf } from '../http/call.ts'
+import { requestOrigin, type RequestContext, toWriteRequest } from '../http/call.ts'
 import { newEnrollmentToken, networkJwt } from '../preparers/enrollment-tokens.ts'
 import { createdAnswer, emptyAnswer, listAnswer, type Reply } from '../http/answers/envelope.ts'
 import { type Operation, withBody } from '../http/operation.ts'
-import { enrollmentStep, type NewEnrollment, timeOf } from '../preparers/enrollment.ts'
+import { enrollmentStep, type NewEnrollment, parseTimeMs } from '../preparers/enrollment.ts'
 import { enrollmentOf } from '../preparers/router.ts'
 import { enrollmentExpiry } from '../identities/identities-schema.ts'
 import { networkJwtAnswer as networkJwtSchema } from '../schemas/about.ts'
@@ -20,7 +20,7 @@ import type { ApiLimits } from '../limits.ts'
 import type { Writer } from '../http/writes.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
-import type { BindingName } from '../parts.ts'
+import type { ApiBindingName } from '../parts.ts'
 import type { Clock } from '../../lib/clock.ts'
 
 interface EnrollmentsDeps {
@@ -30,7 +30,7 @@ interface EnrollmentsDeps {
   readonly jwt: JwtSigner
   readonly clock: Clock
   readonly limits: ApiLimits
-  readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
+  readonly bindings: Readonly<Partial<Record<ApiBindingName, readonly string[]>>>
   readonly writer: Writer
 }
 
@@ -52,7 +52,7 @@ export function enrollmentOperations(deps: EnrollmentsDeps): Operation[] {
       success: 200,
       response: { kind: 'detail', schema: created },
       refusals: [404],
-      handle: (call, { expiresAt }) => enrollments.refresh(call, timeOf(expiresAt)),
+      handle: (call, { expiresAt }) => enrollments.refresh(call, parseTimeMs(expiresAt)),
     }),
     withBody({
       operationId: 'reEnrollAuthenticator',
@@ -66,7 +66,7 @@ export function enrollmentOperations(deps: EnrollmentsDeps): Operation[] {
       success: 201,
       response: { kind: 'detail', schema: created },
       refusals: [404, 409],
-      handle: (call, { expiresAt }) => enrollments.ofAuthenticator(call, timeOf(expiresAt)),
+      handle: (call, { expiresAt }) => enrollments.ofAuthenticator(call, parseTimeMs(expiresAt)),
     }),
     {
       operationId: 'reEnrollEdgeRouter',
@@ -116,14 +116,14 @@ class Enrollments {
       expiresAtMs,
     })
     const { writer } = this.#deps
-    await writer.entity(originOf(call), CommandKind.ENTITY_PATCH, 'enrollment', id, made)
+    await writer.entity(requestOrigin(call), CommandKind.ENTITY_PATCH, 'enrollment', id, made)
     return { ...createdAnswer('enrollments', id, []), status: 200 }
   }
 
   /** One entry: where the enrollment is refused, the authenticator stays. */
   ofAuthenticator(call: RequestContext, expiresAtMs: number): Promise<Reply> {
     const { limits } = this.#deps
-    return retryWhenMoved(writeRequestOf(call), limits, async () => {
+    return retryWhenMoved(toWriteRequest(call), limits, async () => {
       const authenticatorId = call.param('id')
       const known = await this.#known('authenticator', authenticatorId)
       const create = await enrollmentStep(this.#deps, {
@@ -139,7 +139,7 @@ class Enrollments {
       } as const
       const { revision } = known
       const judgedOn = [{ entity: 'authenticator', id: authenticatorId, revision } as const]
-      const id = await this.#deps.writer.batch(originOf(call), [remove, create], 1, judgedOn)
+      const id = await this.#deps.writer.batch(requestOrigin(call), [remove, create], 1, judgedOn)
       return createdAnswer('enrollments', id, [])
     })
   }
@@ -162,7 +162,7 @@ class Enrollments {
       fields: { isVerified: false, fingerprint: null, certPem: null },
     } as const
     const create = await enrollmentOf(this.#deps, 'edgeRouterId', id)
-    await this.#deps.writer.batch(originOf(call), [withdraw, create])
+    await this.#deps.writer.batch(requestOrigin(call), [withdraw, create])
     return emptyAnswer()
   }
 

@@ -1,9 +1,9 @@
-import { entityNamed } from '../../entities/registry.ts'
+import { findEntity } from '../../entities/registry.ts'
 import { detailSchema } from '../../entities/schema.ts'
 import type { Operation } from '../http/operation.ts'
-import { listParameters, listQueryOf } from '../http/answers/query-parameters.ts'
+import { listParameters, readListQuery } from '../http/answers/query-parameters.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import { type ListAnswers, printed } from '../http/answers/list-answers.ts'
+import { type ListAnswers, rowPrinter } from '../http/answers/list-answers.ts'
 
 interface ClientJwtSignerOperationsDeps {
   readonly state: StateView
@@ -32,15 +32,15 @@ export function clientJwtSignerOperations({
         kind: 'list',
         schema: {
           name: 'clientExternalJwtSignerDetail',
-          schema: detailSchema(entityNamed(kind)),
+          schema: detailSchema(findEntity(kind)),
         },
       },
       refusals: [401, 429],
       handle: (call) => {
-        const { records, ...pagination } = state.list(kind, listQueryOf(call))
+        const { records, ...pagination } = state.list(kind, readListQuery(call))
         return lists.answer(call, {
           records,
-          print: printed((record) => state.detail(kind, record, '')),
+          print: rowPrinter((record) => state.detail(kind, record, '')),
           pagination,
           filterableFields: state.filterableFields(kind),
         })

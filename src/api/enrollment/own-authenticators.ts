@@ -3,18 +3,18 @@ import { retryWhenMoved } from '../../lib/retry-when-moved.ts'
 import { CommandKind } from '../../../proto/gen/command_pb.ts'
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import { detailSchema } from '../../entities/schema.ts'
-import { entityNamed } from '../../entities/registry.ts'
+import { findEntity } from '../../entities/registry.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem } from '../../lib/problems.ts'
-import { originOf, type RequestContext, writeRequestOf } from '../http/call.ts'
+import { requestOrigin, type RequestContext, toWriteRequest } from '../http/call.ts'
 import { detailAnswer, emptyAnswer, type Reply } from '../http/answers/envelope.ts'
 import { type Operation, withBody } from '../http/operation.ts'
 import { prepareOwnChange } from '../preparers/authenticator.ts'
-import { listParameters, listQueryOf } from '../http/answers/query-parameters.ts'
+import { listParameters, readListQuery } from '../http/answers/query-parameters.ts'
 import { nothing } from '../schemas/envelope.ts'
-import type { ValueOf } from '../schemas/typed-schema.ts'
+import type { SchemaValue } from '../schemas/typed-schema.ts'
 import { ownAuthenticatorPatch, ownAuthenticatorUpdate } from '../sessions/sessions-schema.ts'
-import { callerOf } from '../sessions/current.ts'
+import { requireCaller } from '../sessions/current.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../http/consistency.ts'
 import type { ApiLimits } from '../limits.ts'
@@ -22,7 +22,7 @@ import type { PasswordVerifier } from '../../auth/factors/password-verifier.ts'
 import type { PasswordLockout } from '../../auth/factors/password-lockout.ts'
 import type { LogInThrottle } from '../../auth/log-in/log-in-throttle.ts'
 import type { Writer } from '../http/writes.ts'
-import { type ListAnswers, printed } from '../http/answers/list-answers.ts'
+import { type ListAnswers, rowPrinter } from '../http/answers/list-answers.ts'
 import type { NetworkAuthorities } from '../../auth/certificates/network-authorities.ts'
 
 interface OwnAuthenticatorsDeps {
@@ -39,7 +39,7 @@ interface OwnAuthenticatorsDeps {
 
 const authenticatorDetail = {
   name: 'authenticatorDetail',
-  schema: detailSchema(entityNamed('authenticator')),
+  schema: detailSchema(findEntity('authenticator')),
 }
 const path = '/current-identity/authenticators'
 
@@ -107,20 +107,20 @@ class OwnAuthenticators {
 
   list(call: RequestContext): Reply | Promise<Reply> {
     const { state } = this.#deps
-    const callerId = callerOf(call).identity.id
-    const found = state.subList('identity', callerId, 'authenticators', listQueryOf(call))
+    const callerId = requireCaller(call).identity.id
+    const found = state.subList('identity', callerId, 'authenticators', readListQuery(call))
     if (found === null) throw new Problem('UNAUTHORIZED')
     const { records, ...pagination } = found
     return this.#deps.lists.answer(call, {
       records,
-      print: printed((record) => this.#view(record, callerId)),
+      print: rowPrinter((record) => this.#view(record, callerId)),
       pagination,
       filterableFields: state.filterableFields('authenticator'),
     })
   }
 
   detail(call: RequestContext): Reply | Promise<Reply> {
-    const callerId = callerOf(call).identity.id
+    const callerId = requireCaller(call).identity.id
     const id = call.param('id')
     return this.#deps.reads.found(call, named(id), () => {
       const record = this.#find(id, callerId)
@@ -135,14 +135,14 @@ class OwnAuthenticators {
   async change(
     call: RequestContext,
     mode: 'replace' | 'patch',
-    body: ValueOf<typeof ownAuthenticatorPatch.schema>,
+    body: SchemaValue<typeof ownAuthenticatorPatch.schema>,
   ): Promise<Reply> {
     const { limits } = this.#deps
-    const callerId = callerOf(call).identity.id
+    const callerId = requireCaller(call).identity.id
     const id = call.param('id')
     // A record of the request id would keep a plain hash over passwords in the log.
     call.metadata.isRepeatable = false
-    return await retryWhenMoved(writeRequestOf(call), limits, async () => {
+    return await retryWhenMoved(toWriteRequest(call), limits, async () => {
       const own = await this.#deps.reads.latest(() => this.#find(id, callerId))
       if (own === undefined) throw new Problem('NOT_FOUND', { detail: `${named(id)} not found` })
       await this.#prove(call, own, body.currentPassword)
@@ -154,7 +154,14 @@ class OwnAuthenticators {
         own,
       )
       const kind = mode === 'patch' ? CommandKind.ENTITY_PATCH : CommandKind.ENTITY_REPLACE
-      await this.#deps.writer.entity(originOf(call), kind, 'authenticator', id, fields, judgedOn)
+      await this.#deps.writer.entity(
+        requestOrigin(call),
+        kind,
+        'authenticator',
+        id,
+        fields,
+        judgedOn,
+      )
       return emptyAnswer(ignoredFields)
     })
   }

@@ -9,13 +9,13 @@ import {
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem } from '../../lib/problems.ts'
-import { isOfRecord, networkChain } from '../../auth/certificates/client-certificate.ts'
-import { originOf, type RequestContext } from '../http/call.ts'
-import { authoritiesPem, answerThisCallAlone } from './enrollment-answers.ts'
+import { isRecordedCertificate, networkChain } from '../../auth/certificates/client-certificate.ts'
+import { requestOrigin, type RequestContext } from '../http/call.ts'
+import { authoritiesPem, keepNoRequestId } from './enrollment-answers.ts'
 import { answer, detailAnswer, emptyAnswer, type Reply } from '../http/answers/envelope.ts'
 import { withBody, type Operation } from '../http/operation.ts'
-import { onlyCertificate } from '../preparers/certificates.ts'
-import { listParameters, listQueryOf } from '../http/answers/query-parameters.ts'
+import { parseOnlyCertificate } from '../preparers/certificates.ts'
+import { listParameters, readListQuery } from '../http/answers/query-parameters.ts'
 import { nothing } from '../schemas/envelope.ts'
 import {
   identityExtension,
@@ -25,14 +25,14 @@ import {
   sessionCertificateCreated,
   sessionCertificateDetail,
 } from './enrollment-schema.ts'
-import { callerOf } from '../sessions/current.ts'
-import { makeSessionCertificate } from '../../auth/sessions/made-certificate.ts'
+import { requireCaller } from '../sessions/current.ts'
+import { issueSessionCertificate } from '../../auth/sessions/made-certificate.ts'
 import { networkCertificate } from '../../auth/certificates/trusted-authorities.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../http/consistency.ts'
 import type { CertificateIssuer } from '../../ports/certificate-issuer.ts'
 import type { Writer } from '../http/writes.ts'
-import { type ListAnswers, printed } from '../http/answers/list-answers.ts'
+import { type ListAnswers, rowPrinter } from '../http/answers/list-answers.ts'
 import type { NetworkAuthorities } from '../../auth/certificates/network-authorities.ts'
 import type { Clock } from '../../lib/clock.ts'
 
@@ -165,19 +165,19 @@ class Extension {
     if (chain === null) throw new Problem('UNAUTHORIZED')
     const [leaf] = chain
     // @guard fingerprint-collision--extension
-    if (!isOfRecord(leaf, certPem)) throw new Problem('UNAUTHORIZED')
+    if (!isRecordedCertificate(leaf, certPem)) throw new Problem('UNAUTHORIZED')
     const question = { chain, requiresClientAuth: true, leafTime: 'reported' } as const
     if (!networkChain(this.#deps, question).ok) throw new Problem('UNAUTHORIZED')
     const order = { identityId, currentPem: certPem, requestPem }
     const issued = await this.#deps.issuer.extend(order, identityId)
-    answerThisCallAlone(call)
+    keepNoRequestId(call)
     const message = create(AuthenticatorExtendSchema, {
       id,
       fingerprint: fingerprint ?? '',
       certificate: networkCertificate(issued),
     })
     const payload = toBinary(AuthenticatorExtendSchema, message)
-    await this.#deps.writer.write(originOf(call), {
+    await this.#deps.writer.write(requestOrigin(call), {
       kind: CommandKind.AUTHENTICATOR_EXTEND,
       payload,
     })
@@ -189,7 +189,7 @@ class Extension {
     const fingerprint = fingerprintOf(clientCert)
     const message = create(AuthenticatorExtendVerifySchema, { id, fingerprint })
     const payload = toBinary(AuthenticatorExtendVerifySchema, message)
-    await this.#deps.writer.write(originOf(call), {
+    await this.#deps.writer.write(requestOrigin(call), {
       kind: CommandKind.AUTHENTICATOR_EXTEND_VERIFY,
       payload,
     })
@@ -202,7 +202,7 @@ class Extension {
    */
   async #own(call: RequestContext): Promise<Authenticator> {
     const id = call.param('id')
-    const callerId = callerOf(call).identity.id
+    const callerId = requireCaller(call).identity.id
     const own = await this.#deps.reads.latest(() => this.#deps.state.get('authenticator', id))
     if (own === undefined) {
       throw new Problem('NOT_FOUND', { detail: `authenticator with id ${id} not found` })
@@ -226,7 +226,7 @@ function fingerprintOf(pem: string): string {
   const end = '-----END CERTIFICATE-----'
   const at = pem.indexOf(end)
   const first = at < 0 ? pem : pem.slice(0, at + end.length)
-  return onlyCertificate(first, 'COULD_NOT_PARSE_PEM_BLOCK').sha1
+  return parseOnlyCertificate(first, 'COULD_NOT_PARSE_PEM_BLOCK').sha1
 }
 
 /** Certificates of the caller's session alone; one of another session is not found. */
@@ -239,24 +239,24 @@ class SessionCertificates {
 
   list(call: RequestContext): Reply | Promise<Reply> {
     const { state } = this.#deps
-    const { session } = callerOf(call)
-    const query = listQueryOf(call)
+    const { session } = requireCaller(call)
+    const query = readListQuery(call)
     const found = state.listNaming('sessionCertificate', 'apiSessionId', session.id, query)
     const { records, ...pagination } = found
     return this.#deps.lists.answer(call, {
       records,
-      print: printed((record) => this.#view(record)),
+      print: rowPrinter((record) => this.#view(record)),
       pagination,
       filterableFields: state.filterableFields('sessionCertificate'),
     })
   }
 
   async create(call: RequestContext, requestPem: string): Promise<Reply> {
-    const { session, identity } = callerOf(call)
+    const { session, identity } = requireCaller(call)
     const order = { identityId: identity.id, apiSessionId: session.id, requestPem }
-    const { id, chainPem, payload } = await makeSessionCertificate(this.#deps.issuer, order)
-    answerThisCallAlone(call)
-    await this.#deps.writer.write(originOf(call), {
+    const { id, chainPem, payload } = await issueSessionCertificate(this.#deps.issuer, order)
+    keepNoRequestId(call)
+    await this.#deps.writer.write(requestOrigin(call), {
       kind: CommandKind.SESSION_CERTIFICATE_CREATE,
       payload,
     })
@@ -273,7 +273,7 @@ class SessionCertificates {
     return this.#deps.reads.found(call, `certificate with id ${id}`, () => {
       const record = this.#deps.state.get('sessionCertificate', id)
       // @guard objects-of-others--certificate
-      if (record?.apiSessionId !== callerOf(call).session.id) return null
+      if (record?.apiSessionId !== requireCaller(call).session.id) return null
       return detailAnswer(this.#view(record))
     })
   }
@@ -281,10 +281,10 @@ class SessionCertificates {
   async remove(call: RequestContext): Promise<Reply> {
     const message = create(SessionCertificateDeleteSchema, {
       id: call.param('id'),
-      apiSessionId: callerOf(call).session.id,
+      apiSessionId: requireCaller(call).session.id,
     })
     const payload = toBinary(SessionCertificateDeleteSchema, message)
-    await this.#deps.writer.write(originOf(call), {
+    await this.#deps.writer.write(requestOrigin(call), {
       kind: CommandKind.SESSION_CERTIFICATE_DELETE,
       payload,
     })

@@ -17,7 +17,7 @@ interface ReaderOfDeps {
 export const EVENTS_PERMISSION = 'ops.read'
 
 /** Whether the caller may see events of a namespace. */
-export function maySee(
+export function canSeeEvents(
   caller: Caller,
   wanted: CalledOperation,
   namespace: EventNamespace,
@@ -31,7 +31,7 @@ export function maySee(
  * @param namespaces requested so far; none for a web socket without a request yet.
  * @throws {Problem} SERVER_TOO_MANY_REQUESTS when there are too many streams.
  */
-export function readerOf(
+export function createEventReader(
   caller: Caller,
   wanted: CalledOperation,
   deps: ReaderOfDeps,

@@ -6,14 +6,14 @@ import type { Duplex } from 'node:stream'
 import { fieldProblem, Problem, type ProblemCode } from '../../lib/problems.ts'
 import type { EventNamespace } from '../../lib/event-namespaces.ts'
 import { type EventStreams, RECORD_NAMESPACES } from '../../ports/events.ts'
-import { answerOf } from '../http/answers/problem.ts'
+import { problemAnswer } from '../http/answers/problem.ts'
 import type { CallerCredentials } from '../../auth/principal/credentials.ts'
 import type { Caller } from '../../auth/principal/principal.ts'
-import { hostUserOf } from '../../auth/principal/host-user.ts'
+import { admitHostUser } from '../../auth/principal/host-user.ts'
 import { networkValidationsFor, type ValidationDeps } from '../fabric/validations.ts'
 import { basePaths } from '../http/paths.ts'
-import { credentialsOf, type SocketCaller } from '../http/transport/request-head.ts'
-import { EVENTS_PERMISSION, maySee, readerOf } from './event-access.ts'
+import { requestCredentials, type SocketCaller } from '../http/transport/request-head.ts'
+import { EVENTS_PERMISSION, canSeeEvents, createEventReader } from './event-access.ts'
 import type { ServiceLogger } from '../../ports/logger.ts'
 import type { SessionGuard } from '../../auth/sessions/session-guard.ts'
 
@@ -40,7 +40,7 @@ export function isEventSocket({ url = '' }: Pick<IncomingMessage, 'url'>): boole
  * requests.
  * @param socketCaller identifies callers without a session, only at the admin socket.
  */
-export function takeEventSockets(
+export function serveEventSockets(
   server: Server,
   deps: TakeEventSocketsDeps,
   socketCaller: SocketCaller | null,
@@ -73,13 +73,13 @@ async function admit(
   if (!isEventSocket(request)) throw new Problem('NOT_FOUND')
   const refusal = deps.refusal()
   if (refusal !== null) throw new Problem(refusal)
-  const credentials = credentialsOf(request, socketCaller)
+  const credentials = requestCredentials(request, socketCaller)
   const caller = await callerOf(credentials, deps)
   checkUpgrade(request)
   let isOfRecords = false
-  const reader = readerOf(caller, wanted, deps, () => isOfRecords)
+  const reader = createEventReader(caller, wanted, deps, () => isOfRecords)
   const permits = (namespace: EventNamespace): boolean => {
-    if (!maySee(caller, wanted, namespace)) return false
+    if (!canSeeEvents(caller, wanted, namespace)) return false
     isOfRecords ||= RECORD_NAMESPACES.has(namespace)
     return true
   }
@@ -93,7 +93,7 @@ async function callerOf(
   credentials: CallerCredentials,
   { gate }: TakeEventSocketsDeps,
 ): Promise<Caller> {
-  const user = hostUserOf(credentials, EVENTS_PERMISSION)
+  const user = admitHostUser(credentials, EVENTS_PERMISSION)
   if (user !== null) return user
   const admission = await gate.admit(credentials, { ...wanted, permission: EVENTS_PERMISSION })
   if (!admission.isAdmitted || admission.principal.kind !== 'session') {
@@ -117,7 +117,9 @@ function checkUpgrade({ headers, method }: IncomingMessage): void {
 
 function refuse(socket: Duplex, error: unknown, { logger }: TakeEventSocketsDeps): void {
   if (!(error instanceof Problem)) logger.error({ err: error }, 'unhandled error on a web socket')
-  const { status, body } = answerOf(error instanceof Problem ? error : new Problem('UNHANDLED'))
+  const { status, body } = problemAnswer(
+    error instanceof Problem ? error : new Problem('UNHANDLED'),
+  )
   socket.end(
     `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\ncontent-type: application/json\r\n` +
       `content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,

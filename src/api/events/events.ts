@@ -16,8 +16,8 @@ import {
 } from '../../ports/events.ts'
 import type { RequestContext } from '../http/call.ts'
 import { type Reply, streamedAnswer } from '../http/answers/envelope.ts'
-import { callerOf } from '../sessions/current.ts'
-import { EVENTS_PERMISSION, maySee, readerOf } from './event-access.ts'
+import { requireCaller } from '../sessions/current.ts'
+import { EVENTS_PERMISSION, canSeeEvents, createEventReader } from './event-access.ts'
 import type { Operation } from '../http/operation.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { StateView } from '../../ports/state-view.ts'
@@ -89,7 +89,7 @@ function streamAnswer(call: RequestContext, deps: EventOperationsDeps): Reply | 
   // The stream checks for room when it starts, after any wait.
   const answer = (): Reply => {
     const reader = {
-      ...readerOf(callerOf(call), call, deps, () => isOfRecords),
+      ...createEventReader(requireCaller(call), call, deps, () => isOfRecords),
       filter,
       after,
     }
@@ -116,14 +116,15 @@ function namespacesOf(call: RequestContext): ReadonlySet<EventNamespace> {
   const { caller } = call
   if (caller === null) throw new Problem('UNAUTHORIZED')
   const names = namesIn(call, 'namespaces')
-  if (names === null) return new Set(EVENT_NAMESPACES.filter((one) => maySee(caller, call, one)))
+  if (names === null)
+    return new Set(EVENT_NAMESPACES.filter((one) => canSeeEvents(caller, call, one)))
   const known = new Map<string, EventNamespace>(EVENT_NAMESPACES.map((one) => [one, one]))
   const asked = names.map((name) => {
     const namespace = known.get(name)
     if (namespace !== undefined) return namespace
     throw fieldProblem('namespaces', `should be some of ${EVENT_NAMESPACES.join(', ')}`, name)
   })
-  const refused = asked.find((one) => !maySee(caller, call, one))
+  const refused = asked.find((one) => !canSeeEvents(caller, call, one))
   if (refused === undefined) return new Set(asked)
   throw new Problem('UNAUTHORIZED', { detail: `${refused} events are for administrators` })
 }

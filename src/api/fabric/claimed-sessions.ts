@@ -4,7 +4,10 @@ import {
   openServiceSession,
   type ServiceSessionDeps,
 } from '../../auth/sessions/open-service-session.ts'
-import { type ClaimedSession, serviceSessionIn } from '../../auth/sessions/service-session-token.ts'
+import {
+  type ClaimedSession,
+  verifyServiceSessionToken,
+} from '../../auth/sessions/service-session-token.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
 import type { SessionTracker } from '../../auth/sessions/session-tracker.ts'
 import { pendingFactors } from '../../fsm/apply/authentication.ts'
@@ -16,7 +19,7 @@ import { newShortId } from '../../lib/random.ts'
 import type { ClaimFault, ClientClaim } from '../../ports/router-clients.ts'
 import type { DialBind } from '../../ports/state-view.ts'
 import type { WriteOrigin } from '../../ports/writer.ts'
-import { unrequestedWrite } from '../http/writes.ts'
+import { backgroundWriteRequest } from '../http/writes.ts'
 
 export interface ClaimedSessionsDeps extends Omit<ServiceSessionDeps, 'limits'> {
   readonly jwt: JwtSigner
@@ -97,7 +100,7 @@ export class ClaimedSessions {
 
   async #shownUse(apiSession: ApiSession, token: string): Promise<ClaimedUse | ClaimFault> {
     const { state } = this.#deps
-    const claimed = await serviceSessionIn(this.#deps, token)
+    const claimed = await verifyServiceSessionToken(this.#deps, token)
     // @guard claims-at-a-router--session
     if (claimed?.apiSessionId !== apiSession.id) return 'session'
     const session = state.get('session', claimed.sessionId)
@@ -189,7 +192,7 @@ function originFor({ id, identityId, ipAddress }: ApiSession): WriteOrigin {
   const shown = { signerId: '', signerRevision: '0' }
   const value = { identityId, sessionId: id, address: ipAddress, ...shown }
   return {
-    ...unrequestedWrite(),
+    ...backgroundWriteRequest(),
     actor: { case: 'session', value: { ...value, permission: 'session' } },
   }
 }

@@ -1,5 +1,5 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { entityRef, flag, text, wholeObject, arrayOf } from '../../entities/shapes.ts'
+import { entityRef, flag, text, wholeObject, arraySchema } from '../../entities/shapes.ts'
 import { baseProperties, baseRequired } from '../schemas/envelope.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
@@ -19,7 +19,7 @@ export const link: NamedSchema = {
     cost: whole,
     sourceLatency: whole,
     destLatency: whole,
-    connections: arrayOf(wholeObject({ type: text, source: text, dest: text })),
+    connections: arraySchema(wholeObject({ type: text, source: text, dest: text })),
   }),
 }
 export const circuit: NamedSchema = {

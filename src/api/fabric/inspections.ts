@@ -10,10 +10,10 @@ import type { LiveTable, LiveChannel } from '../../ports/live-table.ts'
 import type { RouterInspections } from '../../ports/router-inspections.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { ApiLimits } from '../limits.ts'
-import type { BindingName, HealthReport, VersionInfo } from '../parts.ts'
+import type { ApiBindingName, HealthReport, VersionInfo } from '../parts.ts'
 import type { ApiMetrics } from '../metrics/metrics.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
-import { flag, text, closedObject, arrayOf } from '../../entities/shapes.ts'
+import { flag, text, closedObject, arraySchema } from '../../entities/shapes.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
 export const inspectionLimits = {
@@ -47,7 +47,7 @@ const inspectResponse: NamedSchema = {
   schema: closedObject({
     errors: { type: 'array', items: text, description: 'of routers that gave no answer' },
     success: flag,
-    values: arrayOf(
+    values: arraySchema(
       closedObject({
         appId: { ...text, description: 'the controller' },
         name: text,
@@ -67,7 +67,7 @@ interface InspectionOperationsDeps {
   readonly limits: ApiLimits
   readonly version: VersionInfo
   readonly instanceId: string
-  readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
+  readonly bindings: Readonly<Partial<Record<ApiBindingName, readonly string[]>>>
   readonly health: () => HealthReport
   readonly metrics: ApiMetrics
 }

@@ -5,7 +5,7 @@ import type { StateView } from '../../ports/state-view.ts'
 import { detailAnswer } from '../http/answers/envelope.ts'
 import { liveRef } from './live-list.ts'
 import { type Operation, withBody } from '../http/operation.ts'
-import { liveTableOperations, missingRow } from './live-tables.ts'
+import { liveTableOperations, throwMissingRow } from './live-tables.ts'
 import { link, linkPatch } from './fabric-schema.ts'
 import { nothing } from '../schemas/envelope.ts'
 
@@ -74,7 +74,7 @@ export function linkOperations({ links, state }: LinkOperationsDeps): Operation[
           ...(typeof down === 'boolean' ? { isDown: down } : {}),
           ...(typeof staticCost === 'number' ? { staticCost } : {}),
         }
-        if (!links.change(call.param('id'), changes)) missingRow(call, offered)
+        if (!links.change(call.param('id'), changes)) throwMissingRow(call, offered)
         return detailAnswer({})
       },
     }),

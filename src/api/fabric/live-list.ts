@@ -1,6 +1,6 @@
 import type { Entity } from '../../entities/define.ts'
 import type { KindName } from '../../entities/kind-records.ts'
-import { lanesOf } from '../../fsm/records/digest.ts'
+import { digestLanes } from '../../fsm/records/digest.ts'
 import { noLinks } from '../../fsm/query/evaluate.ts'
 import { Lister } from '../../fsm/query/list.ts'
 import { symbolNames } from '../../fsm/query/symbols.ts'
@@ -9,11 +9,11 @@ import type { Json } from '../../lib/text/canonical-json.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { RequestContext } from '../http/call.ts'
 import { listAnswer, type Reply } from '../http/answers/envelope.ts'
-import { listQueryOf } from '../http/answers/query-parameters.ts'
+import { readListQuery } from '../http/answers/query-parameters.ts'
 
 const lister = new Lister(noLinks)
 /** Live rows are not replicated, so their digest is never used. */
-const noLanes = lanesOf('', '')
+const noLanes = digestLanes('', '')
 
 /** How rows of a live table are filtered and shown. */
 export interface LiveList<T> {
@@ -37,7 +37,7 @@ export function liveListAnswer<T>(
     byId.set(fields.id, each)
     table.change(fields.id, { record: table.shape(fields, 1), lanes: noLanes })
   }
-  const { records, ...page } = lister.list(table, listQueryOf(call), null)
+  const { records, ...page } = lister.list(table, readListQuery(call), null)
   const shown = records.flatMap(({ id }) => {
     const each = byId.get(id)
     return each === undefined ? [] : [viewOf(each)]

@@ -31,7 +31,7 @@ export function liveTableOperations<R extends LiveRow>(of: LiveTableApi<R>): Ope
   const common = { apis: ['fabric'], success: 200, tag: collection } as const
   const path = `/${collection}/{id}`
   const remove = (call: RequestContext, isImmediate: boolean): Reply => {
-    if (!table.remove(call.param('id'), isImmediate)) missingRow(call, of)
+    if (!table.remove(call.param('id'), isImmediate)) throwMissingRow(call, of)
     return detailAnswer({})
   }
   const removal = {
@@ -66,7 +66,7 @@ export function liveTableOperations<R extends LiveRow>(of: LiveTableApi<R>): Ope
       response: { kind: 'detail', schema },
       refusals: [404],
       handle: (call) => {
-        const row = table.get(call.param('id')) ?? missingRow(call, of)
+        const row = table.get(call.param('id')) ?? throwMissingRow(call, of)
         return detailAnswer(of.viewOf(row))
       },
     },
@@ -81,6 +81,6 @@ export function liveTableOperations<R extends LiveRow>(of: LiveTableApi<R>): Ope
 }
 
 /** @throws {Problem} NOT_FOUND. */
-export function missingRow(call: RequestContext, { name }: { readonly name: string }): never {
+export function throwMissingRow(call: RequestContext, { name }: { readonly name: string }): never {
   throw new Problem('NOT_FOUND', { detail: `${name} with id ${call.param('id')} not found` })
 }

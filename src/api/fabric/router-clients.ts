@@ -1,8 +1,8 @@
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import type { KindName } from '../../entities/kind-records.ts'
 import { lacksOwnFactor, pendingFactors } from '../../fsm/apply/authentication.ts'
-import { matches } from '../../fsm/records/roles.ts'
-import { certificatesOf, mayMeetRouters } from '../../fsm/apply/session-reach.ts'
+import { matchesRoles } from '../../fsm/records/roles.ts'
+import { sessionCertificateFingerprints, canUseRouters } from '../../fsm/apply/session-reach.ts'
 import { isSameJson } from '../../lib/text/canonical-json.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import { changesByKind, type ChangeFeed, type RecordChange } from '../../ports/change-feed.ts'
@@ -11,20 +11,25 @@ import type {
   ClientFollower,
   ClientSession,
   EndedSession,
-  GoneSession,
-  JudgedClaim,
+  EndedServiceSession,
+  ClaimDecision,
   RouterClients,
   SessionAudience,
   ShownClient,
 } from '../../ports/router-clients.ts'
-import { namedSessionId } from '../../auth/sessions/service-session-token.ts'
-import { type Clock, judgedNowMs } from '../../lib/clock.ts'
+import { unverifiedSessionId } from '../../auth/sessions/service-session-token.ts'
+import { type Clock, proposalNowMs } from '../../lib/clock.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { CommandWriter } from '../../ports/writer.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { Granted, PostureFailure, PostureReport, PostureService } from '../../ports/posture.ts'
+import type {
+  GrantedRight,
+  PostureFailure,
+  PostureReport,
+  PostureService,
+} from '../../ports/posture.ts'
 import type { TokenKeys } from '../../ports/token-keys.ts'
-import { isTokenOf, type OidcTokens } from '../../auth/sessions/oidc-tokens.ts'
+import { belongsToSession, type OidcTokens } from '../../auth/sessions/oidc-tokens.ts'
 import type { SessionTracker } from '../../auth/sessions/session-tracker.ts'
 import type { TokenSigner } from '../../auth/sessions/token-signer.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
@@ -132,14 +137,14 @@ export class ApiRouterClients implements RouterClients {
   #clientOf(session: ApiSession): ClientSession | null {
     const { state } = this.#deps
     const identity = state.get('identity', session.identityId)
-    if (identity === undefined || !mayMeetRouters(session, identity)) return null
-    if (isDisabled(identity, judgedNowMs(this.#deps))) return null
+    if (identity === undefined || !canUseRouters(session, identity)) return null
+    if (isDisabled(identity, proposalNowMs(this.#deps))) return null
     // The token of a signer came with the request for each service session: a router can not ask
     // for it again.
     const lacks = pendingFactors(state, identity, session)
     // @guard claims-at-a-router--factor
     if (lacksOwnFactor(lacks)) return null
-    const fingerprints = certificatesOf(state, session)
+    const fingerprints = sessionCertificateFingerprints(state, session)
     if (fingerprints.length === 0) return null
     return { id: session.id, identityId: identity.id, fingerprints }
   }
@@ -185,12 +190,12 @@ export class ApiRouterClients implements RouterClients {
     return typeof found === 'string' ? null : found.sessionId
   }
 
-  goneSession(token: string): GoneSession | null {
-    const id = namedSessionId(token) ?? token
+  goneSession(token: string): EndedServiceSession | null {
+    const id = unverifiedSessionId(token) ?? token
     return this.#deps.state.get('session', id) === undefined ? { token, id } : null
   }
 
-  async judge(claim: ClientClaim): Promise<JudgedClaim> {
+  async judge(claim: ClientClaim): Promise<ClaimDecision> {
     const first = await this.#judgeNow(claim, false)
     if (first !== 'unsettled') return first
     // The client may have reported its posture to another controller just before.
@@ -203,7 +208,7 @@ export class ApiRouterClients implements RouterClients {
    * @param isLatest this controller has the latest posture reports.
    * @returns 'unsettled' if the result depends on them.
    */
-  async #judgeNow(claim: ClientClaim, isLatest: boolean): Promise<JudgedClaim | 'unsettled'> {
+  async #judgeNow(claim: ClientClaim, isLatest: boolean): Promise<ClaimDecision | 'unsettled'> {
     const { state } = this.#deps
     const apiSession = await this.#apiSessionOf(claim)
     if (apiSession === null) return { ok: false, fault: 'apiSession' }
@@ -242,7 +247,7 @@ export class ApiRouterClients implements RouterClients {
   #postureFailures(
     claim: ClientClaim,
     apiSession: ApiSession,
-    use: Granted,
+    use: GrantedRight,
   ): readonly PostureFailure[] {
     const { posture } = this.#deps
     const failures = posture.failures(use, posture.ofSession(apiSession))
@@ -277,7 +282,7 @@ export class ApiRouterClients implements RouterClients {
     if (typeof caller === 'string') return null
     const session = caller.session
     // @guard claims-by-access-token--kind
-    const isOfSession = token === null ? !session.clientId : isTokenOf(token, session)
+    const isOfSession = token === null ? !session.clientId : belongsToSession(token, session)
     const client = isOfSession ? this.#clientOf(session) : null
     if (client === null || !isShownBy(claim, client.fingerprints)) return null
     sessions.use(session.id)
@@ -302,7 +307,7 @@ export class ApiRouterClients implements RouterClients {
       const router = this.#deps.state.get('edgeRouter', id)
       if (router === undefined) continue
       const isMeant = known.some(({ edgeRouterRoles, semantic }) =>
-        matches(router, edgeRouterRoles, semantic),
+        matchesRoles(router, edgeRouterRoles, semantic),
       )
       if (isMeant) yield id
     }

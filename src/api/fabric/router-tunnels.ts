@@ -1,10 +1,10 @@
 import type { KindName } from '../../entities/kind-records.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
-import { type Clock, judgedNowMs } from '../../lib/clock.ts'
+import { type Clock, proposalNowMs } from '../../lib/clock.ts'
 import { isChangeOf, type RecordChange } from '../../ports/change-feed.ts'
 import type { PostureService } from '../../ports/posture.ts'
 import type {
-  JudgedTunnel,
+  TunnelDecision,
   RouterTunnels,
   TunnelClaim,
   TunnelTerminator,
@@ -42,7 +42,7 @@ export class ApiRouterTunnels implements RouterTunnels {
     this.#records = records
   }
 
-  judge({ routerId, service, type }: TunnelClaim): JudgedTunnel {
+  judge({ routerId, service, type }: TunnelClaim): TunnelDecision {
     const { state, posture } = this.#deps
     const router = state.get('router', routerId)
     const identity = state.get('identity', routerId)
@@ -50,7 +50,7 @@ export class ApiRouterTunnels implements RouterTunnels {
     const hasTunnel = router?.isTunnelerEnabled === true && !router.disabled
     if (!hasTunnel || identity?.typeId !== 'Router') return { ok: false, fault: 'tunnel' }
     // @guard tunnels-of-routers--identity
-    if (isDisabled(identity, judgedNowMs(this.#deps))) return { ok: false, fault: 'tunnel' }
+    if (isDisabled(identity, proposalNowMs(this.#deps))) return { ok: false, fault: 'tunnel' }
     const serviceId = this.#serviceId(service)
     const between = state.accessBetween(routerId, serviceId)
     // A service that it may not use is as good as none: it learns no names by asking.

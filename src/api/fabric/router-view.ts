@@ -29,7 +29,7 @@ export function routerView(detail: JsonObject, more: readonly string[] = []): Js
 }
 
 /** The first of them, those first that are connected; ties by id. */
-export function routersFirst(
+export function connectedRoutersFirst(
   state: StateView,
   routers: readonly RecordOf<'edgeRouter'>[],
   callerId: string,

@@ -7,7 +7,7 @@ import type { ProcessorShare } from '../../lib/bounds/processor-share.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { fieldProblem, Problem } from '../../lib/problems.ts'
 import { mayCall } from '../../auth/principal/permissions.ts'
-import { actorOf, type Caller, originBy } from '../../auth/principal/principal.ts'
+import { principalActor, type Caller, principalOrigin } from '../../auth/principal/principal.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type {
   LiveTable,
@@ -21,7 +21,7 @@ import type {
   NetworkValidations,
   RouterCircuitsFound,
   RouterLinksFound,
-  TerminatorsAsked,
+  TerminatorValidationRequest,
   ValidatedCircuit,
   ValidatedLink,
   ValidatedTerminator,
@@ -31,11 +31,11 @@ import type {
 import type {
   RouterInspection,
   RouterInspections,
-  TerminatorStanding,
+  ReportedTerminator,
 } from '../../ports/router-inspections.ts'
 import type { ServiceLogger } from '../../ports/logger.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import { unrequestedWrite, type Writer } from '../http/writes.ts'
+import { backgroundWriteRequest, type Writer } from '../http/writes.ts'
 import {
   inspectedCircuits,
   type InspectedCircuits,
@@ -223,11 +223,13 @@ async function removed(
   { writer, state }: ValidationDeps,
   caller: Caller,
   { id }: Terminator,
-  { detail }: TerminatorStanding,
+  { detail }: ReportedTerminator,
 ): Promise<Pick<ValidatedTerminator, 'isFixed' | 'detail'>> {
-  const actor = actorOf(caller.kind === 'session' ? { ...caller, permission: 'admin' } : caller)
+  const actor = principalActor(
+    caller.kind === 'session' ? { ...caller, permission: 'admin' } : caller,
+  )
   try {
-    await writer.deleteEntity(originBy(unrequestedWrite(), actor), 'terminator', id)
+    await writer.deleteEntity(principalOrigin(backgroundWriteRequest(), actor), 'terminator', id)
     return { isFixed: true, detail }
   } catch (error) {
     if (state.get('terminator', id) === undefined) return { isFixed: true, detail }
@@ -259,7 +261,7 @@ function nameOf(state: StateView, kind: 'router' | 'service', id: string): strin
 
 function* miscountedByService(
   terminators: readonly Terminator[],
-  expected: TerminatorsAsked['perServiceAndHost'],
+  expected: TerminatorValidationRequest['perServiceAndHost'],
 ): Iterable<MiscountedHost> {
   if (expected === 0) return
   const byPair = Map.groupBy(terminators, ({ serviceId, hostId }) => `${serviceId}/${hostId}`)
@@ -273,7 +275,7 @@ function* miscountedByService(
 function* miscountedHosts(
   terminators: readonly Terminator[],
   identities: readonly Identity[],
-  expected: TerminatorsAsked['perHost'],
+  expected: TerminatorValidationRequest['perHost'],
 ): Iterable<MiscountedHost> {
   if (expected === 0) return
   const byHost = Map.groupBy(terminators, ({ hostId }) => hostId)

@@ -2,11 +2,11 @@ import { Problem } from '../../lib/problems.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import { acceptedCodings } from '../http/answers/codings.ts'
 import type { Reply } from '../http/answers/envelope.ts'
-import { isKnownTag } from '../http/answers/etag.ts'
+import { matchesEtag } from '../http/answers/etag.ts'
 import type { RequestContext } from '../http/call.ts'
 import type { Operation } from '../http/operation.ts'
 import type { FileBody, FileSet, StaticFile } from './file-set.ts'
-import { CODINGS, type Coding, hasKnownEnding } from './file-types.ts'
+import { CODINGS, type ContentCoding, hasKnownExtension } from './file-types.ts'
 import { pageHeaders, type PagePolicy } from './page-headers.ts'
 
 /** A folder of static files at a path of a listener. */
@@ -68,7 +68,7 @@ function fileAnswer(
   if (file === null) throw new Problem('NOT_FOUND', { detail: `path ${call.path} was not found` })
   const { coding, body } = chosenForm(file, call.headers['accept-encoding'])
   const isPage = file.mediaType.startsWith('text/html')
-  const isKnown = call.ifNoneMatch !== null && isKnownTag(call.ifNoneMatch, body.etag)
+  const isKnown = call.ifNoneMatch !== null && matchesEtag(call.ifNoneMatch, body.etag)
   return {
     status: isKnown ? 304 : 200,
     body: isKnown ? '' : body.bytes,
@@ -95,14 +95,14 @@ function nameOf(below: string): string {
 
 /** A page that the console makes has no file; what ends as a file does would be one. */
 function fallbackOf(below: string, files: FileSet): StaticFile | null {
-  const isPage = !hasKnownEnding(below) && !/(?:^|\/)(?:\.|%2e){1,2}(?:\/|$)/i.test(below)
+  const isPage = !hasKnownExtension(below) && !/(?:^|\/)(?:\.|%2e){1,2}(?:\/|$)/i.test(below)
   return isPage ? files.get(INDEX) : null
 }
 
 function chosenForm(
   file: StaticFile,
   acceptEncoding: string | undefined,
-): { readonly coding: Coding | null; readonly body: FileBody } {
+): { readonly coding: ContentCoding | null; readonly body: FileBody } {
   const accepted = acceptedCodings(acceptEncoding)
   for (const { coding } of CODINGS) {
     const body = file.coded[coding]

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-import { CODINGS, type Coding, mediaTypeOf } from './file-types.ts'
+import { CODINGS, type ContentCoding, fileMediaType } from './file-types.ts'
 
 const FILES_MAX = 5_000
 const BYTES_MAX = 64 * 1024 * 1024
@@ -22,7 +22,7 @@ export interface StaticFile {
   /** Its name has a hash of its content, so that it never changes under that name. */
   readonly isImmutable: boolean
   readonly plain: FileBody
-  readonly coded: Readonly<Partial<Record<Coding, FileBody>>>
+  readonly coded: Readonly<Partial<Record<ContentCoding, FileBody>>>
 }
 
 /** `index-B3xk9_2a.js`: a bundler's name with 8 characters of a hash. */
@@ -50,7 +50,7 @@ export class FileSet {
     for (const [path, content] of contents) {
       if (isFormOfAnother(path, contents)) continue
       files.set(path, {
-        mediaType: mediaTypeOf(path),
+        mediaType: fileMediaType(path),
         isImmutable: HASHED_NAME.test(path),
         plain: bodyOf(content, ''),
         coded: codedFormsOf(path, contents),

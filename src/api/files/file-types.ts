@@ -25,12 +25,12 @@ const types: Readonly<Record<string, string>> = {
 }
 
 /** Media type of a file by the end of its name; bytes of an unknown type are a download. */
-export function mediaTypeOf(name: string): string {
+export function fileMediaType(name: string): string {
   return types[extensionOf(name)] ?? 'application/octet-stream'
 }
 
 /** Whether the extension of a file has a media type. */
-export function hasKnownEnding(name: string): boolean {
+export function hasKnownExtension(name: string): boolean {
   return types[extensionOf(name)] !== undefined
 }
 
@@ -43,4 +43,4 @@ export const CODINGS = [
   { coding: 'br', extension: '.br' },
   { coding: 'gzip', extension: '.gz' },
 ] as const
-export type Coding = (typeof CODINGS)[number]['coding']
+export type ContentCoding = (typeof CODINGS)[number]['coding']

@@ -2,7 +2,7 @@ import { auditEntry } from '../../entities/kinds/audit-entry.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { listAnswer, timeText } from '../http/answers/envelope.ts'
 import type { Operation } from '../http/operation.ts'
-import { listParameters, listQueryOf } from '../http/answers/query-parameters.ts'
+import { listParameters, readListQuery } from '../http/answers/query-parameters.ts'
 import { auditDetail } from './database-schema.ts'
 import type { StateView } from '../../ports/state-view.ts'
 
@@ -27,7 +27,7 @@ export function auditOperations({ state }: AuditOperationsDeps): Operation[] {
       success: 200,
       response: { kind: 'list', schema: auditDetail },
       handle: async (call) => {
-        const { records, limit, offset, totalCount } = await state.listAudit(listQueryOf(call))
+        const { records, limit, offset, totalCount } = await state.listAudit(readListQuery(call))
         return listAnswer(records.map(rowOf), { limit, offset, totalCount }, filterable)
       },
     },

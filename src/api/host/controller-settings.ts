@@ -1,16 +1,16 @@
 import { CommandKind } from '../../../proto/gen/command_pb.ts'
 import { controllerSetting, globalSettingId } from '../../entities/kinds/controller-setting.ts'
-import { merged } from '../../entities/nested.ts'
-import { membersAt } from '../../entities/levels.ts'
-import { normalise } from '../../entities/normalise.ts'
+import { mergeMembers } from '../../entities/nested.ts'
+import { membersAtLevel } from '../../entities/levels.ts'
+import { normalizeBody } from '../../entities/normalise.ts'
 import { requestSchema } from '../../entities/schema.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
-import { originOf, type RequestContext } from '../http/call.ts'
+import { requestOrigin, type RequestContext } from '../http/call.ts'
 import { detailAnswer, emptyAnswer, type Reply } from '../http/answers/envelope.ts'
 import { type Operation, withBody } from '../http/operation.ts'
 import { effectiveSettings } from '../schemas/about.ts'
 import { nothing } from '../schemas/envelope.ts'
-import { callerOf } from '../sessions/current.ts'
+import { requireCaller } from '../sessions/current.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../http/consistency.ts'
 import type { Writer } from '../http/writes.ts'
@@ -72,7 +72,7 @@ export function controllerSettingOperations(deps: ControllerSettingOperationsDep
       method: 'DELETE',
       refusals: [404, 409],
       handle: async (call) => {
-        await deps.writer.deleteEntity(originOf(call), kind, call.param('id'))
+        await deps.writer.deleteEntity(requestOrigin(call), kind, call.param('id'))
         return emptyAnswer()
       },
     },
@@ -91,15 +91,15 @@ async function write(
   body: JsonObject,
 ): Promise<Reply> {
   const level = state.featureLevel
-  const { known, later } = membersAt(controllerSetting, body, level)
-  const { fields, ignoredFields } = normalise(controllerSetting, mode, known)
+  const { known, later } = membersAtLevel(controllerSetting, body, level)
+  const { fields, ignoredFields } = normalizeBody(controllerSetting, mode, known)
   const command = mode === 'replace' ? CommandKind.ENTITY_REPLACE : CommandKind.ENTITY_PATCH
   await writer.entity(
-    originOf(call),
+    requestOrigin(call),
     command,
     kind,
     call.param('id'),
-    membersAt(controllerSetting, fields, level).known,
+    membersAtLevel(controllerSetting, fields, level).known,
   )
   return emptyAnswer([...ignoredFields, ...later])
 }
@@ -113,11 +113,11 @@ function effective(
   return deps.reads.found(call, `${kind} with id ${id}`, () => {
     const record = state.get(kind, id)
     if (record === undefined) return null
-    const { oidc, ...base } = state.detail(kind, record, callerOf(call).identity.id)
+    const { oidc, ...base } = state.detail(kind, record, requireCaller(call).identity.id)
     const ofAll = state.get(kind, globalSettingId)?.oidc ?? {}
     return detailAnswer({
       ...base,
-      effective: { oidc: merged(ofAll, record.oidc) },
+      effective: { oidc: mergeMembers(ofAll, record.oidc) },
       instance: { oidc },
     })
   })

@@ -1,5 +1,5 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { closedObject, arrayOf } from '../../entities/shapes.ts'
+import { closedObject, arraySchema } from '../../entities/shapes.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
 const time = { type: ['string', 'null'], format: 'date-time' } as const
@@ -13,7 +13,9 @@ export const integrityResult: NamedSchema = {
     fixingErrors: { type: 'boolean' },
     error: { type: 'string', description: 'why the run failed' },
     tooManyErrors: { type: 'boolean', description: 'more errors than listed in results' },
-    results: arrayOf(closedObject({ description: { type: 'string' }, fixed: { type: 'boolean' } })),
+    results: arraySchema(
+      closedObject({ description: { type: 'string' }, fixed: { type: 'boolean' } }),
+    ),
   }),
 }
 

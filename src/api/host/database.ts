@@ -3,12 +3,12 @@ import { CommandKind, IntegrityStartSchema } from '../../../proto/gen/command_pb
 import { integrityRunId } from '../../entities/kinds/integrity-run.ts'
 import { newShortId } from '../../lib/random.ts'
 import { actorName } from '../../ports/actor.ts'
-import { actorOfCall, originOf, type RequestContext } from '../http/call.ts'
-import { begunAnswer, detailAnswer, emptyAnswer, timeText } from '../http/answers/envelope.ts'
+import { callActor, requestOrigin, type RequestContext } from '../http/call.ts'
+import { workStartedAnswer, detailAnswer, emptyAnswer, timeText } from '../http/answers/envelope.ts'
 import { type Operation, withBody } from '../http/operation.ts'
 import { nothing } from '../schemas/envelope.ts'
 import { integrityResult, snapshotDetail, snapshotRequest } from './database-schema.ts'
-import { ignoredFieldsOf } from '../schemas/validation.ts'
+import { findIgnoredFields } from '../schemas/validation.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ServiceLogger } from '../../ports/logger.ts'
 import type { DatabaseSnapshots } from '../../ports/database-snapshots.ts'
@@ -67,7 +67,7 @@ function snapshotOperations(deps: DatabaseOperationsDeps): Operation[] {
       response: { kind: 'detail', schema: snapshotDetail },
       handle: async (call, body) => {
         const data = { path: await takeSnapshot(deps, call, body.path || null) }
-        return detailAnswer(data, ignoredFieldsOf(snapshotRequest.schema, body))
+        return detailAnswer(data, findIgnoredFields(snapshotRequest.schema, body))
       },
     })
   return [
@@ -97,7 +97,7 @@ async function takeSnapshot(
   wanted: string | null,
 ): Promise<string> {
   const path = await snapshots.take(wanted)
-  logger.warn({ path, actor: actorName(actorOfCall(call)) }, 'wrote a snapshot of the state')
+  logger.warn({ path, actor: actorName(callActor(call)) }, 'wrote a snapshot of the state')
   return path
 }
 
@@ -119,9 +119,9 @@ function startOperation(
     handle: async (call) => {
       const message = create(IntegrityStartSchema, { id: newShortId(), isFixing })
       const payload = toBinary(IntegrityStartSchema, message)
-      await writer.write(originOf(call), { kind: CommandKind.INTEGRITY_START, payload })
+      await writer.write(requestOrigin(call), { kind: CommandKind.INTEGRITY_START, payload })
       integrity.nudge()
-      return begunAnswer()
+      return workStartedAnswer()
     },
   }
 }

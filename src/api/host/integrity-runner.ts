@@ -8,8 +8,12 @@ import {
 } from '../../../proto/gen/command_pb.ts'
 import { type IntegrityRun, integrityRunId } from '../../entities/kinds/integrity-run.ts'
 import { Problem } from '../../lib/problems.ts'
-import type { Finding, Repair, StateScan } from '../../fsm/cluster/integrity-scan.ts'
-import type { Reader } from '../../fsm/reader.ts'
+import type {
+  IntegrityFinding,
+  IntegrityRepair,
+  StateScan,
+} from '../../fsm/cluster/integrity-scan.ts'
+import type { StateReader } from '../../fsm/reader.ts'
 import type { Outcome, Proposer } from '../../ports/proposer.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
@@ -22,7 +26,7 @@ import type { ServiceLogger } from '../../ports/logger.ts'
 interface IntegrityRunnerDeps {
   readonly proposer: Proposer
   readonly cluster: ClusterView
-  readonly state: StateView & Pick<Reader, 'scanIntegrity'>
+  readonly state: StateView & Pick<StateReader, 'scanIntegrity'>
   readonly clock: Clock
   readonly scheduler: PeriodicScheduler
   readonly limits: ApiLimits
@@ -121,7 +125,7 @@ export class IntegrityRunner {
   }
 
   /** Rebuilds each table at most once, however many faults it has. */
-  async #fix(findings: readonly Finding[]): Promise<Judged[]> {
+  async #fix(findings: readonly IntegrityFinding[]): Promise<Judged[]> {
     const rebuilt = new Map<string, boolean>()
     const judged: Judged[] = []
     for (const { description, repair } of findings) {
@@ -141,7 +145,7 @@ export class IntegrityRunner {
     return (await this.#propose(CommandKind.INTEGRITY_REBUILD, payload)).ok
   }
 
-  async #detach({ entity, id, field, missingId }: Extract<Repair, { kind: 'detach' }>) {
+  async #detach({ entity, id, field, missingId }: Extract<IntegrityRepair, { kind: 'detach' }>) {
     const message = create(IntegrityDetachSchema, { entity, id, field, missingId })
     const payload = toBinary(IntegrityDetachSchema, message)
     return (await this.#propose(CommandKind.INTEGRITY_DETACH, payload)).ok
@@ -168,7 +172,7 @@ export class IntegrityRunner {
   }
 }
 
-function unfixed({ description }: Finding): Judged {
+function unfixed({ description }: IntegrityFinding): Judged {
   return { description, fixed: false }
 }
 

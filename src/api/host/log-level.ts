@@ -3,9 +3,9 @@ import { closedObject } from '../../entities/shapes.ts'
 import { type LogLevelControl, switchableLogLevels } from './log-level-control.ts'
 import { detailAnswer } from '../http/answers/envelope.ts'
 import { type Operation, withBody } from '../http/operation.ts'
-import { ignoredFieldsOf } from '../schemas/validation.ts'
+import { findIgnoredFields } from '../schemas/validation.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
-import { actorOfCall } from '../http/call.ts'
+import { callActor } from '../http/call.ts'
 
 interface LogLevelOperationsDeps {
   readonly logLevel: LogLevelControl
@@ -52,8 +52,8 @@ export function logLevelOperations({ logLevel }: LogLevelOperationsDeps): Operat
       method: 'PUT',
       body: { schema: wanted, isRequired: true },
       handle: (call, body) => {
-        const state = logLevel.set(body.level, actorOfCall(call))
-        return detailAnswer({ ...state }, ignoredFieldsOf(wanted.schema, body))
+        const state = logLevel.set(body.level, callActor(call))
+        return detailAnswer({ ...state }, findIgnoredFields(wanted.schema, body))
       },
     }),
   ]

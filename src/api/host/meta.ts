@@ -1,7 +1,7 @@
 import { capability, protocols, versionSchema } from '../schemas/about.ts'
 import { detailAnswer, listAnswer, type Reply } from '../http/answers/envelope.ts'
 import type { Operation } from '../http/operation.ts'
-import type { BindingName, VersionInfo } from '../parts.ts'
+import type { ApiBindingName, VersionInfo } from '../parts.ts'
 import { basePaths } from '../http/paths.ts'
 import { OIDC_LEVEL } from '../../ports/feature-level.ts'
 import type { StateView } from '../../ports/state-view.ts'
@@ -10,7 +10,7 @@ import { routerCapabilities } from '../../lib/router-capabilities.ts'
 interface MetaOperationsDeps {
   readonly state: Pick<StateView, 'featureLevel'>
   readonly version: VersionInfo
-  readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
+  readonly bindings: Readonly<Partial<Record<ApiBindingName, readonly string[]>>>
 }
 
 /** All capabilities of OpenZiti; the version answer lists the announced ones. */
@@ -22,7 +22,7 @@ const knownCapabilities = ['OIDC_AUTH', 'HA_CONTROLLER', 'OIDC_AUTH_WITH_CSR']
  */
 const announcedCapabilities: readonly string[] = ['OIDC_AUTH', 'HA_CONTROLLER']
 
-const bindingPaths: Readonly<Record<BindingName, string>> = {
+const bindingPaths: Readonly<Record<ApiBindingName, string>> = {
   'edge-client': basePaths.client,
   'edge-management': basePaths.management,
   fabric: basePaths.fabric,
@@ -121,7 +121,7 @@ function versionOf(
   capabilities: readonly string[],
 ): Record<string, unknown> {
   const apiVersions: Record<string, unknown> = {}
-  for (const name of Object.keys(bindingPaths) as BindingName[]) {
+  for (const name of Object.keys(bindingPaths) as ApiBindingName[]) {
     const urls = bindings[name]
     if (urls === undefined || (name === 'edge-oidc' && !isOidcOffered)) continue
     const path = bindingPaths[name]

@@ -8,11 +8,11 @@ import type { Operation } from '../http/operation.ts'
 import type { ApiName } from '../../auth/principal/permissions.ts'
 import type { RequestContext } from '../http/call.ts'
 import { openapiSchema, spec, specBody } from '../schemas/about.ts'
-import type { BindingName, VersionInfo } from '../parts.ts'
+import type { ApiBindingName, VersionInfo } from '../parts.ts'
 
 interface SpecOperationsDeps {
   readonly version: VersionInfo
-  readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
+  readonly bindings: Readonly<Partial<Record<ApiBindingName, readonly string[]>>>
 }
 
 const YAML = 'text/yaml'

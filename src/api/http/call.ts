@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto'
 import { AssertionError } from '../../lib/assert.ts'
-import { type TraceContext, traceOf } from '../../lib/trace-context.ts'
+import { type TraceContext, parseTraceparent } from '../../lib/trace-context.ts'
 import type { Actor } from '../../ports/actor.ts'
 import type { Idempotency, WriteOrigin, WriteRequest } from '../../ports/writer.ts'
 import type { TokenChallenge } from '../../auth/tokens/challenge.ts'
 import type { ApiName } from '../../auth/principal/permissions.ts'
 import type { CallerCredentials } from '../../auth/principal/credentials.ts'
-import { actorOf, type Caller, originBy } from '../../auth/principal/principal.ts'
+import { principalActor, type Caller, principalOrigin } from '../../auth/principal/principal.ts'
 import type { Challenge } from '../../auth/sessions/session-guard.ts'
 import type { Reply } from './answers/envelope.ts'
 import type { OperationTraits } from './operation-traits.ts'
@@ -116,7 +116,7 @@ export class RequestContext<O extends OperationTraits = OperationTraits> {
     this.metadata = {
       // Created at first use: most requests are never logged and need no trace ids.
       get trace(): TraceContext {
-        return (trace ??= traceOf(traceparent))
+        return (trace ??= parseTraceparent(traceparent))
       },
       isTraceShown: traceparent !== undefined,
       minIndex: 0,
@@ -162,20 +162,20 @@ export class RequestContext<O extends OperationTraits = OperationTraits> {
  * The origin of the writes of a request: its caller, in its session.
  * @throws {AssertionError} without a caller: such writes have another actor.
  */
-export function originOf(call: RequestContext, request = writeRequestOf(call)): WriteOrigin {
+export function requestOrigin(call: RequestContext, request = toWriteRequest(call)): WriteOrigin {
   const { idempotency } = request
-  return originBy(request, actorOfCall(call), idempotency)
+  return principalOrigin(request, callActor(call), idempotency)
 }
 
 /** The actor of the request's caller. */
-export function actorOfCall({ caller }: RequestContext): Actor {
+export function callActor({ caller }: RequestContext): Actor {
   if (caller === null)
     throw new AssertionError('a write of a request has a caller, with what it was admitted by')
-  return actorOf(caller)
+  return principalActor(caller)
 }
 
 /** The request behind a write whose actor is found from what it shows. */
-export function writeRequestOf(call: RequestContext): WriteRequest {
+export function toWriteRequest(call: RequestContext): WriteRequest {
   const { metadata } = call
   return {
     trace: metadata.trace,

@@ -3,7 +3,7 @@ import type { ApiName, Permission } from '../../auth/principal/permissions.ts'
 import type { SessionPermission } from '../../lib/permissions.ts'
 import type { RequestContext } from './call.ts'
 import type { Reply } from './answers/envelope.ts'
-import type { ValueOf } from '../schemas/typed-schema.ts'
+import type { SchemaValue } from '../schemas/typed-schema.ts'
 import type { OperationTraits, RequestBody } from './operation-traits.ts'
 
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
@@ -29,9 +29,9 @@ export interface ResponseShape {
 }
 
 /** A body that was left out is an object without members. */
-export type BodyOf<B extends RequestBody> =
+export type OperationBody<B extends RequestBody> =
   | (B extends { readonly textTypes: readonly string[] } ? string : never)
-  | (B extends RequestBody<infer S> ? IfGiven<ValueOf<S>, B['isRequired']> : never)
+  | (B extends RequestBody<infer S> ? IfGiven<SchemaValue<S>, B['isRequired']> : never)
 
 type IfGiven<T, IsRequired> = IsRequired extends true
   ? T
@@ -104,7 +104,7 @@ export type Handler<Body = unknown> = (call: RequestContext, body: Body) => Repl
 export function withBody<const B extends RequestBody>(
   operation: Omit<Operation, 'body' | 'handle'> & {
     readonly body: B
-    readonly handle: Handler<BodyOf<B>>
+    readonly handle: Handler<OperationBody<B>>
   },
 ): Operation {
   return operation as Operation

@@ -61,12 +61,12 @@ export function canonicalUrlBeside(mounts: readonly Mounted[]): typeof canonical
   if (mounts.length === 0) return canonicalUrl
   return (request) => {
     const { url = '/' } = request
-    return mounts.some((mount) => isBelow(mount, url)) ? url : canonicalUrl(request)
+    return mounts.some((mount) => isBelowMount(mount, url)) ? url : canonicalUrl(request)
   }
 }
 
 /** @param url URL of a request, with or without its query. */
-export function isBelow({ path }: Mounted, url: string): boolean {
+export function isBelowMount({ path }: Mounted, url: string): boolean {
   return url.startsWith(path) && /^(?:$|[/?])/.test(url.slice(path.length))
 }
 

@@ -4,7 +4,11 @@ import { fieldProblem, Problem, type ProblemCode } from '../../lib/problems.ts'
 import { addressShareKey } from '../../lib/bounds/source.ts'
 import type { ReplyWriter } from './answers/reply-writer.ts'
 import type { RequestAdmission, SessionGuard } from '../../auth/sessions/session-guard.ts'
-import { hostUserOf, isSocketOnly, requireNotSocketOnly } from '../../auth/principal/host-user.ts'
+import {
+  admitHostUser,
+  isSocketOnly,
+  requireNotSocketOnly,
+} from '../../auth/principal/host-user.ts'
 import { RequestContext, type RequestQuery } from './call.ts'
 import { type ConfirmedReads, parseMinIndex, parseNetRequestId } from './consistency.ts'
 import { corsPreflight } from './answers/cors.ts'
@@ -14,11 +18,11 @@ import type { SessionPermission } from '../../lib/permissions.ts'
 import { checkQuery } from './answers/query-parameters.ts'
 import { parseIfMatch } from '../records/revisions.ts'
 import type { Validator } from '../schemas/validation.ts'
-import { outcomeUnknown } from './writes.ts'
+import { outcomeUnknownProblem } from './writes.ts'
 import {
   checkHead,
-  credentialsOf,
-  isAccepted,
+  requestCredentials,
+  isMediaTypeAccepted,
   type SocketCaller,
 } from './transport/request-head.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
@@ -199,7 +203,7 @@ export class Pipeline {
       api: config.api ?? 'host',
       method: raw.method ?? '',
       path: end === -1 ? url : url.slice(0, end),
-      credentials: credentialsOf(raw, this.#socketCaller),
+      credentials: requestCredentials(raw, this.#socketCaller),
       startedAtMs: waitsSinceMs ?? this.#deps.clock.monotonicMs(),
       accept: request.headers.accept ?? '',
       traceparent: request.headers['traceparent'],
@@ -234,7 +238,7 @@ export class Pipeline {
     const isPublic = permission === 'public'
     const asked = isPublic ? elevatedPermission : permission
     if (asked !== undefined && credentials.hostUser !== null) {
-      call.caller = hostUserOf(credentials, permission)
+      call.caller = admitHostUser(credentials, permission)
     }
     this.#checkState(call)
     if (asked === undefined || call.caller !== null) return null
@@ -290,7 +294,7 @@ export class Pipeline {
   #readHeaders(request: FastifyRequest, call: OperationCall, operation: Operation): void {
     const { headers } = request
     const { types = JSON_ONLY, ignoresAccept = false } = operation.response
-    if (!ignoresAccept && !isAccepted(headers.accept, types)) {
+    if (!ignoresAccept && !isMediaTypeAccepted(headers.accept, types)) {
       throw new Problem('NOT_ACCEPTABLE', {
         fault: { field: 'Accept', reason: `must allow one of ${types.join(', ')}` },
       })
@@ -379,7 +383,9 @@ export class Pipeline {
       this.#checkState(call)
       return null
     } catch (error) {
-      return call.proposed === null ? (error as Problem) : outcomeUnknown(call.proposed, error)
+      return call.proposed === null
+        ? (error as Problem)
+        : outcomeUnknownProblem(call.proposed, error)
     }
   }
 
@@ -411,7 +417,7 @@ export class Pipeline {
     const timer = setTimeout(() => {
       const { proposed } = call
       call.isAbandoned = proposed === null
-      const fault = proposed === null ? new Problem('TIMEOUT') : outcomeUnknown(proposed)
+      const fault = proposed === null ? new Problem('TIMEOUT') : outcomeUnknownProblem(proposed)
       this.#answerer.fail(reply, call, fault)
     }, answerMsMax)
     result

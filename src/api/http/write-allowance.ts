@@ -3,7 +3,7 @@ import type { Clock } from '../../lib/clock.ts'
 import { Problem } from '../../lib/problems.ts'
 import { Quota } from '../../lib/bounds/quota.ts'
 import type { Actor } from '../../ports/actor.ts'
-import type { Applied, ProposalInput, Proposer } from '../../ports/proposer.ts'
+import type { AppliedProposal, ProposalInput, Proposer } from '../../ports/proposer.ts'
 
 /**
  * Writes per minute on this controller by callers without a granted permission: an identity's
@@ -54,7 +54,7 @@ export class WriteAllowance implements Proposer {
     this.#quota = new Quota({ ofOneMax, allMax, windowMs }, clock)
   }
 
-  propose(input: ProposalInput): Promise<Applied> {
+  propose(input: ProposalInput): Promise<AppliedProposal> {
     const allowed = allowedTo(input)
     if (allowed !== null && !this.#take(allowed, input.kind)) return Promise.reject(this.#refusal())
     return this.#proposer.propose(input)

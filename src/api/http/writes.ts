@@ -5,17 +5,17 @@ import {
   EntityDeleteSchema,
   EntityWriteSchema,
 } from '../../../proto/gen/command_pb.ts'
-import { levelOf } from '../../entities/levels.ts'
-import { entityNamed } from '../../entities/registry.ts'
+import { requiredLevel } from '../../entities/levels.ts'
+import { findEntity } from '../../entities/registry.ts'
 import type { KindName } from '../../entities/kind-records.ts'
 import { canonicalJson } from '../../lib/text/canonical-json.ts'
 import { releaseBuffer } from '../../lib/bounds/release-buffer.ts'
 import { Problem } from '../../lib/problems.ts'
 import { refusalProblem } from '../../lib/refusal-problem.ts'
 import { formatUuid } from '../../lib/text/uuid.ts'
-import { callerIdOf } from '../../ports/actor.ts'
+import { actorIdentityId } from '../../ports/actor.ts'
 import type { ProposalInput, Proposer } from '../../ports/proposer.ts'
-import { traceOf } from '../../lib/trace-context.ts'
+import { parseTraceparent } from '../../lib/trace-context.ts'
 import type {
   CommandWriter,
   Idempotency,
@@ -27,9 +27,9 @@ import type {
 const utf8 = new TextEncoder()
 
 /** A write that no request of the API carries: it begins a trace, and nobody repeats it. */
-export function unrequestedWrite(): WriteRequest {
+export function backgroundWriteRequest(): WriteRequest {
   return {
-    trace: traceOf(undefined),
+    trace: parseTraceparent(undefined),
     idempotency: { case: 'none' },
     isAbandoned: () => false,
     onProposed: () => undefined,
@@ -72,7 +72,7 @@ export class Writer implements CommandWriter {
         ? {}
         : {
             request: {
-              caller: callerIdOf(actor),
+              caller: actorIdentityId(actor),
               id: idempotency.id,
               bodyHash: idempotency.bodyHash(),
             },
@@ -101,7 +101,7 @@ export class Writer implements CommandWriter {
     const payload = toBinary(EntityWriteSchema, create(EntityWriteSchema, { entity, id, json }))
     releaseBuffer(json)
     try {
-      const level = levelOf(entityNamed(entity), fields)
+      const level = requiredLevel(findEntity(entity), fields)
       return await this.write(origin, { kind, payload, level, judgedOn })
     } finally {
       releaseBuffer(payload)
@@ -127,7 +127,7 @@ export class Writer implements CommandWriter {
     })
     const payload = toBinary(EntityBatchSchema, message)
     const level = Math.max(
-      ...steps.map(({ entity, fields }) => levelOf(entityNamed(entity), fields)),
+      ...steps.map(({ entity, fields }) => requiredLevel(findEntity(entity), fields)),
     )
     return this.write(origin, { kind: CommandKind.ENTITY_BATCH, payload, level, judgedOn })
   }
@@ -140,13 +140,13 @@ export class Writer implements CommandWriter {
   ): Promise<string> {
     const message = create(EntityDeleteSchema, { entity, id })
     const payload = toBinary(EntityDeleteSchema, message)
-    const level = levelOf(entityNamed(entity))
+    const level = requiredLevel(findEntity(entity))
     return this.write(origin, { kind: CommandKind.ENTITY_DELETE, payload, level, judgedOn })
   }
 }
 
 /** The problem for a write whose fate is not known: it names the id to repeat the request with. */
-export function outcomeUnknown(idempotency: Idempotency, cause?: unknown): Problem {
+export function outcomeUnknownProblem(idempotency: Idempotency, cause?: unknown): Problem {
   if (idempotency.case === 'notKept') {
     const detail = 'retry is possible; at worst it takes effect twice'
     return new Problem('OUTCOME_UNKNOWN', { detail, cause })
@@ -168,7 +168,7 @@ export function outcomeUnknown(idempotency: Idempotency, cause?: unknown): Probl
 
 function unproposed(error: unknown, { idempotency, onProposed }: WriteOrigin): unknown {
   if (!(error instanceof Problem)) return error
-  if (error.code === 'OUTCOME_UNKNOWN') return outcomeUnknown(idempotency, error)
+  if (error.code === 'OUTCOME_UNKNOWN') return outcomeUnknownProblem(idempotency, error)
   // No change was made, so the caller may learn the refusal even after its timeout.
   onProposed(null)
   return error

@@ -2,7 +2,7 @@ import { expirySchema } from '../../entities/kinds/enrollment.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
 import { disableMinutesMax } from '../../fsm/identities/identity.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
-import { defaultLimits } from '../limits.ts'
+import { defaultApiLimits } from '../limits.ts'
 import { dateTime, entityRef, flag, text, wholeObject } from '../../entities/shapes.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
@@ -38,7 +38,7 @@ export const serviceConfigsAssign = {
   name: 'serviceConfigsAssignList',
   schema: {
     type: 'array',
-    maxItems: defaultLimits.serviceConfigsMax,
+    maxItems: defaultApiLimits.serviceConfigsMax,
     items: wholeObject({
       configId: { type: 'string', maxLength: 128 },
       serviceId: { type: 'string', maxLength: 128 },

@@ -6,17 +6,17 @@ import {
   ServiceConfigsSchema,
 } from '../../../proto/gen/command_pb.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
-import { originOf, type RequestContext } from '../http/call.ts'
-import { emptyAnswer, type Reply, wholeOf } from '../http/answers/envelope.ts'
+import { requestOrigin, type RequestContext } from '../http/call.ts'
+import { emptyAnswer, type Reply, singlePagePagination } from '../http/answers/envelope.ts'
 import { type Operation, withBody } from '../http/operation.ts'
 import { disableParams, serviceConfigSchema, serviceConfigsAssign } from './identities-schema.ts'
 import { nothing } from '../schemas/envelope.ts'
-import type { ValueOf } from '../schemas/typed-schema.ts'
-import { callerOf } from '../sessions/current.ts'
+import type { SchemaValue } from '../schemas/typed-schema.ts'
+import { requireCaller } from '../sessions/current.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../http/consistency.ts'
 import type { Writer } from '../http/writes.ts'
-import { type ListAnswers, printed } from '../http/answers/list-answers.ts'
+import { type ListAnswers, rowPrinter } from '../http/answers/list-answers.ts'
 
 interface IdentityOperationsDeps {
   readonly state: StateView
@@ -55,7 +55,7 @@ function standing({ writer }: IdentityOperationsDeps): Operation[] {
           durationMinutes: BigInt(Math.max(0, durationMinutes)),
         })
         const payload = toBinary(IdentityDisableSchema, message)
-        await writer.write(originOf(call), { kind: CommandKind.IDENTITY_DISABLE, payload })
+        await writer.write(requestOrigin(call), { kind: CommandKind.IDENTITY_DISABLE, payload })
         return emptyAnswer()
       },
     }),
@@ -70,7 +70,7 @@ function standing({ writer }: IdentityOperationsDeps): Operation[] {
       handle: async (call) => {
         const message = create(IdentityEnableSchema, { id: call.param('id') })
         const payload = toBinary(IdentityEnableSchema, message)
-        await writer.write(originOf(call), { kind: CommandKind.IDENTITY_ENABLE, payload })
+        await writer.write(requestOrigin(call), { kind: CommandKind.IDENTITY_ENABLE, payload })
         return emptyAnswer()
       },
     },
@@ -85,11 +85,14 @@ function serviceConfigs(deps: IdentityOperationsDeps): Operation[] {
     kind:
       | typeof CommandKind.SERVICE_CONFIGS_ASSOCIATE
       | typeof CommandKind.SERVICE_CONFIGS_DISASSOCIATE,
-    pairs: ValueOf<typeof serviceConfigsAssign.schema>,
+    pairs: SchemaValue<typeof serviceConfigsAssign.schema>,
   ): Promise<Reply> => {
     const named = pairs.map(({ configId, serviceId }) => ({ configId, serviceId }))
     const message = create(ServiceConfigsSchema, { identityId: call.param('id'), pairs: named })
-    await writer.write(originOf(call), { kind, payload: toBinary(ServiceConfigsSchema, message) })
+    await writer.write(requestOrigin(call), {
+      kind,
+      payload: toBinary(ServiceConfigsSchema, message),
+    })
     return emptyAnswer()
   }
   return [
@@ -141,13 +144,13 @@ function listServiceConfigs(
   const { lists } = deps
   const { state } = deps
   const id = call.param('id')
-  const callerId = callerOf(call).identity.id
+  const callerId = requireCaller(call).identity.id
   return deps.reads.found(call, `identity with id ${id}`, () => {
     if (state.get('identity', id) === undefined) return null
     const records = state.findAll('serviceConfig', 'identityId', id)
     return lists.answer(call, {
       records,
-      print: printed((record) => {
+      print: rowPrinter((record) => {
         const { config, service } = state.detail('serviceConfig', record, callerId)
         return {
           config: withUrlName(config as JsonObject),
@@ -156,7 +159,7 @@ function listServiceConfigs(
           serviceId: record.serviceId,
         }
       }),
-      pagination: wholeOf(records),
+      pagination: singlePagePagination(records),
       filterableFields: [],
     })
   })

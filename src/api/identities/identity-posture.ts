@@ -1,9 +1,9 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, MfaRemoveSchema } from '../../../proto/gen/command_pb.ts'
-import { never, shownTime } from '../../lib/text/shown-time.ts'
+import { zeroTimeText, formatTime } from '../../lib/text/shown-time.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { EndpointState, PostureService, ShownFactor } from '../../ports/posture.ts'
-import { originOf, type RequestContext } from '../http/call.ts'
+import { requestOrigin, type RequestContext } from '../http/call.ts'
 import {
   detailAnswer,
   emptyAnswer,
@@ -81,7 +81,7 @@ export function identityPostureOperations(deps: IdentityPostureOperationsDeps): 
         ofIdentity(call, async () => {
           const identityId = call.param('id')
           const payload = toBinary(MfaRemoveSchema, create(MfaRemoveSchema, { identityId }))
-          await deps.writer.write(originOf(call), { kind: CommandKind.MFA_REMOVE, payload })
+          await deps.writer.write(requestOrigin(call), { kind: CommandKind.MFA_REMOVE, payload })
           await deps.posture.factorMoved(identityId)
           return emptyAnswer()
         }),
@@ -122,7 +122,7 @@ function postureDataOf(deps: IdentityPostureOperationsDeps, identityId: string):
 }
 
 function reported(report: { readonly checkId: string; readonly atMs: number } | null): JsonObject {
-  const lastUpdatedAt = report === null ? never : timeText(report.atMs)
+  const lastUpdatedAt = report === null ? zeroTimeText : timeText(report.atMs)
   return { postureCheckId: report?.checkId ?? '', timedOut: false, lastUpdatedAt }
 }
 
@@ -133,7 +133,7 @@ function reported(report: { readonly checkId: string; readonly atMs: number } | 
 function shownFactor({ passedAtMs, wokenAtMs, unlockedAtMs }: ShownFactor): JsonObject {
   const isAfter = (atMs: number | null): boolean => passedAtMs !== null && passedAtMs >= (atMs ?? 0)
   return {
-    passedAt: shownTime(passedAtMs),
+    passedAt: formatTime(passedAtMs),
     passedMfa: passedAtMs !== null,
     passedOnUnlock: isAfter(unlockedAtMs),
     passedOnWake: isAfter(wokenAtMs),
@@ -143,7 +143,7 @@ function shownFactor({ passedAtMs, wokenAtMs, unlockedAtMs }: ShownFactor): Json
 function shownEndpoint(endpoint: EndpointState | undefined): JsonObject {
   if (endpoint === undefined) return {}
   const { wokenAtMs, unlockedAtMs } = endpoint
-  return { endpointState: { unlockedAt: shownTime(unlockedAtMs), wokenAt: shownTime(wokenAtMs) } }
+  return { endpointState: { unlockedAt: formatTime(unlockedAtMs), wokenAt: formatTime(wokenAtMs) } }
 }
 
 function failedRequestsOf(

@@ -5,8 +5,8 @@ import { requireReach } from '../../auth/principal/permissions.ts'
 import { detailAnswer, type Reply, timeText } from '../http/answers/envelope.ts'
 import { type Operation, withBody } from '../http/operation.ts'
 import { traceDetail, traceSpec } from './identities-schema.ts'
-import type { ValueOf } from '../schemas/typed-schema.ts'
-import { callerOf } from '../sessions/current.ts'
+import type { SchemaValue } from '../schemas/typed-schema.ts'
+import { requireCaller } from '../sessions/current.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../http/consistency.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -41,7 +41,7 @@ export function identityTraceOperations(deps: IdentityTraceOperationsDeps): Oper
         const id = call.param('id')
         return deps.reads.found(call, `identity with id ${id}`, () => {
           if (deps.state.get('identity', id) === undefined) return null
-          requireReach(deps.state, callerOf(call), id)
+          requireReach(deps.state, requireCaller(call), id)
           return change(deps, id, wanted)
         })
       },
@@ -52,7 +52,7 @@ export function identityTraceOperations(deps: IdentityTraceOperationsDeps): Oper
 function change(
   { clock, traces }: IdentityTraceOperationsDeps,
   id: string,
-  { enabled, duration, traceId, channels }: ValueOf<typeof traceSpec.schema>,
+  { enabled, duration, traceId, channels }: SchemaValue<typeof traceSpec.schema>,
 ): Reply {
   if (enabled !== true) {
     const ended = traces.of(id)

@@ -6,10 +6,10 @@ import type { Caller } from '../../auth/principal/principal.ts'
 import { answer } from '../http/answers/envelope.ts'
 import { type Operation, withBody } from '../http/operation.ts'
 import { postureResponse, postureResponseBulk, postureResponseCreate } from './posture-schema.ts'
-import { IGNORED_FIELDS_MAX, ignoredFieldsOf } from '../schemas/validation.ts'
-import { callerOf } from '../sessions/current.ts'
+import { IGNORED_FIELDS_MAX, findIgnoredFields } from '../schemas/validation.ts'
+import { requireCaller } from '../sessions/current.ts'
 import type { ApiLimits } from '../limits.ts'
-import type { ValueOf } from '../schemas/typed-schema.ts'
+import type { SchemaValue } from '../schemas/typed-schema.ts'
 
 interface PostureResponseOperationsDeps {
   readonly posture: PostureService
@@ -26,7 +26,7 @@ export function postureResponseOperations(deps: PostureResponseOperationsDeps): 
     status: 200 | 201,
   ) => {
     const reports = responses.map((response, at) => reportOf(response, at, status === 201))
-    const caller = callerOf(call)
+    const caller = requireCaller(call)
     await deps.posture.report(caller.session, reports)
     return answer(status, { services: prompted(deps, caller, reports) }, ignoredIn(responses))
   }
@@ -79,12 +79,12 @@ function prompted(
 }
 
 function ignoredIn(responses: readonly Response[]): { ignoredFields: string[] } | null {
-  const names = responses.flatMap((one) => ignoredFieldsOf(postureResponseCreate.schema, one))
+  const names = responses.flatMap((one) => findIgnoredFields(postureResponseCreate.schema, one))
   if (names.length === 0) return null
   return { ignoredFields: [...new Set(names)].slice(0, IGNORED_FIELDS_MAX) }
 }
 
-type Response = ValueOf<typeof postureResponseCreate.schema>
+type Response = SchemaValue<typeof postureResponseCreate.schema>
 
 /** @throws {Problem} COULD_NOT_VALIDATE. */
 function reportOf(response: Response, at: number, isAlone: boolean): PostureReport {

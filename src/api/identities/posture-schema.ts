@@ -1,5 +1,5 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { dateTime, flag, text, wholeObject, arrayOf } from '../../entities/shapes.ts'
+import { dateTime, flag, text, wholeObject, arraySchema } from '../../entities/shapes.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 import { integer, texts } from '../schemas/envelope.ts'
@@ -45,7 +45,7 @@ export function postureResponseBulk(maxItems: number) {
 export const postureResponse: NamedSchema = {
   name: 'postureResponse',
   schema: wholeObject({
-    services: arrayOf(
+    services: arraySchema(
       wholeObject({
         id: text,
         name: text,
@@ -82,7 +82,9 @@ export const postureData: NamedSchema = {
     domain: reportOf({ domain: text }),
     mac: reportOf({ addresses: texts }),
     os: reportOf({ type: text, version: text, build: text }),
-    processes: arrayOf(reportOf({ binaryHash: text, isRunning: flag, signerFingerprints: texts })),
+    processes: arraySchema(
+      reportOf({ binaryHash: text, isRunning: flag, signerFingerprints: texts }),
+    ),
   }),
 }
 
@@ -106,7 +108,7 @@ export const failedServiceRequest: NamedSchema = {
     type: 'object',
     properties: {
       apiSessionId: text,
-      policyFailures: arrayOf(
+      policyFailures: arraySchema(
         wholeObject({
           policyId: text,
           policyName: text,

@@ -3,14 +3,14 @@ import { roleAttributeFields } from '../../fsm/access/role-attributes.ts'
 import type { RequestContext } from '../http/call.ts'
 import type { Operation } from '../http/operation.ts'
 import type { Permission } from '../../auth/principal/permissions.ts'
-import { listParameters, listQueryOf } from '../http/answers/query-parameters.ts'
+import { listParameters, readListQuery } from '../http/answers/query-parameters.ts'
 import { roleAttribute, roleAttributeUsage } from '../schemas/access.ts'
-import type { Reader } from '../../fsm/reader.ts'
+import type { StateReader } from '../../fsm/reader.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import { type ListAnswers, printed } from '../http/answers/list-answers.ts'
+import { type ListAnswers, rowPrinter } from '../http/answers/list-answers.ts'
 
 interface RoleAttributeOperationsDeps {
-  readonly state: StateView & Pick<Reader, 'roleAttributes' | 'roleAttributeUsage'>
+  readonly state: StateView & Pick<StateReader, 'roleAttributes' | 'roleAttributeUsage'>
   readonly lists: ListAnswers
 }
 
@@ -62,10 +62,10 @@ export function roleAttributeOperations({
         query: listParameters,
         response: { kind: 'list', schema: roleAttribute },
         handle: (call: RequestContext) => {
-          const { attributes, ...pagination } = state.roleAttributes(entity, listQueryOf(call))
+          const { attributes, ...pagination } = state.roleAttributes(entity, readListQuery(call))
           return lists.answer(call, {
             records: attributes,
-            print: printed((attribute) => attribute),
+            print: rowPrinter((attribute) => attribute),
             pagination,
             filterableFields: roleAttributeFields,
           })
@@ -83,10 +83,10 @@ export function roleAttributeOperations({
         response: { kind: 'list', schema: roleAttributeUsage },
         handle: (call: RequestContext) => {
           const withIds = call.first('withIds') === 'true'
-          const { rows, ...pagination } = state.roleAttributeUsage(entity, listQueryOf(call))
+          const { rows, ...pagination } = state.roleAttributeUsage(entity, readListQuery(call))
           return lists.answer(call, {
             records: rows,
-            print: printed(({ roleAttribute: name, usage }) => ({
+            print: rowPrinter(({ roleAttribute: name, usage }) => ({
               roleAttribute: name,
               usage: Object.fromEntries(
                 Object.entries(usage).map(([source, ids]) => [

@@ -3,22 +3,27 @@ import { Problem } from '../../lib/problems.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { mayCall, type Permission } from '../../auth/principal/permissions.ts'
 import type { RequestContext } from '../http/call.ts'
-import { detailAnswer, type Reply, timeText, wholeOf } from '../http/answers/envelope.ts'
+import {
+  detailAnswer,
+  type Reply,
+  timeText,
+  singlePagePagination,
+} from '../http/answers/envelope.ts'
 import type { Operation } from '../http/operation.ts'
-import { listParameters, listQueryOf } from '../http/answers/query-parameters.ts'
-import { routerView, routersFirst } from '../fabric/router-view.ts'
+import { listParameters, readListQuery } from '../http/answers/query-parameters.ts'
+import { routerView, connectedRoutersFirst } from '../fabric/router-view.ts'
 import {
   currentIdentityEdgeRouter,
   policyAdvice,
   serviceEdgeRouters,
   serviceUpdates,
 } from '../schemas/access.ts'
-import { serviceSessionIn } from '../../auth/sessions/service-session-token.ts'
-import { callerOf } from '../sessions/current.ts'
+import { verifyServiceSessionToken } from '../../auth/sessions/service-session-token.ts'
+import { requireCaller } from '../sessions/current.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../http/consistency.ts'
 import type { PostureService } from '../../ports/posture.ts'
-import { type ListAnswers, printed } from '../http/answers/list-answers.ts'
+import { type ListAnswers, rowPrinter } from '../http/answers/list-answers.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { ServiceLogger } from '../../ports/logger.ts'
@@ -57,7 +62,7 @@ export function serviceAccessOperations(given: ServiceAccessOperationsDeps): Ope
       success: 200,
       response: { kind: 'detail', schema: serviceUpdates },
       handle: (call) => {
-        const { session, identity } = callerOf(call)
+        const { session, identity } = requireCaller(call)
         const changedAt = state.lastChangeAt(session.id) ?? session.createdAt
         const lastChangeAt = Math.max(changedAt, deps.posture.lapsedAt(session))
         // Clients compare the text. Each posture report adds a millisecond: a counter, because the
@@ -118,7 +123,7 @@ function ownEdgeRouters(
   { state, lists, warnings }: Deps,
   call: RequestContext,
 ): Reply | Promise<Reply> {
-  const { identity, isAdmin } = callerOf(call)
+  const { identity, isAdmin } = requireCaller(call)
   const query = { filter: 'isVerified = true', limit: -1 } as const
   const found = isAdmin
     ? state.list('edgeRouter', query)
@@ -127,7 +132,7 @@ function ownEdgeRouters(
   warnings.check(identity, records)
   return lists.answer(call, {
     records,
-    print: printed((record) =>
+    print: rowPrinter((record) =>
       routerView(state.detail('edgeRouter', record, identity.id), [
         '_links',
         'createdAt',
@@ -136,20 +141,24 @@ function ownEdgeRouters(
         'updatedAt',
       ]),
     ),
-    pagination: wholeOf(records),
+    pagination: singlePagePagination(records),
     filterableFields: [],
   })
 }
 
 async function edgeRoutersOfService(deps: Deps, call: RequestContext): Promise<Reply> {
   const { state } = deps
-  const { identity, session } = callerOf(call)
+  const { identity, session } = requireCaller(call)
   const id = call.param('id')
   const found = await deps.reads.found(call, `service with id ${id}`, () => {
     const between = state.accessBetween(identity.id, id)
     if (between === null || between.permissions.length === 0) return null
     deps.warnings.check(identity, between.commonRouters)
-    const routers = routersFirst(state, asked(deps, call, between.commonRouters), identity.id)
+    const routers = connectedRoutersFirst(
+      state,
+      asked(deps, call, between.commonRouters),
+      identity.id,
+    )
     return detailAnswer({ edgeRouters: routers.map((detail) => routerView(detail)) })
   })
   const token = call.headers[SESSION_TOKEN]
@@ -166,7 +175,7 @@ function asked(
   call: RequestContext,
   routers: readonly RecordOf<'edgeRouter'>[],
 ): readonly RecordOf<'edgeRouter'>[] {
-  const query = listQueryOf(call)
+  const query = readListQuery(call)
   const { filter, sort } = query
   const isAmong = new Set(routers.map(({ id }) => id))
   const found =
@@ -189,7 +198,7 @@ async function checkSessionToken(
   token: string,
   apiSessionId: string,
 ): Promise<void> {
-  const claimed = await serviceSessionIn(deps, token)
+  const claimed = await verifyServiceSessionToken(deps, token)
   // @guard ended-service-sessions--routers
   const isOwn = claimed?.apiSessionId === apiSessionId && claimed.serviceId === call.param('id')
   if (!isOwn) throw new Problem('UNAUTHORIZED')
@@ -200,7 +209,7 @@ function advice(deps: ServiceAccessOperationsDeps, call: RequestContext): Reply 
   const { state } = deps
   const identityId = call.param('id')
   const serviceId = call.param('serviceId')
-  const caller = callerOf(call)
+  const caller = requireCaller(call)
   const callerId = caller.identity.id
   const what = `identity ${identityId.slice(0, 128)} or service ${serviceId.slice(0, 128)}`
   return deps.reads.found(call, what, () => {

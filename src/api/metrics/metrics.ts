@@ -4,7 +4,7 @@ import type { AppliedLog } from '../http/consistency.ts'
 import { addHistogram } from './counted-histogram.ts'
 import { addNetworkMetrics, type NetworkMetricsSources } from './network-metrics.ts'
 import { addNodeMetrics, type NodeMetricsSources } from './node-metrics.ts'
-import { gaugesOf } from './read-values.ts'
+import { createGaugeAdder } from './read-values.ts'
 
 /** Operation that opens sessions. */
 const LOG_IN = 'authenticate'
@@ -125,7 +125,7 @@ export class ApiMetrics {
   }
 
   #addCluster(cluster: ClusterView, log: AppliedLog): void {
-    const gauge = gaugesOf(this.#registry)
+    const gauge = createGaugeAdder(this.#registry)
     const self = () => cluster.members().find((member) => member.id === cluster.selfId)
     gauge('flotilla_raft_applied_index', 'Applied log index.', () => log.appliedIndex)
     gauge('flotilla_raft_commit_index', 'Committed log index.', () => self()?.progress?.commit ?? 0)

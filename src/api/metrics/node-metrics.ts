@@ -5,7 +5,7 @@ import type { NodeHealth } from '../../ports/node-health.ts'
 import type { SoftStateCounts } from '../../ports/soft-state.ts'
 import type { HostStats } from '../../ports/stats.ts'
 import { addHistogram } from './counted-histogram.ts'
-import { countersOf, gaugesOf } from './read-values.ts'
+import { createCounterAdder, createGaugeAdder } from './read-values.ts'
 
 export interface NodeMetricsSources {
   readonly vitals: () => HostStats
@@ -29,8 +29,8 @@ export function addNodeMetrics(
   { vitals, node, requestIds, lastBackupMs, softState }: NodeMetricsSources,
 ): void {
   const registers = [registry]
-  const counter = countersOf(registry)
-  const gauge = gaugesOf(registry)
+  const counter = createCounterAdder(registry)
+  const gauge = createGaugeAdder(registry)
   new Gauge({
     name: 'flotilla_raft_role',
     help: '1 for the current Raft role.',

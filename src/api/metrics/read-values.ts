@@ -3,7 +3,7 @@ import { Counter, Gauge, type Registry } from 'prom-client'
 type Add = (name: string, help: string, read: () => number) => void
 
 /** A gauge whose value is read at each scrape. */
-export function gaugesOf(registry: Registry): Add {
+export function createGaugeAdder(registry: Registry): Add {
   return (name, help, read) => {
     new Gauge({
       name,
@@ -17,7 +17,7 @@ export function gaugesOf(registry: Registry): Add {
 }
 
 /** A counter whose value is read at each scrape. */
-export function countersOf(registry: Registry): Add {
+export function createCounterAdder(registry: Registry): Add {
   return (name, help, read) => {
     new Counter({
       name,

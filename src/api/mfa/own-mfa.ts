@@ -2,15 +2,15 @@ import type { Mfa } from '../../entities/kinds/mfa.ts'
 import { createdSchema } from '../../entities/schema.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem } from '../../lib/problems.ts'
-import type { Factor } from '../../pki/secrets/sealed-factor.ts'
+import type { FactorSecrets } from '../../pki/secrets/sealed-factor.ts'
 import { provisioningUrl, qrCodePng } from '../../auth/factors/provisioning.ts'
 import {
   type ProofPurpose,
   type SecondFactors,
-  factorNotFound,
-  requiredFor,
+  factorNotFoundProblem,
+  requiredFactorByPurpose,
 } from '../../auth/factors/second-factors.ts'
-import { originOf, type RequestContext } from '../http/call.ts'
+import { requestOrigin, type RequestContext } from '../http/call.ts'
 import {
   answer,
   bareAnswer,
@@ -22,7 +22,7 @@ import {
 import { type Operation, withBody } from '../http/operation.ts'
 import { detailMfa, detailMfaRecoveryCodes, mfaCode, mfaQrCode, totpToken } from './mfa-schema.ts'
 import { nothing } from '../schemas/envelope.ts'
-import { callerOf } from '../sessions/current.ts'
+import { requireCaller } from '../sessions/current.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../http/consistency.ts'
 import type { OidcTokens } from '../../auth/sessions/oidc-tokens.ts'
@@ -191,8 +191,8 @@ class OwnMfa {
   }
 
   async begin(call: RequestContext): Promise<Reply> {
-    const { identity } = callerOf(call)
-    await this.#factors.begin(originOf(call), identity.id)
+    const { identity } = requireCaller(call)
+    await this.#factors.begin(requestOrigin(call), identity.id)
     return answer(201, { _links: { self: { href: `.${path}` } }, id: identity.id })
   }
 
@@ -212,23 +212,28 @@ class OwnMfa {
 
   async qrCode(call: RequestContext): Promise<Reply> {
     const mfa = await this.#latest(call)
-    if (mfa.isVerified) throw factorNotFound()
+    if (mfa.isVerified) throw factorNotFoundProblem()
     const factor = await this.#factors.vault.open(mfa)
     return bareAnswer(qrCodePng(this.#urlOf(call, factor)), 'image/png')
   }
 
   async use(call: RequestContext, purpose: ProofPurpose, given: string): Promise<Reply> {
-    const { identity } = callerOf(call)
+    const { identity } = requireCaller(call)
     const { address } = call.credentials
     const proof = { purpose, code: given, address }
-    await this.#factors.prove(originOf(call), identity.id, proof, requiredFor[purpose])
+    await this.#factors.prove(
+      requestOrigin(call),
+      identity.id,
+      proof,
+      requiredFactorByPurpose[purpose],
+    )
     if (purpose !== 'view' && purpose !== 'renew') await this.#posture.factorMoved(identity.id)
     return emptyAnswer()
   }
 
   /** @throws {Problem} INVALID_BACKING_TOKEN_TYPE in a session that is not one of OIDC. */
   async totpToken(call: RequestContext, given: string): Promise<Reply> {
-    const caller = callerOf(call)
+    const caller = requireCaller(call)
     if (caller.kind !== 'session' || caller.accessToken === undefined) {
       throw new Problem('INVALID_BACKING_TOKEN_TYPE')
     }
@@ -248,15 +253,15 @@ class OwnMfa {
 
   /** @throws {Problem} NOT_FOUND where the caller has none, begun on any controller. */
   async #latest(call: RequestContext): Promise<Mfa> {
-    const { identity } = callerOf(call)
+    const { identity } = requireCaller(call)
     const found = await this.#deps.reads.latest(() => this.#factors.find(identity.id))
     call.index = this.#deps.state.appliedIndex
-    if (found === undefined) throw factorNotFound()
+    if (found === undefined) throw factorNotFoundProblem()
     return found
   }
 
-  #urlOf(call: RequestContext, { secret }: Factor): string {
-    return provisioningUrl(secret, callerOf(call).identity.name)
+  #urlOf(call: RequestContext, { secret }: FactorSecrets): string {
+    return provisioningUrl(secret, requireCaller(call).identity.name)
   }
 }
 

@@ -1,17 +1,17 @@
 import { judgeAuthorization, judgeRedirect } from '../../auth/oidc/public-clients.ts'
 import type { LogInFlow } from '../../auth/oidc/log-in-flow.ts'
-import type { RedirectPlaces } from '../../auth/oidc/redirect-places.ts'
+import type { RedirectTargets } from '../../auth/oidc/redirect-places.ts'
 import { OAuthError } from '../../auth/oidc/oauth-error.ts'
-import { type RequestContext, writeRequestOf } from '../http/call.ts'
+import { type RequestContext, toWriteRequest } from '../http/call.ts'
 import type { Reply } from '../http/answers/envelope.ts'
 import { type Operation, withBody } from '../http/operation.ts'
 import { basePaths } from '../http/paths.ts'
-import { unknownHost } from './discovery.ts'
+import { unknownHostProblem } from './discovery.ts'
 import type { Issuers } from './issuers.ts'
 import {
   oauthErrorAnswer,
-  orOAuthError,
-  parametersOf,
+  catchOAuthError,
+  requestParameters,
   redirectAnswer,
   withParameters,
 } from './oauth-answers.ts'
@@ -20,7 +20,7 @@ import { FORM_BYTES_MAX, formBody, hostHeader, oidcOperation } from './oidc-sche
 interface AuthorizeOperationsDeps {
   readonly oidcFlow: LogInFlow
   readonly issuers: Issuers
-  readonly redirectPlaces: (call: RequestContext) => RedirectPlaces
+  readonly redirectPlaces: (call: RequestContext) => RedirectTargets
   readonly isOffered: () => void
 }
 
@@ -45,7 +45,7 @@ export function authorizeOperations(deps: AuthorizeOperationsDeps): Operation[] 
       operationId: 'oidcAuthorize',
       summary: 'Begin a log-in by the code flow',
       method: 'GET',
-      handle: (call) => orOAuthError(() => authorize(deps, call, undefined)),
+      handle: (call) => catchOAuthError(() => authorize(deps, call, undefined)),
     },
     withBody({
       ...ofAuthorize,
@@ -54,14 +54,14 @@ export function authorizeOperations(deps: AuthorizeOperationsDeps): Operation[] 
       method: 'POST',
       body: formBody,
       bodyBytesMax: FORM_BYTES_MAX,
-      handle: (call, body) => orOAuthError(() => authorize(deps, call, body)),
+      handle: (call, body) => catchOAuthError(() => authorize(deps, call, body)),
     }),
     {
       ...ofCallback,
       operationId: 'oidcCallback',
       summary: 'Send the code of a log-in to the client',
       method: 'GET',
-      handle: (call) => orOAuthError(() => leave(deps, call, undefined)),
+      handle: (call) => catchOAuthError(() => leave(deps, call, undefined)),
     },
     withBody({
       ...ofCallback,
@@ -70,7 +70,7 @@ export function authorizeOperations(deps: AuthorizeOperationsDeps): Operation[] 
       method: 'POST',
       body: formBody,
       bodyBytesMax: FORM_BYTES_MAX,
-      handle: (call, body) => orOAuthError(() => leave(deps, call, body)),
+      handle: (call, body) => catchOAuthError(() => leave(deps, call, body)),
     }),
   ]
 }
@@ -82,8 +82,8 @@ async function authorize(
 ): Promise<Reply> {
   deps.isOffered()
   const issuer = deps.issuers.of(call)
-  if (issuer === null) throw unknownHost()
-  const of = parametersOf(call, body)
+  if (issuer === null) throw unknownHostProblem()
+  const of = requestParameters(call, body)
   const redirectUri = judgeRedirect(of, deps.redirectPlaces(call))
   try {
     const types = call.all('configTypes').flatMap((text) => text.split(','))
@@ -108,8 +108,8 @@ async function leave(
   call: RequestContext,
   body: unknown,
 ): Promise<Reply> {
-  const id = parametersOf(call, body)('id') ?? ''
-  const request = { write: writeRequestOf(call), turn: call }
+  const id = requestParameters(call, body)('id') ?? ''
+  const request = { write: toWriteRequest(call), turn: call }
   const done = await deps.oidcFlow.allow(id, call.credentials, request)
   if (done !== null) return redirectAnswer(done)
   const found = await deps.oidcFlow.code(id)

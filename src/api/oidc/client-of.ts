@@ -6,7 +6,7 @@ import type { RequestContext } from '../http/call.ts'
  * The client, by the form or by HTTP Basic with an empty secret; both must agree.
  * @throws {OAuthError} invalid_client.
  */
-export function clientOf({ headers }: RequestContext, named: string | undefined): string {
+export function oauthClient({ headers }: RequestContext, named: string | undefined): string {
   const basic = /^basic ([A-Za-z0-9+/=]{1,200})$/i.exec(headers['authorization'] ?? '')?.[1]
   const [user = '', secret = ''] =
     basic === undefined ? [] : Buffer.from(basic, 'base64').toString('utf8').split(':', 2)

@@ -11,12 +11,12 @@ import type { Reply } from '../http/answers/envelope.ts'
 import type { RequestContext } from '../http/call.ts'
 import { type Operation, withBody } from '../http/operation.ts'
 import { basePaths } from '../http/paths.ts'
-import { clientOf } from './client-of.ts'
-import { unknownHost } from './discovery.ts'
+import { oauthClient } from './client-of.ts'
+import { unknownHostProblem } from './discovery.ts'
 import type { Issuers } from './issuers.ts'
-import { jsonAnswer, orOAuthError, parametersOf, withParameters } from './oauth-answers.ts'
+import { jsonAnswer, catchOAuthError, requestParameters, withParameters } from './oauth-answers.ts'
 import { FORM_BYTES_MAX, formBody, hostHeader, oidcOperation } from './oidc-schemas.ts'
-import { framed } from './page-frame.ts'
+import { framedPage } from './page-frame.ts'
 import { htmlText } from '../../lib/text/html-text.ts'
 
 interface DeviceOperationsDeps {
@@ -46,7 +46,7 @@ export function deviceOperations(deps: DeviceOperationsDeps): Operation[] {
         { name: 'authorization', description: 'the client, without a secret' },
       ],
       refusalShape: 'oauth',
-      handle: (call, body) => orOAuthError(() => begin(deps, call, body)),
+      handle: (call, body) => catchOAuthError(() => begin(deps, call, body)),
     }),
     {
       ...ofPage,
@@ -56,7 +56,7 @@ export function deviceOperations(deps: DeviceOperationsDeps): Operation[] {
       path: '/device',
       handle: (call) => {
         deps.isOffered()
-        return codePage(parametersOf(call, undefined)('user_code') ?? '')
+        return codePage(requestParameters(call, undefined)('user_code') ?? '')
       },
     },
     withBody({
@@ -79,7 +79,7 @@ export function deviceOperations(deps: DeviceOperationsDeps): Operation[] {
       summary: 'Say that a device was logged in',
       method: 'GET',
       path: DEVICE_DONE,
-      handle: () => framed({ title: 'Your device is logged in', content: doneText }),
+      handle: () => framedPage({ title: 'Your device is logged in', content: doneText }),
     },
   ]
 }
@@ -93,9 +93,9 @@ async function begin(
 ): Promise<Reply> {
   deps.isOffered()
   const issuer = deps.issuers.of(call)
-  if (issuer === null) throw unknownHost()
-  const of = parametersOf(call, body)
-  const clientId = clientOf(call, of('client_id'))
+  if (issuer === null) throw unknownHostProblem()
+  const of = requestParameters(call, body)
+  const clientId = oauthClient(call, of('client_id'))
   const scopes = (of('scope') ?? '').split(' ').filter((scope) => scopesSupported.includes(scope))
   if (scopes.length === 0) {
     throw new OAuthError('invalid_scope', `scope must name ${scopesSupported.join(' or ')}`)
@@ -117,7 +117,7 @@ async function enter(
   call: RequestContext,
   body: unknown,
 ): Promise<Reply> {
-  const typed = parametersOf(call, body)('user_code') ?? ''
+  const typed = requestParameters(call, body)('user_code') ?? ''
   const found = await deviceLogIns.find(typed, call.credentials.source)
   return found === null ? codePage('', unknownCode, 404) : devicePage(found)
 }
@@ -127,11 +127,11 @@ async function deny(
   call: RequestContext,
   body: unknown,
 ): Promise<Reply> {
-  const typed = parametersOf(call, body)('user_code') ?? ''
+  const typed = requestParameters(call, body)('user_code') ?? ''
   const isDenied = await deviceLogIns.deny(typed, call.credentials.source)
   if (!isDenied) return codePage('', unknownCode, 404)
   const content = '<p>It has no access. If somebody sent you its code, tell your administrator.</p>'
-  return framed({ title: 'The device was refused', content })
+  return framedPage({ title: 'The device was refused', content })
 }
 
 const unknownCode = 'No device waits under that code. Compare it, or begin again on the device.'
@@ -156,7 +156,7 @@ function codePage(userCode: string, fault = '', status = 200): Reply {
     `<input id="user_code" class="code" name="user_code" value="${htmlText(userCode.slice(0, 32))}" ` +
     'autocomplete="off" autocapitalize="characters" spellcheck="false" maxlength="32" ' +
     'title="eight letters" required autofocus><button type="submit">Continue</button></form>'
-  return framed({ title: 'Log in a device', content, fault, status })
+  return framedPage({ title: 'Log in a device', content, fault, status })
 }
 
 /** Somebody could have sent the code, so that a person logs in the device of another. */
@@ -170,5 +170,5 @@ function devicePage({ userCode, id, address }: WaitingDevice): Reply {
     `<form method="post" action="${basePaths.oidc}/device/deny">` +
     `<input type="hidden" name="user_code" value="${htmlText(userCode)}">` +
     '<button class="second" type="submit">It is not mine: refuse it</button></form>'
-  return framed({ title: 'Is this your device?', content })
+  return framedPage({ title: 'Is this your device?', content })
 }

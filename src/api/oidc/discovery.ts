@@ -29,7 +29,7 @@ export function discoveryOperations({ jwt, issuers }: DiscoveryOperationsDeps): 
       refusals: [404],
       handle: (call) => {
         const issuer = issuers.of(call)
-        if (issuer === null) throw unknownHost()
+        if (issuer === null) throw unknownHostProblem()
         const algorithms = [...new Set(jwt.publicJwks().map(({ alg }) => String(alg)))]
         return jsonAnswer({
           issuer,
@@ -82,7 +82,7 @@ const grantTypes: readonly string[] = [
 ]
 
 /** Refusal of a request whose `Host` is no address of this controller. */
-export function unknownHost(): Problem {
+export function unknownHostProblem(): Problem {
   return new Problem('NOT_FOUND', {
     detail: 'this controller is not an OpenID provider under that host; use an advertised address',
   })

@@ -1,7 +1,7 @@
-import { provisioningUrl, qrCodePng, typedSecret } from '../../auth/factors/provisioning.ts'
-import type { Factor } from '../../pki/secrets/sealed-factor.ts'
+import { provisioningUrl, qrCodePng, manualEntrySecret } from '../../auth/factors/provisioning.ts'
+import type { FactorSecrets } from '../../pki/secrets/sealed-factor.ts'
 import type { Reply } from '../http/answers/envelope.ts'
-import { formPage, type PageOfFlow } from './page.ts'
+import { formPage, type FlowPage } from './page.ts'
 import { htmlText } from '../../lib/text/html-text.ts'
 
 /** The field that names the secret which a page shows; it is not the secret. */
@@ -10,12 +10,12 @@ export const ENROLLMENT_FIELD = 'enrollment'
 /** An enrollment that nobody has verified. */
 interface ShownEnrollment {
   readonly secretId: string
-  readonly factor: Factor
+  readonly factor: FactorSecrets
   readonly identityName: string
 }
 
 /** The page that shows the secret and the recovery codes of an app, and takes its first code. */
-export function enrollmentPage(page: PageOfFlow, shown: ShownEnrollment): Reply {
+export function enrollmentPage(page: FlowPage, shown: ShownEnrollment): Reply {
   const { secretId, factor, identityName } = shown
   const image = qrCodePng(provisioningUrl(factor.secret, identityName)).toString('base64')
   const codes = factor.recoveryCodes.map((code) => `<li><code>${htmlText(code)}</code></li>`)
@@ -25,7 +25,7 @@ export function enrollmentPage(page: PageOfFlow, shown: ShownEnrollment): Reply 
     '<h2>1. Add it to the app</h2><p>Scan this with the app:</p>' +
     `<img class="qr" src="data:image/png;base64,${image}" alt="QR code of the key below">` +
     '<p>Or type this key into it, as a time-based one:</p>' +
-    `<p class="key">${typedSecret(factor.secret)}</p>` +
+    `<p class="key">${manualEntrySecret(factor.secret)}</p>` +
     '<h2>2. Keep the recovery codes</h2>' +
     '<p>Each replaces a code of the app once, for the day when the app is gone. Write them down or ' +
     'print them, and keep them apart from the app: they are not shown again.</p>' +

@@ -1,16 +1,20 @@
 import type { Mfa } from '../../entities/kinds/mfa.ts'
-import { requiredFor, type SecondFactors } from '../../auth/factors/second-factors.ts'
+import { requiredFactorByPurpose, type SecondFactors } from '../../auth/factors/second-factors.ts'
 import { provisioningUrl } from '../../auth/factors/provisioning.ts'
-import { actorOf, originBy, type SessionPrincipal } from '../../auth/principal/principal.ts'
+import {
+  principalActor,
+  principalOrigin,
+  type SessionPrincipal,
+} from '../../auth/principal/principal.ts'
 import { Problem, type ProblemCode, problems } from '../../lib/problems.ts'
 import type { PostureService } from '../../ports/posture.ts'
 import type { WriteOrigin } from '../../ports/writer.ts'
-import { type RequestContext, writeRequestOf } from '../http/call.ts'
+import { type RequestContext, toWriteRequest } from '../http/call.ts'
 import { type Reply, timeText } from '../http/answers/envelope.ts'
 import { type Operation, withBody } from '../http/operation.ts'
-import { formParametersOf, jsonAnswer, neverReferred } from './oauth-answers.ts'
+import { formParameters, jsonAnswer, noReferrerHeaders } from './oauth-answers.ts'
 import {
-  idIn,
+  readFlowId,
   type LogInBody,
   type LogInSteps,
   logInStep,
@@ -18,7 +22,7 @@ import {
   tooManyCodes,
 } from './log-in-steps.ts'
 import { ENROLLMENT_FIELD, enrollmentPage } from './enrollment-page.ts'
-import type { PageOfFlow } from './page.ts'
+import type { FlowPage } from './page.ts'
 import { FORM_BYTES_MAX, logInBody } from './oidc-schemas.ts'
 
 interface EnrollmentStepsDeps {
@@ -81,7 +85,7 @@ class EnrollmentSteps {
 
   async begin(call: RequestContext, body: LogInBody): Promise<Reply> {
     requireOwnForm(call)
-    const id = idIn(call, body)
+    const id = readFlowId(call, body)
     const principal = await this.#logIn.principal(call, id)
     const { secondFactors } = this.#deps
     const { id: identityId, name } = principal.identity
@@ -95,7 +99,7 @@ class EnrollmentSteps {
       const { secret, recoveryCodes } = await secondFactors.vault.open(begun)
       const url = provisioningUrl(secret, String(name))
       const shown = { ...enrollmentView(begun), provisioningUrl: url, recoveryCodes }
-      return { ...jsonAnswer(shown, 201), headers: neverReferred }
+      return { ...jsonAnswer(shown, 201), headers: noReferrerHeaders }
     } catch (error) {
       throw await this.#withPage(call, body, principal, error)
     }
@@ -103,7 +107,7 @@ class EnrollmentSteps {
 
   async end(call: RequestContext, body: LogInBody): Promise<Reply> {
     requireOwnForm(call)
-    const principal = await this.#logIn.principal(call, idIn(call, body))
+    const principal = await this.#logIn.principal(call, readFlowId(call, body))
     try {
       await this.#prove(call, body, principal, 'end')
     } catch (error) {
@@ -115,7 +119,7 @@ class EnrollmentSteps {
   async verify(call: RequestContext, body: LogInBody): Promise<Reply> {
     // @guard oidc/enrollment--form
     requireOwnForm(call)
-    const id = idIn(call, body)
+    const id = readFlowId(call, body)
     const principal = await this.#logIn.principal(call, id)
     try {
       await this.#prove(call, body, principal, 'verify')
@@ -134,9 +138,14 @@ class EnrollmentSteps {
   ): Promise<void> {
     const { secondFactors, posture } = this.#deps
     const { id: identityId } = principal.identity
-    const code = formParametersOf(body)('code') ?? ''
+    const code = formParameters(body)('code') ?? ''
     const given = { purpose, code, address: call.credentials.address } as const
-    await secondFactors.prove(originFor(call, principal), identityId, given, requiredFor[purpose])
+    await secondFactors.prove(
+      originFor(call, principal),
+      identityId,
+      given,
+      requiredFactorByPurpose[purpose],
+    )
     await posture.factorMoved(identityId)
   }
 
@@ -152,12 +161,12 @@ class EnrollmentSteps {
     error: unknown,
   ): Promise<unknown> {
     if (!(error instanceof Problem) || !isShown(error.code)) return error
-    const id = idIn(call, body)
+    const id = readFlowId(call, body)
     const { id: identityId } = principal.identity
     const { http } = problems[error.code]
     const status = error.code === 'MFA_INVALID_TOKEN' ? WRONG_CODE_STATUS : http
     const found = this.#deps.secondFactors.find(identityId)
-    const shownId = formParametersOf(body)(ENROLLMENT_FIELD)
+    const shownId = formParameters(body)(ENROLLMENT_FIELD)
     // A caller who knows only the password never saw the secret and cannot name it.
     // @guard oidc/enrollment--shown, oidc/enrollment--verified
     if (found?.isVerified === false && found.secretId === shownId) {
@@ -176,7 +185,7 @@ class EnrollmentSteps {
     id: string,
     { identity }: SessionPrincipal,
     begun: Mfa,
-    failure: Pick<PageOfFlow, 'fault' | 'status'>,
+    failure: Pick<FlowPage, 'fault' | 'status'>,
   ): Promise<Reply | null> {
     const redirectUri = await this.#logIn.redirectOfPage(call, id)
     if (redirectUri === null) return null
@@ -209,7 +218,7 @@ function wrongCodeAnswer(error: unknown, page: Reply | null = null): Reply {
 }
 
 function originFor(call: RequestContext, principal: SessionPrincipal): WriteOrigin {
-  return originBy(writeRequestOf(call), actorOf(principal))
+  return principalOrigin(toWriteRequest(call), principalActor(principal))
 }
 
 function enrollmentView({ id, createdAt, updatedAt }: Mfa) {

@@ -1,10 +1,10 @@
 import type { RequestContext } from '../http/call.ts'
-import type { BindingName } from '../parts.ts'
+import type { ApiBindingName } from '../parts.ts'
 import { basePaths } from '../http/paths.ts'
 import type { PkiControl } from '../cluster/pki-control.ts'
 
 interface IssuersDeps {
-  readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
+  readonly bindings: Readonly<Partial<Record<ApiBindingName, readonly string[]>>>
   readonly pki: PkiControl
 }
 

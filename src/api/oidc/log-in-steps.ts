@@ -1,29 +1,33 @@
-import { carriedRequest } from '../../auth/oidc/key-binding.ts'
+import { sealedCertificateRequest } from '../../auth/oidc/key-binding.ts'
 import type { LogInStep } from '../../auth/oidc/flow-steps.ts'
 import type { LogInFlow } from '../../auth/oidc/log-in-flow.ts'
 import { type LogInCredential, logInProblem } from '../../auth/log-in/log-in.ts'
 import type { SecondFactors } from '../../auth/factors/second-factors.ts'
-import { actorOf, originBy, type SessionPrincipal } from '../../auth/principal/principal.ts'
+import {
+  principalActor,
+  principalOrigin,
+  type SessionPrincipal,
+} from '../../auth/principal/principal.ts'
 import { Problem, problems } from '../../lib/problems.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { Mfa } from '../../entities/kinds/mfa.ts'
 import type { PendingFactor } from '../../fsm/apply/authentication.ts'
-import { type RequestContext, writeRequestOf } from '../http/call.ts'
+import { type RequestContext, toWriteRequest } from '../http/call.ts'
 import { challengeText } from '../http/answers/challenge.ts'
 import type { Reply } from '../http/answers/envelope.ts'
 import { type Operation, withBody } from '../http/operation.ts'
-import { authQueryOf } from '../sessions/session-view.ts'
+import { toAuthQuery } from '../sessions/session-view.ts'
 import {
-  formParametersOf,
+  formParameters,
   withParameters,
   jsonAnswer,
-  neverReferred,
-  parametersOf,
+  noReferrerHeaders,
+  requestParameters,
   redirectAnswer,
 } from './oauth-answers.ts'
-import type { ValueOf } from '../schemas/typed-schema.ts'
+import type { SchemaValue } from '../schemas/typed-schema.ts'
 import { FORM_BYTES_MAX, logInBody, type logInForm, oidcOperation } from './oidc-schemas.ts'
-import { pageAnswer, type PageOfFlow, tokenPage } from './page.ts'
+import { pageAnswer, type FlowPage, tokenPage } from './page.ts'
 
 interface LogInStepsDeps {
   readonly state: StateView
@@ -32,7 +36,7 @@ interface LogInStepsDeps {
 }
 
 /** Body of a step: a form, or JSON with the same names. */
-export type LogInBody = string | Partial<ValueOf<typeof logInForm.schema>>
+export type LogInBody = string | Partial<SchemaValue<typeof logInForm.schema>>
 
 /** Each step of a log-in, but for its method, path and handler. */
 export const logInStep = {
@@ -105,7 +109,7 @@ export class LogInSteps {
   }
 
   async page(call: RequestContext): Promise<Reply> {
-    const id = idIn(call, undefined)
+    const id = readFlowId(call, undefined)
     const redirectUri = await this.#deps.oidcFlow.redirectOf(id)
     if (redirectUri === null) throw new Problem('UNAUTHORIZED')
     return pageAnswer({ id, asks: 'password', redirectUri, fault: '', status: 200 })
@@ -117,15 +121,15 @@ export class LogInSteps {
     by: 'password' | 'cert' | 'ext-jwt',
   ): Promise<Reply> {
     requireOwnForm(call)
-    const id = idIn(call, body)
-    const of = formParametersOf(body)
+    const id = readFlowId(call, body)
+    const of = formParameters(body)
     const credential: LogInCredential =
       by === 'password'
         ? { by, username: of('username') ?? '', password: of('password') ?? '' }
         : { by }
-    const client = { ...aboutIn(body), certificateRequest: carriedRequest(of('csrPem')) }
+    const client = { ...aboutIn(body), certificateRequest: sealedCertificateRequest(of('csrPem')) }
     const step = await this.#deps.oidcFlow.logIn(id, credential, call.credentials, client, {
-      write: writeRequestOf(call),
+      write: toWriteRequest(call),
       turn: call,
     })
     return await this.#answer(call, id, step, 'password')
@@ -133,12 +137,12 @@ export class LogInSteps {
 
   async giveCode(call: RequestContext, body: LogInBody): Promise<Reply> {
     requireOwnForm(call)
-    const id = idIn(call, body)
+    const id = readFlowId(call, body)
     const { secondFactors } = this.#deps
     const principal = await this.principal(call, id)
-    const code = formParametersOf(body)('code') ?? ''
+    const code = formParameters(body)('code') ?? ''
     try {
-      const origin = originBy(writeRequestOf(call), actorOf(principal))
+      const origin = principalOrigin(toWriteRequest(call), principalActor(principal))
       const given = { purpose: 'pass', code, address: call.credentials.address } as const
       await secondFactors.prove(origin, principal.identity.id, given, requireEnrolled)
     } catch (error) {
@@ -170,7 +174,7 @@ export class LogInSteps {
   }
 
   async queries(call: RequestContext): Promise<Reply> {
-    const id = idIn(call, undefined)
+    const id = readFlowId(call, undefined)
     const { pendingFactors, identity } = await this.principal(call, id)
     const authQueries = pendingFactors.map((factor) => this.#queryOf(identity.id, factor))
     return jsonAnswer({ authQueries } as never)
@@ -194,7 +198,7 @@ export class LogInSteps {
     call: RequestContext,
     id: string,
     identityId: string,
-    failure: Pick<PageOfFlow, 'fault' | 'status'> = { fault: '', status: 200 },
+    failure: Pick<FlowPage, 'fault' | 'status'> = { fault: '', status: 200 },
   ): Promise<Reply | null> {
     const redirectUri = await this.redirectOfPage(call, id)
     if (redirectUri === null) return null
@@ -230,7 +234,7 @@ export class LogInSteps {
           ...(step.challenge === null
             ? {}
             : { 'www-authenticate': challengeText(step.challenge, true) }),
-          ...neverReferred,
+          ...noReferrerHeaders,
         }
         return { ...jsonAnswer({ authQueries } as never), headers }
       }
@@ -272,7 +276,7 @@ export class LogInSteps {
   }
 
   #queryOf(identityId: string, factor: PendingFactor): Record<string, unknown> {
-    const query = authQueryOf(this.#deps.state, identityId, factor)
+    const query = toAuthQuery(this.#deps.state, identityId, factor)
     return { ...query, ...factorAsks[factor.kind].query }
   }
 }
@@ -330,8 +334,8 @@ function wantsPage({ accept }: RequestContext): boolean {
 }
 
 /** The id of the log-in flow, from the query or the body of a step. */
-export function idIn(call: RequestContext, body: unknown): string {
-  const of = parametersOf(call, body)
+export function readFlowId(call: RequestContext, body: unknown): string {
+  const of = requestParameters(call, body)
   return of('id') ?? of('authRequestID') ?? ''
 }
 

@@ -15,12 +15,12 @@ export function redirectAnswer(location: string): Reply {
     body: '',
     contentType: 'text/plain',
     // @guard oidc/code-flow--referrer
-    headers: { location, ...neverReferred },
+    headers: { location, ...noReferrerHeaders },
   }
 }
 
 /** Addresses contain the ids of a flow, so pages must not send a referrer. */
-export const neverReferred = { 'referrer-policy': 'no-referrer' } as const
+export const noReferrerHeaders = { 'referrer-policy': 'no-referrer' } as const
 
 /** RFC 6749, 5.2. */
 export function oauthErrorAnswer({ code, message }: OAuthError): Reply {
@@ -28,7 +28,7 @@ export function oauthErrorAnswer({ code, message }: OAuthError): Reply {
 }
 
 /** The answer of `handle`, or the refusal that it threw. */
-export async function orOAuthError(handle: () => Promise<Reply>): Promise<Reply> {
+export async function catchOAuthError(handle: () => Promise<Reply>): Promise<Reply> {
   try {
     return await handle()
   } catch (error) {
@@ -49,7 +49,7 @@ const FORM_PARAMETERS_MAX = 64
  * Parameters of a request by name, from its form or JSON, otherwise from its query. A repeated
  * parameter counts as missing (RFC 6749, 3.1).
  */
-export function parametersOf(
+export function requestParameters(
   call: RequestContext,
   body: unknown,
 ): (name: string) => string | undefined {
@@ -58,7 +58,7 @@ export function parametersOf(
 }
 
 /** Parameters from the body only: secrets in a URL would be logged. */
-export function formParametersOf(body: unknown): (name: string) => string | undefined {
+export function formParameters(body: unknown): (name: string) => string | undefined {
   const form = formIn(body)
   return (name) => onlyOf(form.get(name) ?? [])
 }

@@ -1,5 +1,5 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { envInfo, sdkInfo, text } from '../../entities/shapes.ts'
+import { envInfoSchema, sdkInfoSchema, text } from '../../entities/shapes.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
 const FORM_CHARACTERS_MAX = 12 * 1024
@@ -13,8 +13,8 @@ export const logInForm = objectSchema('oidcLogIn', {
   code: field,
   csrPem: field,
   configTypes: { type: ['array', 'null'], items: text, maxItems: 100 },
-  envInfo: { ...envInfo, type: ['object', 'null'] },
-  sdkInfo: { ...sdkInfo, type: ['object', 'null'] },
+  envInfo: { ...envInfoSchema, type: ['object', 'null'] },
+  sdkInfo: { ...sdkInfoSchema, type: ['object', 'null'] },
 })
 
 /** Parameters of the endpoints of OAuth, by name. */

@@ -2,12 +2,12 @@ import type { RequestContext } from '../http/call.ts'
 import { OIDC_LEVEL } from '../../ports/feature-level.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { Operation } from '../http/operation.ts'
-import type { BindingName } from '../parts.ts'
+import type { ApiBindingName } from '../parts.ts'
 import type { PkiControl } from '../cluster/pki-control.ts'
 import type { PostureService } from '../../ports/posture.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
-import { type RedirectPlaces, redirectPlacesOf } from '../../auth/oidc/redirect-places.ts'
+import { type RedirectTargets, redirectTargets } from '../../auth/oidc/redirect-places.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { LogInFlow } from '../../auth/oidc/log-in-flow.ts'
 import type { DeviceLogIns } from '../../auth/oidc/device-log-ins.ts'
@@ -25,7 +25,7 @@ interface OidcOperationsDeps {
   readonly cluster: Pick<ClusterView, 'selfId'>
   readonly state: StateView
   readonly jwt: JwtSigner
-  readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
+  readonly bindings: Readonly<Partial<Record<ApiBindingName, readonly string[]>>>
   readonly pki: PkiControl
   readonly oidcFlow: LogInFlow
   readonly deviceLogIns: DeviceLogIns
@@ -43,8 +43,8 @@ export function oidcOperations(deps: OidcOperationsDeps): Operation[] {
       detail: 'OIDC is served once all controllers know it; upgrade the others',
     })
   }
-  const redirectPlaces = (call: RequestContext): RedirectPlaces =>
-    redirectPlacesOf(deps.state, deps.cluster.selfId, issuers.hosts(call))
+  const redirectPlaces = (call: RequestContext): RedirectTargets =>
+    redirectTargets(deps.state, deps.cluster.selfId, issuers.hosts(call))
   const own = { ...deps, issuers, isOffered, redirectPlaces }
   const logIn = new LogInSteps(own)
   return [

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 
 import { bareAnswer, type Reply } from '../http/answers/envelope.ts'
-import { neverReferred } from './oauth-answers.ts'
+import { noReferrerHeaders } from './oauth-answers.ts'
 import { htmlText } from '../../lib/text/html-text.ts'
 
 /** One page for people. */
@@ -64,7 +64,7 @@ main{max-width:none;padding:1.5rem 1.25rem;border:0;border-radius:0}}
 const styleHash = createHash('sha256').update(style).digest('base64')
 
 /** Plain HTML without a script or a foreign asset; no other page may frame it. */
-export function framed({
+export function framedPage({
   title,
   content,
   fault = '',
@@ -93,7 +93,7 @@ export function framed({
     headers: {
       'content-security-policy': policy,
       'x-frame-options': 'DENY',
-      ...neverReferred,
+      ...noReferrerHeaders,
       ...headers,
     },
   }

@@ -1,16 +1,16 @@
 import { DEVICE_DONE } from '../../auth/oidc/log-in-flow.ts'
 import type { Reply } from '../http/answers/envelope.ts'
 import { basePaths } from '../http/paths.ts'
-import { framed } from './page-frame.ts'
+import { framedPage } from './page-frame.ts'
 import { htmlText } from '../../lib/text/html-text.ts'
 
 /** The page of one step of a log-in. */
-interface LogInPage extends PageOfFlow {
+interface LogInPage extends FlowPage {
   readonly asks: 'password' | 'code' | 'enrollment'
 }
 
 /** The flow that a page belongs to, and the fault that it shows. */
-export interface PageOfFlow {
+export interface FlowPage {
   readonly id: string
   /** The end of the flow: browsers hold redirects of a form to the policy of its page. */
   readonly redirectUri: string
@@ -64,18 +64,18 @@ export function pageAnswer({ asks, ...page }: LogInPage): Reply {
 }
 
 /** The end of a log-in in a browser that lacks a token of a signer: no form can bring one. */
-export function tokenPage({ redirectUri, fault, status }: PageOfFlow, signerName: string): Reply {
+export function tokenPage({ redirectUri, fault, status }: FlowPage, signerName: string): Reply {
   const content =
     purposeOf(redirectUri) +
     `<p>You also need a token of ${htmlText(signerName)} to log in, and this page cannot ask for one.</p>` +
     '<p class="soft">Log in with a program that brings it, such as <code>flotilla login</code> with ' +
     '<code>--user</code> and <code>--jwt-file</code>. You can close this page.</p>'
-  return framed({ title: 'A token is missing', content, fault, status })
+  return framedPage({ title: 'A token is missing', content, fault, status })
 }
 
 /** A page with one form that continues the flow. */
 export function formPage(
-  { id, redirectUri, fault, status }: PageOfFlow,
+  { id, redirectUri, fault, status }: FlowPage,
   { path, title, fields, button }: LogInForm,
 ): Reply {
   const content =
@@ -84,7 +84,14 @@ export function formPage(
     `<input type="hidden" name="id" value="${htmlText(id)}">${fields}` +
     `<button type="submit">${button}</button></form>`
   const formTarget = targetOf(redirectUri)
-  return framed({ title, content, fault, status, formTarget, headers: { 'auth-request-id': id } })
+  return framedPage({
+    title,
+    content,
+    fault,
+    status,
+    formTarget,
+    headers: { 'auth-request-id': id },
+  })
 }
 
 /** The purpose helps a person notice a log-in that somebody else began. */

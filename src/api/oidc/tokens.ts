@@ -1,39 +1,39 @@
 import type { DeviceLogIns } from '../../auth/oidc/device-log-ins.ts'
-import { carriedRequest } from '../../auth/oidc/key-binding.ts'
+import { sealedCertificateRequest } from '../../auth/oidc/key-binding.ts'
 import type { FlowTokens } from '../../auth/oidc/flow-steps.ts'
 import type { LogInFlow } from '../../auth/oidc/log-in-flow.ts'
 import { OAuthError } from '../../auth/oidc/oauth-error.ts'
-import type { RedirectPlaces } from '../../auth/oidc/redirect-places.ts'
+import type { RedirectTargets } from '../../auth/oidc/redirect-places.ts'
 import { isRedirectAllowed } from '../../auth/oidc/public-clients.ts'
 import type { MintedTokens, OidcTokens } from '../../auth/sessions/oidc-tokens.ts'
 import type { OidcToken, TokenPurpose } from '../../pki/oidc-token.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
-import { type RequestContext, writeRequestOf } from '../http/call.ts'
+import { type RequestContext, toWriteRequest } from '../http/call.ts'
 import type { Reply } from '../http/answers/envelope.ts'
 import { type Operation, withBody } from '../http/operation.ts'
 import { basePaths } from '../http/paths.ts'
-import { clientOf } from './client-of.ts'
-import { DEVICE_GRANT, unknownHost } from './discovery.ts'
+import { oauthClient } from './client-of.ts'
+import { DEVICE_GRANT, unknownHostProblem } from './discovery.ts'
 import type { Issuers } from './issuers.ts'
 import {
-  formParametersOf,
+  formParameters,
   jsonAnswer,
-  orOAuthError,
-  parametersOf,
+  catchOAuthError,
+  requestParameters,
   redirectAnswer,
   withParameters,
 } from './oauth-answers.ts'
 import { FORM_BYTES_MAX, formBody, hostHeader, oidcOperation } from './oidc-schemas.ts'
-import { framed } from './page-frame.ts'
+import { framedPage } from './page-frame.ts'
 
 interface TokenOperationsDeps {
   readonly oidcFlow: LogInFlow
   readonly deviceLogIns: DeviceLogIns
   readonly oidcTokens: OidcTokens
   readonly issuers: Issuers
-  readonly redirectPlaces: (call: RequestContext) => RedirectPlaces
+  readonly redirectPlaces: (call: RequestContext) => RedirectTargets
   readonly isOffered: () => void
 }
 
@@ -62,7 +62,7 @@ export function tokenOperations(deps: TokenOperationsDeps): Operation[] {
       path: '/oauth/token',
       body: formBody,
       bodyBytesMax: FORM_BYTES_MAX,
-      handle: (call, body) => orOAuthError(() => tokens(deps, call, body)),
+      handle: (call, body) => catchOAuthError(() => tokens(deps, call, body)),
     }),
     ...revokes.map((path, at) =>
       withBody({
@@ -73,7 +73,7 @@ export function tokenOperations(deps: TokenOperationsDeps): Operation[] {
         path,
         body: formBody,
         bodyBytesMax: FORM_BYTES_MAX,
-        handle: (call, body) => orOAuthError(() => revoke(deps, call, body)),
+        handle: (call, body) => catchOAuthError(() => revoke(deps, call, body)),
       }),
     ),
     ...(['GET', 'POST'] as const).map((method): Operation => ({
@@ -91,7 +91,7 @@ export function tokenOperations(deps: TokenOperationsDeps): Operation[] {
       alsoAnswers: 302,
       method: 'GET',
       path: '/end_session',
-      handle: (call) => orOAuthError(() => endSession(deps, call, undefined)),
+      handle: (call) => catchOAuthError(() => endSession(deps, call, undefined)),
     },
     withBody({
       ...common,
@@ -102,7 +102,7 @@ export function tokenOperations(deps: TokenOperationsDeps): Operation[] {
       path: '/end_session',
       body: formBody,
       bodyBytesMax: FORM_BYTES_MAX,
-      handle: (call, body) => orOAuthError(() => endSession(deps, call, body)),
+      handle: (call, body) => catchOAuthError(() => endSession(deps, call, body)),
     }),
     {
       ...common,
@@ -110,7 +110,7 @@ export function tokenOperations(deps: TokenOperationsDeps): Operation[] {
       summary: 'Say that the session has ended',
       method: 'GET',
       path: '/logged-out',
-      handle: () => framed({ title: 'You are logged out', content: loggedOutText }),
+      handle: () => framedPage({ title: 'You are logged out', content: loggedOutText }),
     },
   ]
 }
@@ -122,8 +122,8 @@ async function tokens(
 ): Promise<Reply> {
   deps.isOffered()
   // @guard oidc/floods--address
-  const of = formParametersOf(body)
-  const clientId = clientOf(call, of('client_id'))
+  const of = formParameters(body)
+  const clientId = oauthClient(call, of('client_id'))
   switch (of('grant_type')) {
     case 'authorization_code': {
       const given = {
@@ -131,7 +131,7 @@ async function tokens(
         redirectUri: of('redirect_uri') ?? '',
         verifier: of('code_verifier') ?? '',
       }
-      const request = { write: writeRequestOf(call), turn: call }
+      const request = { write: toWriteRequest(call), turn: call }
       const { oidcFlow } = deps
       return grantedAnswer(
         await oidcFlow.redeem(of('code') ?? '', given, call.credentials, request),
@@ -142,10 +142,10 @@ async function tokens(
       return grantedAnswer(await renewed(deps, call, { token, clientId, of }))
     }
     case DEVICE_GRANT: {
-      const request = { write: writeRequestOf(call), turn: call }
+      const request = { write: toWriteRequest(call), turn: call }
       const { deviceLogIns } = deps
       const issuer = deps.issuers.of(call)
-      if (issuer === null) throw unknownHost()
+      if (issuer === null) throw unknownHostProblem()
       const given = { deviceCode: of('device_code') ?? '', clientId, issuer }
       return grantedAnswer(await deviceLogIns.redeem(given, call.credentials, request))
     }
@@ -188,7 +188,7 @@ async function renewed(
   { token, clientId, of }: Renewal,
 ): Promise<FlowTokens> {
   const issuer = deps.issuers.of(call)
-  if (issuer === null) throw unknownHost()
+  if (issuer === null) throw unknownHostProblem()
   // @guard oidc/refresh--client
   if (token.clientId !== clientId) {
     throw new OAuthError('invalid_grant', 'the token is of another client')
@@ -198,8 +198,8 @@ async function renewed(
   if (!scopes.every((one) => token.scopes.includes(one))) {
     throw new OAuthError('invalid_scope', 'scope names more than the token has')
   }
-  const requestPem = carriedRequest(of('csr_pem'))
-  const write = writeRequestOf(call)
+  const requestPem = sealedCertificateRequest(of('csr_pem'))
+  const write = toWriteRequest(call)
   return await deps.oidcFlow.renew(token, issuer, scopes, call.credentials, requestPem, write)
 }
 
@@ -259,7 +259,7 @@ async function revoke(
   call: RequestContext,
   body: unknown,
 ): Promise<Reply> {
-  const of = formParametersOf(body)
+  const of = formParameters(body)
   try {
     const token = await judged(deps, call, of('token'), ['refresh', 'access'])
     await deps.oidcFlow.endSessionOf(token)
@@ -306,7 +306,7 @@ async function endSession(
   call: RequestContext,
   body: unknown,
 ): Promise<Reply> {
-  const of = parametersOf(call, body)
+  const of = requestParameters(call, body)
   const session = await deps.oidcTokens.sessionOfHint(
     of('id_token_hint') ?? '',
     call.credentials.source,

@@ -1,6 +1,6 @@
 import { authPolicy } from '../../entities/kinds/auth-policy.ts'
 import { isObject } from '../../entities/check.ts'
-import { normalise, type Normalised } from '../../entities/normalise.ts'
+import { normalizeBody, type NormalizedFields } from '../../entities/normalise.ts'
 import type { RequestMode } from '../../entities/define.ts'
 import { passwordLengthMin } from '../../fsm/identities/auth-policy-rules.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
@@ -13,11 +13,11 @@ const minima: Readonly<Record<string, number>> = {
   lockoutDurationMinutes: 0,
 }
 
-export const prepareAuthPolicy: Preparer = (_call, mode, body) => preparedAuthPolicy(mode, body)
+export const prepareAuthPolicy: Preparer = (_call, mode, body) => prepareAuthPolicyBody(mode, body)
 
 /** An empty signer id means no signer. A patch is validated only for the fields that it names. */
-export function preparedAuthPolicy(mode: RequestMode, body: JsonObject): Normalised {
-  const prepared = normalise(authPolicy, mode, body)
+export function prepareAuthPolicyBody(mode: RequestMode, body: JsonObject): NormalizedFields {
+  const prepared = normalizeBody(authPolicy, mode, body)
   const { primary, secondary, ...fields } = prepared.fields
   const made: Record<string, Json> = { ...fields }
   if (isObject(primary)) made['primary'] = raised(primary)

@@ -1,14 +1,14 @@
 import { authenticator, type Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
-import { normalise } from '../../entities/normalise.ts'
+import { normalizeBody } from '../../entities/normalise.ts'
 import type { RequestMode } from '../../entities/define.ts'
-import { authPolicyOf } from '../../fsm/apply/authentication.ts'
+import { identityAuthPolicy } from '../../fsm/apply/authentication.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { passwordFault } from '../../auth/factors/password-rules.ts'
-import { issuerOf } from '../../auth/certificates/trusted-authorities.ts'
+import { findIssuer } from '../../auth/certificates/trusted-authorities.ts'
 import type { RequestContext } from '../http/call.ts'
-import { checkKeyStrength, onlyCertificate } from './certificates.ts'
+import { checkKeyStrength, parseOnlyCertificate } from './certificates.ts'
 import type { WritePlan, Preparer } from './preparer.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../http/consistency.ts'
@@ -26,7 +26,7 @@ interface AuthenticatorPreparerDeps {
 export function authenticatorPreparer(deps: AuthenticatorPreparerDeps): Preparer {
   return async (call, mode, body) => {
     if (mode === 'create') checkCreate(body)
-    const prepared = normalise(authenticator, mode, body)
+    const prepared = normalizeBody(authenticator, mode, body)
     const isCert = mode === 'create' && body['method'] === 'cert'
     const credentials = isCert
       ? await certificateFields(deps, String(body['certPem']))
@@ -64,9 +64,9 @@ async function certificateFields(
   deps: AuthenticatorPreparerDeps,
   certPem: string,
 ): Promise<JsonObject> {
-  const certificate = onlyCertificate(certPem, 'COULD_NOT_PARSE_PEM_BLOCK')
+  const certificate = parseOnlyCertificate(certPem, 'COULD_NOT_PARSE_PEM_BLOCK')
   checkKeyStrength(certificate, 'certPem')
-  const issuer = await deps.reads.latest(() => issuerOf(deps, certificate) ?? undefined)
+  const issuer = await deps.reads.latest(() => findIssuer(deps, certificate) ?? undefined)
   if (issuer === undefined) {
     const reason = 'the certificate chains neither to a CA of the network nor to a verified CA'
     throw fieldProblem('certPem', reason)
@@ -90,7 +90,7 @@ export async function prepareOwnChange(
   body: JsonObject,
   own: Authenticator,
 ): Promise<WritePlan> {
-  const prepared = normalise(authenticator, mode, body)
+  const prepared = normalizeBody(authenticator, mode, body)
   const credentials = await credentialFields(deps, call, body, () =>
     identityOf(deps, own.identityId),
   )
@@ -114,7 +114,7 @@ async function credentialFields(
   // A record of the request id would keep a plain hash over the password in the log.
   call.metadata.isRepeatable = false
   const identity = await holder()
-  const reason = passwordFault(authPolicyOf(deps.state, identity), password)
+  const reason = passwordFault(identityAuthPolicy(deps.state, identity), password)
   if (reason !== null) throw fieldProblem('password', reason)
   fields['passwordHash'] = await deps.passwords.hash(call, password)
   return fields

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { ca } from '../../entities/kinds/ca.ts'
-import { normalise } from '../../entities/normalise.ts'
+import { normalizeBody } from '../../entities/normalise.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { type Certificate, CertificateError, parseCertificate } from '../../pki/certificate.ts'
@@ -13,7 +13,7 @@ import type { WritePlan, Preparer } from './preparer.ts'
  * null, or by the request of OpenZiti's CLI; an empty object changes nothing of it.
  */
 export const prepareCa: Preparer = (_call, mode, body) => {
-  const prepared = normalise(ca, mode, body)
+  const prepared = normalizeBody(ca, mode, body)
   if (mode === 'create') return newCa(prepared)
   if (mode !== 'patch' || !clearsClaim(body)) return prepared
   return { ...prepared, fields: { ...prepared.fields, externalIdClaim: null } }

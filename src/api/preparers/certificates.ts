@@ -1,14 +1,14 @@
 import { fieldProblem, Problem, type ProblemCode } from '../../lib/problems.ts'
-import { isAllowedKey, keyInfoOf, KEYS_ALLOWED } from '../../pki/asn1/key-info.ts'
+import { isAllowedKey, inspectKey, KEYS_ALLOWED } from '../../pki/asn1/key-info.ts'
 import { type Certificate, CertificateError, parseCertificate } from '../../pki/certificate.ts'
 import { pemBlocks } from '../../pki/pem.ts'
 
 /** Exactly one certificate and nothing else. @throws {Problem} with the code given. */
-export function onlyCertificate(pem: string, code: ProblemCode): Certificate {
+export function parseOnlyCertificate(pem: string, code: ProblemCode): Certificate {
   const blocks = pemBlocks(pem, 2)
   const [block] = blocks
   if (block?.label !== 'CERTIFICATE' || blocks.length > 1) throw new Problem(code)
-  return readDer(block.der, code)
+  return parseDerCertificate(block.der, code)
 }
 
 /**
@@ -17,14 +17,14 @@ export function onlyCertificate(pem: string, code: ProblemCode): Certificate {
  * @throws {Problem}
  */
 export function checkKeyStrength({ contents }: Certificate, field: string): void {
-  const key = keyInfoOf(contents.spki)
+  const key = inspectKey(contents.spki)
   if (isAllowedKey(key)) return
   const found = key.kind === 'rsa' ? `; this one is RSA of ${key.bits} bits` : ''
   throw fieldProblem(field, `${field} must have a key of ${KEYS_ALLOWED}${found}`)
 }
 
 /** @throws {Problem} with the code given, when the bytes are no certificate. */
-export function readDer(der: Uint8Array, code: ProblemCode): Certificate {
+export function parseDerCertificate(der: Uint8Array, code: ProblemCode): Certificate {
   try {
     return parseCertificate(der)
   } catch (error) {

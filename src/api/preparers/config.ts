@@ -1,7 +1,7 @@
 import { interceptFaults } from '../../lib/intercept/interceptable.ts'
 import { configType } from '../../entities/kinds/config-type.ts'
 import { config } from '../../entities/kinds/config.ts'
-import { normalise } from '../../entities/normalise.ts'
+import { normalizeBody } from '../../entities/normalise.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { type FieldFault, fieldProblem, Problem } from '../../lib/problems.ts'
 import type { RequestContext } from '../http/call.ts'
@@ -19,7 +19,7 @@ interface ConfigTypePreparerDeps {
 /** A schema is compiled once before it is kept, so that configs meet none that can not be used. */
 export function configTypePreparer({ schemas }: ConfigTypePreparerDeps): Preparer {
   return async (call, mode, body) => {
-    const prepared = normalise(configType, mode, body)
+    const prepared = normalizeBody(configType, mode, body)
     const schema = prepared.fields['schema']
     if (schema !== undefined) {
       refuseIf(await schemas.judgeSchema(schema as JsonObject, call.sharer))
@@ -35,7 +35,7 @@ export function configTypePreparer({ schemas }: ConfigTypePreparerDeps): Prepare
 export function configPreparer(deps: ConfigTypePreparerDeps): Preparer {
   return async (call, mode, body) => {
     if (mode === 'create' && body['configTypeId'] === '') throw invalidType('')
-    const prepared = normalise(config, mode, body)
+    const prepared = normalizeBody(config, mode, body)
     const data = prepared.fields['data']
     if (data === undefined) return prepared
     const typeId = mode === 'create' ? prepared.fields['configTypeId'] : await typeIdOf(deps, call)

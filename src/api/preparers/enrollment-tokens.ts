@@ -4,12 +4,12 @@ import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
-import type { BindingName } from '../parts.ts'
+import type { ApiBindingName } from '../parts.ts'
 
 interface ClientApiUrlDeps {
   readonly cluster: ClusterView
   readonly jwt: JwtSigner
-  readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
+  readonly bindings: Readonly<Partial<Record<ApiBindingName, readonly string[]>>>
 }
 
 interface NewToken {

@@ -1,6 +1,6 @@
 import { CommandKind } from '../../../proto/gen/command_pb.ts'
 import { enrollment, type EnrollmentMethod } from '../../entities/kinds/enrollment.ts'
-import { normalise } from '../../entities/normalise.ts'
+import { normalizeBody } from '../../entities/normalise.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { fieldProblem } from '../../lib/problems.ts'
 import { dateTimeMs } from '../../lib/text/date-time.ts'
@@ -13,14 +13,14 @@ import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../http/consistency.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
-import type { BindingName } from '../parts.ts'
+import type { ApiBindingName } from '../parts.ts'
 
 interface EnrollmentFieldsDeps {
   readonly cluster: ClusterView
   readonly state: StateView
   readonly reads: ConfirmedReads
   readonly jwt: JwtSigner
-  readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
+  readonly bindings: Readonly<Partial<Record<ApiBindingName, readonly string[]>>>
 }
 
 /** An enrollment as it is proposed. */
@@ -62,7 +62,7 @@ export async function enrollmentStep(
 }
 
 /** UTC ms of a time that its schema accepted. */
-export function timeOf(text: Json | undefined): number {
+export function parseTimeMs(text: Json | undefined): number {
   return present(dateTimeMs(String(text)), 'the format date-time accepts what this reads')
 }
 
@@ -74,14 +74,14 @@ async function mustHaveCa(deps: EnrollmentFieldsDeps, caId: string): Promise<voi
 
 export function enrollmentPreparer(deps: EnrollmentFieldsDeps): Preparer {
   return async (_call, mode, body) => {
-    const { fields, ignoredFields } = normalise(enrollment, mode, body)
+    const { fields, ignoredFields } = normalizeBody(enrollment, mode, body)
     const { caId, username } = body
     if (typeof caId === 'string' && caId !== '') await mustHaveCa(deps, caId)
     const made = await enrollmentFields(deps, {
       method: body['method'] as EnrollmentMethod,
       of: 'identityId',
       subjectId: String(body['identityId']),
-      expiresAtMs: timeOf(body['expiresAt']),
+      expiresAtMs: parseTimeMs(body['expiresAt']),
       ...(typeof caId === 'string' ? { caId } : {}),
       ...(typeof username === 'string' ? { username } : {}),
     })

@@ -1,11 +1,11 @@
 import { externalJwtSigner } from '../../entities/kinds/external-jwt-signer.ts'
-import { normalise } from '../../entities/normalise.ts'
+import { normalizeBody } from '../../entities/normalise.ts'
 import type { RequestMode } from '../../entities/define.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { type FieldFault, Problem } from '../../lib/problems.ts'
 import { isReservedHost } from '../../lib/reserved-hosts.ts'
 import type { RequestContext } from '../http/call.ts'
-import { checkKeyStrength, onlyCertificate } from './certificates.ts'
+import { checkKeyStrength, parseOnlyCertificate } from './certificates.ts'
 import type { WritePlan, Preparer } from './preparer.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { StateView } from '../../ports/state-view.ts'
@@ -32,7 +32,7 @@ const noCertificate = { commonName: '', fingerprint: '', notBefore: null, notAft
 /** A certificate brings its own fields with it; without a `kid` it is known by its fingerprint. */
 export function externalJwtSignerPreparer(deps: ExternalJwtSignerPreparerDeps): Preparer {
   return async (call, mode, body) => {
-    const prepared = normalise(externalJwtSigner, mode, body)
+    const prepared = normalizeBody(externalJwtSigner, mode, body)
     for (const [name, code] of urls) {
       const fault = urlFault(name, prepared.fields[name], deps.allowsReservedSignerHosts)
       if (fault !== null) throw new Problem(code, { fault })
@@ -78,7 +78,7 @@ function refuseControllers(
     throw new Problem('COULD_NOT_VALIDATE', { fault: { field: 'kid', reason, value: kid } })
   }
   if (typeof certPem !== 'string') return
-  const { publicKeySha256 } = onlyCertificate(certPem, 'INVALID_CERT_PEM')
+  const { publicKeySha256 } = parseOnlyCertificate(certPem, 'INVALID_CERT_PEM')
   // @guard oidc/tokens--certificate
   if (!jwt.isMemberKey(Buffer.from(publicKeySha256).toString('hex'))) return
   throw new Problem('COULD_NOT_VALIDATE', { fault: { field: 'certPem', reason } })
@@ -93,7 +93,7 @@ function kidOf(kid: Json | undefined): string | null {
 }
 
 function certificateFields(certPem: string) {
-  const certificate = onlyCertificate(certPem, 'INVALID_CERT_PEM')
+  const certificate = parseOnlyCertificate(certPem, 'INVALID_CERT_PEM')
   checkKeyStrength(certificate, 'certPem')
   const { pem, commonName, sha1, notBeforeMs, notAfterMs } = certificate
   const fields = {

@@ -1,10 +1,10 @@
 import { fabricService } from '../../entities/kinds/fabric-service.ts'
-import { normalise } from '../../entities/normalise.ts'
+import { normalizeBody } from '../../entities/normalise.ts'
 import type { Preparer } from './preparer.ts'
 
 /** A service that is made by the fabric API is none for identities. */
 export const prepareFabricService: Preparer = (_call, mode, body) => {
-  const prepared = normalise(fabricService, mode, body)
+  const prepared = normalizeBody(fabricService, mode, body)
   if (mode !== 'create') return prepared
   return { ...prepared, fields: { ...prepared.fields, isFabricOnly: true } }
 }

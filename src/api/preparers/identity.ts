@@ -1,17 +1,17 @@
 import { identity } from '../../entities/kinds/identity.ts'
-import { normalise } from '../../entities/normalise.ts'
+import { normalizeBody } from '../../entities/normalise.ts'
 import type { RequestMode } from '../../entities/define.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { enrollmentStep, type NewEnrollment } from './enrollment.ts'
 import type { Preparer } from './preparer.ts'
-import { type Clock, judgedNowMs } from '../../lib/clock.ts'
+import { type Clock, proposalNowMs } from '../../lib/clock.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../http/consistency.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
-import type { BindingName } from '../parts.ts'
+import type { ApiBindingName } from '../parts.ts'
 
 interface IdentityPreparerDeps {
   readonly cluster: ClusterView
@@ -20,19 +20,19 @@ interface IdentityPreparerDeps {
   readonly jwt: JwtSigner
   readonly clock: Clock
   readonly limits: ApiLimits
-  readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
+  readonly bindings: Readonly<Partial<Record<ApiBindingName, readonly string[]>>>
 }
 
 /** An identity and its enrollment are created in the same entry. */
 export function identityPreparer(deps: IdentityPreparerDeps): Preparer {
   return async (_call, mode, body, id) => {
     const typeId = await typeIn(deps, mode, body['type'], id)
-    const normal = normalise(identity, mode, body)
+    const normal = normalizeBody(identity, mode, body)
     const fields = typeId === null ? normal.fields : { ...normal.fields, typeId }
     const prepared = { ...normal, fields }
     const asked = mode === 'create' ? enrollmentIn(body['enrollment']) : null
     if (asked === null) return prepared
-    const expiresAtMs = judgedNowMs(deps) + deps.limits.identityEnrollmentMs
+    const expiresAtMs = proposalNowMs(deps) + deps.limits.identityEnrollmentMs
     const step = await enrollmentStep(deps, {
       ...asked,
       of: 'identityId',

@@ -1,5 +1,5 @@
 import { isObject } from '../../entities/check.ts'
-import { normalise } from '../../entities/normalise.ts'
+import { normalizeBody } from '../../entities/normalise.ts'
 import {
   postureCheck,
   postureFields,
@@ -25,14 +25,14 @@ export function postureCheckPreparer(deps: PostureCheckPreparerDeps): Preparer {
     const type = await typeOf(deps, id, mode, body)
     const { required, optional } = postureFields[type]
     const ofType = new Set<string>([...required, ...optional])
-    const { fields, ignoredFields } = normalise(postureCheck, mode, body)
+    const { fields, ignoredFields } = normalizeBody(postureCheck, mode, body)
     if (mode !== 'patch') {
       const missing = required.find((name) => (body[name] ?? null) === null)
       if (missing !== undefined) throw fieldProblem(missing, `${missing} is required`)
     }
     const kept: Record<string, Json> = {}
     for (const [name, value] of Object.entries(fields)) {
-      if (ofType.has(name)) kept[name] = normalisedPostureField(name, value)
+      if (ofType.has(name)) kept[name] = normalizePostureField(name, value)
       else if (!isOfSomeType(name)) kept[name] = value
       else if (mode !== 'patch') kept[name] = postureCheck.fields[name]?.zero ?? null
     }
@@ -67,7 +67,7 @@ async function typeOf(
  * Normalizes a field.
  * @throws {Problem} COULD_NOT_VALIDATE.
  */
-export function normalisedPostureField(name: string, value: Json): Json {
+export function normalizePostureField(name: string, value: Json): Json {
   switch (name) {
     case 'operatingSystems':
       return operatingSystems(value as readonly JsonObject[])

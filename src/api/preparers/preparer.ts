@@ -1,4 +1,4 @@
-import type { Normalised } from '../../entities/normalise.ts'
+import type { NormalizedFields } from '../../entities/normalise.ts'
 import type { RequestMode } from '../../entities/define.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { ProposalInput } from '../../ports/proposer.ts'
@@ -6,7 +6,7 @@ import type { RequestContext } from '../http/call.ts'
 import type { WriteStep } from '../http/writes.ts'
 
 /** A body as the fields of a command, with the records that it was judged on. */
-export interface WritePlan extends Normalised {
+export interface WritePlan extends NormalizedFields {
   /** Clauses about stored values that do not take effect everywhere. */
   readonly warnings?: readonly string[]
   readonly judgedOn?: NonNullable<ProposalInput['judgedOn']>

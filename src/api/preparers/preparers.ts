@@ -1,4 +1,4 @@
-import { normalise } from '../../entities/normalise.ts'
+import { normalizeBody } from '../../entities/normalise.ts'
 import type { Entity } from '../../entities/define.ts'
 import { fabricTerminator } from '../../entities/kinds/fabric-terminator.ts'
 import { router } from '../../entities/kinds/router.ts'
@@ -26,7 +26,7 @@ import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
 import type { NetworkAuthorities } from '../../auth/certificates/network-authorities.ts'
 import type { Clock } from '../../lib/clock.ts'
-import type { BindingName } from '../parts.ts'
+import type { ApiBindingName } from '../parts.ts'
 
 interface PreparersDeps {
   readonly cluster: ClusterView
@@ -38,7 +38,7 @@ interface PreparersDeps {
   readonly clock: Clock
   readonly limits: ApiLimits
   readonly allowsReservedSignerHosts: boolean
-  readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
+  readonly bindings: Readonly<Partial<Record<ApiBindingName, readonly string[]>>>
   readonly passwords: PasswordVerifier
 }
 
@@ -72,6 +72,8 @@ export class Preparers {
   }
 
   of(entity: Entity): Preparer {
-    return this.#byKind.get(entity.name) ?? ((_call, mode, body) => normalise(entity, mode, body))
+    return (
+      this.#byKind.get(entity.name) ?? ((_call, mode, body) => normalizeBody(entity, mode, body))
+    )
   }
 }

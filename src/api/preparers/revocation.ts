@@ -1,5 +1,5 @@
 import { CommandKind } from '../../../proto/gen/command_pb.ts'
-import { normalise } from '../../entities/normalise.ts'
+import { normalizeBody } from '../../entities/normalise.ts'
 import { revocation, type Revocation } from '../../entities/kinds/revocation.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { parseUuid } from '../../lib/text/uuid.ts'
@@ -17,7 +17,7 @@ const kind = 'revocation'
 /** A revocation that can match no token would look like protection and be none. */
 export function revocationPreparer(deps: RevocationPreparerDeps): Preparer {
   return async (_call, mode, body, id) => {
-    const prepared = normalise(revocation, mode, body)
+    const prepared = normalizeBody(revocation, mode, body)
     const type = prepared.fields['type']
     const known = await deps.reads.latest(() => deps.state.get(kind, id))
     if (type === 'JTI' && parseUuid(id) === null) {

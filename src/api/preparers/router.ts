@@ -1,16 +1,16 @@
 import { edgeRouter } from '../../entities/kinds/edge-router.ts'
 import { fabricRouter } from '../../entities/kinds/fabric-router.ts'
-import { normalise } from '../../entities/normalise.ts'
+import { normalizeBody } from '../../entities/normalise.ts'
 import type { Entity } from '../../entities/define.ts'
 import { enrollmentStep } from './enrollment.ts'
 import type { Preparer } from './preparer.ts'
-import { type Clock, judgedNowMs } from '../../lib/clock.ts'
+import { type Clock, proposalNowMs } from '../../lib/clock.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../http/consistency.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
-import type { BindingName } from '../parts.ts'
+import type { ApiBindingName } from '../parts.ts'
 
 interface EdgeRouterPreparerDeps {
   readonly cluster: ClusterView
@@ -19,13 +19,13 @@ interface EdgeRouterPreparerDeps {
   readonly jwt: JwtSigner
   readonly clock: Clock
   readonly limits: ApiLimits
-  readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
+  readonly bindings: Readonly<Partial<Record<ApiBindingName, readonly string[]>>>
 }
 
 /** A new edge router comes with the token that it enrolls by. */
 export function edgeRouterPreparer(deps: EdgeRouterPreparerDeps): Preparer {
   return async (_call, mode, body, id) => {
-    const prepared = normalise(edgeRouter, mode, body)
+    const prepared = normalizeBody(edgeRouter, mode, body)
     if (mode !== 'create') return prepared
     return { ...prepared, also: [await enrollmentOf(deps, 'edgeRouterId', id)] }
   }
@@ -34,7 +34,7 @@ export function edgeRouterPreparer(deps: EdgeRouterPreparerDeps): Preparer {
 /** The same for `/routers` and `/transit-routers`. */
 export function transitRouterPreparer(deps: EdgeRouterPreparerDeps, entity: Entity): Preparer {
   return async (_call, mode, body, id) => {
-    const prepared = normalise(entity, mode, body)
+    const prepared = normalizeBody(entity, mode, body)
     if (mode !== 'create') return prepared
     return {
       ...prepared,
@@ -46,7 +46,7 @@ export function transitRouterPreparer(deps: EdgeRouterPreparerDeps, entity: Enti
 
 /** The caller chooses the id of the router and may already know its certificate. */
 export const prepareFabricRouter: Preparer = (_call, mode, body, id) => {
-  const { fields, ignoredFields } = normalise(fabricRouter, mode, body)
+  const { fields, ignoredFields } = normalizeBody(fabricRouter, mode, body)
   const { fingerprint } = body
   // Left out, it stays: otherwise a replacement would shut out a router that enrolled.
   const known =
@@ -69,6 +69,6 @@ export function enrollmentOf(
     method: of === 'edgeRouterId' ? 'erott' : 'trott',
     of,
     subjectId,
-    expiresAtMs: judgedNowMs(deps) + deps.limits.routerEnrollmentMs,
+    expiresAtMs: proposalNowMs(deps) + deps.limits.routerEnrollmentMs,
   })
 }

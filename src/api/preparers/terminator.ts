@@ -1,5 +1,5 @@
 import type { Entity, RequestMode } from '../../entities/define.ts'
-import { normalise } from '../../entities/normalise.ts'
+import { normalizeBody } from '../../entities/normalise.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import type { Preparer } from './preparer.ts'
 import type { StateView } from '../../ports/state-view.ts'
@@ -32,7 +32,7 @@ export function terminatorPreparer(
 ): Preparer {
   const names = entity.name === 'fabricTerminator' ? fabricNames : edgeNames
   return async (_call, mode, body, id) => {
-    const { fields, ignoredFields } = normalise(entity, mode, body)
+    const { fields, ignoredFields } = normalizeBody(entity, mode, body)
     const made = { ...fields, ...referencesIn(mode, body), ...instanceIn(names, mode, body) }
     if (made['binding'] !== '') return { fields: made, ignoredFields }
     const address = made['address'] ?? (await addressOf(deps, entity.name, id))

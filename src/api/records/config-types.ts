@@ -6,7 +6,7 @@ import type { Caller } from '../../auth/principal/principal.ts'
 import type { ApiLimits } from '../limits.ts'
 
 /** The types that a caller asked for at log-in: ids, or `all`. */
-export function configTypesOfSession({ session }: Caller): ConfigTypesShown {
+export function sessionConfigTypes({ session }: Caller): ConfigTypesShown {
   const { configTypes: ids } = session
   if (ids.length === 0) return noConfigTypes
   return ids.includes('all') ? 'all' : new Set(ids)
@@ -17,7 +17,7 @@ export function configTypesOfSession({ session }: Caller): ConfigTypesShown {
  * commas) by id or name, otherwise the types of the session. Unknown types are ignored.
  * @throws {Problem} COULD_NOT_VALIDATE for too many.
  */
-export function configTypesOfList(
+export function listedConfigTypes(
   call: RequestContext,
   caller: Caller,
   state: StateView,
@@ -25,7 +25,7 @@ export function configTypesOfList(
 ): ConfigTypesShown {
   const asked = call.all('configTypes').flatMap((value) => value.split(','))
   const names = asked.map((name) => name.trim()).filter((name) => name !== '')
-  if (names.length === 0) return configTypesOfSession(caller)
+  if (names.length === 0) return sessionConfigTypes(caller)
   if (names.length > limits.configTypesMax) {
     const reason = `configTypes in query should have at most ${limits.configTypesMax} values`
     throw fieldProblem('configTypes', reason)

@@ -1,5 +1,5 @@
 import type { Entity } from '../../entities/define.ts'
-import { elementNaming, referrersOf } from '../../entities/referrers.ts'
+import { referenceIndexKey, findReferrers } from '../../entities/referrers.ts'
 import type { StateView } from '../../ports/state-view.ts'
 
 /** Ids that an answer names for one field; how many there are is said beside them. */
@@ -14,23 +14,23 @@ export interface Detachment {
 }
 
 /** Records that reference this one and are kept; collected before the deletion. */
-export function namingBefore(
+export function referencesBeforeDelete(
   state: Pick<StateView, 'listNaming'>,
   entity: Entity,
   id: string,
 ): readonly Detachment[] {
   const query = { limit: detachmentLimits.idsMax }
-  return referrersOf(entity).flatMap((referrer) => {
+  return findReferrers(entity).flatMap((referrer) => {
     if (referrer.onDelete !== 'strip') return []
     const { entity: holder, name: field } = referrer
-    const found = state.listNaming(holder.name, field, elementNaming(referrer, id), query)
+    const found = state.listNaming(holder.name, field, referenceIndexKey(referrer, id), query)
     const ids = found.records.map((record) => record.id)
     return ids.length === 0 ? [] : [{ holder, field, ids, totalCount: found.totalCount }]
   })
 }
 
 /** Records that stayed, as the answer to the deletion shows them. */
-export function stayedAfter(
+export function detachmentsAfterDelete(
   state: Pick<StateView, 'get'>,
   detachments: readonly Detachment[],
 ): Readonly<Record<string, unknown>>[] {

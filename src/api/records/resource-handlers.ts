@@ -1,7 +1,7 @@
 import { retryWhenMoved } from '../../lib/retry-when-moved.ts'
 import { CommandKind } from '../../../proto/gen/command_pb.ts'
 import type { Entity, RequestMode } from '../../entities/define.ts'
-import { membersAt } from '../../entities/levels.ts'
+import { membersAtLevel } from '../../entities/levels.ts'
 import type { EntityOperation as EntityOperation } from '../../entities/operations.ts'
 import { disclosesAdminSecret } from '../../fsm/apply/admin-secrets.ts'
 import { assert, AssertionError } from '../../lib/assert.ts'
@@ -12,25 +12,25 @@ import {
   type ConfigTypesShown,
   type Listing,
   noConfigTypes,
-  type ShownFor,
+  type ServiceDetailScope,
   type StateView,
 } from '../../ports/state-view.ts'
-import { originOf, type RequestContext, writeRequestOf } from '../http/call.ts'
+import { requestOrigin, type RequestContext, toWriteRequest } from '../http/call.ts'
 import type { Caller } from '../../auth/principal/principal.ts'
-import { configTypesOfList, configTypesOfSession } from './config-types.ts'
+import { listedConfigTypes, sessionConfigTypes } from './config-types.ts'
 import {
   createdAnswer,
   deletedAnswer,
   emptyAnswer,
-  printedAnswer,
+  answerFromJsonText,
   type Reply,
 } from '../http/answers/envelope.ts'
 import type { ListAnswers } from '../http/answers/list-answers.ts'
-import { listQueryOf } from '../http/answers/query-parameters.ts'
-import { type Detachment, namingBefore, stayedAfter } from './detachments.ts'
+import { readListQuery } from '../http/answers/query-parameters.ts'
+import { type Detachment, referencesBeforeDelete, detachmentsAfterDelete } from './detachments.ts'
 import type { Handler } from '../http/operation.ts'
 import type { Preparers } from '../preparers/preparers.ts'
-import { taggedAnswer, writeIfMatches } from './revisions.ts'
+import { etagAnswer, writeIfMatches } from './revisions.ts'
 import type { Writer } from '../http/writes.ts'
 import { visibleRecords, type VisibleRecords } from './visible-records.ts'
 import type { ConfirmedReads } from '../http/consistency.ts'
@@ -91,10 +91,10 @@ export class ResourceHandlers {
     const { state, limits } = this.#deps
     const caller = callerOf(call)
     const types = known.includes('configTypes')
-      ? configTypesOfList(call, caller, state, limits)
+      ? listedConfigTypes(call, caller, state, limits)
       : noConfigTypes
     const listedFor = (identityId: string): Reply | Promise<Reply> => {
-      const query = listQueryOf(call)
+      const query = readListQuery(call)
       const listing = state.listing(visible.source(caller.identity.id), query)
       assert(listing !== null, 'only a sub-list may have no parent')
       return this.#listed(call, entity, listing, identityId, types)
@@ -121,7 +121,7 @@ export class ResourceHandlers {
       const callerId = callerOf(call).identity.id
       if (!visible.has(callerId, id)) return null
       const source = { of: 'subList', entity: entity.name, id, key: list.key } as const
-      const listing = state.listing(source, listQueryOf(call))
+      const listing = state.listing(source, readListQuery(call))
       return listing === null ? null : this.#listed(call, list.of, listing, callerId)
     })
   }
@@ -153,7 +153,7 @@ export class ResourceHandlers {
     const caller = callerOf(call)
     const callerId = caller.identity.id
     // The management API never unfolds them in a detail, as the whole API family.
-    const types = api === 'client' ? configTypesOfSession(caller) : noConfigTypes
+    const types = api === 'client' ? sessionConfigTypes(caller) : noConfigTypes
     return this.#deps.reads.found(call, named(entity, id), () => {
       const record = state.get(entity.name, id)
       if (record === undefined) return null
@@ -163,7 +163,7 @@ export class ResourceHandlers {
       }
       const shownFor = this.#shownFor(call, entity, callerId, types)
       const text = state.detailPrinter(entity.name, callerId, shownFor)(record)
-      return taggedAnswer(call, record, printedAnswer(text))
+      return etagAnswer(call, record, answerFromJsonText(text))
     })
   }
 
@@ -173,7 +173,7 @@ export class ResourceHandlers {
     { name }: Entity,
     callerId: string,
     configTypes: ConfigTypesShown,
-  ): ShownFor | undefined {
+  ): ServiceDetailScope | undefined {
     if (name !== 'service') return undefined
     const { session, identity } = callerOf(call)
     // A service that is shown for somebody else rests on no session of theirs.
@@ -206,8 +206,8 @@ export class ResourceHandlers {
   ): Promise<Written> {
     const id = mode === 'create' ? newIdOf(entity, given) : call.param('id')
     const level = this.#deps.state.featureLevel
-    const { known: body, later } = membersAt(entity, given, level)
-    const request = writeRequestOf(call)
+    const { known: body, later } = membersAtLevel(entity, given, level)
+    const request = toWriteRequest(call)
     return await retryWhenMoved(request, this.#deps.limits, async () => {
       const {
         ignoredFields,
@@ -216,16 +216,23 @@ export class ResourceHandlers {
         ...prepared
       } = await this.#preparers.of(entity)(call, mode, body, id)
       const { first = [], also = [] } = prepared
-      const { known: fields } = membersAt(entity, prepared.fields, level)
+      const { known: fields } = membersAtLevel(entity, prepared.fields, level)
       const kind = kinds[mode]
       const step = { kind, entity: entity.name, id: prepared.id ?? id, fields }
       const record = { entity: entity.name, id }
       const written = await writeIfMatches(call, this.#deps.state, record, (matched) => {
         const judged = [...matched, ...judgedOn]
         return first.length + also.length === 0
-          ? this.#writer.entity(originOf(call, request), kind, step.entity, step.id, fields, judged)
+          ? this.#writer.entity(
+              requestOrigin(call, request),
+              kind,
+              step.entity,
+              step.id,
+              fields,
+              judged,
+            )
           : this.#writer.batch(
-              originOf(call, request),
+              requestOrigin(call, request),
               [...first, step, ...also],
               first.length,
               judged,
@@ -240,10 +247,10 @@ export class ResourceHandlers {
     const { state } = this.#deps
     let naming: readonly Detachment[] = []
     await writeIfMatches(call, state, record, (matched) => {
-      naming = namingBefore(state, entity, record.id)
-      return this.#writer.deleteEntity(originOf(call), record.entity, record.id, matched)
+      naming = referencesBeforeDelete(state, entity, record.id)
+      return this.#writer.deleteEntity(requestOrigin(call), record.entity, record.id, matched)
     })
-    return deletedAnswer(stayedAfter(state, naming))
+    return deletedAnswer(detachmentsAfterDelete(state, naming))
   }
 }
 

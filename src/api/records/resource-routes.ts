@@ -1,5 +1,8 @@
 import type { Entity } from '../../entities/define.ts'
-import { type EntityOperation as EntityOperation, operationsOf } from '../../entities/operations.ts'
+import {
+  type EntityOperation as EntityOperation,
+  entityOperations,
+} from '../../entities/operations.ts'
 import { entities } from '../../entities/registry.ts'
 import { assert } from '../../lib/assert.ts'
 import { type Operation, type ResponseShape, withBody } from '../http/operation.ts'
@@ -34,7 +37,7 @@ export function resourceOperations(
 ): Operation[] {
   const handlers = new ResourceHandlers(deps)
   return kinds.flatMap((entity) =>
-    operationsOf(entity).map((operation) => operationFrom(operation, handlers)),
+    entityOperations(entity).map((operation) => operationFrom(operation, handlers)),
   )
 }
 

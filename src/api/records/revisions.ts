@@ -7,7 +7,7 @@ import type { ProposalInput } from '../../ports/proposer.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { RequestContext } from '../http/call.ts'
 import type { Reply, TextAnswer } from '../http/answers/envelope.ts'
-import { TAGS_MAX, isKnownTag, type Precondition } from '../http/answers/etag.ts'
+import { TAGS_MAX, matchesEtag, type Precondition } from '../http/answers/etag.ts'
 
 type JudgedOn = NonNullable<ProposalInput['judgedOn']>
 
@@ -36,13 +36,9 @@ const recentTags = new RecentValues<{
 const KEPT_CHARACTERS_MAX = 2048
 
 /** A detail with its ETag; 304 without a body for a caller that has it already. */
-export function taggedAnswer(
-  call: RequestContext,
-  record: EntityRecord,
-  answer: TextAnswer,
-): Reply {
+export function etagAnswer(call: RequestContext, record: EntityRecord, answer: TextAnswer): Reply {
   const etag = etagOf(record, answer)
-  const isKnown = call.ifNoneMatch !== null && isKnownTag(call.ifNoneMatch, etag)
+  const isKnown = call.ifNoneMatch !== null && matchesEtag(call.ifNoneMatch, etag)
   const shown = isKnown ? { ...answer, status: 304, body: '' } : answer
   return { ...shown, headers: { ...answer.headers, etag } }
 }

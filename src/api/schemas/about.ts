@@ -1,6 +1,6 @@
 import { oidcSettings } from '../../entities/kinds/controller-setting.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
-import { dateTime, flag, text, wholeObject, arrayOf } from '../../entities/shapes.ts'
+import { dateTime, flag, text, wholeObject, arraySchema } from '../../entities/shapes.ts'
 import { baseProperties, baseRequired, integer, texts } from './envelope.ts'
 
 // Schemas of what a controller says of itself: version, capabilities, health, specifications.
@@ -25,7 +25,7 @@ const nodeHealthSchema = wholeObject({
   lagMs: number,
   fsyncP99Ms: number,
   loopDelayP99Ms: wholeObject({ main: number, raft: number }),
-  members: arrayOf(
+  members: arraySchema(
     wholeObject({
       id: text,
       voter: flag,
@@ -44,7 +44,7 @@ const nodeHealthSchema = wholeObject({
   votersConnected: integer,
   failureTolerance: integer,
   nextRisk: text,
-  alarms: arrayOf(wholeObject({ code: text, text, sinceMs: number, isCritical: flag })),
+  alarms: arraySchema(wholeObject({ code: text, text, sinceMs: number, isCritical: flag })),
 })
 
 const apiVersions = {
@@ -104,7 +104,10 @@ export const controller: NamedSchema = {
       ...baseProperties,
       apiAddresses: {
         type: 'object',
-        additionalProperties: arrayOf({ type: 'object', properties: { url: text, version: text } }),
+        additionalProperties: arraySchema({
+          type: 'object',
+          properties: { url: text, version: text },
+        }),
       },
       certPem: text,
       ctrlAddress: text,
@@ -138,7 +141,7 @@ export const health: NamedSchema = {
   schema: wholeObject(
     {
       healthy: flag,
-      checks: arrayOf(
+      checks: arraySchema(
         wholeObject(
           {
             id: text,

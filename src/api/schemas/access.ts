@@ -1,5 +1,5 @@
 import { detailSchema } from '../../entities/schema.ts'
-import { entityNamed } from '../../entities/registry.ts'
+import { findEntity } from '../../entities/registry.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
 import {
   dateTime,
@@ -8,7 +8,7 @@ import {
   links,
   text,
   wholeObject,
-  arrayOf,
+  arraySchema,
 } from '../../entities/shapes.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { objectSchema } from './typed-schema.ts'
@@ -76,11 +76,11 @@ export const sessionCreate = objectSchema(
   ['serviceId'],
 )
 
-const stored = detailSchema(entityNamed('session'))
+const stored = detailSchema(findEntity('session'))
 const sessionProperties: JsonObject = {
   ...(stored['properties'] as JsonObject),
   type: dialBind,
-  edgeRouters: arrayOf({
+  edgeRouters: arraySchema({
     type: 'object',
     properties: { ...routerProperties, urls: protocols },
     required: [...routerRequired, 'urls'],
@@ -118,7 +118,7 @@ export const policyAdvice: NamedSchema = {
     isDialAllowed: flag,
     identityRouterCount: integer,
     serviceRouterCount: integer,
-    commonRouters: arrayOf({
+    commonRouters: arraySchema({
       type: 'object',
       properties: { ...(entityRef['properties'] as JsonObject), isOnline: flag },
       required: [...(entityRef['required'] as readonly string[]), 'isOnline'],

@@ -1,6 +1,13 @@
 import type { NamedSchema } from '../../entities/operations.ts'
 import { emptySchema } from '../../entities/schema.ts'
-import { dateTime, links, text, wholeObject, closedObject, arrayOf } from '../../entities/shapes.ts'
+import {
+  dateTime,
+  links,
+  text,
+  wholeObject,
+  closedObject,
+  arraySchema,
+} from '../../entities/shapes.ts'
 
 /** Schemas of what encloses every answer, and of what every record in one has. */
 
@@ -15,7 +22,7 @@ export const meta: NamedSchema = {
     {
       apiEnrollmentVersion: text,
       apiVersion: text,
-      detachedFrom: arrayOf(
+      detachedFrom: arraySchema(
         wholeObject({ entity: text, field: text, ids: texts, totalCount: integer }),
       ),
       filterableFields: texts,

@@ -10,12 +10,12 @@ type FieldNames = (value: unknown, path?: string) => void
  * exact case costs one map lookup; only other names are folded. Free-form maps keep their keys.
  * @returns null for a schema that names no members at any depth.
  */
-export function fieldNamesOf(schema: JsonSchema): FieldNames | null {
+export function schemaFieldNames(schema: JsonSchema): FieldNames | null {
   const alternatives = [
     ofItems(schema),
     ofMembers(schema),
     ofValues(schema),
-    ...choicesOf(schema).map(fieldNamesOf),
+    ...choicesOf(schema).map(schemaFieldNames),
   ].filter((one) => one !== null)
   const [first] = alternatives
   if (first === undefined || alternatives.length === 1) return first ?? null
@@ -29,7 +29,7 @@ function choicesOf({ anyOf }: JsonSchema): readonly JsonSchema[] {
 }
 
 function ofItems({ items }: JsonSchema): FieldNames | null {
-  const names = isSchema(items) ? fieldNamesOf(items) : null
+  const names = isSchema(items) ? schemaFieldNames(items) : null
   if (names === null) return null
   return (value, path) => {
     if (!Array.isArray(value)) return
@@ -40,7 +40,7 @@ function ofItems({ items }: JsonSchema): FieldNames | null {
 /** The user chooses the keys of a map, but its values may have a schema. */
 function ofValues({ properties, additionalProperties }: JsonSchema): FieldNames | null {
   if (isSchema(properties) || !isSchema(additionalProperties)) return null
-  const names = fieldNamesOf(additionalProperties)
+  const names = schemaFieldNames(additionalProperties)
   if (names === null) return null
   return (value, path) => {
     if (!isRecord(value)) return
@@ -56,7 +56,7 @@ function ofMembers({ properties }: JsonSchema): FieldNames | null {
     const folded = name.toLowerCase()
     assert(!byFolded.has(folded), `two fields of a schema differ by case alone: ${name}`)
     byFolded.set(folded, name)
-    inner.set(name, isSchema(member) ? fieldNamesOf(member) : null)
+    inner.set(name, isSchema(member) ? schemaFieldNames(member) : null)
   }
   if (inner.size === 0) return null
   return (value, path) => {

@@ -1,19 +1,19 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { type ApiName, neededOn } from '../../auth/principal/permissions.ts'
+import { type ApiName, permissionOnApi } from '../../auth/principal/permissions.ts'
 import { isSocketOnly } from '../../auth/principal/host-user.ts'
 import type { JsonSchema, Operation, ResponseShape } from '../http/operation.ts'
-import type { BindingName, VersionInfo } from '../parts.ts'
+import type { ApiBindingName, VersionInfo } from '../parts.ts'
 import { basePaths } from '../http/paths.ts'
 import { errorEnvelope, meta } from './envelope.ts'
 
 interface OpenapiDocumentDeps {
   readonly version: VersionInfo
-  readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
+  readonly bindings: Readonly<Partial<Record<ApiBindingName, readonly string[]>>>
 }
 
 type Json = Record<string, unknown>
 
-const bindings: Readonly<Record<ApiName, BindingName>> = {
+const bindings: Readonly<Record<ApiName, ApiBindingName>> = {
   client: 'edge-client',
   management: 'edge-management',
   fabric: 'fabric',
@@ -98,7 +98,7 @@ function describe(operation: Operation, api: ApiName, refer: Refer): Json {
     summary,
     tags: [tag],
     security: securityOf(operation),
-    'x-permission': neededOn(api, permission),
+    'x-permission': permissionOnApi(api, permission),
     ...(isSocketOnly(operation) ? { 'x-admin-socket-only': true } : {}),
     parameters: parametersOf(operation),
     ...(body === undefined

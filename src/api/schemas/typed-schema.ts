@@ -6,7 +6,7 @@ import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 
 type Properties = Readonly<Record<string, JsonObject>>
 
-/** Members of other names pass, and the answer names them (`ignoredFieldsOf`). */
+/** Members of other names pass, and the answer names them (`findIgnoredFields`). */
 export function objectSchema<const P extends Properties, const R extends keyof P & string = never>(
   name: string,
   properties: P,
@@ -23,7 +23,7 @@ type ObjectSchema<P extends Properties, R extends string> = {
 }
 
 /** The type of the values that a schema accepts. */
-export type ValueOf<S> = S extends { readonly enum: readonly (infer Value)[] }
+export type SchemaValue<S> = S extends { readonly enum: readonly (infer Value)[] }
   ? Value
   : S extends { readonly type: infer T }
     ? ValueOfType<T extends readonly (infer One)[] ? One : T, S>
@@ -32,7 +32,7 @@ export type ValueOf<S> = S extends { readonly enum: readonly (infer Value)[] }
 type ValueOfType<T, S> = T extends 'object'
   ? ObjectOf<S>
   : T extends 'array'
-    ? readonly ValueOf<S extends { readonly items: infer Items } ? Items : unknown>[]
+    ? readonly SchemaValue<S extends { readonly items: infer Items } ? Items : unknown>[]
     : T extends keyof Scalars
       ? Scalars[T]
       : never
@@ -47,9 +47,9 @@ interface Scalars {
 
 type ObjectOf<S> = S extends { readonly properties: infer P }
   ? {
-      readonly [Name in keyof P as Name extends RequiredOf<S> ? Name : never]: ValueOf<P[Name]>
+      readonly [Name in keyof P as Name extends RequiredOf<S> ? Name : never]: SchemaValue<P[Name]>
     } & {
-      readonly [Name in keyof P as Name extends RequiredOf<S> ? never : Name]?: ValueOf<P[Name]>
+      readonly [Name in keyof P as Name extends RequiredOf<S> ? never : Name]?: SchemaValue<P[Name]>
     }
   : JsonObject
 

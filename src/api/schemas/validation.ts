@@ -2,7 +2,7 @@ import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import { fieldProblem, type Problem } from '../../lib/problems.ts'
 import { dateTimeMs } from '../../lib/text/date-time.ts'
 import { parseUuid } from '../../lib/text/uuid.ts'
-import { fieldNamesOf } from './field-names.ts'
+import { schemaFieldNames } from './field-names.ts'
 import type { JsonSchema } from '../http/operation.ts'
 
 /**
@@ -29,7 +29,7 @@ export class Validator {
 
 interface Compiled {
   readonly validate: ValidateFunction
-  readonly nameFields: ReturnType<typeof fieldNamesOf>
+  readonly nameFields: ReturnType<typeof schemaFieldNames>
 }
 
 /**
@@ -62,7 +62,7 @@ function compile(schema: JsonSchema): Compiled {
   const text = JSON.stringify(schema)
   let compiled = compiledByText.get(text)
   if (compiled === undefined) {
-    compiled = { validate: ajv.compile(schema), nameFields: fieldNamesOf(schema) }
+    compiled = { validate: ajv.compile(schema), nameFields: schemaFieldNames(schema) }
     compiledByText.set(text, compiled)
   }
   return compiled
@@ -143,7 +143,7 @@ function scalar(value: unknown): unknown {
 }
 
 /** Members of a body that its schema does not know: ignored, and named in the answer. */
-export function ignoredFieldsOf(schema: JsonSchema, body: unknown): string[] {
+export function findIgnoredFields(schema: JsonSchema, body: unknown): string[] {
   if (body === null || typeof body !== 'object') return []
   const known = schema['properties'] as Readonly<Record<string, unknown>> | undefined
   return Object.keys(body)

@@ -1,15 +1,15 @@
 import { detailAnswer, emptyAnswer } from '../http/answers/envelope.ts'
 import type { Operation } from '../http/operation.ts'
-import { listParameters, listQueryOf } from '../http/answers/query-parameters.ts'
+import { listParameters, readListQuery } from '../http/answers/query-parameters.ts'
 import { nothing } from '../schemas/envelope.ts'
 import { sessionSchema } from './sessions-schema.ts'
 import { sessionView } from './session-view.ts'
-import { callerOf, deleteCurrentSession } from './current.ts'
+import { requireCaller, deleteCurrentSession } from './current.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../http/consistency.ts'
 import type { SessionTracker } from '../../auth/sessions/session-tracker.ts'
 import type { Writer } from '../http/writes.ts'
-import { type ListAnswers, printed } from '../http/answers/list-answers.ts'
+import { type ListAnswers, rowPrinter } from '../http/answers/list-answers.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { TokenSigner } from '../../auth/sessions/token-signer.ts'
 
@@ -42,11 +42,11 @@ export function apiSessionOperations(deps: ApiSessionOperationsDeps): Operation[
       query: listParameters,
       response: { kind: 'list', schema: sessionSchema },
       handle: (call) => {
-        const caller = callerOf(call)
-        const { records, ...pagination } = state.list('apiSession', listQueryOf(call))
+        const caller = requireCaller(call)
+        const { records, ...pagination } = state.list('apiSession', readListQuery(call))
         return deps.lists.answer(call, {
           records,
-          print: printed((record) => sessionView(deps, caller, record)),
+          print: rowPrinter((record) => sessionView(deps, caller, record)),
           pagination,
           filterableFields: state.filterableFields('apiSession'),
         })
@@ -65,7 +65,7 @@ export function apiSessionOperations(deps: ApiSessionOperationsDeps): Operation[
         return deps.reads.found(call, `apiSession with id ${id}`, () => {
           const record = state.get('apiSession', id)
           if (record === undefined) return null
-          return detailAnswer(sessionView(deps, callerOf(call), record))
+          return detailAnswer(sessionView(deps, requireCaller(call), record))
         })
       },
     },

@@ -3,11 +3,11 @@ import { factorHeaders } from '../http/answers/challenge.ts'
 import { detailAnswer, type Reply } from '../http/answers/envelope.ts'
 import { queryParametersNamed } from '../http/answers/query-parameters.ts'
 import { type LogInCredential, logInProblem, type LogIns } from '../../auth/log-in/log-in.ts'
-import { type RequestContext, writeRequestOf } from '../http/call.ts'
+import { type RequestContext, toWriteRequest } from '../http/call.ts'
 import { type Operation, withBody } from '../http/operation.ts'
 import { currentSessionView } from './session-view.ts'
 import { credentials, currentSession } from './sessions-schema.ts'
-import type { ValueOf } from '../schemas/typed-schema.ts'
+import type { SchemaValue } from '../schemas/typed-schema.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ApiLimits } from '../limits.ts'
@@ -26,7 +26,7 @@ interface AuthenticateOperationsDeps {
 /** A caller without a session must not occupy the memory for large bodies. */
 const LOG_IN_BODY_BYTES_MAX = 64 * 1024
 
-type LogInBody = ValueOf<typeof credentials.schema>
+type LogInBody = SchemaValue<typeof credentials.schema>
 
 /** Primary authentication. */
 export function authenticateOperations(deps: AuthenticateOperationsDeps): Operation[] {
@@ -58,7 +58,7 @@ async function logIn(
 ): Promise<Reply> {
   const { credentials, api } = call
   const method = methodOf(call.first('method'), body)
-  const request = { write: writeRequestOf(call), turn: call }
+  const request = { write: toWriteRequest(call), turn: call }
   const found = await deps.logIns.logIn(method, credentials, { ...body, api }, request)
   if ('code' in found) {
     call.challenge = found.challenge

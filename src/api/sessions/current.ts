@@ -1,10 +1,10 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, SessionDeleteSchema } from '../../../proto/gen/command_pb.ts'
 import { detailSchema } from '../../entities/schema.ts'
-import { entityNamed } from '../../entities/registry.ts'
+import { findEntity } from '../../entities/registry.ts'
 import { Problem } from '../../lib/problems.ts'
 import { factorHeaders } from '../http/answers/challenge.ts'
-import { originOf, type RequestContext } from '../http/call.ts'
+import { requestOrigin, type RequestContext } from '../http/call.ts'
 import type { Caller } from '../../auth/principal/principal.ts'
 import { detailAnswer, emptyAnswer } from '../http/answers/envelope.ts'
 import type { Operation } from '../http/operation.ts'
@@ -46,7 +46,7 @@ export function currentOperations(deps: CurrentOperationsDeps): Operation[] {
       path: '/current-api-session',
       response: { kind: 'detail', schema: currentSession },
       handle: (call) => {
-        const caller = callerOf(call)
+        const caller = requireCaller(call)
         return {
           ...detailAnswer(currentSessionView(deps, caller)),
           headers: factorHeaders(deps, call.credentials, caller),
@@ -63,7 +63,7 @@ export function currentOperations(deps: CurrentOperationsDeps): Operation[] {
       path: '/current-api-session',
       response: { kind: 'detail', schema: nothing },
       handle: async (call) => {
-        const { session } = callerOf(call)
+        const { session } = requireCaller(call)
         await deleteCurrentSession(deps.writer, call, session.id)
         deps.sessions.forget(session.id)
         call.caller = null
@@ -79,10 +79,10 @@ export function currentOperations(deps: CurrentOperationsDeps): Operation[] {
       path: '/current-identity',
       response: {
         kind: 'detail',
-        schema: { name: 'identityDetail', schema: detailSchema(entityNamed('identity')) },
+        schema: { name: 'identityDetail', schema: detailSchema(findEntity('identity')) },
       },
       handle: (call) => {
-        const { identity } = callerOf(call)
+        const { identity } = requireCaller(call)
         const links = {
           self: { href: './current-identity' },
           mfa: { href: './current-identity/mfa' },
@@ -100,11 +100,11 @@ export async function deleteCurrentSession(
   id: string,
 ): Promise<void> {
   const payload = toBinary(SessionDeleteSchema, create(SessionDeleteSchema, { id }))
-  await writer.write(originOf(call), { kind: CommandKind.SESSION_DELETE, payload })
+  await writer.write(requestOrigin(call), { kind: CommandKind.SESSION_DELETE, payload })
 }
 
 /** The caller of a request that requires one. */
-export function callerOf(call: RequestContext): Caller {
+export function requireCaller(call: RequestContext): Caller {
   if (call.caller === null) throw new Problem('UNAUTHORIZED')
   return call.caller
 }

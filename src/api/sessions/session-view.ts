@@ -57,7 +57,7 @@ export function currentSessionView(deps: SessionViewDeps, caller: Caller): Recor
   return {
     ...sessionView(deps, caller, caller.session),
     authQueries: caller.pendingFactors.map((factor) =>
-      authQueryOf(deps.state, caller.identity.id, factor),
+      toAuthQuery(deps.state, caller.identity.id, factor),
     ),
     _links: {
       self: { href: './current-api-session' },
@@ -79,7 +79,7 @@ function tokenAuthenticator({ signerId }: ApiSession): string {
 }
 
 /** How a client provides a second factor, in the form that OpenZiti SDKs and consoles read. */
-export function authQueryOf(
+export function toAuthQuery(
   state: Pick<SessionViewDeps['state'], 'get'>,
   identityId: string,
   factor: PendingFactor,

@@ -1,15 +1,22 @@
 import { passwordSchema, usernameSchema } from '../../entities/kinds/authenticator.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
-import { dateTime, entityRef, envInfo, flag, sdkInfo, text } from '../../entities/shapes.ts'
+import {
+  dateTime,
+  entityRef,
+  envInfoSchema,
+  flag,
+  sdkInfoSchema,
+  text,
+} from '../../entities/shapes.ts'
 import { integer, texts, baseProperties, baseRequired } from '../schemas/envelope.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
 /** Logging in, sessions, and the authenticators of the caller. */
 export const credentials = objectSchema('authenticate', {
   configTypes: { type: ['array', 'null'], items: text, maxItems: 100 },
-  envInfo: { ...envInfo, type: ['object', 'null'] },
+  envInfo: { ...envInfoSchema, type: ['object', 'null'] },
   password: passwordSchema,
-  sdkInfo: { ...sdkInfo, type: ['object', 'null'] },
+  sdkInfo: { ...sdkInfoSchema, type: ['object', 'null'] },
   username: usernameSchema,
 })
 

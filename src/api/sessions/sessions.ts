@@ -3,13 +3,13 @@ import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
 import type { DialBind, ListResult, StateView } from '../../ports/state-view.ts'
-import { originOf, type RequestContext } from '../http/call.ts'
+import { requestOrigin, type RequestContext } from '../http/call.ts'
 import { answer, detailAnswer, emptyAnswer, type Reply } from '../http/answers/envelope.ts'
 import { type Operation, withBody } from '../http/operation.ts'
-import { listParameters, listQueryOf } from '../http/answers/query-parameters.ts'
-import { routerView, routersFirst } from '../fabric/router-view.ts'
+import { listParameters, readListQuery } from '../http/answers/query-parameters.ts'
+import { routerView, connectedRoutersFirst } from '../fabric/router-view.ts'
 import { nothing } from '../schemas/envelope.ts'
-import type { ValueOf } from '../schemas/typed-schema.ts'
+import type { SchemaValue } from '../schemas/typed-schema.ts'
 import {
   sessionCreate,
   sessionDetail,
@@ -18,16 +18,16 @@ import {
 } from '../schemas/access.ts'
 import { openServiceSession } from '../../auth/sessions/open-service-session.ts'
 import { signSessionToken } from '../../auth/sessions/service-session-token.ts'
-import { callerOf } from './current.ts'
+import { requireCaller } from './current.ts'
 import type { ConfirmedReads } from '../http/consistency.ts'
 import type { PostureService } from '../../ports/posture.ts'
 import type { LiveTable, LiveCircuit } from '../../ports/live-table.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { Writer } from '../http/writes.ts'
-import { type ListAnswers, printed } from '../http/answers/list-answers.ts'
+import { type ListAnswers, rowPrinter } from '../http/answers/list-answers.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
 import type { Clock } from '../../lib/clock.ts'
-import type { BindingName } from '../parts.ts'
+import type { ApiBindingName } from '../parts.ts'
 
 interface SessionOperationsDeps {
   readonly state: StateView
@@ -37,7 +37,7 @@ interface SessionOperationsDeps {
   readonly jwt: JwtSigner
   readonly clock: Clock
   readonly limits: ApiLimits
-  readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
+  readonly bindings: Readonly<Partial<Record<ApiBindingName, readonly string[]>>>
   readonly writer: Writer
   readonly lists: ListAnswers
 }
@@ -56,7 +56,7 @@ function ownSessions(deps: SessionOperationsDeps): Operation[] {
   const own = (call: RequestContext): Session | null => {
     const record = state.get('session', call.param('id'))
     // @guard objects-of-others--session
-    return record?.identityId === callerOf(call).identity.id ? record : null
+    return record?.identityId === requireCaller(call).identity.id ? record : null
   }
   return [
     {
@@ -69,8 +69,8 @@ function ownSessions(deps: SessionOperationsDeps): Operation[] {
       success: 200,
       response: { kind: 'list', schema: sessionDetail },
       handle: (call) => {
-        const { identity, isAdmin } = callerOf(call)
-        const query = listQueryOf(call)
+        const { identity, isAdmin } = requireCaller(call)
+        const query = readListQuery(call)
         const found = isAdmin
           ? state.list('session', query)
           : state.listNaming('session', 'identityId', identity.id, query)
@@ -116,7 +116,7 @@ function ownSessions(deps: SessionOperationsDeps): Operation[] {
         await deps.reads.found(call, `session with id ${id}`, () =>
           own(call) === null ? null : emptyAnswer(),
         )
-        await deps.writer.deleteEntity(originOf(call), 'session', id)
+        await deps.writer.deleteEntity(requestOrigin(call), 'session', id)
         return emptyAnswer()
       },
     },
@@ -143,7 +143,7 @@ function allSessions(deps: SessionOperationsDeps): Operation[] {
       query: listParameters,
       response: { kind: 'list', schema: sessionManagementDetail },
       handle: (call) => {
-        const found = state.list('session', listQueryOf(call))
+        const found = state.list('session', readListQuery(call))
         return listed(deps, call, found, managementView)
       },
     },
@@ -167,7 +167,7 @@ function allSessions(deps: SessionOperationsDeps): Operation[] {
       response: { kind: 'detail', schema: nothing },
       refusals: [404, 409],
       handle: async (call) => {
-        await deps.writer.deleteEntity(originOf(call), 'session', call.param('id'))
+        await deps.writer.deleteEntity(requestOrigin(call), 'session', call.param('id'))
         return emptyAnswer()
       },
     },
@@ -206,7 +206,7 @@ function listed(
   const { lists } = deps
   return lists.answer(call, {
     records,
-    print: printed((record) => view(deps, call, record)),
+    print: rowPrinter((record) => view(deps, call, record)),
     pagination,
     filterableFields: deps.state.filterableFields('session'),
   })
@@ -218,9 +218,9 @@ function viewOf(
   call: RequestContext,
   record: Session,
 ): JsonObject {
-  const callerId = callerOf(call).identity.id
+  const callerId = requireCaller(call).identity.id
   const between = state.accessBetween(record.identityId, record.serviceId)
-  const routers = routersFirst(state, between?.commonRouters ?? [], callerId)
+  const routers = connectedRoutersFirst(state, between?.commonRouters ?? [], callerId)
   return {
     ...state.detail('session', record, callerId),
     edgeRouters: routers.map((detail) => ({
@@ -247,9 +247,9 @@ function managementView(
 async function createSession(
   deps: SessionOperationsDeps,
   call: RequestContext,
-  { serviceId, type, tags }: ValueOf<typeof sessionCreate.schema>,
+  { serviceId, type, tags }: SchemaValue<typeof sessionCreate.schema>,
 ): Promise<Reply> {
-  const { session, identity } = callerOf(call)
+  const { session, identity } = requireCaller(call)
   const wanted = {
     id: newShortId(),
     identityId: identity.id,
@@ -257,7 +257,7 @@ async function createSession(
     type: (type || 'Dial') as DialBind,
     tags: tags ?? {},
   }
-  const id = await openServiceSession(deps, originOf(call), session, wanted)
+  const id = await openServiceSession(deps, requestOrigin(call), session, wanted)
   const record = deps.state.get('session', id)
   if (record === undefined) throw new Problem('NOT_FOUND', { detail: `session with id ${id}` })
   const token = await signSessionToken(deps, record, !session.clientId)

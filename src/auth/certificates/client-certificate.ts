@@ -10,8 +10,8 @@ import {
   type PeerChain,
   verifyClientChain,
 } from '../../pki/verify/client-chain.ts'
-import { type ExternalId, externalIdOf } from '../../pki/external-id.ts'
-import { certificateOf, networkAuthorities } from './trusted-authorities.ts'
+import { type ExternalId, findExternalId } from '../../pki/external-id.ts'
+import { caCertificate, networkAuthorities } from './trusted-authorities.ts'
 import type { NetworkAuthorities } from './network-authorities.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { LogInRefusalReason } from '../../lib/refusal-reason.ts'
@@ -48,7 +48,10 @@ interface NoHolder {
  * Finds the identity of a certificate chain, or a reason that clients never see. The fingerprint
  * selects a record, whose stored certificate must equal the leaf byte for byte.
  */
-export function holderOf(deps: TrustDeps, chain: PeerChain): CertificateHolder | NoHolder {
+export function findCertificateHolder(
+  deps: TrustDeps,
+  chain: PeerChain,
+): CertificateHolder | NoHolder {
   const question = { chain, requiresClientAuth: false, leafTime: 'reported' } as const
   const byNetwork = networkChain(deps, question)
   if (byNetwork.ok) {
@@ -60,7 +63,7 @@ export function holderOf(deps: TrustDeps, chain: PeerChain): CertificateHolder |
   for (const ca of deps.state.findAll('ca', 'isVerified', 'true')) {
     // @guard certificate-of-a-ca--enabled
     if (!ca.isAuthEnabled) continue
-    const found = chainTo(deps, [certificateOf(ca)], question)
+    const found = chainTo(deps, [caCertificate(ca)], question)
     if (found.ok) {
       const { leafTime } = found
       return holderBy(deps, chain[0], { ca, leafTime, hasImproperChain: false })
@@ -82,7 +85,7 @@ function holderBy(
   { ca, leafTime, hasImproperChain }: Way,
 ): CertificateHolder | NoHolder {
   const common = { ca, leafTime, hasImproperChain }
-  const claim = ca === null ? null : claimOf(ca, leaf)
+  const claim = ca === null ? null : claimedExternalId(ca, leaf)
   if (claim?.ok === true) {
     const identity = state.find('identity', 'externalId', claim.externalId)
     if (identity === undefined)
@@ -91,7 +94,7 @@ function holderBy(
   }
   const authenticator = state.find('authenticator', 'fingerprint', leaf.sha1)
   // @guard fingerprint-collision--identity
-  if (authenticator === undefined || !isOfRecord(leaf, authenticator.certPem)) {
+  if (authenticator === undefined || !isRecordedCertificate(leaf, authenticator.certPem)) {
     return { reason: 'it belongs to no identity', code: 'CERTIFICATE_UNKNOWN' }
   }
   // An identity enrolled by the network must use its certificate: another CA could issue one with
@@ -108,16 +111,16 @@ function holderBy(
 }
 
 /** The external id that a CA's claim finds in a certificate; null: the CA has no claim. */
-export function claimOf(
+export function claimedExternalId(
   { externalIdClaim }: Pick<Ca, 'externalIdClaim'>,
   leaf: Certificate,
 ): ExternalId | null {
   const claim = externalIdClaim
-  return claim === null ? null : externalIdOf(claim, leaf)
+  return claim === null ? null : findExternalId(claim, leaf)
 }
 
 /** Compares the whole certificate, because SHA-1 fingerprints can collide. */
-export function isOfRecord(leaf: Certificate, certPem: string | null): boolean {
+export function isRecordedCertificate(leaf: Certificate, certPem: string | null): boolean {
   const [, base64] = FIRST_OF_PEM.exec(certPem ?? '') ?? []
   return base64 !== undefined && Buffer.from(base64, 'base64').equals(leaf.der)
 }
@@ -168,7 +171,7 @@ export function judgeRouter(deps: TrustDeps, chain: PeerChain): RouterJudgement 
   const [leaf] = chain
   const router = deps.state.find('router', 'fingerprint', leaf.sha1)
   // @guard fingerprint-collision--router
-  if (router === undefined || !isOfRecord(leaf, router.certPem)) {
+  if (router === undefined || !isRecordedCertificate(leaf, router.certPem)) {
     return { ok: false, reason: 'the certificate belongs to no router' }
   }
   if (!router.isVerified) return { ok: false, reason: 'the router is not enrolled' }
@@ -180,7 +183,7 @@ export function judgeRouter(deps: TrustDeps, chain: PeerChain): RouterJudgement 
 }
 
 /** The router that `judgeRouter` accepts; null otherwise. */
-export function routerOf(deps: TrustDeps, chain: PeerChain): Router | null {
+export function acceptedRouter(deps: TrustDeps, chain: PeerChain): Router | null {
   const judged = judgeRouter(deps, chain)
   return judged.ok ? judged.router : null
 }

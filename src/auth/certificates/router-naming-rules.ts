@@ -1,6 +1,6 @@
 import { Problem } from '../../lib/problems.ts'
 import { CertificateError, parseCertificates } from '../../pki/certificate.ts'
-import { hostKey, hostKeysOf, isLoopback } from '../../pki/authority/router-names.ts'
+import { hostKey, namedHostKeys, isLoopback } from '../../pki/authority/router-names.ts'
 import type {
   CertificateIssuer,
   RouterCertificatePair,
@@ -113,7 +113,7 @@ function hostIn(url: string): string[] {
 
 function hostsIn(pem: string): readonly string[] {
   try {
-    return hostKeysOf(parseCertificates(pem)[0].names)
+    return namedHostKeys(parseCertificates(pem)[0].names)
   } catch (error) {
     // Ignore a member whose certificate is not known yet.
     if (error instanceof CertificateError) return []

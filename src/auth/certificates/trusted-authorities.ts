@@ -50,7 +50,7 @@ export function networkAuthorities({
 /** Parsed certificates of CA records, cached as long as the record is unchanged. */
 const parsed = new WeakMap<Ca, Certificate>()
 
-export function certificateOf(ca: Ca): Certificate {
+export function caCertificate(ca: Ca): Certificate {
   const certificate = parsed.get(ca) ?? parseCertificate(ca.certPem)
   parsed.set(ca, certificate)
   return certificate
@@ -60,13 +60,13 @@ export function certificateOf(ca: Ca): Certificate {
  * Finds the issuer of a certificate, judged at the start of the certificate's validity; null if no
  * trusted CA issued it.
  */
-export function issuerOf(
+export function findIssuer(
   parts: { readonly authorities: NetworkAuthorities; readonly state: Pick<StateView, 'findAll'> },
   certificate: Certificate,
 ): Issuer | null {
   if (leadsTo(certificate, networkAuthorities(parts))) return { by: 'network' }
   for (const ca of parts.state.findAll('ca', 'isVerified', 'true')) {
-    if (leadsTo(certificate, [certificateOf(ca)])) return { by: 'ca', caId: ca.id }
+    if (leadsTo(certificate, [caCertificate(ca)])) return { by: 'ca', caId: ca.id }
   }
   return null
 }
@@ -95,7 +95,7 @@ export function networkCertificate({
 }
 
 /** Certificate of a third-party CA, presented by a client, in the form of a command. */
-export function shownCertificate(leaf: Certificate, caId: string): CommandCertificate {
+export function thirdPartyCertificate(leaf: Certificate, caId: string): CommandCertificate {
   const publicKeyPrint = Buffer.from(leaf.publicKeySha256).toString('hex')
   return { pem: leaf.pem, fingerprint: leaf.sha1, publicKeyPrint, caId }
 }

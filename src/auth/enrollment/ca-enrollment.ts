@@ -6,10 +6,10 @@ import { fieldLimits } from '../../entities/fields.ts'
 import { Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
 import type { Certificate } from '../../pki/certificate.ts'
-import { chainTo, claimOf } from '../certificates/client-certificate.ts'
-import { certificateOf, shownCertificate } from '../certificates/trusted-authorities.ts'
+import { chainTo, claimedExternalId } from '../certificates/client-certificate.ts'
+import { caCertificate, thirdPartyCertificate } from '../certificates/trusted-authorities.ts'
 import type { EnrollRequest } from './enroll-request.ts'
-import { actorOf, originBy } from '../principal/principal.ts'
+import { principalActor, principalOrigin } from '../principal/principal.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
@@ -48,14 +48,14 @@ export class CaEnrollment {
         authenticatorId: newShortId(),
         externalId: externalIdIn(ca, leaf),
         name: nameOf(ca, leaf, { identityId, requestedName }),
-        certificate: shownCertificate(leaf, ca.id),
+        certificate: thirdPartyCertificate(leaf, ca.id),
       })
       const payload = toBinary(CaEnrollSchema, message)
       const judgedOn = [{ entity: 'ca', id: ca.id, revision: ca.revision } as const]
       const { address } = request.shown
       const shown = { caId: ca.id }
-      const actor = actorOf({ kind: 'enrolling', shown, method: 'ca', address })
-      const origin = originBy(request.write, actor)
+      const actor = principalActor({ kind: 'enrolling', shown, method: 'ca', address })
+      const origin = principalOrigin(request.write, actor)
       await this.#deps.writer.write(origin, {
         kind: CommandKind.CA_ENROLL,
         payload,
@@ -80,7 +80,7 @@ export class CaEnrollment {
       if (!ca.isAutoCaEnrollmentEnabled) continue
       // @guard certificate-of-a-ca--enrollment-time
       const question = { chain, requiresClientAuth: true, leafTime: 'enforced' } as const
-      const found = chainTo(this.#deps, [certificateOf(ca)], question)
+      const found = chainTo(this.#deps, [caCertificate(ca)], question)
       if (found.ok) return { ca, leaf: chain[0] }
       reason = found.reason
     }
@@ -89,7 +89,7 @@ export class CaEnrollment {
 }
 
 function externalIdIn(ca: Ca, leaf: Certificate): string {
-  const claim = claimOf(ca, leaf)
+  const claim = claimedExternalId(ca, leaf)
   if (claim === null) return ''
   if (claim.ok) return claim.externalId
   throw new Problem('MISSING_CERT_CLAIM', { detail: `the certificate ${claim.reason}` })

@@ -2,21 +2,21 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, type Enroll, EnrollSchema } from '../../../proto/gen/command_pb.ts'
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { Enrollment } from '../../entities/kinds/enrollment.ts'
-import { authPolicyOf } from '../../fsm/apply/authentication.ts'
-import { digestOf } from '../../fsm/enrollment/enrollment.ts'
+import { identityAuthPolicy } from '../../fsm/apply/authentication.ts'
+import { enrollmentTokenDigest } from '../../fsm/enrollment/enrollment.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
 import { chainTo } from '../certificates/client-certificate.ts'
 import { passwordFault } from '../factors/password-rules.ts'
 import {
-  certificateOf,
+  caCertificate,
   networkCertificate,
-  shownCertificate,
+  thirdPartyCertificate,
 } from '../certificates/trusted-authorities.ts'
 import { type EnrollRequest, NOT_KEPT } from './enroll-request.ts'
 import type { CommandWriter, Idempotency } from '../../ports/writer.ts'
-import { isTokenUnknown, outstanding, tokenUsed } from './tokens.ts'
-import { actorOf, originBy } from '../principal/principal.ts'
+import { isTokenUnknown, findOutstandingEnrollment, tokenUsedProblem } from './tokens.ts'
+import { principalActor, principalOrigin } from '../principal/principal.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
@@ -69,7 +69,7 @@ export class IdentityEnrollment {
     token: string | undefined,
     csr: string | undefined,
   ): Promise<string> {
-    const enrollment = await outstanding(this.#deps, token, ['ott'])
+    const enrollment = await findOutstandingEnrollment(this.#deps, token, ['ott'])
     const { identityId } = enrollment
     const requestPem = requestIn(csr)
     const issued = await this.#deps.issuer.identity(
@@ -88,11 +88,11 @@ export class IdentityEnrollment {
     if (known === undefined) throw new Problem('INVALID_ENROLLMENT_TOKEN')
     const { certPem, publicKeyPrint, identityId } = known
     if (certPem === null || csr === undefined || state.get('identity', identityId) === undefined) {
-      throw tokenUsed()
+      throw tokenUsedProblem()
     }
     const asked = await issuer.identity({ identityId, requestPem: csr }, request.shown.address)
     // @guard token-used-twice--key
-    if (asked.publicKeyPrint !== publicKeyPrint) throw tokenUsed()
+    if (asked.publicKeyPrint !== publicKeyPrint) throw tokenUsedProblem()
     return certPem
   }
 
@@ -104,7 +104,7 @@ export class IdentityEnrollment {
     const { state } = this.#deps
     let enrollment: Enrollment
     try {
-      enrollment = await outstanding(this.#deps, token, ['ottca'])
+      enrollment = await findOutstandingEnrollment(this.#deps, token, ['ottca'])
     } catch (error) {
       if (isTokenUnknown(error)) return this.#requireOttcaUsed(request, token ?? '')
       throw error
@@ -120,9 +120,9 @@ export class IdentityEnrollment {
       })
     }
     const question = { chain, requiresClientAuth: true, leafTime: 'enforced' } as const
-    const found = chainTo(this.#deps, [certificateOf(ca)], question)
+    const found = chainTo(this.#deps, [caCertificate(ca)], question)
     if (!found.ok) throw new Problem('CERTIFICATE_FAILED_VALIDATION', { detail: found.reason })
-    const value = shownCertificate(chain[0], ca.id)
+    const value = thirdPartyCertificate(chain[0], ca.id)
     await this.#enroll(request, enrollment, { case: 'certificate', value } as Credential)
   }
 
@@ -131,7 +131,7 @@ export class IdentityEnrollment {
     const known = this.#enrolledBy(token)
     if (known === undefined) throw new Problem('INVALID_ENROLLMENT_TOKEN')
     const leaf = shown.peerChain()?.[0]
-    if (known.fingerprint === null || leaf?.sha1 !== known.fingerprint) throw tokenUsed()
+    if (known.fingerprint === null || leaf?.sha1 !== known.fingerprint) throw tokenUsedProblem()
   }
 
   /** Uses the user name of the enrollment and ignores one in the body. */
@@ -143,15 +143,16 @@ export class IdentityEnrollment {
     const { state } = this.#deps
     let enrollment: Enrollment
     try {
-      enrollment = await outstanding(this.#deps, token, ['updb'])
+      enrollment = await findOutstandingEnrollment(this.#deps, token, ['updb'])
     } catch (error) {
-      if (isTokenUnknown(error) && this.#enrolledBy(token ?? '') !== undefined) throw tokenUsed()
+      if (isTokenUnknown(error) && this.#enrolledBy(token ?? '') !== undefined)
+        throw tokenUsedProblem()
       throw error
     }
     if (password === undefined) throw fieldProblem('password', 'password is required')
     const identity = state.get('identity', enrollment.identityId)
     if (identity === undefined) throw new Problem('INVALID_ENROLLMENT_TOKEN')
-    const reason = passwordFault(authPolicyOf(state, identity), password)
+    const reason = passwordFault(identityAuthPolicy(state, identity), password)
     if (reason !== null) throw fieldProblem('password', reason)
     const value = await this.#deps.passwords.hash(request.turn, password)
     // Keep no request id: its record would hold an unsalted hash of the password.
@@ -162,7 +163,7 @@ export class IdentityEnrollment {
   #enrolledBy(token: string): Authenticator | undefined {
     if (token === '') return undefined
     const { state } = this.#deps
-    return state.find('authenticator', 'enrolledBy', digestOf(token))
+    return state.find('authenticator', 'enrolledBy', enrollmentTokenDigest(token))
   }
 
   /** Enrolls in one entry. */
@@ -184,7 +185,7 @@ export class IdentityEnrollment {
     const { address } = request.shown
     const shown = { enrollmentId }
     const principal = { kind: 'enrolling', shown, method, address } as const
-    const origin = originBy(request.write, actorOf(principal), idempotency)
+    const origin = principalOrigin(request.write, principalActor(principal), idempotency)
     await this.#deps.writer.write(origin, { kind: CommandKind.ENROLL, payload })
   }
 }

@@ -1,6 +1,6 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, EnrollSchema, RouterExtendSchema } from '../../../proto/gen/command_pb.ts'
-import { digestOf } from '../../fsm/enrollment/enrollment.ts'
+import { enrollmentTokenDigest } from '../../fsm/enrollment/enrollment.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import type {
   CertificateIssuer,
@@ -8,12 +8,12 @@ import type {
   RouterCertifier,
 } from '../../ports/certificate-issuer.ts'
 import { parseCertificates } from '../../pki/certificate.ts'
-import { routerOf } from '../certificates/client-certificate.ts'
+import { acceptedRouter } from '../certificates/client-certificate.ts'
 import { type EnrollRequest, NOT_KEPT } from './enroll-request.ts'
 import { RouterNamingRules } from '../certificates/router-naming-rules.ts'
-import { isTokenUnknown, outstanding, tokenUsed } from './tokens.ts'
+import { isTokenUnknown, findOutstandingEnrollment, tokenUsedProblem } from './tokens.ts'
 import { networkCertificate } from '../certificates/trusted-authorities.ts'
-import { actorOf, originBy } from '../principal/principal.ts'
+import { principalActor, principalOrigin } from '../principal/principal.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
@@ -75,7 +75,7 @@ export class RouterEnrollment {
     token: string | undefined,
     requests: RouterRequests,
   ): Promise<RouterCertificates> {
-    const enrollment = await outstanding(this.#deps, token, ['erott', 'trott'])
+    const enrollment = await findOutstandingEnrollment(this.#deps, token, ['erott', 'trott'])
     const routerId = enrollment.edgeRouterId || enrollment.transitRouterId
     const issued = await this.#issue(request, routerId, requests, 'enroll')
     const message = create(EnrollSchema, {
@@ -89,7 +89,7 @@ export class RouterEnrollment {
     const { address } = request.shown
     const shown = { enrollmentId }
     const principal = { kind: 'enrolling', shown, method, address } as const
-    const origin = originBy(request.write, actorOf(principal), NOT_KEPT)
+    const origin = principalOrigin(request.write, principalActor(principal), NOT_KEPT)
     await this.#deps.writer.write(origin, { kind: CommandKind.ENROLL, payload })
     const { client, server } = issued
     return { cert: client.chainPem, serverCert: server.chainPem }
@@ -105,14 +105,15 @@ export class RouterEnrollment {
     requests: RouterRequests,
   ): Promise<RouterCertificates> {
     const { state } = this.#deps
-    const known = token === '' ? undefined : state.find('router', 'enrolledBy', digestOf(token))
+    const known =
+      token === '' ? undefined : state.find('router', 'enrolledBy', enrollmentTokenDigest(token))
     if (known === undefined) throw new Problem('INVALID_ENROLLMENT_TOKEN')
     const { id, certPem, serverCertPem } = known
-    if (certPem === null || serverCertPem === null) throw tokenUsed()
+    if (certPem === null || serverCertPem === null) throw tokenUsedProblem()
     const { client } = await this.#issue(request, id, requests, 'extend')
     const [leaf] = parseCertificates(certPem)
     const print = Buffer.from(leaf.publicKeySha256).toString('hex')
-    if (client.publicKeyPrint !== print) throw tokenUsed()
+    if (client.publicKeyPrint !== print) throw tokenUsedProblem()
     return { cert: certPem, serverCert: serverCertPem }
   }
 
@@ -125,7 +126,7 @@ export class RouterEnrollment {
     const chain = shown.peerChain()
     if (chain === null) throw new Problem('UNAUTHORIZED')
     await this.#deps.reads.reachLatest()
-    const router = routerOf(this.#deps, chain)
+    const router = acceptedRouter(this.#deps, chain)
     if (router === null) throw new Problem('UNAUTHORIZED')
     for (const [name, text] of [
       ['certCsr', requests.client],
@@ -142,7 +143,7 @@ export class RouterEnrollment {
     const payload = toBinary(RouterExtendSchema, message)
     const { address } = shown
     const principal = { kind: 'router', routerId: router.id, address } as const
-    const origin = originBy(request.write, actorOf(principal), NOT_KEPT)
+    const origin = principalOrigin(request.write, principalActor(principal), NOT_KEPT)
     await this.#deps.writer.write(origin, {
       kind: CommandKind.ROUTER_EXTEND,
       payload,

@@ -8,13 +8,13 @@ import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { RefusalCause } from '../../lib/refusal-reason.ts'
 import { newShortId } from '../../lib/random.ts'
-import { claimAt, textClaim } from '../tokens/claims.ts'
+import { selectClaim, textClaim } from '../tokens/claims.ts'
 import type { TokenJudge, VerifiedToken } from '../tokens/token-judge.ts'
 import { type EnrollRequest, NOT_KEPT } from './enroll-request.ts'
 import type { CommandWriter, Idempotency } from '../../ports/writer.ts'
 import type { CallerCredentials } from '../principal/credentials.ts'
 import { networkCertificate } from '../certificates/trusted-authorities.ts'
-import { actorOf, originBy } from '../principal/principal.ts'
+import { principalActor, principalOrigin } from '../principal/principal.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
 import type { CertificateIssuer } from '../../ports/certificate-issuer.ts'
@@ -145,7 +145,7 @@ export class TokenEnrollment {
     const { address } = request.shown
     const shown = { signerId }
     const principal = { kind: 'enrolling', shown, method: 'token', address } as const
-    const origin = originBy(request.write, actorOf(principal), idempotency)
+    const origin = principalOrigin(request.write, principalActor(principal), idempotency)
     await this.#deps.writer.write(origin, {
       kind: CommandKind.TOKEN_ENROLL,
       payload,
@@ -179,7 +179,7 @@ function newHolder(
 
 function attributesIn(claims: JsonObject, selector: string): readonly string[] {
   if (selector === '') return []
-  const value = claimAt(claims, selector)
+  const value = selectClaim(claims, selector)
   if (value === undefined || value === null) return []
   const list: readonly unknown[] = Array.isArray(value) ? value : [value]
   const fault = attributesFault(list)

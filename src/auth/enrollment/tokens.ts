@@ -1,5 +1,5 @@
 import type { Enrollment, EnrollmentMethod } from '../../entities/kinds/enrollment.ts'
-import { digestOf } from '../../fsm/enrollment/enrollment.ts'
+import { enrollmentTokenDigest } from '../../fsm/enrollment/enrollment.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -18,7 +18,7 @@ interface TokenDeps {
  * @throws {Problem} COULD_NOT_VALIDATE without a token, INVALID_ENROLLMENT_TOKEN,
  * INVALID_ENROLL_METHOD, ENROLLMENT_EXPIRED.
  */
-export async function outstanding(
+export async function findOutstandingEnrollment(
   parts: TokenDeps,
   token: string | undefined,
   methods: readonly EnrollmentMethod[],
@@ -42,14 +42,14 @@ export async function outstanding(
  * authenticator that it created, so that a client can repeat its request after a lost answer.
  * @throws {Problem} COULD_NOT_VALIDATE without a token, INVALID_ENROLLMENT_TOKEN.
  */
-export async function methodOf(
+export async function tokenEnrollmentMethod(
   parts: TokenDeps,
   token: string | undefined,
 ): Promise<EnrollmentMethod> {
   const found = await enrollmentOf(parts, token)
   if (found !== undefined) return found.method
   const { state } = parts
-  const digest = digestOf(token ?? '')
+  const digest = enrollmentTokenDigest(token ?? '')
   if (state.find('router', 'enrolledBy', digest) !== undefined) return 'erott'
   const known = state.find('authenticator', 'enrolledBy', digest)
   if (known === undefined) throw new Problem('INVALID_ENROLLMENT_TOKEN')
@@ -74,7 +74,7 @@ export function isTokenUnknown(error: unknown): boolean {
 }
 
 /** The token was used, and the request lacks the credentials that it was used with. */
-export function tokenUsed(): Problem {
+export function tokenUsedProblem(): Problem {
   return new Problem('INVALID_ENROLLMENT_TOKEN', {
     detail: 'the token has been used; an administrator can create a new enrollment',
   })

@@ -2,8 +2,8 @@ import type { Mfa } from '../../entities/kinds/mfa.ts'
 import { Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
 import {
-  type Factor,
-  newFactor,
+  type FactorSecrets,
+  generateFactor,
   newRecoveryCodes,
   openFactor,
   sealFactor,
@@ -39,14 +39,20 @@ export class FactorVault {
    */
   async makeNew(identityId: string): Promise<{ secretId: string; factor: SealedFactor }> {
     const secretId = newShortId()
-    return { secretId, factor: await this.#seal(newFactor(recoveryCodesMax), identityId, secretId) }
+    return {
+      secretId,
+      factor: await this.#seal(generateFactor(recoveryCodesMax), identityId, secretId),
+    }
   }
 
   /**
    * Keeps the secret and makes new recovery codes.
    * @throws {Problem} as `makeNew`.
    */
-  async renewCodes({ secret }: Factor, { identityId, secretId }: Named): Promise<SealedFactor> {
+  async renewCodes(
+    { secret }: FactorSecrets,
+    { identityId, secretId }: Named,
+  ): Promise<SealedFactor> {
     const recoveryCodes = newRecoveryCodes(recoveryCodesMax)
     return await this.#seal({ secret, recoveryCodes }, identityId, secretId)
   }
@@ -63,7 +69,7 @@ export class FactorVault {
   }
 
   /** @throws {Problem} CLUSTER_NO_LEADER if this controller does not have the key yet. */
-  async open(mfa: Mfa): Promise<Factor> {
+  async open(mfa: Mfa): Promise<FactorSecrets> {
     const { keyVersion, sealed } = mfa
     const key = await this.#keyOf(keyVersion)
     const factor = key === undefined ? null : openFactor(key.secret, sealed, this.#contextOf(mfa))
@@ -71,12 +77,12 @@ export class FactorVault {
     return factor
   }
 
-  async #seal(factor: Factor, identityId: string, secretId: string): Promise<SealedFactor> {
+  async #seal(factor: FactorSecrets, identityId: string, secretId: string): Promise<SealedFactor> {
     const named = { identityId, secretId, codesId: newShortId() }
     return this.#sealBy(await this.#inForce(), factor, named)
   }
 
-  #sealBy({ version, secret }: TokenKey, factor: Factor, named: Named): SealedFactor {
+  #sealBy({ version, secret }: TokenKey, factor: FactorSecrets, named: Named): SealedFactor {
     const sealed = sealFactor(secret, factor, this.#contextOf(named))
     return { sealed, keyVersion: version, codesId: named.codesId }
   }

@@ -1,10 +1,14 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, PasswordAttemptSchema } from '../../../proto/gen/command_pb.ts'
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
-import { isLockedOut, lockoutRulesOf, type LockoutRules } from '../../fsm/apply/authentication.ts'
+import {
+  isLockedOut,
+  identityLockoutRules,
+  type LockoutRules,
+} from '../../fsm/apply/authentication.ts'
 import { Problem } from '../../lib/problems.ts'
 import { systemActor } from '../../ports/actor.ts'
-import { type Clock, judgedNowMs } from '../../lib/clock.ts'
+import { type Clock, proposalNowMs } from '../../lib/clock.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { Proposer } from '../../ports/proposer.ts'
 
@@ -38,7 +42,7 @@ export class PasswordLockout {
     const known = state.get('passwordAttempts', credential.id)
     // An attempt at a locked password writes no entry; otherwise anyone who knows a user name could
     // fill the log.
-    if (isLockedOut(known, rules, judgedNowMs(this.#deps))) return false
+    if (isLockedOut(known, rules, proposalNowMs(this.#deps))) return false
     return this.#propose(credential, address, false)
   }
 
@@ -63,6 +67,8 @@ export class PasswordLockout {
   #rulesOf({ identityId }: Credential): LockoutRules | undefined {
     const { recordsNow: records, featureLevel } = this.#deps.state
     const identity = records.get('identity', identityId)
-    return identity === undefined ? undefined : lockoutRulesOf(records, identity, featureLevel)
+    return identity === undefined
+      ? undefined
+      : identityLockoutRules(records, identity, featureLevel)
   }
 }

@@ -20,7 +20,7 @@ export function provisioningUrl(secret: Uint8Array, identityName: string): strin
 }
 
 /** The secret as text for manual entry: authenticator apps ignore the spaces. */
-export function typedSecret(secret: Uint8Array): string {
+export function manualEntrySecret(secret: Uint8Array): string {
   return base32(secret).replace(/.{4}(?=.)/g, '$& ')
 }
 

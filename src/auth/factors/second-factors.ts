@@ -10,17 +10,17 @@ import {
 import type { Mfa } from '../../entities/kinds/mfa.ts'
 import { mfaPausedUntilMs } from '../../fsm/apply/authentication.ts'
 import { Problem } from '../../lib/problems.ts'
-import type { Factor } from '../../pki/secrets/sealed-factor.ts'
+import type { FactorSecrets } from '../../pki/secrets/sealed-factor.ts'
 import { isSameCode, totpStep } from '../../pki/secrets/totp.ts'
 import { systemActor } from '../../ports/actor.ts'
 import { FactorVault } from './factor-vault.ts'
-import { type Clock, judgedNowMs } from '../../lib/clock.ts'
+import { type Clock, proposalNowMs } from '../../lib/clock.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
 import type { TokenKeys } from '../../ports/token-keys.ts'
 import type { Proposer } from '../../ports/proposer.ts'
 import type { CommandWriter, WriteOrigin } from '../../ports/writer.ts'
-import { originBy } from '../principal/principal.ts'
+import { principalOrigin } from '../principal/principal.ts'
 
 type Proof = MessageInitShape<typeof MfaProveSchema>['proof'] & {}
 
@@ -78,7 +78,7 @@ export class SecondFactors {
       const message = create(MfaBeginSchema, { secretId, factor })
       const payload = toBinary(MfaBeginSchema, message)
       // A repeated request replaces the unverified factor.
-      const unkept = originBy(origin, origin.actor, { case: 'notKept' })
+      const unkept = principalOrigin(origin, origin.actor, { case: 'notKept' })
       await this.#parts.writer.write(unkept, { kind: CommandKind.MFA_BEGIN, payload })
     })
   }
@@ -126,14 +126,14 @@ export class SecondFactors {
   async #use(origin: WriteOrigin, use: MessageInitShape<typeof MfaProveSchema>): Promise<void> {
     const payload = toBinary(MfaProveSchema, create(MfaProveSchema, use))
     // Keep no request id: its record would hold an unsalted hash of the code.
-    const unkept = originBy(origin, origin.actor, { case: 'notKept' })
+    const unkept = principalOrigin(origin, origin.actor, { case: 'notKept' })
     await this.#parts.writer.write(unkept, { kind: CommandKind.MFA_PROVE, payload })
   }
 
   /** Null: the code is neither a current time-based code nor an unused recovery code. */
   #proofBy(
     mfa: Mfa,
-    { secret, recoveryCodes }: Factor,
+    { secret, recoveryCodes }: FactorSecrets,
     code: string,
     kinds: 'any' | 'timeBased',
   ): Proof | null {
@@ -157,7 +157,7 @@ export class SecondFactors {
     const { proposer, state } = this.#parts
     const pauseMs = (): number => {
       const attempts = state.get('mfaAttempts', identityId)
-      return mfaPausedUntilMs(attempts) - judgedNowMs(this.#parts)
+      return mfaPausedUntilMs(attempts) - proposalNowMs(this.#parts)
     }
     if (pauseMs() > 0) throw tooMany(pauseMs())
     const { outcome } = await proposer.propose({
@@ -175,20 +175,20 @@ export class SecondFactors {
 type RequireFactor = (found: Mfa | undefined) => asserts found is Mfa
 
 const begun: RequireFactor = (found) => {
-  if (found === undefined) throw factorNotFound()
+  if (found === undefined) throw factorNotFoundProblem()
 }
 const unverified: RequireFactor = (found) => {
-  if (found?.isVerified !== false) throw factorNotFound()
+  if (found?.isVerified !== false) throw factorNotFoundProblem()
 }
 const verified: RequireFactor = (found) => {
-  if (found?.isVerified !== true) throw factorNotFound()
+  if (found?.isVerified !== true) throw factorNotFoundProblem()
 }
 const enrolled: RequireFactor = (found) => {
   if (found?.isVerified !== true) throw new Problem('MFA_NOT_ENROLLED')
 }
 
 /** The record that each use requires; apply checks it again. */
-export const requiredFor: Readonly<Record<ProofPurpose, RequireFactor>> = {
+export const requiredFactorByPurpose: Readonly<Record<ProofPurpose, RequireFactor>> = {
   verify: unverified,
   pass: enrolled,
   token: enrolled,
@@ -197,7 +197,7 @@ export const requiredFor: Readonly<Record<ProofPurpose, RequireFactor>> = {
   end: begun,
 }
 
-export function factorNotFound(): Problem {
+export function factorNotFoundProblem(): Problem {
   return new Problem('NOT_FOUND', { detail: 'mfa of the current identity not found' })
 }
 

@@ -1,10 +1,13 @@
-import { authPolicyOf } from '../../fsm/apply/authentication.ts'
+import { identityAuthPolicy } from '../../fsm/apply/authentication.ts'
 import type { RefusalCause, LogInRefusalReason } from '../../lib/refusal-reason.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import type { PeerChain } from '../../pki/verify/client-chain.ts'
-import { type CertificateHolder, holderOf } from '../certificates/client-certificate.ts'
-import type { Proof } from './proof.ts'
-import { type Clock, judgedNowMs } from '../../lib/clock.ts'
+import {
+  type CertificateHolder,
+  findCertificateHolder,
+} from '../certificates/client-certificate.ts'
+import type { CredentialProof } from './proof.ts'
+import { type Clock, proposalNowMs } from '../../lib/clock.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
 import type { NetworkAuthorities } from '../certificates/network-authorities.ts'
@@ -24,10 +27,10 @@ export interface CertificateProofDeps {
 export async function proveCertificate(
   deps: CertificateProofDeps,
   chain: PeerChain,
-): Promise<Proof | RefusalCause> {
+): Promise<CredentialProof | RefusalCause> {
   // Another controller may have enrolled the certificate or disabled the CA a moment ago.
   await deps.reads.reachLatest()
-  const holder = holderOf(deps, chain)
+  const holder = findCertificateHolder(deps, chain)
   if ('reason' in holder) return { reason: holder.code }
   const reason = refusalOf(deps, holder)
   if (reason !== null) return { reason }
@@ -45,8 +48,8 @@ function refusalOf(
   deps: CertificateProofDeps,
   { identity, leafTime }: CertificateHolder,
 ): LogInRefusalReason | null {
-  if (isDisabled(identity, judgedNowMs(deps))) return 'IDENTITY_DISABLED'
-  const rules = authPolicyOf(deps.state, identity)?.primary.cert
+  if (isDisabled(identity, proposalNowMs(deps))) return 'IDENTITY_DISABLED'
+  const rules = identityAuthPolicy(deps.state, identity)?.primary.cert
   if (rules?.allowed !== true) return 'METHOD_NOT_ALLOWED'
   // A certificate that is not valid yet is always refused, even if the policy allows expired ones.
   // @guard certificate-of-a-ca--early, certificate-of-a-ca--expired

@@ -1,5 +1,5 @@
-import { authPolicyOf } from '../../fsm/apply/authentication.ts'
-import { takesTokensOf } from '../../fsm/apply/external-tokens.ts'
+import { identityAuthPolicy } from '../../fsm/apply/authentication.ts'
+import { acceptsTokensOf } from '../../fsm/apply/external-tokens.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import type { RefusalCause } from '../../lib/refusal-reason.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
@@ -7,8 +7,8 @@ import type { CallerCredentials } from '../principal/credentials.ts'
 import type { TokenChallenge } from '../tokens/challenge.ts'
 import { type TokenJudge, unreadable, type VerifiedToken } from '../tokens/token-judge.ts'
 import { readToken } from '../tokens/token-text.ts'
-import type { Proof } from './proof.ts'
-import { type Clock, judgedNowMs } from '../../lib/clock.ts'
+import type { CredentialProof } from './proof.ts'
+import { type Clock, proposalNowMs } from '../../lib/clock.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
 
@@ -23,7 +23,7 @@ export interface TokenProofDeps {
 export async function proveToken(
   deps: TokenProofDeps,
   { bearers, address }: Pick<CallerCredentials, 'bearers' | 'address'>,
-): Promise<Proof | TokenRefusal> {
+): Promise<CredentialProof | TokenRefusal> {
   const texts = bearers()
   const [first] = texts
   if (first === undefined) return { error: 'missing', cause: { reason: 'TOKEN_MISSING' } }
@@ -42,9 +42,9 @@ async function proofOf(
   deps: TokenProofDeps,
   address: string,
   texts: readonly string[],
-): Promise<Proof | TokenRefusal> {
+): Promise<CredentialProof | TokenRefusal> {
   let refusal: TokenRefusal = { error: 'missing', cause: { reason: 'TOKEN_MISSING' } }
-  let proof: Proof | null = null
+  let proof: CredentialProof | null = null
   for (const text of texts) {
     const found = await deps.externalTokens.judge(address, text)
     if ('error' in found) {
@@ -80,8 +80,8 @@ function holderOf(
   if (identity === undefined) {
     return { reason: 'IDENTITY_UNKNOWN', signerId, claim: signer.claimsProperty }
   }
-  if (isDisabled(identity, judgedNowMs(deps))) return { reason: 'IDENTITY_DISABLED', signerId }
-  const takes = takesTokensOf(authPolicyOf(state, identity), signerId)
+  if (isDisabled(identity, proposalNowMs(deps))) return { reason: 'IDENTITY_DISABLED', signerId }
+  const takes = acceptsTokensOf(identityAuthPolicy(state, identity), signerId)
   return takes ? identity : { reason: 'METHOD_NOT_ALLOWED', signerId }
 }
 

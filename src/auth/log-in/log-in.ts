@@ -2,9 +2,9 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, SessionCreateSchema } from '../../../proto/gen/command_pb.ts'
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import { OIDC_LEVEL } from '../../ports/feature-level.ts'
-import { envInfo, sdkInfo } from '../../entities/shapes.ts'
+import { envInfoSchema, sdkInfoSchema } from '../../entities/shapes.ts'
 import { isShownBy } from '../../fsm/apply/session-reach.ts'
-import { standingOf } from '../../fsm/apply/session-standing.ts'
+import { sessionValidity } from '../../fsm/apply/session-standing.ts'
 import { configTypeIds } from '../../fsm/config-type-ids.ts'
 import { canonicalJson } from '../../lib/text/canonical-json.ts'
 import { Problem } from '../../lib/problems.ts'
@@ -21,11 +21,11 @@ import type { HashCaller } from '../factors/password-verifier.ts'
 import type { ApiName } from '../principal/permissions.ts'
 import { type CertificateProofDeps, proveCertificate } from './certificate.ts'
 import { proveToken, tokenChallenge, type TokenProofDeps } from './external-jwt.ts'
-import { type PasswordGiven, type PasswordProofDeps, provePassword } from './password.ts'
-import { originBy, type SessionPrincipal } from '../principal/principal.ts'
+import { type PasswordCredential, type PasswordProofDeps, provePassword } from './password.ts'
+import { principalOrigin, type SessionPrincipal } from '../principal/principal.ts'
 import type { SessionTracker } from '../sessions/session-tracker.ts'
 import type { TokenSigner } from '../sessions/token-signer.ts'
-import type { Proof } from './proof.ts'
+import type { CredentialProof } from './proof.ts'
 
 /** Code and challenge are identical for every reason that a client must not learn. */
 export interface LogInRefusal {
@@ -44,7 +44,7 @@ export function logInProblem({ code, cause }: LogInRefusal): Problem {
 export type LogInCredential =
   | { readonly by: 'cert' }
   | { readonly by: 'ext-jwt' }
-  | ({ readonly by: 'password' } & PasswordGiven)
+  | ({ readonly by: 'password' } & PasswordCredential)
 
 /** The request of a log-in: its caller for the hash queue, and its write context. */
 export interface LogInRequest {
@@ -53,7 +53,7 @@ export interface LogInRequest {
 }
 
 /** Facts that a client reports of itself as it logs in, by any method. */
-export interface AboutClient {
+export interface LogInClientInfo {
   /**
    * API that received the request; null: the first use of the tokens decides which API accepts
    * them.
@@ -63,11 +63,11 @@ export interface AboutClient {
   readonly envInfo?: Readonly<Record<string, unknown>> | null
   readonly sdkInfo?: Readonly<Record<string, unknown>> | null
   /** Set for a session whose tokens are those of OIDC. */
-  readonly oidc?: OidcOpening
+  readonly oidc?: OidcSessionOptions
 }
 
 /** How the code flow opens a session. */
-export interface OidcOpening {
+export interface OidcSessionOptions {
   readonly sessionId: string
   readonly clientId: string
   /** Hex SHA-256 of the redeemed code; '': the session still needs a factor. */
@@ -119,7 +119,7 @@ export class LogIns {
     credential: LogInCredential,
     shown: CallerCredentials,
     turn: HashCaller,
-  ): Promise<Proof | LogInRefusal> {
+  ): Promise<CredentialProof | LogInRefusal> {
     const deps = this.#deps
     switch (credential.by) {
       case 'password':
@@ -143,7 +143,7 @@ export class LogIns {
   logIn(
     credential: LogInCredential,
     shown: CallerCredentials,
-    client: AboutClient,
+    client: LogInClientInfo,
     request: LogInRequest,
   ): Promise<OpenedSession | LogInRefusal> {
     return retryWhenMoved(request.write, this.#deps.limits, async () => {
@@ -173,9 +173,9 @@ export class LogIns {
    * session.
    */
   async open(
-    proof: Proof,
+    proof: CredentialProof,
     shown: CallerCredentials,
-    client: AboutClient,
+    client: LogInClientInfo,
     request: WriteRequest,
   ): Promise<OpenedSession> {
     const { state, writer, sessions, tokens, tokenFactor } = this.#deps
@@ -185,14 +185,14 @@ export class LogIns {
     const actor = systemActor({ address, identityId })
     // A record of the request id would keep a plain hash over a password in the log. A second
     // session does no harm.
-    const id = await writer.write(originBy(request, actor, { case: 'notKept' }), {
+    const id = await writer.write(principalOrigin(request, actor, { case: 'notKept' }), {
       kind: CommandKind.SESSION_CREATE,
       payload: this.#payload(proof, address, client),
       ...(client.oidc === undefined ? {} : { level: OIDC_LEVEL }),
       // @guard oidc/sealed-by-a-former-member--applied
       judgedOn: judgedOnOf(proof, client.oidc?.keyRevision),
     })
-    const opened = standingOf(state.recordsNow, id)
+    const opened = sessionValidity(state.recordsNow, id)
     if (opened === null) throw new Problem('INVALID_AUTH')
     sessions.use(id)
     const isFull = opened.pendingFactors.length === 0
@@ -208,9 +208,9 @@ export class LogIns {
   }
 
   #payload(
-    { identityId, authenticator, certificate, token }: Proof,
+    { identityId, authenticator, certificate, token }: CredentialProof,
     address: string,
-    { api, configTypes, envInfo: env, sdkInfo: sdk, oidc }: AboutClient,
+    { api, configTypes, envInfo: env, sdkInfo: sdk, oidc }: LogInClientInfo,
   ): Uint8Array {
     const message = create(SessionCreateSchema, {
       id: oidc?.sessionId ?? newShortId(),
@@ -219,8 +219,8 @@ export class LogIns {
       ipAddress: address,
       configTypes: this.#configTypes(configTypes ?? []),
       api: api ?? '',
-      envInfoJson: infoJson(env, envInfo),
-      sdkInfoJson: infoJson(sdk, sdkInfo),
+      envInfoJson: infoJson(env, envInfoSchema),
+      sdkInfoJson: infoJson(sdk, sdkInfoSchema),
       ...(certificate === undefined ? {} : { certificate }),
       ...(token === undefined ? {} : { token: { signerId: token.signerId, claim: token.claim } }),
       ...(oidc === undefined ? {} : { oidc: oidcProofOf(oidc) }),
@@ -241,13 +241,13 @@ export class LogIns {
   }
 }
 
-function oidcProofOf({ clientId, codeHash, isBegun, certificateRequest }: OidcOpening) {
+function oidcProofOf({ clientId, codeHash, isBegun, certificateRequest }: OidcSessionOptions) {
   return { clientId, codeHash, isBegun, certificateRequest }
 }
 
 const changed: RefusalCause = { reason: 'CREDENTIAL_CHANGED' }
 
-function answered(found: Proof | RefusalCause): Proof | LogInRefusal {
+function answered(found: CredentialProof | RefusalCause): CredentialProof | LogInRefusal {
   return 'reason' in found ? { code: 'INVALID_AUTH', challenge: null, cause: found } : found
 }
 
@@ -256,7 +256,7 @@ function answered(found: Proof | RefusalCause): Proof | LogInRefusal {
  * log-ins with one certificate do not conflict.
  */
 function judgedOnOf(
-  { authenticator, certificate, token }: Proof,
+  { authenticator, certificate, token }: CredentialProof,
   keyRevision: number | undefined,
 ): Revisions {
   const judgedOn: Revisions[number][] = []

@@ -1,13 +1,13 @@
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import type { RefusalCause, LogInRefusalReason } from '../../lib/refusal-reason.ts'
-import { authPolicyOf } from '../../fsm/apply/authentication.ts'
+import { identityAuthPolicy } from '../../fsm/apply/authentication.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import type { LogInThrottle } from './log-in-throttle.ts'
 import type { HashCaller, PasswordVerifier } from '../factors/password-verifier.ts'
 import type { PasswordLockout } from '../factors/password-lockout.ts'
-import type { Proof } from './proof.ts'
-import { type Clock, judgedNowMs } from '../../lib/clock.ts'
+import type { CredentialProof } from './proof.ts'
+import { type Clock, proposalNowMs } from '../../lib/clock.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
 
@@ -20,7 +20,7 @@ export interface PasswordProofDeps {
   readonly lockout: PasswordLockout
 }
 
-export interface PasswordGiven {
+export interface PasswordCredential {
   readonly username: string
   readonly password: string
 }
@@ -33,9 +33,9 @@ export interface PasswordGiven {
 export async function provePassword(
   deps: PasswordProofDeps,
   address: string,
-  { username, password }: PasswordGiven,
+  { username, password }: PasswordCredential,
   by: HashCaller,
-): Promise<Proof | RefusalCause> {
+): Promise<CredentialProof | RefusalCause> {
   const { state, passwords, lockout } = deps
   let reason: LogInRefusalReason = 'USERNAME_UNKNOWN'
   const proof = await deps.throttle.attempt(username, address, async () => {
@@ -71,7 +71,7 @@ function holderOf(
   if (method !== 'updb') return 'USERNAME_UNKNOWN'
   const identity = records.get('identity', identityId)
   if (identity === undefined) return 'IDENTITY_UNKNOWN'
-  if (isDisabled(identity, judgedNowMs(deps))) return 'IDENTITY_DISABLED'
-  const isAllowed = authPolicyOf(records, identity)?.primary.updb.allowed === true
+  if (isDisabled(identity, proposalNowMs(deps))) return 'IDENTITY_DISABLED'
+  const isAllowed = identityAuthPolicy(records, identity)?.primary.updb.allowed === true
   return isAllowed ? identity : 'METHOD_NOT_ALLOWED'
 }

@@ -4,7 +4,7 @@ import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { VerifiedToken } from '../tokens/token-judge.ts'
 
 /** A credential that was right, and the identity that it proves. */
-export interface Proof {
+export interface CredentialProof {
   readonly identityId: string
   /** Undefined where the claim of a CA names the identity. */
   readonly authenticator: Authenticator | undefined

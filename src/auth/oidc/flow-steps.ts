@@ -1,7 +1,7 @@
 import type { PendingFactor } from '../../fsm/apply/authentication.ts'
 import type { OidcToken } from '../../pki/oidc-token.ts'
-import type { AboutClient, LogInRefusal, OidcOpening } from '../log-in/log-in.ts'
-import type { Proof } from '../log-in/proof.ts'
+import type { LogInClientInfo, LogInRefusal, OidcSessionOptions } from '../log-in/log-in.ts'
+import type { CredentialProof } from '../log-in/proof.ts'
 import type { MintedTokens } from '../sessions/oidc-tokens.ts'
 import type { TokenChallenge } from '../tokens/challenge.ts'
 import type { AuthorizationRequest } from './public-clients.ts'
@@ -21,27 +21,27 @@ export interface PassedLogIn {
    * Null: the session already exists, because it had to record a factor; otherwise the proof
    * creates it.
    */
-  readonly proof: CarriedProof | null
+  readonly proof: StoredProof | null
 }
 
 /** A proof without its record, which is read again when the session is created. */
-export interface CarriedProof {
+export interface StoredProof {
   readonly identityId: string
   readonly authenticatorId: string
   readonly authenticatorRevision: number
-  readonly certificate: Proof['certificate'] | null
-  readonly token: Proof['token'] | null
-  readonly about: Omit<AboutClient, 'api' | 'oidc'>
+  readonly certificate: CredentialProof['certificate'] | null
+  readonly token: CredentialProof['token'] | null
+  readonly about: Omit<LogInClientInfo, 'api' | 'oidc'>
   /** PEM; '': none came with the log-in. */
   readonly certificateRequest: string
 }
 
 /** @param certificateRequest PEM; '': none came with the log-in. */
-export function carriedProof(
-  proof: Proof,
-  about: CarriedProof['about'],
+export function storedProof(
+  proof: CredentialProof,
+  about: StoredProof['about'],
   certificateRequest: string,
-): CarriedProof {
+): StoredProof {
   const { identityId, authenticator, certificate = null, token = null } = proof
   return {
     identityId,
@@ -81,7 +81,7 @@ export interface DeviceFlow {
   readonly sessionId: string
   readonly userCode: string
   readonly isOver: boolean
-  /** {@link OidcOpening.keyRevision} of its secret. */
+  /** {@link OidcSessionOptions.keyRevision} of its secret. */
   readonly keyRevision: number
 }
 
@@ -93,7 +93,7 @@ export interface CodeAnswer {
 }
 
 /** The session that a token refers to. */
-export type TokenOfSession = Pick<OidcToken, 'sessionId' | 'identityId' | 'clientId'>
+export type TokenSession = Pick<OidcToken, 'sessionId' | 'identityId' | 'clientId'>
 
 /** Tokens, and the certificate for the key that the client binds them to. */
 export interface FlowTokens extends MintedTokens {

@@ -4,10 +4,10 @@ import { systemActor } from '../../ports/actor.ts'
 import type { CertificateIssuer } from '../../ports/certificate-issuer.ts'
 import type { CommandWriter, WriteRequest } from '../../ports/writer.ts'
 import type { CallerCredentials } from '../principal/credentials.ts'
-import { originBy } from '../principal/principal.ts'
+import { principalOrigin } from '../principal/principal.ts'
 import {
-  type MadeSessionCertificate,
-  makeSessionCertificate,
+  type IssuedSessionCertificate,
+  issueSessionCertificate,
 } from '../sessions/made-certificate.ts'
 import { OAuthError } from './oauth-error.ts'
 
@@ -19,7 +19,7 @@ const UNREADABLE = 'unreadable'
  * The certificate request in the form that the sealed code carries; it is validated when the code
  * is redeemed.
  */
-export function carriedRequest(pem: string | undefined): string {
+export function sealedCertificateRequest(pem: string | undefined): string {
   if (pem === undefined) return ''
   return pem.length > REQUEST_CHARACTERS_MAX ? UNREADABLE : pem
 }
@@ -48,11 +48,11 @@ export class KeyBinding {
   async certify(
     ids: { readonly identityId: string; readonly apiSessionId: string },
     requestPem: string,
-  ): Promise<MadeSessionCertificate | null> {
+  ): Promise<IssuedSessionCertificate | null> {
     if (requestPem === '') return null
     try {
       const order = { ...ids, requestPem, madeAt: 'log-in' } as const
-      return await makeSessionCertificate(this.#deps.issuer, order, true)
+      return await issueSessionCertificate(this.#deps.issuer, order, true)
     } catch (error) {
       if (!(error instanceof Problem && error.code === 'COULD_NOT_PROCESS_CSR')) throw error
       throw new OAuthError('invalid_request', 'the certificate request is none that can be signed')
@@ -65,13 +65,15 @@ export class KeyBinding {
    * @throws {OAuthError} invalid_grant: the session has ended.
    */
   async keep(
-    { payload }: MadeSessionCertificate,
+    { payload }: IssuedSessionCertificate,
     identityId: string,
     { address }: Pick<CallerCredentials, 'address'>,
     request: WriteRequest,
   ): Promise<void> {
     const { writer } = this.#deps
-    const origin = originBy(request, systemActor({ address, identityId }), { case: 'notKept' })
+    const origin = principalOrigin(request, systemActor({ address, identityId }), {
+      case: 'notKept',
+    })
     try {
       await writer.write(origin, { kind: CommandKind.SESSION_CERTIFICATE_CREATE, payload })
     } catch (error) {

@@ -11,9 +11,9 @@ import {
   pendingFactors,
 } from '../../fsm/apply/authentication.ts'
 import { isKeyBound } from '../../fsm/apply/session-reach.ts'
-import { standingOf } from '../../fsm/apply/session-standing.ts'
+import { sessionValidity } from '../../fsm/apply/session-standing.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
-import { type Clock, commonNowMs, judgedNowMs, majorityNowMs } from '../../lib/clock.ts'
+import { type Clock, commonNowMs, proposalNowMs, majorityNowMs } from '../../lib/clock.ts'
 import { Problem, type ProblemCode } from '../../lib/problems.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { Proposer } from '../../ports/proposer.ts'
@@ -21,8 +21,8 @@ import type { WriteRequest } from '../../ports/writer.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
-import type { AboutClient, LogInCredential, LogInRequest, LogIns } from '../log-in/log-in.ts'
-import type { Proof } from '../log-in/proof.ts'
+import type { LogInClientInfo, LogInCredential, LogInRequest, LogIns } from '../log-in/log-in.ts'
+import type { CredentialProof } from '../log-in/proof.ts'
 import type { CallerCredentials } from '../principal/credentials.ts'
 import type { SessionPrincipal } from '../principal/principal.ts'
 import { factorChallenge, type TokenFactor } from '../principal/token-factor.ts'
@@ -31,17 +31,17 @@ import type { RefreshUses } from '../sessions/refresh-uses.ts'
 import { OAuthError } from './oauth-error.ts'
 import type { MintedTokens, OidcTokens } from '../sessions/oidc-tokens.ts'
 import type { OidcToken } from '../../pki/oidc-token.ts'
-import { type AuthorizationRequest, isVerifierOf } from './public-clients.ts'
+import { type AuthorizationRequest, matchesChallenge } from './public-clients.ts'
 import {
   type BegunFlow,
-  type CarriedProof,
-  carriedProof,
+  type StoredProof,
+  storedProof,
   type CodeAnswer,
   type DeviceFlow,
   type FlowTokens,
   type LogInStep,
   type PassedLogIn,
-  type TokenOfSession,
+  type TokenSession,
 } from './flow-steps.ts'
 import type { SealedTexts } from './sealed-texts.ts'
 import type { KeyBinding } from './key-binding.ts'
@@ -214,7 +214,7 @@ export class LogInFlow {
   }
 
   #isWhole(session: ApiSession): boolean {
-    const standing = standingOf(this.#deps.state.recordsNow, session.id)
+    const standing = sessionValidity(this.#deps.state.recordsNow, session.id)
     return standing !== null && !lacksOwnFactor(standing.pendingFactors)
   }
 
@@ -228,7 +228,7 @@ export class LogInFlow {
     id: string,
     credential: LogInCredential,
     shown: CallerCredentials,
-    client: Omit<AboutClient, 'api' | 'oidc'> & { readonly certificateRequest?: string },
+    client: Omit<LogInClientInfo, 'api' | 'oidc'> & { readonly certificateRequest?: string },
     request: LogInRequest,
   ): Promise<LogInStep> {
     const { certificateRequest: asked = '', ...about } = client
@@ -256,7 +256,7 @@ export class LogInFlow {
     const required = pendingFactors(state, identity, begun ?? { isMfaComplete: false })
     const pending = await this.#lacking(flow, identity, required, shown)
     if (pending.length === 0 && begun === undefined) {
-      return await this.#passed(flow, carriedProof(proof, named, certificateRequest))
+      return await this.#passed(flow, storedProof(proof, named, certificateRequest))
     }
     if (begun === undefined) {
       const oidc = { ...ofFlow(flow), codeHash: '', isBegun: false, certificateRequest }
@@ -285,7 +285,8 @@ export class LogInFlow {
   /** After a factor was given; the records say whether another is missing. */
   async afterFactor(id: string, shown: CallerCredentials): Promise<LogInStep> {
     const flow = await this.#begun(id)
-    const standing = flow === null ? null : standingOf(this.#deps.state.recordsNow, flow.sessionId)
+    const standing =
+      flow === null ? null : sessionValidity(this.#deps.state.recordsNow, flow.sessionId)
     if (flow === null || standing === null) return refused
     const { identity, pendingFactors: required } = standing
     const factors = await this.#lacking(flow, identity, required, shown)
@@ -352,7 +353,7 @@ export class LogInFlow {
     const { flow, proof } = passed
     const isOfClient = flow.clientId === given.clientId && flow.redirectUri === given.redirectUri
     // @guard oidc/code-flow--verifier
-    if (!isOfClient || !isVerifierOf(flow.challenge, given.verifier)) {
+    if (!isOfClient || !matchesChallenge(flow.challenge, given.verifier)) {
       throw invalidGrant('client, redirect_uri or code_verifier is not that of the code')
     }
     const codeHash = createHash('sha256').update(code).digest('hex')
@@ -470,7 +471,7 @@ export class LogInFlow {
   }
 
   /** Ends the session of a token, for whichever of its tokens was shown. */
-  async endSessionOf({ sessionId, identityId, clientId }: TokenOfSession): Promise<void> {
+  async endSessionOf({ sessionId, identityId, clientId }: TokenSession): Promise<void> {
     const { state, reads } = this.#deps
     if (state.get('apiSession', sessionId) === undefined) await reads.reachLatest()
     const session = state.get('apiSession', sessionId)
@@ -483,7 +484,7 @@ export class LogInFlow {
     return await this.#deps.seals.open('request', id)
   }
 
-  async #passed(flow: BegunFlow, proof: CarriedProof | null): Promise<LogInStep> {
+  async #passed(flow: BegunFlow, proof: StoredProof | null): Promise<LogInStep> {
     const passed = { flow, proof }
     const progressId = await this.#deps.seals.seal('progress', passed, PROGRESS_MS)
     return { kind: 'passed', issuer: flow.issuer, progressId }
@@ -496,7 +497,7 @@ export class LogInFlow {
   async #redeemed(flow: BegunFlow, codeHash: string): Promise<ApiSession | null> {
     const session = this.#deps.state.get('apiSession', flow.sessionId)
     if (session === undefined || session.codeHash === '') return null
-    const nowMs = majorityNowMs(this.#deps) ?? judgedNowMs(this.#deps)
+    const nowMs = majorityNowMs(this.#deps) ?? proposalNowMs(this.#deps)
     const ageMs = nowMs - (session.codeRedeemedAt ?? 0)
     // @guard oidc/code-flow--late
     if (session.codeHash === codeHash && ageMs < CODE_REPEATED_MS) return session
@@ -537,11 +538,11 @@ export class LogInFlow {
     return this.#deps.state.get('sharedSecret', 'clusterKey')?.revision ?? 0
   }
 
-  #proofOf(carriedProof: CarriedProof): Proof | null {
+  #proofOf(carriedProof: StoredProof): CredentialProof | null {
     const { state } = this.#deps
     const { identityId, authenticatorId, authenticatorRevision, certificate, token } = carriedProof
     const identity = state.get('identity', identityId)
-    if (identity === undefined || isDisabled(identity, judgedNowMs(this.#deps))) return null
+    if (identity === undefined || isDisabled(identity, proposalNowMs(this.#deps))) return null
     if (lacksOwnFactor(pendingFactors(state, identity, { isMfaComplete: false }))) return null
     const authenticator = state.get('authenticator', authenticatorId)
     // A certificate is judged again at apply, whatever else was written of its authenticator: the
@@ -559,8 +560,8 @@ export class LogInFlow {
   }
 
   /** A session that holds every factor replaces the proof that opened it. */
-  #proofOfSession({ sessionId }: BegunFlow): Proof | null {
-    const standing = standingOf(this.#deps.state.recordsNow, sessionId)
+  #proofOfSession({ sessionId }: BegunFlow): CredentialProof | null {
+    const standing = sessionValidity(this.#deps.state.recordsNow, sessionId)
     if (standing === null || lacksOwnFactor(standing.pendingFactors)) return null
     return { identityId: standing.identity.id, authenticator: undefined }
   }

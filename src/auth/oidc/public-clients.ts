@@ -2,7 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 
 import { clientIds } from '../../pki/oidc-token.ts'
 import { OAuthError } from './oauth-error.ts'
-import type { RedirectPlaces } from './redirect-places.ts'
+import type { RedirectTargets } from './redirect-places.ts'
 
 export const scopesSupported: readonly string[] = ['openid', 'offline_access']
 
@@ -35,7 +35,7 @@ type Parameters = (name: string) => string | undefined
  * The redirect URI of a request, once it is safe to send anything to it.
  * @throws {OAuthError} to be shown where the request came from, never to be redirected.
  */
-export function judgeRedirect(of: Parameters, places: RedirectPlaces): string {
+export function judgeRedirect(of: Parameters, places: RedirectTargets): string {
   const clientId = of('client_id') ?? ''
   if (!clientIds.includes(clientId)) {
     throw new OAuthError('invalid_client', `client_id must be one of ${clientIds.join(', ')}`)
@@ -88,7 +88,7 @@ export function judgeAuthorization(
 export function isRedirectAllowed(
   text: string,
   end: '/callback' | '/logout',
-  { ownHosts, redirectUris, postLogoutUris }: RedirectPlaces,
+  { ownHosts, redirectUris, postLogoutUris }: RedirectTargets,
 ): boolean {
   if (text.length > REDIRECT_CHARACTERS_MAX || !URL.canParse(text)) return false
   if (text === CUSTOM_SCHEME + end) return true
@@ -115,7 +115,7 @@ export function isRedirectAllowed(
 }
 
 /** RFC 7636, 4.6, by S256 alone. */
-export function isVerifierOf(challenge: string, verifier: string): boolean {
+export function matchesChallenge(challenge: string, verifier: string): boolean {
   // @guard oidc/authorization--verifier
   if (!VERIFIER.test(verifier)) return false
   const made = createHash('sha256').update(verifier).digest()

@@ -1,9 +1,9 @@
 import { globalSettingId } from '../../entities/kinds/controller-setting.ts'
-import { merged } from '../../entities/nested.ts'
+import { mergeMembers } from '../../entities/nested.ts'
 import type { StateView } from '../../ports/state-view.ts'
 
 /** Addresses that a flow or the end of a session may lead to. */
-export interface RedirectPlaces {
+export interface RedirectTargets {
   /** `host:port` that this network's consoles are served at. */
   readonly ownHosts: readonly string[]
   /** Whole addresses that an administrator has registered, beside those that every network has. */
@@ -12,14 +12,14 @@ export interface RedirectPlaces {
 }
 
 /** The places of a controller, by its settings and by those of all controllers. */
-export function redirectPlacesOf(
+export function redirectTargets(
   state: Pick<StateView, 'get'>,
   controllerId: string,
   ownHosts: readonly string[],
-): RedirectPlaces {
+): RedirectTargets {
   const settingsOf = (id: string) => state.get('controllerSetting', id)?.oidc
   const ofAll = settingsOf(globalSettingId) ?? {}
-  const { redirectUris, postLogoutUris } = merged(ofAll, settingsOf(controllerId) ?? {})
+  const { redirectUris, postLogoutUris } = mergeMembers(ofAll, settingsOf(controllerId) ?? {})
   return {
     ownHosts,
     redirectUris: textsIn(redirectUris),

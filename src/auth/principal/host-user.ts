@@ -19,7 +19,7 @@ const nobody = unsetRecord(identityKind, '')
  * @throws {Problem} for an operation on the caller's own identity or session: the host user has
  * neither.
  */
-export function hostUserOf(
+export function admitHostUser(
   { hostUser, sessionToken }: Pick<CallerCredentials, 'hostUser' | 'sessionToken'>,
   permission: Permission,
 ): HostUser | null {
@@ -54,7 +54,7 @@ function requireNoSession(permission: Permission): void {
  * Operations that only the admin socket serves, and why: with each of them, a session that
  * was stolen would be worth as much as the host of a controller. The only list of them.
  */
-export const socketOnly: Readonly<Record<string, string>> = {
+export const socketOnlyOperations: Readonly<Record<string, string>> = {
   clusterBackup: 'a backup contains the keys of the cluster',
   clusterRecoverAdmin: 'it sets the password of an administrator without any credential',
   clusterResetLogTime: 'it moves the time by which everything ends',
@@ -72,7 +72,7 @@ interface NamedOperation {
 }
 
 export function isSocketOnly({ operationId }: NamedOperation): boolean {
-  return Object.hasOwn(socketOnly, operationId)
+  return Object.hasOwn(socketOnlyOperations, operationId)
 }
 
 /** @throws {Problem} ADMIN_SOCKET_ONLY for one of those. */
@@ -80,6 +80,6 @@ export function requireNotSocketOnly(operation: NamedOperation): void {
   // @guard system-caller-over-tcp--socket-only
   if (!isSocketOnly(operation)) return
   throw new Problem('ADMIN_SOCKET_ONLY', {
-    detail: `${socketOnly[operation.operationId] ?? ''}; use the admin socket of a controller, without a session`,
+    detail: `${socketOnlyOperations[operation.operationId] ?? ''}; use the admin socket of a controller, without a session`,
   })
 }

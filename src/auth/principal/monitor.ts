@@ -1,5 +1,5 @@
 import { type Certificate, CertificateError, checkChain } from '../../pki/certificate.ts'
-import { isExternal } from '../../pki/spiffe.ts'
+import { hasExternalSpiffeId } from '../../pki/spiffe.ts'
 import type { CallerCredentials } from './credentials.ts'
 import { networkAuthorities } from '../certificates/trusted-authorities.ts'
 import type { NetworkAuthorities } from '../certificates/network-authorities.ts'
@@ -38,5 +38,5 @@ function isMonitorCertificate(deps: MonitorDeps, leaf: Certificate): boolean {
   const isForClients = leaf.native.keyUsage?.includes(CLIENT_AUTHENTICATION) === true
   // Controllers and identities have certificates of the same authority, and are no monitors.
   // @guard metrics-by-certificate--kind, metrics-by-certificate--usage
-  return isForClients && isExternal(leaf.uris)
+  return isForClients && hasExternalSpiffeId(leaf.uris)
 }

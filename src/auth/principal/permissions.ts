@@ -33,7 +33,7 @@ export interface CalledOperation {
  * management API alone, but for `ops`, whose circuits and links are on the fabric API; everything
  * else there and elsewhere is for administrators.
  */
-export function neededOn<P extends Permission>(api: ApiName, permission: P): P | 'admin' {
+export function permissionOnApi<P extends Permission>(api: ApiName, permission: P): P | 'admin' {
   if (!permission.includes('.')) return permission
   if (api === 'management' || (api === 'fabric' && permission.startsWith('ops.'))) return permission
   return 'admin'
@@ -47,7 +47,7 @@ export function mayCall(
   permission: Permission,
   { api, method, changesNothing }: CalledOperation,
 ): boolean {
-  const needed = neededOn(api, permission)
+  const needed = permissionOnApi(api, permission)
   if (needed === 'public' || needed === 'partial') return true
   if (caller.pendingFactors.length > 0) return false
   if (caller.isAdmin) return true

@@ -2,7 +2,7 @@ import type { Identity } from '../../entities/kinds/identity.ts'
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import type { PendingFactor } from '../../fsm/apply/authentication.ts'
 import type { SessionPermission } from '../../lib/permissions.ts'
-import { type Actor, enrollmentActor, type ShownId } from '../../ports/actor.ts'
+import { type Actor, enrollmentActor, type CredentialIdField } from '../../ports/actor.ts'
 import type { OidcToken } from '../../pki/oidc-token.ts'
 import type { VerifiedToken } from '../tokens/token-judge.ts'
 import type { Idempotency, WriteOrigin, WriteRequest } from '../../ports/writer.ts'
@@ -55,7 +55,7 @@ interface RouterPrincipal {
 /** A client that enrolls, by what it shows: a token of an enrollment or of a signer, or a CA. */
 interface EnrollingPrincipal {
   readonly kind: 'enrolling'
-  readonly shown: Partial<Record<Exclude<ShownId, 'routerId'>, string>>
+  readonly shown: Partial<Record<Exclude<CredentialIdField, 'routerId'>, string>>
   readonly method: string
   readonly address: string
 }
@@ -67,7 +67,7 @@ export type Principal = SessionPrincipal | HostUser | Monitor | RouterPrincipal 
 export type Caller = SessionPrincipal | HostUser
 
 /** The actor of the commands of a principal, as the log records it. */
-export function actorOf(principal: Exclude<Principal, Monitor>): Actor {
+export function principalActor(principal: Exclude<Principal, Monitor>): Actor {
   switch (principal.kind) {
     case 'session': {
       const { identity, session, address, permission, token } = principal
@@ -90,7 +90,7 @@ export function actorOf(principal: Exclude<Principal, Monitor>): Actor {
 }
 
 /** The origin of a write by that actor. */
-export function originBy(
+export function principalOrigin(
   request: WriteRequest,
   actor: Actor,
   idempotency: Idempotency = request.idempotency,

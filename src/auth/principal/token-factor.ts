@@ -1,4 +1,4 @@
-import { isClaimOf, pendingBeside } from '../../fsm/apply/external-tokens.ts'
+import { claimNamesIdentity, pendingFactorsWithToken } from '../../fsm/apply/external-tokens.ts'
 import type { CallerCredentials } from './credentials.ts'
 import type { SessionHolder } from './principal.ts'
 import type { TokenChallenge } from '../tokens/challenge.ts'
@@ -62,7 +62,7 @@ export class TokenFactor {
   completed(caller: SessionHolder, token: VerifiedToken | null): SessionHolder {
     const signerId = signerAsked(caller)
     if (token === null || signerId === null || !this.#fits(token, signerId, caller)) return caller
-    const pendingFactors = pendingBeside(this.#state, caller.pendingFactors, token)
+    const pendingFactors = pendingFactorsWithToken(this.#state, caller.pendingFactors, token)
     const isAdmin = caller.identity.isAdmin && pendingFactors.length === 0
     return { ...caller, isAdmin, pendingFactors, token }
   }
@@ -71,7 +71,7 @@ export class TokenFactor {
     if (token.signerId !== signerId || !this.#judge.isInForce(token)) return false
     const signer = this.#state.get('externalJwtSigner', signerId)
     // @guard forged-tokens--person, header-smuggling--beside
-    return signer !== undefined && isClaimOf(signer, token.claim, identity)
+    return signer !== undefined && claimNamesIdentity(signer, token.claim, identity)
   }
 }
 

@@ -6,7 +6,7 @@ import type { CertificateIssuer, SessionOrder } from '../../ports/certificate-is
 import { networkCertificate } from '../certificates/trusted-authorities.ts'
 
 /** A certificate that was issued for a session, and counts once its command is applied. */
-export interface MadeSessionCertificate {
+export interface IssuedSessionCertificate {
   readonly id: string
   readonly apiSessionId: string
   /** PEM, leaf first, then the intermediates. */
@@ -16,12 +16,12 @@ export interface MadeSessionCertificate {
 }
 
 /** @throws {Problem} as {@link CertificateIssuer}. */
-export async function makeSessionCertificate(
+export async function issueSessionCertificate(
   issuer: CertificateIssuer,
   order: Omit<SessionOrder, 'certificateId'>,
   /** True: earlier certificates of the session end as this one counts. */
   replacesOthers = false,
-): Promise<MadeSessionCertificate> {
+): Promise<IssuedSessionCertificate> {
   const id = newShortId()
   const { identityId, apiSessionId } = order
   const issued = await issuer.session({ ...order, certificateId: id }, identityId)

@@ -3,7 +3,7 @@ import { createHash, randomUUID } from 'node:crypto'
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import { givenFactors } from '../../fsm/apply/authentication.ts'
-import { certificatesOf, isKeyBound } from '../../fsm/apply/session-reach.ts'
+import { sessionCertificateFingerprints, isKeyBound } from '../../fsm/apply/session-reach.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { StateView } from '../../ports/state-view.ts'
@@ -12,7 +12,7 @@ import { Problem } from '../../lib/problems.ts'
 import {
   clientIds,
   type OidcToken,
-  oidcTokenOf,
+  parseOidcClaims,
   type TokenPurpose,
   tokenTypes,
   unverifiedClaims,
@@ -139,7 +139,7 @@ export class OidcTokens {
     const found = await this.#verify(text, source)
     if (found === null) return isPast(text, this.#deps.clock.nowMs()) ? 'expired' : 'invalid'
     for (const purpose of purposes) {
-      const token = oidcTokenOf(text, found.claims, purpose)
+      const token = parseOidcClaims(text, found.claims, purpose)
       if (token === null) continue
       // @guard oidc/revoked-token--judged
       if (this.#isRevoked(token)) return 'invalid'
@@ -261,7 +261,7 @@ export class OidcTokens {
     const newest = made.toSorted((a, b) => b.revision - a.revision)[0]
     const own = [certFingerprint, newest?.fingerprint ?? null].flatMap((print) => print ?? [])
     // @guard oidc/session-keys--named
-    return own.length > 0 ? own : certificatesOf(state, session)
+    return own.length > 0 ? own : sessionCertificateFingerprints(state, session)
   }
 
   #signId(
@@ -283,7 +283,10 @@ export class OidcTokens {
 }
 
 /** A session has tokens of one kind: derived from its id, or of OIDC once its code is redeemed. */
-export function isTokenOf({ identityId, clientId }: OidcToken, session: ApiSession): boolean {
+export function belongsToSession(
+  { identityId, clientId }: OidcToken,
+  session: ApiSession,
+): boolean {
   // @guard oidc/tokens--identity
   const isOfSession = session.identityId === identityId && session.clientId === clientId
   return isOfSession && session.clientId !== '' && session.codeHash !== ''

@@ -5,7 +5,7 @@ import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import { canonicalJson, type JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { PostureService } from '../../ports/posture.ts'
-import { type JudgedPosture, unknownPosture } from '../../ports/judged-posture.ts'
+import { type EvaluatedPosture, unknownPosture } from '../../ports/judged-posture.ts'
 import type { DialBind, StateView } from '../../ports/state-view.ts'
 import type { CommandWriter, WriteOrigin } from '../../ports/writer.ts'
 
@@ -43,7 +43,7 @@ export async function openServiceSession(
 ): Promise<string> {
   const apiSessionId = apiSession.id
   const wanted = { apiSessionId, identityId, serviceId, type }
-  const shownBy = (session: ApiSession): JudgedPosture =>
+  const shownBy = (session: ApiSession): EvaluatedPosture =>
     isJudgedLater(session) ? judgedLater : posture.ofSession(session)
   const isFailing = posture.failures(wanted, shownBy(apiSession)).length > 0
   // The client may have reported to another controller just before.
@@ -75,4 +75,4 @@ function isJudgedLater(apiSession: ApiSession): boolean {
   return Boolean(apiSession.clientId)
 }
 
-const judgedLater: JudgedPosture = { ...unknownPosture, passes: () => true }
+const judgedLater: EvaluatedPosture = { ...unknownPosture, passes: () => true }

@@ -53,7 +53,7 @@ export interface ClaimedSession {
 }
 
 /** The service session of a token that a member signed; null for any other token. */
-export async function serviceSessionIn(
+export async function verifyServiceSessionToken(
   { jwt }: Pick<ServiceSessionTokenDeps, 'jwt'>,
   token: string,
 ): Promise<ClaimedSession | null> {
@@ -70,7 +70,7 @@ export async function serviceSessionIn(
 }
 
 /** The service session that a token names, unverified; null: none. */
-export function namedSessionId(token: string): string | null {
+export function unverifiedSessionId(token: string): string | null {
   if (token.length > JWT_CHARACTERS_MAX) return null
   try {
     const { jti, z_t: type } = decodeJwt(token)

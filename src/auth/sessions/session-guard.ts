@@ -1,11 +1,11 @@
 import { Problem } from '../../lib/problems.ts'
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import { lacksOwnFactor } from '../../fsm/apply/authentication.ts'
-import { isShownBy, isUnsettled, mayManage } from '../../fsm/apply/session-reach.ts'
+import { isShownBy, isUnsettled, canManage } from '../../fsm/apply/session-reach.ts'
 import {
   type ApiName,
   mayCall,
-  neededOn,
+  permissionOnApi,
   type Permission,
   type CalledOperation,
 } from '../principal/permissions.ts'
@@ -16,13 +16,13 @@ import type { SessionPermission } from '../../lib/permissions.ts'
 import type { TokenChallenge } from '../tokens/challenge.ts'
 import { factorChallenge, type TokenFactor } from '../principal/token-factor.ts'
 import type { VerifiedToken } from '../tokens/token-judge.ts'
-import type { SessionFinding, SessionTracker } from './session-tracker.ts'
-import type { GoodToken, TokenSigner } from './token-signer.ts'
+import type { SessionLookup, SessionTracker } from './session-tracker.ts'
+import type { HonoredToken, TokenSigner } from './token-signer.ts'
 import type { PeerChain } from '../../pki/verify/client-chain.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { type OidcToken, seemsAccessToken, unverifiedClaims } from '../../pki/oidc-token.ts'
-import { isTokenOf, type OidcTokens } from './oidc-tokens.ts'
+import { belongsToSession, type OidcTokens } from './oidc-tokens.ts'
 import type { TokenKeys } from '../../ports/token-keys.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
 import type { NetworkAuthorities } from '../certificates/network-authorities.ts'
@@ -58,7 +58,7 @@ interface SessionGuardDeps {
 }
 
 /** The token of a session, of either kind. */
-type SessionToken = GoodToken | OidcToken
+type SessionToken = HonoredToken | OidcToken
 
 /**
  * Requests that wait to learn of a key version unknown here; more are turned away, as anybody can
@@ -92,10 +92,10 @@ export class SessionGuard {
   }
 
   /**
-   * Authenticates every request except those of the host user (`hostUserOf`), which need no state.
-   * The result is a promise only if the guard must ask the cluster: for an unknown session or a
-   * newer key version, which another controller may have created a moment ago, or for an external
-   * JWT that the session requires and that must be verified.
+   * Authenticates every request except those of the host user (`admitHostUser`), which need no
+   * state. The result is a promise only if the guard must ask the cluster: for an unknown session
+   * or a newer key version, which another controller may have created a moment ago, or for an
+   * external JWT that the session requires and that must be verified.
    * @throws {Problem} CLUSTER_NO_LEADER when the answer is unknown; SERVER_TOO_MANY_REQUESTS.
    */
   admit(shown: CallerCredentials, wanted: Permitted): RequestAdmission | Promise<RequestAdmission> {
@@ -263,7 +263,7 @@ export class SessionGuard {
 
   #accept(
     shown: CallerCredentials,
-    found: SessionFinding,
+    found: SessionLookup,
     token: SessionToken,
     wanted: Permitted,
   ): RequestAdmission | Promise<RequestAdmission> {
@@ -279,7 +279,7 @@ export class SessionGuard {
 
   #seat(
     shown: CallerCredentials,
-    found: SessionFinding,
+    found: SessionLookup,
     token: SessionToken,
     wanted: Permitted,
     factor: VerifiedToken | null,
@@ -291,7 +291,8 @@ export class SessionGuard {
     if (found === 'expired') return refused(isBearer ? 'bearer-expired' : 'expired')
     const { address } = shown
     // @guard oidc/code-flow--derived
-    const isOfSession = 'text' in token ? isTokenOf(token, found.session) : !found.session.clientId
+    const isOfSession =
+      'text' in token ? belongsToSession(token, found.session) : !found.session.clientId
     if (!isOfSession) return refused(invalid)
     if (
       'isOfOldKey' in token &&
@@ -307,7 +308,7 @@ export class SessionGuard {
       ...(factor === null ? found : this.#factor.completed(found, factor)),
       kind: 'session',
       address,
-      permission: neededOn(wanted.api, wanted.permission),
+      permission: permissionOnApi(wanted.api, wanted.permission),
       ...('text' in token ? { accessToken: token } : { keyVersion: token.version }),
     }
     const isPermitted = mayCall(principal, asked, wanted)
@@ -323,7 +324,7 @@ export class SessionGuard {
    */
   #isHonouredAt(shown: CallerCredentials, api: ApiName, session: ApiSession): boolean {
     const { state } = this.#parts
-    if (api !== 'client' && !mayManage(state, session)) return false
+    if (api !== 'client' && !canManage(state, session)) return false
     if (api !== 'client' && !session.clientId) return true
     const chain = shown.peerChain()
     // A client with an extended certificate keeps its open connections.
@@ -340,7 +341,7 @@ function isNoToken(text: string): boolean {
 }
 
 /** A code may have been given on another controller a moment ago. */
-function lacksFactor(found: SessionFinding, permission: SessionPermission): boolean {
+function lacksFactor(found: SessionLookup, permission: SessionPermission): boolean {
   if (typeof found === 'string' || permission === 'partial') return false
   return found.pendingFactors.length > 0 && lacksOwnFactor(found.pendingFactors)
 }

@@ -5,12 +5,12 @@ import {
   SessionTouchSchema,
 } from '../../../proto/gen/command_pb.ts'
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
-import { standingOf } from '../../fsm/apply/session-standing.ts'
+import { sessionValidity } from '../../fsm/apply/session-standing.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import { Problem } from '../../lib/problems.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { SessionHolder, SessionPrincipal } from '../principal/principal.ts'
-import { type Clock, judgedNowMs, majorityNowMs } from '../../lib/clock.ts'
+import { type Clock, proposalNowMs, majorityNowMs } from '../../lib/clock.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { Proposer } from '../../ports/proposer.ts'
@@ -18,7 +18,7 @@ import type { PeriodicScheduler } from '../../lib/periodic-scheduler.ts'
 import type { ServiceLogger } from '../../ports/logger.ts'
 import type { OpenTopic } from '../../ports/soft-topics.ts'
 
-export type SessionFinding = SessionHolder | 'unknown' | 'expired' | 'refused'
+export type SessionLookup = SessionHolder | 'unknown' | 'expired' | 'refused'
 /** Limits of sessions, listed in docs/internals/limits.md. */
 interface SessionLimits {
   readonly sessionTimeoutMs: number
@@ -98,19 +98,19 @@ export class SessionTracker {
    * @throws {Problem} CLUSTER_NO_LEADER when this controller has been out of contact for too long
    * to honour any session.
    */
-  find(sessionId: string): SessionFinding {
+  find(sessionId: string): SessionLookup {
     const { state, cluster, limits, clock } = this.#parts
     if (cluster.leaderContactMs() > limits.staleSessionMsMax) {
       throw new Problem('CLUSTER_NO_LEADER', {
         detail: 'this controller had no contact with the cluster for too long to validate sessions',
       })
     }
-    const standing = standingOf(state.recordsNow, sessionId)
+    const standing = sessionValidity(state.recordsNow, sessionId)
     if (standing === null) return 'unknown'
     const { session, identity } = standing
     if (clock.nowMs() > this.expiresAtMs(session)) return 'expired'
     // Hardly any is, so that the time is not asked for.
-    if (identity.disabledAt !== null && isDisabled(identity, judgedNowMs(this.#parts))) {
+    if (identity.disabledAt !== null && isDisabled(identity, proposalNowMs(this.#parts))) {
       return 'refused'
     }
     // @guard sessions-of-a-disabled-signer--gate

@@ -7,7 +7,7 @@ const VERIFIED_TOKENS_MAX = 16_384
 const TOKEN = /^([1-9][0-9]{0,8})\.([0-9A-Za-z_-]{1,64})\.([0-9A-Za-z_-]{43})$/
 
 /** A token signed by a version of the cluster key that is honoured now. */
-export interface GoodToken {
+export interface HonoredToken {
   readonly sessionId: string
   readonly version: number
   /**
@@ -21,7 +21,7 @@ export interface GoodToken {
  * `unknown-version`: newer than any key known here; another controller may have rotated the key a
  * moment ago. `no-key`: this controller has no key, so it cannot judge the token.
  */
-type TokenFinding = GoodToken | 'invalid' | 'unknown-version' | 'no-key'
+type TokenFinding = HonoredToken | 'invalid' | 'unknown-version' | 'no-key'
 
 interface KnownKey {
   readonly secret: KeyObject

@@ -9,7 +9,7 @@ const INDEX_CHARACTERS_MAX = 4
  * Resolves a selector: a JSON pointer (RFC 6901), whose first slash may be left out. Undefined
  * where it leads nowhere; inherited members of an object do not count.
  */
-export function claimAt(claims: JsonObject, selector: string): Json | undefined {
+export function selectClaim(claims: JsonObject, selector: string): Json | undefined {
   const steps = stepsOf(selector)
   if (steps === null) return undefined
   let value: Json | undefined = claims
@@ -26,7 +26,7 @@ export function claimAt(claims: JsonObject, selector: string): Json | undefined 
  * name.
  */
 export function textClaim(claims: JsonObject, selector: string): string | null {
-  const value = claimAt(claims, selector)
+  const value = selectClaim(claims, selector)
   // @guard forged-tokens--text
   return typeof value === 'string' && value !== '' ? value : null
 }

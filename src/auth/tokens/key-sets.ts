@@ -4,7 +4,7 @@ import type { Json } from '../../lib/text/canonical-json.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { jsonDepth } from '../../lib/bounds/json-depth.ts'
 import { type KeyEndpoint, KeyFetchError } from './key-endpoint.ts'
-import { keyOfJwk, type VerificationKey } from './verification-key.ts'
+import { verificationKeyFromJwk, type VerificationKey } from './verification-key.ts'
 import type { ServiceLogger } from '../../ports/logger.ts'
 
 interface KeySetLimits {
@@ -159,7 +159,10 @@ function keySetOf(text: string, keysMax: number): KeySet {
   const members = isObject(document) ? document['keys'] : null
   if (!Array.isArray(members)) throw new KeyFetchError('response is not a JWK set')
   if (members.length > keysMax) throw new KeyFetchError(`it has more than ${keysMax} keys`)
-  return { text, keys: (members as readonly Json[]).map(keyOfJwk).filter((key) => key !== null) }
+  return {
+    text,
+    keys: (members as readonly Json[]).map(verificationKeyFromJwk).filter((key) => key !== null),
+  }
 }
 
 function parsed(text: string): Json {

@@ -9,8 +9,8 @@ import type { RefusalCause, LogInRefusalReason } from '../../lib/refusal-reason.
 import { addressShareKey } from '../../lib/bounds/source.ts'
 import { textClaim } from './claims.ts'
 import type { KeySet, KeySets } from './key-sets.ts'
-import { isTooLong, readToken, type UnprovenToken } from './token-text.ts'
-import { keyOfCertificate, type VerificationKey } from './verification-key.ts'
+import { isTooLong, readToken, type UnverifiedToken } from './token-text.ts'
+import { verificationKeyFromCertificate, type VerificationKey } from './verification-key.ts'
 import type { StateView } from '../../ports/state-view.ts'
 
 interface TokenJudgeLimits {
@@ -136,7 +136,7 @@ export class TokenJudge {
   }
 
   /** The enabled signer that has the issuer of a token. */
-  signerOf({ issuer }: Pick<UnprovenToken, 'issuer'>): ExternalJwtSigner | undefined {
+  signerOf({ issuer }: Pick<UnverifiedToken, 'issuer'>): ExternalJwtSigner | undefined {
     const signer = this.#state.find('externalJwtSigner', 'issuer', issuer)
     return signer?.enabled === true ? signer : undefined
   }
@@ -147,7 +147,7 @@ export class TokenJudge {
     return token === null ? undefined : this.signerOf(token)
   }
 
-  async #verify(token: UnprovenToken, signer: ExternalJwtSigner): Promise<ClaimsFinding> {
+  async #verify(token: UnverifiedToken, signer: ExternalJwtSigner): Promise<ClaimsFinding> {
     const { audience, jwksEndpoint } = signer
     // Without one, a token that was made for any other service would be taken.
     // @guard forged-tokens--no-audience
@@ -172,7 +172,7 @@ export class TokenJudge {
 
   async #verifyBy(
     { key, notBeforeMs, notAfterMs }: VerificationKey,
-    { text, algorithm }: UnprovenToken,
+    { text, algorithm }: UnverifiedToken,
     signer: ExternalJwtSigner,
   ): Promise<ClaimsFinding> {
     const nowMs = this.#clock.nowMs()
@@ -214,7 +214,7 @@ export class TokenJudge {
     let key = this.#certificates.get(name)
     if (key === undefined) {
       if (this.#certificates.size >= CERTIFICATES_MAX) this.#certificates = new Map()
-      key = keyOfCertificate(certPem, kid)
+      key = verificationKeyFromCertificate(certPem, kid)
       this.#certificates.set(name, key)
     }
     return key === null ? [] : [key]

@@ -12,7 +12,7 @@ export const tokenLimits = {
 } as const
 
 /** Contents of a token, none of it verified. */
-export interface UnprovenToken {
+export interface UnverifiedToken {
   readonly text: string
   readonly algorithm: string
   readonly kid: string
@@ -24,7 +24,7 @@ export interface UnprovenToken {
  * large, nests too deep, or lacks `alg`, `kid` or `iss`. Other keys in the header (`jwk`, `jku`,
  * `x5c`, `x5u`) are ignored.
  */
-export function readToken(text: string): UnprovenToken | null {
+export function readToken(text: string): UnverifiedToken | null {
   // @guard forged-tokens--size
   if (isTooLong(text)) return null
   const [head, body, signature, ...more] = text.split('.', 4)
@@ -64,7 +64,7 @@ const BEARER = 'bearer '
 /**
  * The tokens of `Authorization: Bearer` headers, in their order; at most so many as are looked at.
  */
-export function bearersIn(headers: readonly string[]): readonly string[] {
+export function bearerTokens(headers: readonly string[]): readonly string[] {
   return headers
     .filter((value) => value.slice(0, BEARER.length).toLowerCase() === BEARER)
     .map((value) => value.slice(BEARER.length).trim())

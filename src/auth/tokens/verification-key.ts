@@ -39,7 +39,7 @@ const none: ReadonlySet<string> = new Set()
  * The signature algorithms that fit a key (RFC 7518, 3.1): none for a secret, a short one, or a
  * kind that is not taken.
  */
-export function algorithmsOf(key: KeyObject): ReadonlySet<string> {
+export function signatureAlgorithms(key: KeyObject): ReadonlySet<string> {
   if (key.type !== 'public') return none
   const { modulusLength = 0, namedCurve = '' } = key.asymmetricKeyDetails ?? {}
   if (key.asymmetricKeyType === 'rsa') {
@@ -50,11 +50,11 @@ export function algorithmsOf(key: KeyObject): ReadonlySet<string> {
 }
 
 /** The key in a certificate, or null where none fits. */
-export function keyOfCertificate(pem: string, kid: string): VerificationKey | null {
+export function verificationKeyFromCertificate(pem: string, kid: string): VerificationKey | null {
   try {
     const certificate = new X509Certificate(pem)
     const key = certificate.publicKey
-    const algorithms = algorithmsOf(key)
+    const algorithms = signatureAlgorithms(key)
     if (algorithms.size === 0) return null
     const notBeforeMs = certificate.validFromDate.getTime()
     return { kid, algorithms, key, notBeforeMs, notAfterMs: certificate.validToDate.getTime() }
@@ -68,7 +68,7 @@ export function keyOfCertificate(pem: string, kid: string): VerificationKey | nu
  * encryption, symmetric, or for an algorithm that does not fit it. The certificate that it comes
  * with is preferred over its parameters.
  */
-export function keyOfJwk(jwk: Json): VerificationKey | null {
+export function verificationKeyFromJwk(jwk: Json): VerificationKey | null {
   if (!isObject(jwk)) return null
   const { kid, use, key_ops: operations, alg } = jwk
   if (typeof kid !== 'string' || kid === '') return null
@@ -76,7 +76,7 @@ export function keyOfJwk(jwk: Json): VerificationKey | null {
   if (!isUnset(operations) && !isForSignatures(operations)) return null
   const key = publicKeyOf(jwk)
   if (key === null) return null
-  const fitting = algorithmsOf(key)
+  const fitting = signatureAlgorithms(key)
   const algorithms = isUnset(alg) ? fitting : new Set([...fitting].filter((one) => one === alg))
   if (algorithms.size === 0) return null
   return { kid, algorithms, key, notBeforeMs: -Infinity, notAfterMs: Infinity }

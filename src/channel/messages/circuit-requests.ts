@@ -7,17 +7,17 @@ import {
   CreateTunnelCircuitSchema,
 } from '../../../proto/gen/router_pb.ts'
 import {
-  bytesMapValue,
+  encodeBytesMap,
   readBytesMap,
   readTextList,
-  textMapValue,
-  textListValue,
+  encodeTextMap,
+  encodeTextList,
 } from '../header-maps.ts'
-import { int32Value, readInt32, readText, textValue } from '../headers.ts'
-import type { ChannelMessage, Outgoing } from '../frame.ts'
+import { encodeInt32, readInt32, readText, encodeText } from '../headers.ts'
+import type { ChannelMessage, OutboundMessage } from '../frame.ts'
 import { controlMessage } from './control.ts'
 import { edgeHeader } from './edge.ts'
-import type { Claim } from './clients.ts'
+import type { RouterClientClaim } from './clients.ts'
 import { CHANNEL_HEADERS_MAX } from '../numbers.ts'
 
 /** Headers of requests for circuits: `CreateCircuit…Header` of ctrl_msg. */
@@ -64,7 +64,7 @@ interface WantedCircuit {
 }
 
 /** Request for a client of the router, with a service session or only an access token. */
-export interface ClientCircuit extends WantedCircuit {
+export interface ClientCircuitRequest extends WantedCircuit {
   readonly of: 'client'
   /** Token of the service session; '' if the client names the service itself. */
   readonly sessionToken: string
@@ -80,17 +80,17 @@ export interface ClientCircuit extends WantedCircuit {
 }
 
 /** Request for a circuit of the router's own tunnel. */
-export interface TunnelCircuit extends WantedCircuit {
+export interface TunnelCircuitRequest extends WantedCircuit {
   readonly of: 'tunnel'
   /** Names and IDs that the service may have, in order of preference. */
   readonly services: readonly ({ readonly id: string } | { readonly name: string })[]
 }
 
 /** A router's request for a circuit, in any of its forms. */
-export type CircuitRequest = ClientCircuit | TunnelCircuit
+export type CircuitRequest = ClientCircuitRequest | TunnelCircuitRequest
 
 /** A new circuit, in the answer to the router that requested it. */
-export interface CircuitAnswer {
+export interface CreatedCircuitAnswer {
   readonly circuitId: string
   readonly ingressAddress: string
   readonly peerData: PeerData
@@ -110,7 +110,7 @@ export function readCircuitRequest(message: ChannelMessage): CircuitRequest | nu
     : requestInHeaders(message)
 }
 
-function requestOfTunnel({ body }: ChannelMessage): TunnelCircuit {
+function requestOfTunnel({ body }: ChannelMessage): TunnelCircuitRequest {
   const { serviceName, instanceId, peerData } = fromBinary(CreateTunnelCircuitSchema, body)
   const services = [{ name: serviceName }]
   return { of: 'tunnel', services, instanceId, peerData: peerDataOf(peerData) }
@@ -120,7 +120,7 @@ function requestOfTunnel({ body }: ChannelMessage): TunnelCircuit {
  * A router's listener creates a circuit for each connection. It sends the service's name or ID
  * without saying which it is.
  */
-function requestOfListener({ body }: ChannelMessage): TunnelCircuit {
+function requestOfListener({ body }: ChannelMessage): TunnelCircuitRequest {
   const { service: named, peerData } = fromBinary(CreateFabricCircuitSchema, body)
   const at = named.indexOf('@')
   const service = named.slice(at + 1)
@@ -136,7 +136,7 @@ function peerDataOf(peerData: Readonly<Record<number, Uint8Array>>): PeerData {
   return new Map(Object.entries(peerData).map(([key, value]) => [Number(key), value]))
 }
 
-function requestInBody({ body }: ChannelMessage): ClientCircuit {
+function requestInBody({ body }: ChannelMessage): ClientCircuitRequest {
   const { sessionToken, apiSessionToken, fingerprints, instanceId, peerData } = fromBinary(
     CreateCircuitSchema,
     body,
@@ -145,7 +145,7 @@ function requestInBody({ body }: ChannelMessage): ClientCircuit {
   return { of: 'client', ...said, peerData: peerDataOf(peerData) }
 }
 
-function requestInHeaders({ contentType, headers }: ChannelMessage): ClientCircuit | null {
+function requestInHeaders({ contentType, headers }: ChannelMessage): ClientCircuitRequest | null {
   const fingerprints = readTextList(headers, createCircuitHeader.fingerprints)
   const peerData = readBytesMap(headers, createCircuitHeader.peerData)
   if (fingerprints === null || peerData === null) return null
@@ -162,7 +162,7 @@ function requestInHeaders({ contentType, headers }: ChannelMessage): ClientCircu
 function serviceIn(
   contentType: number,
   headers: ChannelMessage['headers'],
-): Pick<ClientCircuit, 'sessionToken' | 'serviceId' | 'identityId' | 'circuitId'> {
+): Pick<ClientCircuitRequest, 'sessionToken' | 'serviceId' | 'identityId' | 'circuitId'> {
   if (contentType !== controlMessage.createCircuitV3) {
     return { sessionToken: readText(headers, createCircuitHeader.sessionToken) ?? '' }
   }
@@ -179,18 +179,18 @@ const answersInBody: ReadonlyMap<number, number> = new Map([
 ])
 
 /** The answer, in the form of its request. */
-export function circuitAnswer(
+export function circuitAnswerMessage(
   { contentType }: ChannelMessage,
-  { circuitId, ingressAddress, peerData, tags }: CircuitAnswer,
-): Outgoing {
+  { circuitId, ingressAddress, peerData, tags }: CreatedCircuitAnswer,
+): OutboundMessage {
   if (contentType === controlMessage.circuitRequest) {
     return {
       contentType: controlMessage.circuitSuccess,
       headers: new Map([
         ...Array.from(peerData).filter(([key]) => key > CHANNEL_HEADERS_MAX),
-        [circuitSuccessHeader.address, textValue(ingressAddress)],
+        [circuitSuccessHeader.address, encodeText(ingressAddress)],
       ]),
-      body: textValue(circuitId),
+      body: encodeText(circuitId),
     }
   }
   const inBody = answersInBody.get(contentType)
@@ -208,32 +208,32 @@ export function circuitAnswer(
   return {
     contentType: controlMessage[isByName ? 'createCircuitV3Response' : 'createCircuitV2Response'],
     headers: new Map([
-      [createCircuitResponseHeader.circuitId, textValue(circuitId)],
-      [createCircuitResponseHeader.address, textValue(ingressAddress)],
-      [createCircuitResponseHeader.peerData, bytesMapValue(peerData)],
-      [createCircuitResponseHeader.tags, textMapValue(tags)],
+      [createCircuitResponseHeader.circuitId, encodeText(circuitId)],
+      [createCircuitResponseHeader.address, encodeText(ingressAddress)],
+      [createCircuitResponseHeader.peerData, encodeBytesMap(peerData)],
+      [createCircuitResponseHeader.tags, encodeTextMap(tags)],
     ]),
   }
 }
 
 /** A refusal, in the form of its request. */
-export function circuitRefusal({ contentType }: ChannelMessage, code: number, text: string) {
+export function circuitRefusalMessage({ contentType }: ChannelMessage, code: number, text: string) {
   return contentType === controlMessage.circuitRequest
-    ? { contentType: controlMessage.circuitFailed, body: textValue(text) }
-    : edgeRefusal(code, text)
+    ? { contentType: controlMessage.circuitFailed, body: encodeText(text) }
+    : edgeRefusalMessage(code, text)
 }
 
 /** Refusal that routers accept for any request on behalf of clients or their own tunnel. */
-export function edgeRefusal(code: number, text: string): Outgoing {
+export function edgeRefusalMessage(code: number, text: string): OutboundMessage {
   return {
     contentType: controlMessage.error,
-    headers: new Map([[controlErrorHeader.errorCode, int32Value(code)]]),
-    body: textValue(text),
+    headers: new Map([[controlErrorHeader.errorCode, encodeInt32(code)]]),
+    body: encodeText(text),
   }
 }
 
 /** A circuit that a router requests for a client. */
-export interface RequestedCircuit extends Claim {
+export interface RequestedCircuit extends RouterClientClaim {
   readonly identityId: string
   /** The service that a client names; absent if it presents a service session. */
   readonly serviceId?: string | undefined
@@ -241,23 +241,23 @@ export interface RequestedCircuit extends Claim {
   readonly peerData: ReadonlyMap<number, Uint8Array>
 }
 
-export function createCircuitMessage(asked: RequestedCircuit): Outgoing {
+export function createCircuitMessage(asked: RequestedCircuit): OutboundMessage {
   const { serviceId } = asked
   const wanted: readonly (readonly [number, Uint8Array])[] =
     serviceId === undefined
-      ? [[createCircuitHeader.sessionToken, textValue(asked.sessionToken)]]
+      ? [[createCircuitHeader.sessionToken, encodeText(asked.sessionToken)]]
       : [
-          [createCircuitHeader.identityId, textValue(asked.identityId)],
-          [createCircuitHeader.serviceId, textValue(serviceId)],
+          [createCircuitHeader.identityId, encodeText(asked.identityId)],
+          [createCircuitHeader.serviceId, encodeText(serviceId)],
         ]
   return {
     contentType: controlMessage[serviceId === undefined ? 'createCircuitV2' : 'createCircuitV3'],
     headers: new Map([
       ...wanted,
-      [createCircuitHeader.fingerprints, textListValue([asked.fingerprint])],
-      [createCircuitHeader.terminatorInstanceId, textValue(asked.instanceId)],
-      [createCircuitHeader.peerData, bytesMapValue(asked.peerData)],
-      [createCircuitHeader.apiSessionToken, textValue(asked.apiSessionToken)],
+      [createCircuitHeader.fingerprints, encodeTextList([asked.fingerprint])],
+      [createCircuitHeader.terminatorInstanceId, encodeText(asked.instanceId)],
+      [createCircuitHeader.peerData, encodeBytesMap(asked.peerData)],
+      [createCircuitHeader.apiSessionToken, encodeText(asked.apiSessionToken)],
     ]),
   }
 }
@@ -303,7 +303,7 @@ export function createTunnelCircuitMessage(
   serviceName: string,
   instanceId: string,
   peerData: ReadonlyMap<number, Uint8Array>,
-): Outgoing {
+): OutboundMessage {
   const message = create(CreateTunnelCircuitSchema, {
     serviceName,
     instanceId,
@@ -339,7 +339,7 @@ export function readCreatedCircuit({ contentType, body }: ChannelMessage): Creat
  * A request of a listener.
  * @param client name that the client gave for itself.
  */
-export function listenerCircuitMessage(service: string, client: string): Outgoing {
+export function listenerCircuitMessage(service: string, client: string): OutboundMessage {
   const request = create(CreateFabricCircuitSchema, { ingressId: client, service })
   return {
     contentType: controlMessage.circuitRequest,

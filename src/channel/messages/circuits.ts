@@ -8,8 +8,8 @@ import {
   RouteSchema,
   UnrouteSchema,
 } from '../../../proto/gen/router_pb.ts'
-import type { Outgoing } from '../frame.ts'
-import { flagValue, int32Value, textValue } from '../headers.ts'
+import type { OutboundMessage } from '../frame.ts'
+import { encodeFlag, encodeInt32, encodeText } from '../headers.ts'
 import { CHANNEL_HEADERS_MAX, reflectedKeys } from '../numbers.ts'
 import { messageContentLimits } from './limits.ts'
 import type { DialError } from './dial-error.ts'
@@ -31,7 +31,7 @@ const NANOSECONDS_A_MS = 1_000_000n
 export const REROUTE_ATTEMPT = 99_969_996
 
 /** One entry of a forwarding table: frames from `from` go to `to`. */
-export interface Forward {
+export interface RouteForward {
   readonly from: string
   readonly to: string
   /** Type of destination that `to` names. */
@@ -42,7 +42,7 @@ export interface Forward {
 export interface Route {
   readonly circuitId: string
   readonly attempt: number
-  readonly forwards: readonly Forward[]
+  readonly forwards: readonly RouteForward[]
   readonly timeoutMs: number
   /** The identity that dials; '' if the controller does not report it. */
   readonly clientId: string
@@ -68,7 +68,7 @@ export interface RouteEgress {
   readonly peerData: ReadonlyMap<number, Uint8Array>
 }
 
-const kinds: ReadonlyMap<DestinationType, Forward['kind']> = new Map([
+const kinds: ReadonlyMap<DestinationType, RouteForward['kind']> = new Map([
   [DestinationType.START, 'start'],
   [DestinationType.END, 'end'],
   [DestinationType.TO_LINK, 'link'],
@@ -89,7 +89,7 @@ export function readRoute(body: Uint8Array): Route | null {
     body,
   )
   const { fields = {}, channelMask = 0 } = context ?? {}
-  const read = forwards.flatMap(({ srcAddress, dstAddress, dstType }): Forward[] => {
+  const read = forwards.flatMap(({ srcAddress, dstAddress, dstType }): RouteForward[] => {
     const kind = kinds.get(dstType)
     if (kind === undefined || !isCircuitName(srcAddress) || !isCircuitName(dstAddress)) return []
     return [{ from: srcAddress, to: dstAddress, kind }]
@@ -134,16 +134,16 @@ export function readUnroute(body: Uint8Array): { circuitId: string; isNow: boole
   return { circuitId, isNow: now }
 }
 
-export function unrouteMessage(circuitId: string, isNow: boolean): Outgoing {
+export function unrouteMessage(circuitId: string, isNow: boolean): OutboundMessage {
   const body = toBinary(UnrouteSchema, create(UnrouteSchema, { circuitId, now: isNow }))
   return { contentType: controlMessage.unroute, body }
 }
 
 /** @param peerData of the terminator; keys of the channel's own headers are left out. */
-export function routeDone(
+export function routeSucceededMessage(
   { circuitId, attempt }: Pick<Route, 'circuitId' | 'attempt'>,
   peerData: ReadonlyMap<number, Uint8Array>,
-): Outgoing {
+): OutboundMessage {
   const headers = new Map<number, Uint8Array>()
   for (const [key, value] of peerData) {
     const isOfChannel = key <= CHANNEL_HEADERS_MAX
@@ -151,22 +151,25 @@ export function routeDone(
     const isOfResult = key >= routeResultHeader.attempt && key <= routeResultHeader.errorCode
     if (!isOfChannel && !isReflected && !isOfResult) headers.set(key, value)
   }
-  headers.set(routeResultHeader.attempt, int32Value(attempt))
-  headers.set(routeResultHeader.success, flagValue(true))
-  return { contentType: controlMessage.routeResult, headers, body: textValue(circuitId) }
+  headers.set(routeResultHeader.attempt, encodeInt32(attempt))
+  headers.set(routeResultHeader.success, encodeFlag(true))
+  return { contentType: controlMessage.routeResult, headers, body: encodeText(circuitId) }
 }
 
-export function routeFailed(
+export function routeFailedMessage(
   { circuitId, attempt }: Pick<Route, 'circuitId' | 'attempt'>,
   code: DialError,
   reason: string,
-): Outgoing {
+): OutboundMessage {
   const headers = new Map([
-    [routeResultHeader.attempt, int32Value(attempt)],
-    [routeResultHeader.error, textValue(reason.slice(0, messageContentLimits.reasonCharactersMax))],
+    [routeResultHeader.attempt, encodeInt32(attempt)],
+    [
+      routeResultHeader.error,
+      encodeText(reason.slice(0, messageContentLimits.reasonCharactersMax)),
+    ],
     [routeResultHeader.errorCode, Uint8Array.of(code)],
   ])
-  return { contentType: controlMessage.routeResult, headers, body: textValue(circuitId) }
+  return { contentType: controlMessage.routeResult, headers, body: encodeText(circuitId) }
 }
 
 /** Subjects of faults, as the protocol numbers them. */
@@ -179,7 +182,10 @@ const subjects = {
 } as const
 
 /** @param ids of circuits, or of a single link. */
-export function faultMessage(subject: keyof typeof subjects, ids: readonly string[]): Outgoing {
+export function faultMessage(
+  subject: keyof typeof subjects,
+  ids: readonly string[],
+): OutboundMessage {
   const fault = create(FaultSchema, { subject: subjects[subject], id: ids.join(' ') })
   return { contentType: controlMessage.fault, body: toBinary(FaultSchema, fault) }
 }
@@ -190,7 +196,7 @@ export interface IdleCircuit {
   readonly idleMs: number
 }
 
-export function confirmationMessage(circuits: readonly IdleCircuit[]): Outgoing {
+export function circuitConfirmationMessage(circuits: readonly IdleCircuit[]): OutboundMessage {
   const message = create(CircuitConfirmationSchema, {
     circuitIds: circuits.map(({ id }) => id),
     idleTimes: Object.fromEntries(

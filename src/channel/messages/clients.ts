@@ -11,7 +11,7 @@ import {
   ValidateSessionsSchema,
 } from '../../../proto/gen/router_pb.ts'
 import { readText } from '../headers.ts'
-import type { ChannelMessage, Outgoing } from '../frame.ts'
+import type { ChannelMessage, OutboundMessage } from '../frame.ts'
 import { controlHeader, controlMessage } from './control.ts'
 
 /** An API session with which clients may connect to a router. */
@@ -27,11 +27,11 @@ export interface ClientApiSession {
 export interface SessionsUpdate {
   readonly sessions: readonly ClientApiSession[]
   /** Part of a full list of sessions; null if the sessions are additions. */
-  readonly part: SyncPart | null
+  readonly part: FullStateMessage | null
 }
 
 /** One message of a full state. */
-export interface SyncPart {
+export interface FullStateMessage {
   readonly id: string
   readonly sequence: number
   readonly isLast: boolean
@@ -50,11 +50,11 @@ export function readSessionsAdded({ headers, body }: ChannelMessage): SessionsUp
 }
 
 /** A full state that is not split counts as its only part. */
-function syncPart(headers: ChannelMessage['headers']): SyncPart {
+function syncPart(headers: ChannelMessage['headers']): FullStateMessage {
   const whole = { id: '', sequence: 0, isLast: true }
   const text = readText(headers, controlHeader.syncStrategyState)
   if (text === null) return whole
-  const state = JSON.parse(text) as Partial<Record<keyof SyncPart, unknown>> | null
+  const state = JSON.parse(text) as Partial<Record<keyof FullStateMessage, unknown>> | null
   return {
     id: String(state?.id ?? ''),
     sequence: Number(state?.sequence ?? 0),
@@ -72,7 +72,7 @@ export function readServiceSessionsRemoved(body: Uint8Array) {
   return fromBinary(SessionRemovedSchema, body)
 }
 
-export function heartbeatMessage(tokens: readonly string[]): Outgoing {
+export function heartbeatMessage(tokens: readonly string[]): OutboundMessage {
   const message = create(ApiSessionHeartbeatSchema, { tokens: [...tokens] })
   return {
     contentType: controlMessage.apiSessionHeartbeat,
@@ -80,7 +80,7 @@ export function heartbeatMessage(tokens: readonly string[]): Outgoing {
   }
 }
 
-export function validateSessionsMessage(tokens: readonly string[]): Outgoing {
+export function validateSessionsMessage(tokens: readonly string[]): OutboundMessage {
   const message = create(ValidateSessionsSchema, { sessionTokens: [...tokens] })
   return {
     contentType: controlMessage.validateSessions,
@@ -89,7 +89,7 @@ export function validateSessionsMessage(tokens: readonly string[]): Outgoing {
 }
 
 /** How a router identifies a client to a controller. */
-export interface Claim {
+export interface RouterClientClaim {
   readonly sessionToken: string
   readonly apiSessionToken: string
   /** Hex SHA-1 of its certificate. */
@@ -97,9 +97,9 @@ export interface Claim {
 }
 
 export function clientPostureMessage(
-  { apiSessionToken, fingerprint }: Claim,
+  { apiSessionToken, fingerprint }: RouterClientClaim,
   responses: readonly PostureResponse[],
-): Outgoing {
+): OutboundMessage {
   const message = create(ClientPostureSchema, {
     apiSessionToken,
     fingerprints: [fingerprint],
@@ -126,7 +126,7 @@ export interface IdentityConnects {
 export function connectEventsMessage(
   identities: readonly IdentityConnects[],
   isWhole: boolean,
-): Outgoing {
+): OutboundMessage {
   const message = create(ConnectEventsSchema, {
     fullState: isWhole,
     events: identities.map(({ identityId, isConnected, connects }) => ({

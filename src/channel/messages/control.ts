@@ -6,9 +6,9 @@ import {
   UpdateClusterLeaderSchema,
   UpdateCtrlAddressesSchema,
 } from '../../../proto/gen/router_pb.ts'
-import type { ChannelMessage, Outgoing } from '../frame.ts'
-import { flagValue, maskValue, textValue, uint64Value } from '../headers.ts'
-import { versionLine, type VersionLine } from '../hello.ts'
+import type { ChannelMessage, OutboundMessage } from '../frame.ts'
+import { encodeFlag, encodeMask, encodeText, encodeUint64 } from '../headers.ts'
+import { formatVersionLine, type VersionLine } from '../hello.ts'
 import { contentType, HELLO_SEQUENCE, headerKey } from '../numbers.ts'
 import { CONNECT_BY_SERVICE, MULTI_CHANNEL } from '../../lib/router-capabilities.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
@@ -130,14 +130,14 @@ export function routerHello(
     contentType: contentType.hello,
     sequence: HELLO_SEQUENCE,
     headers: new Map([
-      [headerKey.helloVersion, textValue(versionLine(version))],
-      [headerKey.type, textValue(CONTROL_TYPE)],
-      [headerKey.isGrouped, flagValue(true)],
-      [headerKey.isFirstGroupConnection, flagValue(true)],
-      [controlHeader.capabilities, maskValue([MULTI_CHANNEL, CONNECT_BY_SERVICE])],
+      [headerKey.helloVersion, encodeText(formatVersionLine(version))],
+      [headerKey.type, encodeText(CONTROL_TYPE)],
+      [headerKey.isGrouped, encodeFlag(true)],
+      [headerKey.isFirstGroupConnection, encodeFlag(true)],
+      [controlHeader.capabilities, encodeMask([MULTI_CHANNEL, CONNECT_BY_SERVICE])],
       ...(linkListeners === null ? [] : [[controlHeader.listeners, linkListeners] as const]),
     ]),
-    body: textValue(routerId),
+    body: encodeText(routerId),
   }
 }
 
@@ -174,7 +174,7 @@ export interface ClusterAddresses {
 export function addressesMessage(
   { controllers, removed, index, isLeader }: ClusterAddresses,
   isInterim = false,
-): Outgoing {
+): OutboundMessage {
   const update = create(UpdateCtrlAddressesSchema, {
     // Older routers read these; newer ones read the list with IDs.
     addresses: controllers.map(({ address }) => address),
@@ -195,7 +195,7 @@ export function addressesMessage(
 }
 
 /** @param index increases with each leader; a router ignores one below the last it received. */
-export function leaderMessage(index: number): Outgoing {
+export function leaderMessage(index: number): OutboundMessage {
   const update = create(UpdateClusterLeaderSchema, { index: BigInt(index) })
   return {
     contentType: controlMessage.updateClusterLeader,
@@ -208,14 +208,14 @@ export function readLeaderIndex(body: Uint8Array): bigint {
   return fromBinary(UpdateClusterLeaderSchema, body).index
 }
 
-export function serverHello(version: string): Outgoing {
+export function serverHello(version: string): OutboundMessage {
   const hello = create(ServerHelloSchema, {
     version,
     data: { instant: 'true', routerModel: 'true' },
   })
   return {
     contentType: controlMessage.serverHello,
-    headers: new Map([[controlHeader.routerDataModel, flagValue(true)]]),
+    headers: new Map([[controlHeader.routerDataModel, encodeFlag(true)]]),
     body: toBinary(ServerHelloSchema, hello),
   }
 }
@@ -232,7 +232,7 @@ export function clientHello(
   version: string,
   hostname: string,
   addresses: readonly ClientAddress[],
-): Outgoing {
+): OutboundMessage {
   const hello = create(ClientHelloSchema, {
     version,
     hostname,
@@ -246,8 +246,8 @@ export function clientHello(
   return {
     contentType: controlMessage.clientHello,
     headers: new Map([
-      [controlHeader.routerDataModel, flagValue(true)],
-      [controlHeader.routerDataModelIndex, uint64Value(0n)],
+      [controlHeader.routerDataModel, encodeFlag(true)],
+      [controlHeader.routerDataModelIndex, encodeUint64(0n)],
     ]),
     body: toBinary(ClientHelloSchema, hello),
   }

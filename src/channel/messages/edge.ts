@@ -1,6 +1,13 @@
 import { CONNECT_BY_SERVICE } from '../../lib/router-capabilities.ts'
-import type { ChannelMessage, Outgoing } from '../frame.ts'
-import { flagValue, int32Value, readInt32, readUint64, textValue, uint64Value } from '../headers.ts'
+import type { ChannelMessage, OutboundMessage } from '../frame.ts'
+import {
+  encodeFlag,
+  encodeInt32,
+  readInt32,
+  readUint64,
+  encodeText,
+  encodeUint64,
+} from '../headers.ts'
 import { headerKey } from '../numbers.ts'
 import type { Piece } from './payload.ts'
 import type { TraceAnswer, TraceRequest } from './route-trace.ts'
@@ -139,12 +146,12 @@ export function connectionMessage(
   connectionId: number,
   more: Iterable<readonly [number, Uint8Array]> = [],
   body: Uint8Array = new Uint8Array(),
-): Outgoing {
-  const headers = new Map([...more, [edgeHeader.connId, int32Value(connectionId)] as const])
+): OutboundMessage {
+  const headers = new Map([...more, [edgeHeader.connId, encodeInt32(connectionId)] as const])
   return { contentType, headers, body }
 }
 
-/** Why a connection of a client was closed; sent with {@link stateClosed}. */
+/** Why a connection of a client was closed; sent with {@link stateClosedMessage}. */
 export interface ClosedReason {
   readonly text: string
   /** Absent if no code is sent. */
@@ -154,29 +161,32 @@ export interface ClosedReason {
 }
 
 /** Reports to a client that its connection has closed. */
-export function stateClosed(connectionId: number, reason: ClosedReason): Outgoing {
+export function stateClosedMessage(connectionId: number, reason: ClosedReason): OutboundMessage {
   const { text, code, retryHint: hint, circuitId } = reason
   const headers: [number, Uint8Array][] = []
   if (code !== undefined) {
     const structured = { message: text, code, retryHint: hint ?? retryHint.default }
     headers.push(
-      [edgeHeader.errorCode, int32Value(code)],
-      [edgeHeader.structuredError, textValue(JSON.stringify(structured))],
+      [edgeHeader.errorCode, encodeInt32(code)],
+      [edgeHeader.structuredError, encodeText(JSON.stringify(structured))],
     )
   }
-  if (circuitId !== undefined) headers.push([edgeHeader.circuitId, textValue(circuitId)])
-  return connectionMessage(edgeMessage.stateClosed, connectionId, headers, textValue(text))
+  if (circuitId !== undefined) headers.push([edgeHeader.circuitId, encodeText(circuitId)])
+  return connectionMessage(edgeMessage.stateClosed, connectionId, headers, encodeText(text))
 }
 
-export function dataMessage(connectionId: number, { body, edgeFlags, traceId }: Piece): Outgoing {
+export function dataMessage(
+  connectionId: number,
+  { body, edgeFlags, traceId }: Piece,
+): OutboundMessage {
   const headers: [number, Uint8Array][] = []
-  if (edgeFlags !== 0) headers.push([edgeHeader.flags, int32Value(edgeFlags)])
+  if (edgeFlags !== 0) headers.push([edgeHeader.flags, encodeInt32(edgeFlags)])
   if (traceId !== null) headers.push([edgeHeader.uuid, traceId])
   return connectionMessage(edgeMessage.data, connectionId, headers, body)
 }
 
 /** Reads the content of a data message. */
-export function pieceIn({ headers, body }: ChannelMessage): Piece {
+export function readPiece({ headers, body }: ChannelMessage): Piece {
   return {
     body,
     edgeFlags: (readInt32(headers, edgeHeader.flags) ?? 0) >>> 0,
@@ -191,14 +201,14 @@ export function xgressHeaders(circuit: {
   readonly owner: { readonly id: string }
 }): readonly (readonly [number, Uint8Array])[] {
   return [
-    [edgeHeader.useXgressToSdk, flagValue(true)],
-    [edgeHeader.xgressCtrlId, textValue(circuit.owner.id)],
-    [edgeHeader.xgressAddress, textValue(circuit.address)],
+    [edgeHeader.useXgressToSdk, encodeFlag(true)],
+    [edgeHeader.xgressCtrlId, encodeText(circuit.owner.id)],
+    [edgeHeader.xgressAddress, encodeText(circuit.address)],
   ]
 }
 
 /** A client's trace request; the answer repeats its sequence number as `userValue`. */
-export function traceRequestIn({ headers, sequence }: ChannelMessage): TraceRequest {
+export function readTraceRequest({ headers, sequence }: ChannelMessage): TraceRequest {
   return {
     hops: (readInt32(headers, edgeHeader.traceHopCount) ?? 0) >>> 0,
     timestamp: readUint64(headers, edgeHeader.timestamp) ?? 0n,
@@ -207,17 +217,17 @@ export function traceRequestIn({ headers, sequence }: ChannelMessage): TraceRequ
 }
 
 /** The router to which the client is connected is the first hop. */
-export function ownHop({ hops, ...asked }: TraceRequest, error = ''): TraceAnswer {
+export function firstHopAnswer({ hops, ...asked }: TraceRequest, error = ''): TraceAnswer {
   return { ...asked, hops: Math.max(0, hops - 1), hopType: 'xgress/edge', hopId: '', error }
 }
 
-export function traceAnswerMessage(connectionId: number, answer: TraceAnswer): Outgoing {
+export function traceAnswerMessage(connectionId: number, answer: TraceAnswer): OutboundMessage {
   return connectionMessage(edgeMessage.traceRouteResponse, connectionId, [
-    [headerKey.replyFor, int32Value(answer.userValue)],
-    [edgeHeader.traceHopCount, int32Value(answer.hops)],
-    [edgeHeader.timestamp, uint64Value(answer.timestamp)],
-    [edgeHeader.traceHopType, textValue(answer.hopType)],
-    [edgeHeader.traceHopId, textValue(answer.hopId)],
-    ...(answer.error === '' ? [] : [[edgeHeader.traceError, textValue(answer.error)] as const]),
+    [headerKey.replyFor, encodeInt32(answer.userValue)],
+    [edgeHeader.traceHopCount, encodeInt32(answer.hops)],
+    [edgeHeader.timestamp, encodeUint64(answer.timestamp)],
+    [edgeHeader.traceHopType, encodeText(answer.hopType)],
+    [edgeHeader.traceHopId, encodeText(answer.hopId)],
+    ...(answer.error === '' ? [] : [[edgeHeader.traceError, encodeText(answer.error)] as const]),
   ])
 }

@@ -7,9 +7,9 @@ import {
   RouterLinksSchema,
   VerifyRouterSchema,
 } from '../../../proto/gen/router_pb.ts'
-import type { ChannelMessage, Outgoing } from '../frame.ts'
-import { flagValue, int32Value, readFlag, readInt32, readText, textValue } from '../headers.ts'
-import { keptBytes } from '../header-view.ts'
+import type { ChannelMessage, OutboundMessage } from '../frame.ts'
+import { encodeFlag, encodeInt32, readFlag, readInt32, readText, encodeText } from '../headers.ts'
+import { bytesToStore } from '../header-view.ts'
 import { type HelloGroup, readHello } from '../hello.ts'
 import { contentType, HELLO_SEQUENCE, headerKey } from '../numbers.ts'
 import { controlMessage } from './control.ts'
@@ -50,7 +50,7 @@ export interface PeerListener {
 }
 
 /** Value of the header that reports this router's link listeners to controllers. */
-export function listenersValue(listeners: readonly PeerListener[]): Uint8Array {
+export function encodeLinkListeners(listeners: readonly PeerListener[]): Uint8Array {
   const message = create(LinkListenersSchema, {
     listeners: listeners.map(({ address, groups }) => ({
       address,
@@ -79,46 +79,46 @@ export function linkHello(options: {
     sequence: HELLO_SEQUENCE,
     headers: new Map([
       ...groupHeaders(group),
-      [linkHeader.routerId, textValue(routerId)],
-      [linkHeader.routerVersion, textValue(dialedVersion)],
-      [linkHeader.binding, textValue(BINDING)],
-      [linkHeader.iteration, int32Value(iteration)],
-      [linkHeader.dialedRouterId, textValue(dialedId)],
-      [linkHeader.linkId, textValue(linkId)],
+      [linkHeader.routerId, encodeText(routerId)],
+      [linkHeader.routerVersion, encodeText(dialedVersion)],
+      [linkHeader.binding, encodeText(BINDING)],
+      [linkHeader.iteration, encodeInt32(iteration)],
+      [linkHeader.dialedRouterId, encodeText(dialedId)],
+      [linkHeader.linkId, encodeText(linkId)],
     ]),
-    body: textValue(linkId),
+    body: encodeText(linkId),
   }
 }
 
 function groupHeaders(
   group: 'first' | { readonly of: LinkGroup; readonly type: LinkSocketType } | undefined,
 ): [number, Uint8Array][] {
-  if (group === undefined) return [[headerKey.type, textValue(LINK_TYPE)]]
+  if (group === undefined) return [[headerKey.type, encodeText(LINK_TYPE)]]
   if (group === 'first') {
     return [
-      [headerKey.type, textValue(LINK_TYPE)],
-      [headerKey.isGrouped, flagValue(true)],
-      [headerKey.isFirstGroupConnection, flagValue(true)],
+      [headerKey.type, encodeText(LINK_TYPE)],
+      [headerKey.isGrouped, encodeFlag(true)],
+      [headerKey.isFirstGroupConnection, encodeFlag(true)],
     ]
   }
   const { of, type } = group
   return [
-    [headerKey.type, textValue(type)],
-    [headerKey.isGrouped, flagValue(true)],
-    [headerKey.connectionId, textValue(of.id)],
+    [headerKey.type, encodeText(type)],
+    [headerKey.isGrouped, encodeFlag(true)],
+    [headerKey.connectionId, encodeText(of.id)],
     [headerKey.groupSecret, of.secret],
   ]
 }
 
 /** The group in the answer to a hello that creates one; null: the link has only one socket. */
-export function groupOfAnswer(headers: ChannelMessage['headers']): LinkGroup | null {
+export function readLinkGroup(headers: ChannelMessage['headers']): LinkGroup | null {
   const id = readText(headers, headerKey.connectionId) ?? ''
   const secret = headers.get(headerKey.groupSecret)
   if (!readFlag(headers, headerKey.isGrouped) || id === '' || secret === undefined) return null
   if (secret.length === 0 || secret.length > GROUP_BYTES_MAX || id.length > GROUP_BYTES_MAX) {
     return null
   }
-  return { id, secret: keptBytes(secret) }
+  return { id, secret: bytesToStore(secret) }
 }
 
 /** Contents of the hello with which a router dials a link. */
@@ -166,7 +166,10 @@ export interface LinkReport {
 }
 
 /** @param isWhole whether these are all links of the router. */
-export function routerLinksMessage(links: readonly LinkReport[], isWhole: boolean): Outgoing {
+export function routerLinksMessage(
+  links: readonly LinkReport[],
+  isWhole: boolean,
+): OutboundMessage {
   const message = create(RouterLinksSchema, {
     fullRefresh: isWhole,
     links: links.map(({ id, peerId, iteration, dialAddress, localAddress, remoteAddress }) => ({
@@ -187,7 +190,7 @@ export function routerLinksMessage(links: readonly LinkReport[], isWhole: boolea
 export function linkFaultMessage(
   { id, iteration }: Pick<LinkReport, 'id' | 'iteration'>,
   isDuplicate: boolean,
-): Outgoing {
+): OutboundMessage {
   const subject = isDuplicate ? FaultSubject.LINK_DUPLICATE : FaultSubject.LINK
   const fault = create(FaultSchema, { subject, id, iteration })
   return { contentType: controlMessage.fault, body: toBinary(FaultSchema, fault) }
@@ -203,7 +206,7 @@ export function readLinkFault(body: Uint8Array): { id: string; iteration: number
 }
 
 /** @param sha1 of the leaf, lower-case hex. */
-export function verifyRouterMessage(routerId: string, sha1: string): Outgoing {
+export function verifyRouterMessage(routerId: string, sha1: string): OutboundMessage {
   const message = create(VerifyRouterSchema, { routerId, fingerprints: [sha1] })
   return { contentType: controlMessage.verifyRouter, body: toBinary(VerifyRouterSchema, message) }
 }

@@ -4,12 +4,12 @@ import {
   SubscribeToDataModelSchema,
   ValidateModelAnswerSchema,
 } from '../../../proto/gen/router_pb.ts'
-import type { ChannelMessage, Outgoing } from '../frame.ts'
+import type { ChannelMessage, OutboundMessage } from '../frame.ts'
 import { readText, readUint64 } from '../headers.ts'
 import { controlHeader, controlMessage } from './control.ts'
 
 /** One record that differs between the models of a router and a controller. */
-export interface ModelDifferenceFound {
+export interface ModelDifference {
   readonly kind: string
   readonly id: string
   readonly difference: 'added' | 'modified' | 'removed'
@@ -21,11 +21,11 @@ export interface ModelComparison {
   /** Number of records by kind. */
   readonly own: Readonly<Record<string, number>>
   readonly theirs: Readonly<Record<string, number>>
-  readonly differences: readonly ModelDifferenceFound[]
+  readonly differences: readonly ModelDifference[]
 }
 
 /** Request of a router to receive changes of the data model. */
-export interface Subscribe {
+export interface SubscribeRequest {
   /** Index and timeline of the router's model; 0 and '' if it has none. */
   readonly index: bigint
   readonly timelineId: string
@@ -35,7 +35,7 @@ export interface Subscribe {
   readonly subscriptionId: string
 }
 
-export function subscribeMessage(subscribe: Subscribe): Outgoing {
+export function subscribeMessage(subscribe: SubscribeRequest): OutboundMessage {
   const message = create(SubscribeToDataModelSchema, {
     currentIndex: subscribe.index,
     timelineId: subscribe.timelineId,
@@ -50,7 +50,7 @@ export function subscribeMessage(subscribe: Subscribe): Outgoing {
 }
 
 /** @throws when the bytes are no such message. */
-export function readSubscribe(body: Uint8Array): Subscribe {
+export function readSubscribeRequest(body: Uint8Array): SubscribeRequest {
   const { currentIndex, timelineId, subscriptionDurationSeconds, renew, subscriptionId } =
     fromBinary(SubscribeToDataModelSchema, body)
   return {
@@ -63,16 +63,20 @@ export function readSubscribe(body: Uint8Array): Subscribe {
 }
 
 /** Null if the message does not belong to a subscription. */
-export function subscriptionOf({ headers }: ChannelMessage): string | null {
+export function readSubscriptionId({ headers }: ChannelMessage): string | null {
   return readText(headers, controlHeader.routerDataModelSubscriptionId)
 }
 
 /** The index of a controller's model. */
-export function indexOf({ headers }: ChannelMessage): bigint | null {
+export function readModelIndex({ headers }: ChannelMessage): bigint | null {
   return readUint64(headers, controlHeader.routerDataModelIndex)
 }
 
-export function validatedMessage({ own, theirs, differences }: ModelComparison): Outgoing {
+export function modelValidatedMessage({
+  own,
+  theirs,
+  differences,
+}: ModelComparison): OutboundMessage {
   const answer = create(ValidateModelAnswerSchema, {
     origEntityCounts: { ...theirs },
     copyEntityCounts: { ...own },

@@ -1,5 +1,5 @@
-import type { ChannelMessage, Outgoing } from '../frame.ts'
-import { textValue } from '../headers.ts'
+import type { ChannelMessage, OutboundMessage } from '../frame.ts'
+import { encodeText } from '../headers.ts'
 import { messageContentLimits } from './limits.ts'
 
 /**
@@ -93,14 +93,14 @@ export interface Acknowledgement {
   readonly bufferedBytes: number
   /** Stamp of the acknowledged payload, unchanged; 0: none. */
   readonly stamp: number
-  /** Sequences in their wire form; see `sequenceAt`. */
+  /** Sequences in their wire form; see `readSequenceAt`. */
   readonly body: Uint8Array
 }
 
 const utf8 = new TextDecoder()
 
 /** Circuit id of a payload, acknowledgment or control message; null: none. */
-export function circuitIdOf({ contentType, headers, body }: ChannelMessage): string | null {
+export function readCircuitId({ contentType, headers, body }: ChannelMessage): string | null {
   // The body of a control message is one byte for the kind, then the circuit id.
   const isControl = contentType === circuitMessage.control
   const value = isControl ? body.subarray(1) : headers.get(circuitHeader.circuitId)
@@ -115,7 +115,7 @@ const onwardKeys = { from: circuitHeader.uuid, to: circuitHeader.rtt } as const
  * The frame to forward, without headers of the channel that it arrived on, such as a reply number,
  * which the next channel would misinterpret.
  */
-export function frameToForward({ contentType, headers, body }: ChannelMessage): Outgoing {
+export function frameToForward({ contentType, headers, body }: ChannelMessage): OutboundMessage {
   const kept = new Map<number, Uint8Array>()
   const isControl = contentType === circuitMessage.control
   for (const [key, value] of headers) {
@@ -143,7 +143,7 @@ export function readPayload(message: ChannelMessage): Payload | null {
 }
 
 /** False for payloads that only number or start the stream. */
-export function isContent({ body, flags, edgeFlags, traceId, capabilities }: Payload): boolean {
+export function hasContent({ body, flags, edgeFlags, traceId, capabilities }: Payload): boolean {
   if (body.length > 0 || edgeFlags !== 0 || traceId !== null) return true
   return (
     (flags & ~(payloadFlag.fromTerminator | payloadFlag.sentAgain)) === 0 && capabilities === null
@@ -165,7 +165,7 @@ export function readAcknowledgement(message: ChannelMessage): Acknowledgement | 
 }
 
 /** Reads one sequence number from the body of an acknowledgement. */
-export function sequenceAt(body: Uint8Array, at: number): number {
+export function readSequenceAt(body: Uint8Array, at: number): number {
   const high = ((body[at] ?? 0) << 24) | ((body[at + 1] ?? 0) << 16)
   return high | ((body[at + 2] ?? 0) << 8) | (body[at + 3] ?? 0)
 }
@@ -181,7 +181,7 @@ export function payloadMessage(
   circuitId: Uint8Array,
   payload: OutgoingPayload,
   stamp: number,
-): Outgoing {
+): OutboundMessage {
   const { sequence, flags, body, edgeFlags, traceId, capabilities } = payload
   const headers = new Map<number, Uint8Array>()
   headers.set(circuitHeader.circuitId, circuitId)
@@ -204,7 +204,7 @@ export function acknowledgementMessage(
     stamp,
     sequences,
   }: Omit<Acknowledgement, 'body'> & { readonly sequences: readonly number[] },
-): Outgoing {
+): OutboundMessage {
   const headers = new Map<number, Uint8Array>()
   headers.set(circuitHeader.circuitId, circuitId)
   if (flags !== 0) headers.set(circuitHeader.flags, flagsValue(flags))
@@ -222,18 +222,18 @@ export function acknowledgementMessage(
 }
 
 /** Answer to a route trace request; null when the control message is not one. */
-export function traceRouteAnswer(
+export function routeTraceAnswerMessage(
   request: ChannelMessage,
   { type, id }: { readonly type: string; readonly id: string },
-): Outgoing | null {
+): OutboundMessage | null {
   const { headers: asked, body } = request
   const hops = littleEndian(asked.get(circuitControlHeader.hopCount), 4)
   if (body[0] !== TRACE_REQUEST || body.length < 2 || hops === null) return null
   if (body.length > messageContentLimits.xgressControlBytesMax) return null
   const headers = new Map<number, Uint8Array>()
   headers.set(circuitControlHeader.hopCount, integerValue(Math.max(0, hops - 1), 4))
-  headers.set(circuitControlHeader.hopType, textValue(type))
-  headers.set(circuitControlHeader.hopId, textValue(id))
+  headers.set(circuitControlHeader.hopType, encodeText(type))
+  headers.set(circuitControlHeader.hopId, encodeText(id))
   // With these, the requesting end identifies its request.
   for (const key of [
     circuitControlHeader.timestamp,
@@ -271,7 +271,7 @@ function readSequence(bytes: Uint8Array | undefined): number | null {
 }
 
 function readCapabilities(bytes: Uint8Array | undefined): number | null {
-  return bytes?.length === 4 ? sequenceAt(bytes, 0) : null
+  return bytes?.length === 4 ? readSequenceAt(bytes, 0) : null
 }
 
 function integerValue(value: number, length: 4 | 8): Uint8Array {
@@ -301,7 +301,7 @@ function capabilitiesValue(capabilities: number): Uint8Array {
 const PINNED_SCALE_MAX = 8
 
 /** A body that may be stored: a copy if the view would keep a much larger buffer in memory. */
-export function keptBody(body: Uint8Array): Uint8Array {
+export function bodyToStore(body: Uint8Array): Uint8Array {
   if (body.length === 0) return empty
   // @guard payloads-that-lie--pinned
   return body.length * PINNED_SCALE_MAX < body.buffer.byteLength ? new Uint8Array(body) : body

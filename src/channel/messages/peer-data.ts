@@ -1,5 +1,5 @@
 import type { ChannelMessage } from '../frame.ts'
-import { textValue } from '../headers.ts'
+import { encodeText } from '../headers.ts'
 import { edgeHeader } from './edge.ts'
 
 /** Data that the ends of a circuit exchange through controllers. */
@@ -39,13 +39,13 @@ const hostData: readonly (readonly [peer: number, edge: number])[] = [
 ]
 
 /** Peer data of a connecting client that a controller forwards to the host. */
-export function peerDataOf({ headers }: ChannelMessage, identityId: string) {
+export function clientPeerData({ headers }: ChannelMessage, identityId: string) {
   const data = new Map<number, Uint8Array>()
   for (const [key, to] of dialData) {
     const value = headers.get(key)
     if (value !== undefined) data.set(to, value)
   }
-  data.set(peerDataKey.dialerIdentityId, textValue(identityId))
+  data.set(peerDataKey.dialerIdentityId, encodeText(identityId))
   return data
 }
 
@@ -53,7 +53,7 @@ export function peerDataOf({ headers }: ChannelMessage, identityId: string) {
  * Headers of the answer to a client, from the circuit's peer data; the rest is not sent to the
  * client.
  */
-export function* connectedHeaders(data: ReadonlyMap<number, Uint8Array>) {
+export function* connectAnswerHeaders(data: ReadonlyMap<number, Uint8Array>) {
   for (const [key, value] of data) {
     // @guard peer-data-of-others--router
     if (key === peerDataKey.stickinessToken) yield [edgeHeader.stickinessToken, value] as const

@@ -7,7 +7,7 @@ import {
   MetricsSchema,
 } from '../../../proto/gen/router_pb.ts'
 import { interfaceFlag } from '../../lib/interface-flags.ts'
-import type { Outgoing } from '../frame.ts'
+import type { OutboundMessage } from '../frame.ts'
 import { messageContentLimits } from './limits.ts'
 import { controlMessage } from './control.ts'
 
@@ -17,12 +17,12 @@ export function readInspection(body: Uint8Array): readonly string[] {
 }
 
 /** Answer of a router to an inspection. */
-export interface Inspected {
+export interface InspectionAnswer {
   readonly errors: readonly string[]
   readonly values: readonly { readonly name: string; readonly value: string }[]
 }
 
-export function inspectedMessage({ errors, values }: Inspected): Outgoing {
+export function inspectionAnswerMessage({ errors, values }: InspectionAnswer): OutboundMessage {
   const response = create(InspectAnswerSchema, {
     success: errors.length === 0,
     errors: [...errors],
@@ -51,7 +51,7 @@ export interface ReportedInterface extends Omit<HostInterface, 'isLoopback'> {
   readonly flags: number
 }
 
-export function interfacesMessage(interfaces: readonly HostInterface[]): Outgoing {
+export function interfacesMessage(interfaces: readonly HostInterface[]): OutboundMessage {
   const update = create(InterfacesSchema, {
     interfaces: interfaces.map(({ name, hardwareAddress, addresses, isLoopback }) => ({
       name,
@@ -89,14 +89,14 @@ function count(value: bigint): number {
 }
 
 /** Names of counters in the protocol; rx: read by this router, tx: written. */
-export type CountedKind = `${'fabric' | 'ingress' | 'egress'}.${'rx' | 'tx'}`
+export type UsageCounterKind = `${'fabric' | 'ingress' | 'egress'}.${'rx' | 'tx'}`
 
 /** Unreported bytes of one circuit. */
-export interface CountedCircuit {
+export interface CircuitByteCounts {
   readonly circuitId: string
   readonly tags: Readonly<Record<string, string>>
   /** Counters with the value 0 are absent. */
-  readonly bytes: Readonly<Partial<Record<CountedKind, number>>>
+  readonly bytes: Readonly<Partial<Record<UsageCounterKind, number>>>
 }
 
 /** Bytes of circuits in one interval; times in seconds. */
@@ -104,7 +104,7 @@ export interface UsageReport {
   /** UTC, s. */
   readonly startS: number
   readonly lengthS: number
-  readonly circuits: readonly CountedCircuit[]
+  readonly circuits: readonly CircuitByteCounts[]
 }
 
 /** Bytes of circuits in one interval, as a metrics message of their own. */
@@ -112,7 +112,7 @@ export function usageMessage(
   routerId: string,
   { startS, lengthS, circuits }: UsageReport,
   { eventId, atMs }: { readonly eventId: string; readonly atMs: number },
-): Outgoing {
+): OutboundMessage {
   const interval = { intervalStartUtc: BigInt(startS), intervalLength: BigInt(lengthS) }
   const { usageCircuitsPerCounterMax } = messageContentLimits
   const usageCounters = []
@@ -153,7 +153,7 @@ export function metricsMessage(
   routerId: string,
   { eventId, atMs, integers, numbers, latenciesNs }: MetricsBatch,
   isPropagated: boolean,
-): Outgoing {
+): OutboundMessage {
   const metrics = create(MetricsSchema, {
     eventId,
     sourceId: routerId,

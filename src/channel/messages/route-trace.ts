@@ -1,5 +1,5 @@
-import type { ChannelMessage, Outgoing } from '../frame.ts'
-import { int32Value, readInt32, readText, readUint64, uint64Value } from '../headers.ts'
+import type { ChannelMessage, OutboundMessage } from '../frame.ts'
+import { encodeInt32, readInt32, readText, readUint64, encodeUint64 } from '../headers.ts'
 import { messageContentLimits } from './limits.ts'
 import { circuitControlHeader, circuitMessage, TRACE_ANSWER, TRACE_REQUEST } from './payload.ts'
 
@@ -24,11 +24,11 @@ export interface TraceAnswer extends TraceRequest {
 export function traceRequestMessage(
   circuitId: Uint8Array,
   { hops, timestamp, userValue }: TraceRequest,
-): Outgoing {
+): OutboundMessage {
   const headers = new Map([
-    [circuitControlHeader.hopCount, int32Value(hops)],
-    [circuitControlHeader.timestamp, uint64Value(timestamp)],
-    [circuitControlHeader.userVal, int32Value(userValue)],
+    [circuitControlHeader.hopCount, encodeInt32(hops)],
+    [circuitControlHeader.timestamp, encodeUint64(timestamp)],
+    [circuitControlHeader.userVal, encodeInt32(userValue)],
   ])
   const body = new Uint8Array(1 + circuitId.length)
   body[0] = TRACE_REQUEST
@@ -55,16 +55,16 @@ export function readTraceAnswer({ headers, body }: ChannelMessage): TraceAnswer 
 /**
  * Remaining hops of a route trace request; null when the message is not one, or has no hops left.
  */
-export function hopsOfTrace({ contentType, headers, body }: ChannelMessage): number | null {
+export function remainingTraceHops({ contentType, headers, body }: ChannelMessage): number | null {
   if (contentType !== circuitMessage.control || body[0] !== TRACE_REQUEST) return null
   const hops = (readInt32(headers, circuitControlHeader.hopCount) ?? 0) >>> 0
   return hops === 0 ? null : hops
 }
 
 /** A copy of a route trace request with this number of remaining hops. */
-export function withHops(message: ChannelMessage, hops: number): ChannelMessage {
+export function withRemainingHops(message: ChannelMessage, hops: number): ChannelMessage {
   return {
     ...message,
-    headers: new Map(message.headers).set(circuitControlHeader.hopCount, int32Value(hops)),
+    headers: new Map(message.headers).set(circuitControlHeader.hopCount, encodeInt32(hops)),
   }
 }

@@ -14,8 +14,8 @@ import {
   UpdateTunnelTerminatorSchema,
   ValidateTerminatorsSchema,
 } from '../../../proto/gen/router_pb.ts'
-import { flagValue, textValue } from '../headers.ts'
-import type { Outgoing } from '../frame.ts'
+import { encodeFlag, encodeText } from '../headers.ts'
+import type { OutboundMessage } from '../frame.ts'
 import { controlHeader, controlMessage } from './control.ts'
 
 /** Precedences of terminators; both protocols use the same numbers. */
@@ -34,7 +34,7 @@ export function precedenceName(precedence: number): Precedence {
 }
 
 /** The precedence of a number sent by a client. */
-export function precedenceOf(number: number): ModelPrecedence {
+export function modelPrecedence(number: number): ModelPrecedence {
   return terminatorPrecedence[precedenceName(number)]
 }
 
@@ -53,7 +53,7 @@ export interface OfferedTerminator {
 export function createTunnelTerminatorMessage(
   offered: OfferedTerminator,
   startMs: number,
-): Outgoing {
+): OutboundMessage {
   const { id, serviceId, cost, precedence, instanceId } = offered
   const message = create(CreateTunnelTerminatorSchema, {
     serviceId,
@@ -90,7 +90,7 @@ export function updateTunnelTerminatorMessage(
   terminatorId: string,
   cost: number,
   precedence: Precedence,
-): Outgoing {
+): OutboundMessage {
   const message = create(UpdateTunnelTerminatorSchema, {
     terminatorId,
     cost,
@@ -102,17 +102,17 @@ export function updateTunnelTerminatorMessage(
   return { contentType: controlMessage.updateTunnelTerminator, body }
 }
 
-export function tunnelHealthMessage(terminatorId: string, isHealthy: boolean): Outgoing {
+export function tunnelHealthMessage(terminatorId: string, isHealthy: boolean): OutboundMessage {
   const headers = new Map([
-    [controlHeader.terminatorId, textValue(terminatorId)],
-    [controlHeader.checkPassed, flagValue(isHealthy)],
+    [controlHeader.terminatorId, encodeText(terminatorId)],
+    [controlHeader.checkPassed, encodeFlag(isHealthy)],
   ])
   return { contentType: controlMessage.tunnelHealthEvent, headers }
 }
 
 export function createTerminatorMessage(
   asked: MessageInitShape<typeof CreateTerminatorV2Schema>,
-): Outgoing {
+): OutboundMessage {
   return {
     contentType: controlMessage.createTerminatorV2,
     body: toBinary(CreateTerminatorV2Schema, create(CreateTerminatorV2Schema, asked)),
@@ -124,7 +124,7 @@ export function readTerminatorAnswer(body: Uint8Array) {
   return fromBinary(CreateTerminatorV2AnswerSchema, body)
 }
 
-export function removeTerminatorsMessage(ids: readonly string[]): Outgoing {
+export function removeTerminatorsMessage(ids: readonly string[]): OutboundMessage {
   const message = create(RemoveTerminatorsSchema, { terminatorIds: [...ids] })
   return {
     contentType: controlMessage.removeTerminators,
@@ -134,14 +134,16 @@ export function removeTerminatorsMessage(ids: readonly string[]): Outgoing {
 
 export function updateEdgeTerminatorMessage(
   asked: MessageInitShape<typeof UpdateEdgeTerminatorSchema>,
-): Outgoing {
+): OutboundMessage {
   return {
     contentType: controlMessage.updateEdgeTerminator,
     body: toBinary(UpdateEdgeTerminatorSchema, create(UpdateEdgeTerminatorSchema, asked)),
   }
 }
 
-export function healthEventMessage(asked: MessageInitShape<typeof HealthEventSchema>): Outgoing {
+export function healthEventMessage(
+  asked: MessageInitShape<typeof HealthEventSchema>,
+): OutboundMessage {
   return {
     contentType: controlMessage.healthEvent,
     body: toBinary(HealthEventSchema, create(HealthEventSchema, asked)),
@@ -158,7 +160,7 @@ export function readTerminatorQuery(body: Uint8Array) {
 
 export function terminatorStatesMessage(
   states: Exclude<MessageInitShape<typeof TerminatorStatesSchema>['states'], undefined>,
-): Outgoing {
+): OutboundMessage {
   return {
     contentType: controlMessage.validateTerminatorsV2Response,
     body: toBinary(TerminatorStatesSchema, create(TerminatorStatesSchema, { states })),

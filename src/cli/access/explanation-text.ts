@@ -3,7 +3,7 @@ import type {
   ExplainedCheck,
   ExplainedLink,
   ExplainedPair,
-  RightOfPair,
+  ExplainedPairRight,
   NamedRecord,
 } from './pair.ts'
 
@@ -34,7 +34,7 @@ export function pairsText(pairs: readonly ExplainedPair[], listed: 'identity' | 
   return formatTable([listed, 'dial', 'bind', 'first missing'], rows)
 }
 
-function stateText({ isGranted, isReachable }: RightOfPair): string {
+function stateText({ isGranted, isReachable }: ExplainedPairRight): string {
   if (isReachable) return 'yes'
   return isGranted ? 'granted, unreachable' : 'no'
 }
@@ -46,7 +46,7 @@ function firstMissing({ dial, bind }: ExplainedPair): string {
   return shown?.missing[0]?.message ?? '-'
 }
 
-function rightLines(word: string, right: RightOfPair, pair: ExplainedPair): string[] {
+function rightLines(word: string, right: ExplainedPairRight, pair: ExplainedPair): string[] {
   const policies = right.policies ?? []
   const more = (right.policiesCount ?? 0) - policies.length
   return [

@@ -19,7 +19,7 @@ export interface NamedRecord {
   readonly name: string
 }
 
-export interface RightOfPair {
+export interface ExplainedPairRight {
   readonly isGranted: boolean
   readonly isReachable: boolean
   readonly policies:
@@ -50,8 +50,8 @@ export interface ExplainedCheck extends NamedRecord {
 export interface ExplainedPair {
   readonly identity: NamedRecord
   readonly service: NamedRecord
-  readonly dial: RightOfPair
-  readonly bind: RightOfPair
+  readonly dial: ExplainedPairRight
+  readonly bind: ExplainedPairRight
   readonly routers: {
     readonly commonCount: number
     readonly common: readonly (NamedRecord & { readonly isOnline: boolean })[]
@@ -92,7 +92,7 @@ const check = objectShape<ExplainedCheck>({
   passing: numberShape,
   failing: numberShape,
 })
-const right = objectShape<RightOfPair>({
+const right = objectShape<ExplainedPairRight>({
   isGranted: flagShape,
   isReachable: flagShape,
   policies: nullableShape(

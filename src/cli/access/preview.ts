@@ -5,12 +5,12 @@ import { isObject } from '../../entities/check.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { connect, type ContextOptions } from '../client/context-client.ts'
-import { completedBody, jsonOfTree } from '../records/bodies.ts'
-import { fieldNamed, type Kind, kindNamed } from '../records/kinds.ts'
+import { completeBody, treeToJson } from '../records/bodies.ts'
+import { findField, type Kind, findKind } from '../records/kinds.ts'
 import { Names } from '../records/names.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { readStandardInput } from '../terminal/secret-input.ts'
-import { askPreview, CHANGES_MAX, type PreviewChange, previewText } from './previewed.ts'
+import { requestPreview, CHANGES_MAX, type PreviewChange, previewText } from './previewed.ts'
 
 export interface PreviewOptions extends ContextOptions {
   readonly file: string
@@ -24,7 +24,7 @@ export async function previewFile(options: PreviewOptions): Promise<void> {
   const wanted = wantedIn(options.file)
   const client = connect(options)
   const changes = await resolvedChanges(new Names(client), wanted)
-  const previewed = await askPreview(client, changes, options.limit ?? PAIRS)
+  const previewed = await requestPreview(client, changes, options.limit ?? PAIRS)
   if (options.json === true) printJson(previewed)
   else printLine(previewText(previewed))
 }
@@ -48,7 +48,7 @@ function wantedIn(path: string): readonly WantedChange[] {
     const [fault] = parsed.faults
     throw usageFailure(`${path}: line ${fault?.line ?? 1}: ${fault?.problem ?? 'is not YAML'}`)
   }
-  const whole = jsonOfTree(parsed.tree)
+  const whole = treeToJson(parsed.tree)
   if (!Array.isArray(whole)) throw usageFailure(`${path}: ${shape}`)
   const changes = (whole as readonly Json[]).map((change, at) => wantedChange(path, at + 1, change))
   if (changes.length === 0 || changes.length > CHANGES_MAX) {
@@ -74,9 +74,9 @@ function wantedChange(path: string, number: number, change: Json): WantedChange 
     throw usageFailure(`${at}: ${shape}`)
   }
   const { [verb]: word, record = '', ...rest } = change
-  const kind = kindNamed(String(word))
+  const kind = findKind(String(word))
   if (verb !== 'create' && record === '') throw usageFailure(`${at}: record names what to ${verb}`)
-  const fields = Object.entries(rest).map(([name, value]) => [fieldNamed(kind, name).name, value])
+  const fields = Object.entries(rest).map(([name, value]) => [findField(kind, name).name, value])
   return { verb, kind, record: String(record), fields: Object.fromEntries(fields) as JsonObject }
 }
 
@@ -89,7 +89,7 @@ async function resolvedChanges(
   for (const [at, { verb, kind, record, fields }] of wanted.entries()) {
     if (verb === 'create') {
       const id = `new-${at + 1}`
-      const data = await names.resolved(kind, completedBody(kind, fields))
+      const data = await names.resolved(kind, completeBody(kind, fields))
       changes.push({ action: 'create', kind: kind.id, id, data })
       if (typeof fields['name'] === 'string') names.know(kind, fields['name'], id)
       continue

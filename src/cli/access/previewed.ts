@@ -86,7 +86,7 @@ const previewedShape = objectShape<Previewed>({
 })
 
 /** Asks the controller for the effect of the changes; nothing is written. */
-export async function askPreview(
+export async function requestPreview(
   client: ApiClient,
   changes: readonly PreviewChange[],
   limit: number,

@@ -3,13 +3,17 @@ import { existsSync } from 'node:fs'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import type { CertifiedKey } from '../../pki/authority/authority.ts'
 import { BUNDLE_CERTIFICATES_MAX, CertificateError } from '../../pki/certificate.ts'
-import { pemOf, readCertificates, readIdentitySet } from '../../pki/verify/identity-files.ts'
+import {
+  certificatesPem,
+  readCertificates,
+  readIdentitySet,
+} from '../../pki/verify/identity-files.ts'
 import { SecretFileError } from '../../pki/key-file.ts'
 import { readSigner } from '../../pki/authority/signer.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 
 /** Authorities that an operator supplies, in place of generated ones. */
-export interface Supplied {
+export interface SuppliedAuthorities {
   readonly issuing: CertifiedKey
   readonly caPem: string
   /** Certificate and key of the controller; null when they must be created. */
@@ -24,11 +28,11 @@ export interface Supplied {
  * @returns null when the configuration names no authority.
  * @throws {CommandFailure} exit 1, one sentence.
  */
-export function readSupplied(
+export function readSuppliedAuthorities(
   config: ControllerConfig,
   isHalfFormed: boolean,
   nowMs: number,
-): Supplied | null {
+): SuppliedAuthorities | null {
   const { ca, signer } = config.identity
   const { cert, key } = signer
   if (cert === null || key === null) return null
@@ -40,7 +44,7 @@ export function readSupplied(
     'name an authority under identity.ca, with its key, or leave identity.signer out',
     () => readSigner({ cert, key }, anchors, nowMs),
   )
-  return { issuing, caPem: pemOf(anchors), leaf: readLeaf(config, isHalfFormed, nowMs) }
+  return { issuing, caPem: certificatesPem(anchors), leaf: readLeaf(config, isHalfFormed, nowMs) }
 }
 
 function readLeaf(

@@ -29,12 +29,12 @@ import { parseCertificates } from '../../pki/certificate.ts'
 import { syncFolder, writePublicFile, writeSecretFile } from '../../pki/key-file.ts'
 import { validityWithin } from '../../pki/authority/renewal.ts'
 import { systemActor } from '../../ports/actor.ts'
-import { FEATURE_LEVEL, levelOfKind } from '../../ports/feature-level.ts'
+import { FEATURE_LEVEL, commandLevel } from '../../ports/feature-level.ts'
 import type { Entry } from '../../raft/types.ts'
 import { formDataFolder } from '../../store/folder/form-data-folder.ts'
 import { makeFolder } from '../terminal/make-folder.ts'
 import { advertisedHosts, type PlannedConfig } from './config-from-flags.ts'
-import type { Supplied } from './form-supplied.ts'
+import type { SuppliedAuthorities } from './form-supplied.ts'
 
 /**
  * Marker file beside a configuration while its controller is being formed. As long as it exists,
@@ -50,7 +50,7 @@ interface FormInput {
   readonly password: string
   readonly nowMs: number
   /** Used instead of generated authorities; for a single controller. */
-  readonly supplied?: Supplied | null
+  readonly supplied?: SuppliedAuthorities | null
   /**
    * Called after everything is written except the data folders, without which no controller can
    * start.
@@ -79,7 +79,7 @@ interface FormedMember {
 }
 
 /** Path of the root key of a cluster formed with this configuration. */
-export function rootKeyPathOf(folder: string): string {
+export function clusterRootKeyPath(folder: string): string {
   return join(folder, 'pki', 'root.key')
 }
 
@@ -140,14 +140,14 @@ export function isHalfFormed(folder: string, isSupplied: boolean): boolean {
   return existsSync(path) && readFileSync(path, 'utf8') === (isSupplied ? MARK_SUPPLIED : '')
 }
 
-function markOf(supplied: Supplied | null): string {
+function markOf(supplied: SuppliedAuthorities | null): string {
   return supplied === null ? '' : MARK_SUPPLIED
 }
 
 /** @returns null when we did not create it. */
 function writeRootKey(folder: string, { rootKeyPem }: Authorities): string | null {
   if (rootKeyPem === null) return null
-  const path = rootKeyPathOf(folder)
+  const path = clusterRootKeyPath(folder)
   makeFolder(dirname(path), 0o700)
   writeSecretFile(path, rootKeyPem)
   return path
@@ -157,7 +157,7 @@ function writeRootKey(folder: string, { rootKeyPem }: Authorities): string | nul
 function writeCredentials(
   config: ControllerConfig,
   leaf: CertifiedKey,
-  supplied: Supplied | null,
+  supplied: SuppliedAuthorities | null,
   caPem: string,
 ): void {
   const { cert, key, ca } = config.identity
@@ -169,7 +169,7 @@ function writeCredentials(
 }
 
 async function authoritiesOf(
-  supplied: Supplied | null,
+  supplied: SuppliedAuthorities | null,
   trustDomain: string,
   nowMs: number,
 ): Promise<Authorities> {
@@ -240,7 +240,7 @@ function formingCommand(clusterId: string, records: SeedRecord[]): Uint8Array {
     CommandSchema,
     create(CommandSchema, {
       kind: CommandKind.FORM,
-      level: levelOfKind(CommandKind.FORM),
+      level: commandLevel(CommandKind.FORM),
       actor: systemActor({ name: 'bootstrap' }),
       payload: toBinary(
         FormSchema,

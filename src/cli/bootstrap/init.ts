@@ -16,8 +16,8 @@ import {
   EXIT_USAGE,
   operatorFailure,
 } from '../../controller/failure.ts'
-import { formCluster, isHalfFormed, rootKeyPathOf } from './form.ts'
-import { readSupplied } from './form-supplied.ts'
+import { formCluster, isHalfFormed, clusterRootKeyPath } from './form.ts'
+import { readSuppliedAuthorities } from './form-supplied.ts'
 import { printJson, printLine, shellWord } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
 
@@ -78,7 +78,7 @@ export async function initController(
   const nowMs = systemClock.nowMs()
   const isSupplied = config.identity.signer.cert !== null
   const isRepeated = isHalfFormed(folder, isSupplied)
-  const supplied = readSupplied(config, isRepeated, nowMs)
+  const supplied = readSuppliedAuthorities(config, isRepeated, nowMs)
   if (!isRepeated) refuseOverwriting(planned, isSupplied)
   const drawn = password ?? randomBytes(PASSWORD_BYTES).toString('base64url')
   const adminFile = password === null ? join(folder, ADMIN_FILE_NAME) : null
@@ -155,7 +155,7 @@ function refuseFormed({ data, id }: ControllerConfig): void {
  */
 function refuseOverwriting({ config, folder }: PlannedConfig, isSupplied: boolean): void {
   const { cert, key, ca } = config.identity
-  const made = isSupplied ? [] : [rootKeyPathOf(folder), cert, key, ca]
+  const made = isSupplied ? [] : [clusterRootKeyPath(folder), cert, key, ca]
   const found = [...made, join(folder, ADMIN_FILE_NAME)].find((path) => existsSync(path))
   if (found === undefined) return
   throw new CommandFailure(

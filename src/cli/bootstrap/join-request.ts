@@ -1,8 +1,8 @@
 import type { JoinAnswer, JoinRequest } from '../../ports/membership.ts'
 import { type Certificate, leafControllerId } from '../../pki/certificate.ts'
 import type { Ticket } from '../../pki/secrets/ticket.ts'
-import { refusalIn } from '../client/refusal.ts'
-import { ask, HttpsFault, type HttpsAnswer } from '../client/https.ts'
+import { parseApiRefusal } from '../client/refusal.ts'
+import { sendHttpsRequest, HttpsFault, type HttpsAnswer } from '../client/https.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { isCount } from '../../lib/text/json-value.ts'
 
@@ -37,7 +37,7 @@ class MemberAdmission {
   }
 
   ask(address: string, body: unknown, timeoutMs: number): Promise<HttpsAnswer> {
-    return ask({
+    return sendHttpsRequest({
       url: `${address}/cluster/join`,
       method: body === undefined ? 'GET' : 'POST',
       body,
@@ -119,7 +119,7 @@ export async function requestJoin(
       const { status, body: answer } = await door.ask(address, body, ANSWER_MS)
       isSent = true
       if (status >= 200 && status < 300) return admitted(address, answer)
-      last = refusalIn(status, answer).message
+      last = parseApiRefusal(status, answer).message
       if (status < 500 && status !== 429) return { type: 'refused', sentence: last, isOpen }
       isOpen = true
     } catch (error) {

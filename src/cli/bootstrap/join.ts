@@ -12,7 +12,7 @@ import {
   type PlannedConfig,
 } from './config-from-flags.ts'
 import { operatorFailure } from '../../controller/failure.ts'
-import { checkAnswer, layDown } from './lay-down.ts'
+import { checkAnswer, writeJoinFiles } from './lay-down.ts'
 import {
   checkConfig,
   checkJoinFolder,
@@ -45,7 +45,7 @@ export async function joinCluster(path: string, options: JoinOptions): Promise<v
   const ticket = checkTicket(text, checks, systemClock.nowMs())
   const planned = planConfig(path, options, ticket.trustDomain)
   try {
-    await layDownJoin(planned, ticket, text, checks)
+    await prepareJoin(planned, ticket, text, checks)
   } catch (error) {
     if (options.json === true) printJson({ isPrepared: false, checks: checks.checks })
     throw operatorFailure(error)
@@ -68,7 +68,7 @@ export async function joinCluster(path: string, options: JoinOptions): Promise<v
  * Checks, sends the request and writes the files, unless an earlier run has done so.
  * @throws {CommandFailure}
  */
-export async function layDownJoin(
+export async function prepareJoin(
   planned: PlannedConfig,
   ticket: Ticket,
   ticketText: string,
@@ -143,7 +143,7 @@ async function askAndLayDown(
         `as ${outcome.answer.isVoter ? 'voter' : 'learner'}, supports feature levels up to ${FEATURE_LEVEL}`,
       )
       checkAnswer(planned, state, outcome.answer, checks, nowMs)
-      layDown(planned, state, outcome.answer, keepsCertificate)
+      writeJoinFiles(planned, state, outcome.answer, keepsCertificate)
       checks.ok('files', planned.folder)
   }
 }

@@ -1,5 +1,5 @@
-import { loadConfigOrFail, requestOf } from '../client/connection.ts'
-import { askController } from '../client/admin-socket.ts'
+import { loadConfigOrFail, clusterVerbRequest } from '../client/connection.ts'
+import { sendToAdminSocket } from '../client/admin-socket.ts'
 import type { ClusterStatus, ListedMember } from '../../api/cluster/cluster-status.ts'
 import { runController } from '../controller/run.ts'
 import { printLine } from '../terminal/output.ts'
@@ -34,8 +34,11 @@ export async function runJoined(path: string, goal: JoinedGoal): Promise<void> {
 
 async function look(dataFolder: string, progress: JoinProgress): Promise<boolean> {
   try {
-    const status = (await askController(dataFolder, requestOf('status'))) as ClusterStatus
-    const listed = await askController(dataFolder, requestOf('list'))
+    const status = (await sendToAdminSocket(
+      dataFolder,
+      clusterVerbRequest('status'),
+    )) as ClusterStatus
+    const listed = await sendToAdminSocket(dataFolder, clusterVerbRequest('list'))
     const members = listed as readonly ListedMember[]
     return progress.report(status, members)
   } catch {

@@ -2,8 +2,14 @@ import { callerHeader } from '../../controller/admin/caller.ts'
 import { adminSocketAddress } from '../../controller/admin/socket-address.ts'
 import { errorCode } from '../../lib/error-code.ts'
 import { jsonOrNull } from '../../lib/text/json-value.ts'
-import { ask, askForStream, HttpsFault, type HttpsRequest, textOf } from './https.ts'
-import { refusalIn } from './refusal.ts'
+import {
+  sendHttpsRequest,
+  openHttpsStream,
+  HttpsFault,
+  type HttpsRequest,
+  readAnswerText,
+} from './https.ts'
+import { parseApiRefusal } from './refusal.ts'
 
 const ANSWER_BYTES_MAX = 16 * 1024 * 1024
 const REFUSAL_BYTES_MAX = 64 * 1024
@@ -38,13 +44,16 @@ export interface AdminRequest {
  * @returns the data of its answer.
  * @throws {AdminError}
  */
-export async function askController(
+export async function sendToAdminSocket(
   dataFolder: string,
   { method, path, body, timeoutMs = TIMEOUT_MS }: AdminRequest,
 ): Promise<unknown> {
   return await atSocket(dataFolder, timeoutMs, async (socket) => {
     const sent = method === 'GET' ? {} : { body }
-    const answer = await ask({ ...socket, ...sent, url: url(path), method }, ANSWER_BYTES_MAX)
+    const answer = await sendHttpsRequest(
+      { ...socket, ...sent, url: url(path), method },
+      ANSWER_BYTES_MAX,
+    )
     if (answer.status < 200 || answer.status >= 300) throw refused(answer.status, answer.body)
     return (answer.body as { readonly data?: unknown } | null)?.data ?? null
   })
@@ -55,16 +64,16 @@ export async function askController(
  * @param silenceMsMax maximum time between two pieces.
  * @throws {AdminError} also when the controller ends the answer early.
  */
-export async function* askForBytes(
+export async function* streamFromAdminSocket(
   dataFolder: string,
   { path, body = {} }: Pick<AdminRequest, 'path' | 'body'>,
   silenceMsMax = 60_000,
 ): AsyncGenerator<Uint8Array, void> {
   const answer = await atSocket(dataFolder, silenceMsMax, async (socket) => {
-    const found = await askForStream({ ...socket, url: url(path), method: 'POST', body })
+    const found = await openHttpsStream({ ...socket, url: url(path), method: 'POST', body })
     const status = found.statusCode ?? 0
     if (status === 200) return found
-    throw refused(status, jsonOrNull(await textOf(found, REFUSAL_BYTES_MAX)))
+    throw refused(status, jsonOrNull(await readAnswerText(found, REFUSAL_BYTES_MAX)))
   })
   try {
     for await (const chunk of answer) yield chunk as Buffer
@@ -98,7 +107,7 @@ function url(path: string): string {
 }
 
 function refused(status: number, body: unknown): AdminError {
-  const { code, message } = refusalIn(status, body)
+  const { code, message } = parseApiRefusal(status, body)
   return new AdminError(code, message)
 }
 

@@ -10,12 +10,17 @@ import {
   type SendTo,
 } from '../../client/cluster-client.ts'
 import { MemberOrder } from '../../client/members.ts'
-import { ApiProblem, type MemberFault, OutcomeUnknown, Unreachable } from '../../client/problem.ts'
-import { requestIdOf } from '../../client/request-id.ts'
+import {
+  ApiProblem,
+  type MemberFault,
+  OutcomeUnknownError,
+  UnreachableError,
+} from '../../client/problem.ts'
+import { newRequestId } from '../../client/request-id.ts'
 import { commandWaits } from '../../client/waits.ts'
 import { systemClock } from '../../lib/clock.ts'
 import {
-  anything,
+  anyShape,
   checkedAnswer,
   listShape,
   numberShape,
@@ -25,8 +30,8 @@ import {
   textShape,
 } from './answer-shape.ts'
 import { Connections, type Peer } from './connections.ts'
-import { ask } from './https.ts'
-import { ApiRefusal, refusalFrom } from './refusal.ts'
+import { sendHttpsRequest } from './https.ts'
+import { ApiRefusal, toApiRefusal } from './refusal.ts'
 import type { RenewedSession } from './session-tokens.ts'
 
 /** A page of a list; each of its records may be as large as a request. */
@@ -99,7 +104,7 @@ export class ApiClient {
       send: (request, to) => this.#send(request, to),
       waits: isImpatient ? { ...commandWaits, patienceMs: 0 } : commandWaits,
       clock: systemClock,
-      requestId: () => requestIdOf(systemClock.nowMs(), randomBytes(16)),
+      requestId: () => newRequestId(systemClock.nowMs(), randomBytes(16)),
       readsOwnWrites: !isImpatient,
     })
   }
@@ -121,7 +126,7 @@ export class ApiClient {
    */
   async ask<T>(request: ApiRequest, shape: Shape<T>): Promise<ApiAnswer<T>>
   async ask(request: ApiRequest): Promise<ApiAnswer>
-  async ask(request: ApiRequest, shape: Shape<unknown> = anything): Promise<ApiAnswer> {
+  async ask(request: ApiRequest, shape: Shape<unknown> = anyShape): Promise<ApiAnswer> {
     const { current } = this.#members
     const { body, header, origin } = await this.#core.ask(request).catch((error: unknown) => {
       throw this.#failureOf(error)
@@ -139,7 +144,7 @@ export class ApiClient {
   async #send(request: ApiRequest, { origin, ...to }: SendTo): Promise<ClusterAnswer> {
     const { method, path, api = MANAGEMENT, body, text, isOnceOnly = false } = request
     const { caPem, client } = this.#options
-    const { headers, ...answer } = await ask(
+    const { headers, ...answer } = await sendHttpsRequest(
       {
         ...to,
         url: `${origin}${api}${path}`,
@@ -160,15 +165,15 @@ export class ApiClient {
   }
 
   #failureOf(error: unknown): unknown {
-    if (error instanceof Unreachable) return unreachable(error.faults)
-    if (error instanceof OutcomeUnknown) {
+    if (error instanceof UnreachableError) return unreachable(error.faults)
+    if (error instanceof OutcomeUnknownError) {
       const { origin, reason } = error.fault
       const sentence = `${origin}: it ${reason}; outcome unknown, check before repeating`
       return new CommandFailure(EXIT_FAILED, sentence, error)
     }
     if (!(error instanceof ApiProblem)) return error
     this.#controller = error.origin
-    if (!isSessionOver(error)) return refusalFrom(error)
+    if (!isSessionOver(error)) return toApiRefusal(error)
     const sentence = `the session has expired or was ended; log in again: ${this.#options.logInAgain}`
     return new ApiRefusal(401, 'NO_SESSION', sentence)
   }

@@ -6,10 +6,10 @@ import {
   type ApiLogIn,
   type ControllerApi,
   fieldsOf,
-  LogInRefused,
-  recordsIn,
-  SessionOver,
-  textIn,
+  LogInRefusedError,
+  readRecords,
+  SessionEndedError,
+  readTextField,
 } from '../../tunnel/controller-api.ts'
 import { ApiClient } from './api-client.ts'
 import { ApiRefusal } from './refusal.ts'
@@ -67,13 +67,13 @@ export class CertificateApi implements ControllerApi {
       })
       const session = fieldsOf(data)
       const identity = fieldsOf(session['identity'])
-      const lacks = recordsIn(session['authQueries']).map((one) => textIn(one, 'typeId'))
-      this.#token = textIn(session, 'token')
+      const lacks = readRecords(session['authQueries']).map((one) => readTextField(one, 'typeId'))
+      this.#token = readTextField(session, 'token')
       if (this.#token === '') throw new Error('the answer to the log-in is no session')
       return {
         token: this.#token,
-        identityId: textIn(session, 'identityId'),
-        identityName: textIn(identity, 'name'),
+        identityId: readTextField(session, 'identityId'),
+        identityName: readTextField(identity, 'name'),
         lacks:
           lacks.length === 0
             ? null
@@ -81,7 +81,7 @@ export class CertificateApi implements ControllerApi {
       }
     } catch (error) {
       if (!(error instanceof ApiRefusal) || error.code !== 'INVALID_AUTH') throw error
-      throw new LogInRefused(
+      throw new LogInRefusedError(
         'log-in refused: the certificate is not one of an enabled identity, or its authentication policy does not allow it; enroll the identity again, or have it enabled',
         { cause: error },
       )
@@ -119,7 +119,7 @@ export class CertificateApi implements ControllerApi {
       return data
     } catch (error) {
       if (error instanceof ApiRefusal && error.status === 401) {
-        throw new SessionOver(error.message, { cause: error })
+        throw new SessionEndedError(error.message, { cause: error })
       }
       if (error instanceof CommandFailure) throw new Error(error.message, { cause: error })
       throw error

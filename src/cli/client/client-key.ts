@@ -23,7 +23,7 @@ export function clientKey(cert: string, key: string): ConnectionKey {
  * valid only with it.
  * @throws {CommandFailure} exit 1.
  */
-export function keyOfContext({ logIn, renewal }: Context): { readonly client?: ConnectionKey } {
+export function contextClientKey({ logIn, renewal }: Context): { readonly client?: ConnectionKey } {
   const isBound = logIn.method === 'cert' && renewal !== null && renewal !== undefined
   return isBound ? { client: clientKey(logIn.cert, logIn.key) } : {}
 }

@@ -6,8 +6,8 @@ import { CommandFailure, EXIT_FAILED, EXIT_USAGE, usageFailure } from '../../con
 import { runningPid } from '../../controller/admin/pid-file.ts'
 import { shellWord } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
-import { AdminError, type AdminRequest, askController } from './admin-socket.ts'
-import { anything, checkedAnswer, type Shape } from './answer-shape.ts'
+import { AdminError, type AdminRequest, sendToAdminSocket } from './admin-socket.ts'
+import { anyShape, checkedAnswer, type Shape } from './answer-shape.ts'
 import { ApiClient, baseUrl } from './api-client.ts'
 import {
   changePlanShape,
@@ -21,8 +21,8 @@ import {
   ticketsShape,
   upgradeStatusShape,
 } from './cluster-shapes.ts'
-import { checkLoggedIn, clientIn } from './context-client.ts'
-import { type Context, contextsOf, readContexts } from './context-file.ts'
+import { checkLoggedIn, contextClient } from './context-client.ts'
+import { type Context, contextsForController, readContexts } from './context-file.ts'
 import { ApiRefusal } from './refusal.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
@@ -61,7 +61,7 @@ export type ClusterVerb =
  * Sends a request to a controller.
  * @throws {CommandFailure} exit 1 with the controller's sentence, exit 2 for the options.
  */
-export type AskCluster = (
+export type SendClusterRequest = (
   verb: ClusterVerb,
   params: Readonly<Record<string, unknown>>,
   timeoutMs?: number,
@@ -94,17 +94,17 @@ const shapes: Readonly<Record<ClusterVerb, Shape<unknown>>> = {
   status: clusterStatusShape,
   list: listedMembersShape,
   'upgrade-status': upgradeStatusShape,
-  debug: anything,
+  debug: anyShape,
   backups: scheduledBackupsShape,
   plan: changePlanShape,
-  promote: anything,
-  demote: anything,
-  remove: anything,
-  replace: anything,
-  'transfer-leadership': anything,
+  promote: anyShape,
+  demote: anyShape,
+  remove: anyShape,
+  replace: anyShape,
+  'transfer-leadership': anyShape,
   invite: invitationShape,
   'list-tickets': ticketsShape,
-  'revoke-ticket': anything,
+  'revoke-ticket': anyShape,
   'recover-admin': recoveredAdminShape,
   'reset-log-time': resetLogTimeShape,
   'log-level': logLevelShape,
@@ -120,7 +120,7 @@ const ofOneController: ReadonlySet<ClusterVerb> = new Set([
 ])
 
 /** Request of a verb to a controller. */
-export function requestOf(
+export function clusterVerbRequest(
   verb: ClusterVerb,
   body?: Readonly<Record<string, unknown>>,
   timeoutMs?: number,
@@ -136,12 +136,12 @@ export function requestOf(
 }
 
 /** @throws {CommandFailure} exit 2 unless the options name exactly one controller. */
-export function connectTo(options: ConnectionOptions): AskCluster {
-  const ask = askAt(options)
+export function openClusterConnection(options: ConnectionOptions): SendClusterRequest {
+  const ask = operationCaller(options)
   const controller = options.url ?? options.config ?? ''
   // @guard answers-of-a-hostile-server--cluster
   return async (verb, params, timeoutMs) =>
-    checkedAnswer(controller, shapes[verb], await ask(requestOf(verb, params, timeoutMs)))
+    checkedAnswer(controller, shapes[verb], await ask(clusterVerbRequest(verb, params, timeoutMs)))
 }
 
 /**
@@ -151,7 +151,7 @@ export function connectTo(options: ConnectionOptions): AskCluster {
 type AskOperation = (request: AdminRequest) => Promise<unknown>
 
 /** @throws {CommandFailure} exit 2 unless the options name exactly one controller. */
-export function askAt({ config, url, ca, sessionFile }: ConnectionOptions): AskOperation {
+export function operationCaller({ config, url, ca, sessionFile }: ConnectionOptions): AskOperation {
   if (config !== undefined && url === undefined) return askAtSocket(config)
   if (config !== undefined || url === undefined) {
     throw usageFailure('name a controller: --config FILE on its host, or --url URL from elsewhere')
@@ -171,7 +171,7 @@ function askAtSocket(path: string): AskOperation {
   const config = loadConfigOrFail(path)
   return async (request) => {
     try {
-      return await askController(config.data, request)
+      return await sendToAdminSocket(config.data, request)
     } catch (error) {
       if (!(error instanceof AdminError)) throw error
       const said = error.code === 'NOT_RUNNING' ? notAnswering(path, config) : error.message
@@ -212,12 +212,12 @@ function askThrough(
   const { name, context } = known
   const others = context.controllers.filter((one) => one !== base)
   const controllers = [base, ...others]
-  return askWith(clientIn(name, { ...context, controllers }, { isImpatient: true }), base)
+  return askWith(contextClient(name, { ...context, controllers }, { isImpatient: true }), base)
 }
 
 /** @throws {CommandFailure} exit 1 when there is no session for it. */
 function contextFor(base: string): { readonly name: string; readonly context: Context } | null {
-  const known = contextsOf(readContexts(), base)
+  const known = contextsForController(readContexts(), base)
   const found = known.find(({ context }) => context.token !== null) ?? known[0]
   if (found === undefined) return null
   checkLoggedIn(found.name, found.context)

@@ -67,7 +67,7 @@ export class Connections extends Agent {
       : await this.#connectTls({ host: host ?? '', port: Number(port) })
     // An error may also occur while the server is verified: the socket is destroyed then.
     socket.on('error', () => undefined)
-    const timer = setTimeout(() => socket.destroy(timedOut()), this.#timeoutMs)
+    const timer = setTimeout(() => socket.destroy(timeoutError()), this.#timeoutMs)
     try {
       await once(socket, isPlain ? 'connect' : 'secureConnect')
       if (!isPlain) await this.#judge(socket as TLSSocket)
@@ -119,6 +119,6 @@ function connectTls(
   })
 }
 
-export function timedOut(): Error {
+export function timeoutError(): Error {
   return Object.assign(new Error('timed out'), { code: 'ETIMEDOUT' })
 }

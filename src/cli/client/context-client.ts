@@ -1,10 +1,10 @@
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
-import { keyOfContext } from './client-key.ts'
+import { contextClientKey } from './client-key.ts'
 import { ApiClient, type ApiClientOptions } from './api-client.ts'
 import {
   changeContexts,
   type Context,
-  contextNamed,
+  findContext,
   logInCommand,
   readContexts,
   withContext,
@@ -21,13 +21,13 @@ export interface ContextOptions {
  * @throws {CommandFailure} exit 1 when nobody is logged in there.
  */
 export function connect(options: Pick<ContextOptions, 'context'>): ApiClient {
-  const { name, context } = contextNamed(readContexts(), options.context)
+  const { name, context } = findContext(readContexts(), options.context)
   checkLoggedIn(name, context)
-  return clientIn(name, context)
+  return contextClient(name, context)
 }
 
 /** Sends requests to the controllers of a context, with its session if it has one. */
-export function clientIn(
+export function contextClient(
   name: string,
   context: Context,
   options: Pick<ApiClientOptions, 'isImpatient'> = {},
@@ -36,8 +36,8 @@ export function clientIn(
     controllers: context.controllers,
     caPem: context.caPem,
     token: context.token,
-    ...sessionOf(name, context),
-    ...keyOfContext(context),
+    ...contextSession(name, context),
+    ...contextClientKey(context),
     ...options,
     logInAgain: logInCommand(name, context),
     onMoved: (controller) => askFirst(name, controller),
@@ -45,7 +45,10 @@ export function clientIn(
 }
 
 /** The session of a context whose token expires; undefined for another one. */
-export function sessionOf(name: string, context: Context): { readonly session?: RenewedSession } {
+export function contextSession(
+  name: string,
+  context: Context,
+): { readonly session?: RenewedSession } {
   if (context.token === null || !context.renewal) return {}
   return { session: new SessionTokens(name, context, logInCommand(name, context)) }
 }

@@ -6,7 +6,7 @@ import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failur
 import { readSecretFile, SecretFileError, writeSecretFile } from '../../pki/key-file.ts'
 import { makeFolder } from '../terminal/make-folder.ts'
 import { shellWord } from '../terminal/output.ts'
-import { lockNow } from './file-lock.ts'
+import { lockFileNow } from './file-lock.ts'
 
 export const contextLimits = {
   contextsMax: 64,
@@ -101,7 +101,7 @@ export function changeContexts(
 ): void {
   makeFolder(dirname(path), 0o700)
   const { lockWaitMs: waitMs, lockStaleMs: staleMs } = contextLimits
-  const release = lockNow(`${path}.lock`, { waitMs, staleMs })
+  const release = lockFileNow(`${path}.lock`, { waitMs, staleMs })
   try {
     const file = change(readContexts(path))
     if (Object.keys(file.contexts).length > contextLimits.contextsMax) {
@@ -122,7 +122,7 @@ export function withContext(file: ContextFile, name: string, context: Context): 
 }
 
 /** @throws {CommandFailure} exit 1 when there is no context of that name, or none at all. */
-export function contextNamed(
+export function findContext(
   file: ContextFile,
   asked: string | undefined,
 ): { readonly name: string; readonly context: Context } {
@@ -143,7 +143,7 @@ export function contextNamed(
 }
 
 /** The contexts in which the user named a controller. */
-export function contextsOf(
+export function contextsForController(
   { contexts }: ContextFile,
   controller: string,
 ): { readonly name: string; readonly context: Context }[] {

@@ -19,7 +19,7 @@ const pause = new Int32Array(new SharedArrayBuffer(4))
  * @returns the function that releases the lock.
  * @throws {CommandFailure} exit 1 when another command holds it for too long.
  */
-export function lockNow(name: string, times: LockTimes): () => void {
+export function lockFileNow(name: string, times: LockTimes): () => void {
   const endMs = performance.now() + times.waitMs
   for (;;) {
     const release = tryLock(name, times, endMs)
@@ -29,7 +29,7 @@ export function lockNow(name: string, times: LockTimes): () => void {
 }
 
 /** Like the lock above, for work of one or two requests: waits without blocking the process. */
-export async function lockSoon(name: string, times: LockTimes): Promise<() => void> {
+export async function waitForFileLock(name: string, times: LockTimes): Promise<() => void> {
   const endMs = performance.now() + times.waitMs
   for (;;) {
     const release = tryLock(name, times, endMs)

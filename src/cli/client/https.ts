@@ -1,9 +1,9 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 
-import { NoAnswer } from '../../client/problem.ts'
+import { NoAnswerError } from '../../client/problem.ts'
 import { jsonOrNull } from '../../lib/text/json-value.ts'
 import { request as requestOf } from '../../lib/runtime/node-http.ts'
-import { Connections, type Peer, timedOut } from './connections.ts'
+import { Connections, type Peer, timeoutError } from './connections.ts'
 import { errorCode, errorMessage } from '../../lib/error-code.ts'
 
 const ANSWER_BYTES_MAX = 8 * 1024 * 1024
@@ -37,7 +37,7 @@ export interface HttpsAnswer {
 }
 
 /** Why a request failed, with the remedy if there is one. */
-export class HttpsFault extends NoAnswer {
+export class HttpsFault extends NoAnswerError {
   override readonly name = 'HttpsFault'
 }
 
@@ -47,13 +47,13 @@ export class HttpsFault extends NoAnswer {
  * @param answerBytesMax the request is aborted beyond it.
  * @throws {HttpsFault}
  */
-export async function ask(
+export async function sendHttpsRequest(
   request: HttpsRequest,
   answerBytesMax = ANSWER_BYTES_MAX,
 ): Promise<HttpsAnswer> {
   const answer = await send(request, false)
-  const text = await textOf(answer, answerBytesMax).catch((error: unknown) => {
-    throw faultOf(error, true, request.timeoutMs)
+  const text = await readAnswerText(answer, answerBytesMax).catch((error: unknown) => {
+    throw toHttpsFault(error, true, request.timeoutMs)
   })
   const date = Date.parse(answer.headers.date ?? '')
   return {
@@ -71,7 +71,7 @@ export async function ask(
  * @returns once the head of the answer has arrived.
  * @throws {HttpsFault}
  */
-export function askForStream(
+export function openHttpsStream(
   request: HttpsRequest,
   signal?: AbortSignal,
 ): Promise<IncomingMessage> {
@@ -79,7 +79,7 @@ export function askForStream(
 }
 
 /** @throws when the stream is interrupted or too long. */
-export async function textOf(answer: IncomingMessage, bytesMax: number): Promise<string> {
+export async function readAnswerText(answer: IncomingMessage, bytesMax: number): Promise<string> {
   const chunks: Buffer[] = []
   let bytes = 0
   for await (const chunk of answer as AsyncIterable<Buffer>) {
@@ -106,7 +106,7 @@ function send(
   return new Promise((resolve, reject) => {
     let isSent = false
     let answer: IncomingMessage | null = null
-    const fail = (error: unknown): void => reject(faultOf(error, isSent, timeoutMs))
+    const fail = (error: unknown): void => reject(toHttpsFault(error, isSent, timeoutMs))
     const asked = requestOf({
       host: hostname.replace(/^\[|\]$/g, ''),
       port: port === '' ? 443 : Number(port),
@@ -119,8 +119,8 @@ function send(
       fail(error)
       ;(answer ?? asked).destroy(error)
     }
-    const timer = isStream ? undefined : setTimeout(() => giveUp(timedOut()), timeoutMs)
-    if (isStream) asked.setTimeout(timeoutMs, () => giveUp(timedOut()))
+    const timer = isStream ? undefined : setTimeout(() => giveUp(timeoutError()), timeoutMs)
+    if (isStream) asked.setTimeout(timeoutMs, () => giveUp(timeoutError()))
     const abort = (): void => giveUp(new Error('aborted'))
     if (signal?.aborted === true) abort()
     else signal?.addEventListener('abort', abort)
@@ -139,7 +139,7 @@ function send(
   })
 }
 
-export function faultOf(error: unknown, isSent: boolean, timeoutMs: number): HttpsFault {
+export function toHttpsFault(error: unknown, isSent: boolean, timeoutMs: number): HttpsFault {
   if (error instanceof HttpsFault) return error
   const isActedOn = isSent && !wantsCertificate(error)
   return new HttpsFault(reasonOf(error, timeoutMs), isActedOn, error)

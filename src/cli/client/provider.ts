@@ -3,7 +3,7 @@ import * as oauth from 'oauth4webapi'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
 import type { Peer } from './connections.ts'
-import { ask, HttpsFault, type HttpsAnswer } from './https.ts'
+import { sendHttpsRequest, HttpsFault, type HttpsAnswer } from './https.ts'
 import { isToken } from './token-text.ts'
 
 /** OpenZiti's public OIDC client for tools. */
@@ -252,7 +252,7 @@ export class Provider {
   ): Promise<HttpsAnswer> {
     const method = body === undefined ? 'GET' : 'POST'
     const request = { ...this.#peer, url, method, headers, timeoutMs: TIMEOUT_MS } as const
-    return ask(body === undefined ? request : { ...request, body }, ANSWER_BYTES_MAX)
+    return sendHttpsRequest(body === undefined ? request : { ...request, body }, ANSWER_BYTES_MAX)
   }
 
   #options(): { readonly [oauth.customFetch]: ReturnType<typeof fetchOf> } {
@@ -305,7 +305,7 @@ function fetchOf(
 ): (url: string, options: FetchOptions) => Promise<Response> {
   return async (url, { method, headers, body }) => {
     const text = body === undefined || body === null ? {} : { text: body.toString() }
-    const answer = await ask(
+    const answer = await sendHttpsRequest(
       {
         ...peer,
         url,

@@ -32,11 +32,11 @@ const remedies: Readonly<Record<string, string>> = {
 }
 
 /** The refusal of an unsuccessful answer; its code is '' when no controller wrote it. */
-export function refusalIn(status: number, body: unknown): ApiRefusal {
-  return refusalFrom(new ApiProblem(status, body))
+export function parseApiRefusal(status: number, body: unknown): ApiRefusal {
+  return toApiRefusal(new ApiProblem(status, body))
 }
 
-export function refusalFrom({ status, code, message, detail, fault }: ApiProblem): ApiRefusal {
+export function toApiRefusal({ status, code, message, detail, fault }: ApiProblem): ApiRefusal {
   if (code === '') {
     return new ApiRefusal(status, '', `unexpected response status ${status}; is it a controller?`)
   }

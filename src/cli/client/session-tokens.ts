@@ -1,5 +1,5 @@
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
-import { keyOfContext } from './client-key.ts'
+import { contextClientKey } from './client-key.ts'
 import {
   changeContexts,
   type Context,
@@ -8,7 +8,7 @@ import {
   type Renewal,
   withContext,
 } from './context-file.ts'
-import { lockSoon } from './file-lock.ts'
+import { waitForFileLock } from './file-lock.ts'
 import { HttpsFault } from './https.ts'
 
 export const renewalLimits = {
@@ -83,7 +83,7 @@ export class SessionTokens implements RenewedSession {
 
   async #renew(refused: string): Promise<Held | null> {
     const { renewalWaitMs: waitMs, renewalStaleMs: staleMs } = renewalLimits
-    const release = await lockSoon(`${this.#path}.${this.#name}.lock`, { waitMs, staleMs })
+    const release = await waitForFileLock(`${this.#path}.${this.#name}.lock`, { waitMs, staleMs })
     try {
       const context = this.#context()
       const held = context === undefined ? null : heldIn(context)
@@ -100,7 +100,7 @@ export class SessionTokens implements RenewedSession {
   async #refreshed(context: Context, { refreshToken }: Held): Promise<Held | null> {
     const { Provider, ProviderRefusal } = await import('./provider.ts')
     const { controllers, caPem } = context
-    const peer = { caPem, ...keyOfContext(context) }
+    const peer = { caPem, ...contextClientKey(context) }
     const endMs = performance.now() + renewalLimits.renewalMs
     const faults: string[] = []
     for (const controller of controllers) {

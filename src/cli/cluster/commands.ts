@@ -1,4 +1,8 @@
-import { type AskCluster, type ConnectionOptions, connectTo } from '../client/connection.ts'
+import {
+  type SendClusterRequest,
+  type ConnectionOptions,
+  openClusterConnection,
+} from '../client/connection.ts'
 import type { ClusterStatus, ListedMember } from '../../api/cluster/cluster-status.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
 import { EXIT_DONE } from '../../controller/failure.ts'
@@ -22,7 +26,7 @@ export async function showStatus(
     await watch(options)
     return
   }
-  const status = (await connectTo(options)('status', {})) as ClusterStatus
+  const status = (await openClusterConnection(options)('status', {})) as ClusterStatus
   if (options.json === true) {
     printJson(status)
     return
@@ -33,7 +37,7 @@ export async function showStatus(
 async function watch(options: ClusterOptions): Promise<void> {
   const onTerminal = process.stdout.isTTY ? 'screen' : 'lines'
   // An invalid option ends the command here, before it waits for a controller.
-  const ask = connectTo(options)
+  const ask = openClusterConnection(options)
   // The reader of the lines has closed the pipe.
   process.stdout.once('error', () => process.exit(EXIT_DONE))
   await watchStatus({
@@ -47,7 +51,7 @@ async function watch(options: ClusterOptions): Promise<void> {
 
 /** Prints the members with their ids and addresses. */
 export async function listMembers(options: ClusterOptions): Promise<void> {
-  const listed = (await connectTo(options)('list', {})) as readonly ListedMember[]
+  const listed = (await openClusterConnection(options)('list', {})) as readonly ListedMember[]
   const members = listed.map(({ ctrlAddress, ...member }) => ({
     ...member,
     address: ctrlAddress ?? member.address,
@@ -73,7 +77,7 @@ export async function transferLeadership(
   to: string | undefined,
   options: ClusterOptions,
 ): Promise<void> {
-  const ask = connectTo(options)
+  const ask = openClusterConnection(options)
   await ask('transfer-leadership', { newLeaderId: to ?? '' }, TRANSFER_TIMEOUT_MS)
   const leaderId = to ?? (await leaderOf(ask))
   if (options.json === true) printJson({ leaderId })
@@ -82,14 +86,14 @@ export async function transferLeadership(
 }
 
 /** The operation confirms the transfer, but does not name the new leader. */
-async function leaderOf(ask: AskCluster): Promise<string | null> {
+async function leaderOf(ask: SendClusterRequest): Promise<string | null> {
   const members = (await ask('list', {})) as readonly ListedMember[]
   return members.find(({ leader }) => leader)?.id ?? null
 }
 
 /** Resets log time to the clocks of a majority; works only on the host of a controller. */
 export async function resetLogTimeAt(options: ClusterOptions): Promise<void> {
-  const reset = (await connectTo(options)('reset-log-time', {})) as {
+  const reset = (await openClusterConnection(options)('reset-log-time', {})) as {
     readonly aheadMs: number
     readonly logTime: string
   }

@@ -3,10 +3,14 @@ import { existsSync } from 'node:fs'
 import { printableValue } from '../../lib/text/terminal-text.ts'
 import type { ChangePlan, Invitation, MembershipChange } from '../../ports/membership.ts'
 import { writeSecretFile } from '../../pki/key-file.ts'
-import { type AskCluster, type ConnectionOptions, connectTo } from '../client/connection.ts'
+import {
+  type SendClusterRequest,
+  type ConnectionOptions,
+  openClusterConnection,
+} from '../client/connection.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { printJson, printLine, printNote, shellWord } from '../terminal/output.ts'
-import { typedText } from '../terminal/typed-text.ts'
+import { promptExactText } from '../terminal/typed-text.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
 /**
@@ -28,7 +32,7 @@ export async function changeMembers(
   change: MembershipChange,
   options: ChangeOptions,
 ): Promise<void> {
-  const ask = connectTo(options)
+  const ask = openClusterConnection(options)
   const { verb, ...params } = change
   const plan = (await ask('plan', { verb, ...params }, CHANGE_TIMEOUT_MS)) as ChangePlan
   const isJson = options.json === true
@@ -81,7 +85,7 @@ function doneLine(change: MembershipChange): string {
 async function confirmationFor(plan: ChangePlan, options: ChangeOptions): Promise<string | null> {
   const wanted = plan.confirmation
   if (wanted === null) return null
-  const given = options.confirm ?? (canAsk(options) ? await typedText(wanted) : undefined)
+  const given = options.confirm ?? (canAsk(options) ? await promptExactText(wanted) : undefined)
   if (given === wanted) return given
   const how = `--confirm ${shellWord(wanted)}`
   throw new CommandFailure(
@@ -107,7 +111,7 @@ export interface InviteOptions extends ConnectionOptions {
  * Prints only the ticket on stdout, or writes it to a 0600 file; messages for people go to stderr.
  */
 export async function inviteController(options: InviteOptions): Promise<void> {
-  const ask = connectTo(options)
+  const ask = openClusterConnection(options)
   // Checked before the ticket is created, because an unwritten ticket would be lost.
   if (options.out !== undefined) refuseToOverwrite(options.out)
   const invitation = await invite(ask, options.learner !== true, options.lifetime)
@@ -133,7 +137,7 @@ function refuseToOverwrite(path: string): void {
 }
 
 export async function invite(
-  ask: AskCluster,
+  ask: SendClusterRequest,
   isVoter: boolean,
   lifetimeMs: number,
 ): Promise<Invitation> {

@@ -1,5 +1,5 @@
 import type { RecoveredAdmin } from '../../api/cluster/recover-admin.ts'
-import { connectTo } from '../client/connection.ts'
+import { openClusterConnection } from '../client/connection.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
 
@@ -13,7 +13,7 @@ export interface RecoverAdminOptions {
 /** Asks the controller on this host to admit an administrator with a new password. */
 export async function recoverAdminAccess(options: RecoverAdminOptions): Promise<void> {
   const { config, name, passwordFile, json } = options
-  const ask = connectTo({ config })
+  const ask = openClusterConnection({ config })
   const password = readSecretInput(passwordFile, 'the password')
   const params = { ...(name === undefined ? {} : { name }), password }
   const admin = (await ask('recover-admin', params)) as RecoveredAdmin

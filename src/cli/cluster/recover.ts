@@ -8,7 +8,7 @@ import {
   EXIT_USAGE,
   operatorFailure,
 } from '../../controller/failure.ts'
-import { asOwnerOf } from '../../controller/as-owner.ts'
+import { runAsOwnerOf } from '../../controller/as-owner.ts'
 import { beginGeneration } from '../../controller/recover/new-generation.ts'
 import { planRecovery, type RecoveryPlan } from '../../controller/recover/plan.ts'
 import { reachableMembers } from '../../controller/recover/reach.ts'
@@ -17,11 +17,11 @@ import {
   type ReadSurvivor,
   type Survivor,
 } from '../../controller/recover/survivor.ts'
-import { survivorOf } from '../../controller/recover/survivor-file.ts'
+import { decodeSurvivor } from '../../controller/recover/survivor-file.ts'
 import { readSecretFile } from '../../pki/key-file.ts'
 import { lockDataFolder } from '../../store/folder/folder-lock.ts'
 import { printJson, printLine, shellWord } from '../terminal/output.ts'
-import { typedText } from '../terminal/typed-text.ts'
+import { promptExactText } from '../terminal/typed-text.ts'
 import { loadConfigOrFail } from '../client/connection.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { decodeText } from '../../lib/text/decode-text.ts'
@@ -46,7 +46,7 @@ export async function recoverCluster(path: string, options: RecoverOptions): Pro
   // Root may own the configuration files, but files in the data folder must belong to the owner of
   // the folder.
   const others = (options.survivor ?? []).map(readSurvivorFile)
-  await asOwnerOf(config.data, () => recoverFrom(path, config, others, options))
+  await runAsOwnerOf(config.data, () => recoverFrom(path, config, others, options))
 }
 
 async function recoverFrom(
@@ -133,7 +133,7 @@ function readOwn<T>(read: () => T): T {
 
 async function confirm({ confirmation }: RecoveryPlan, options: RecoverOptions): Promise<void> {
   const canAsk = options.json !== true && process.stdin.isTTY
-  const given = options.confirm ?? (canAsk ? await typedText(confirmation) : undefined)
+  const given = options.confirm ?? (canAsk ? await promptExactText(confirmation) : undefined)
   if (given === confirmation) return
   throw new CommandFailure(
     EXIT_FAILED,
@@ -170,7 +170,7 @@ function showSurvivor(survivor: Survivor, options: RecoverOptions): void {
 
 function readSurvivorFile(path: string): Survivor {
   try {
-    return survivorOf(JSON.parse(readTextFile(path, FILE_BYTES_MAX)))
+    return decodeSurvivor(JSON.parse(readTextFile(path, FILE_BYTES_MAX)))
   } catch (error) {
     throw new CommandFailure(
       EXIT_USAGE,

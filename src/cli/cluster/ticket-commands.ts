@@ -1,13 +1,16 @@
 import type { TicketView } from '../../ports/membership.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
-import { connectTo } from '../client/connection.ts'
+import { openClusterConnection } from '../client/connection.ts'
 import type { ClusterOptions } from './commands.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
 /** Prints the tickets that have not expired, the newest first; never a secret. */
 export async function listTickets(options: ClusterOptions): Promise<void> {
-  const tickets = (await connectTo(options)('list-tickets', {})) as readonly TicketView[]
+  const tickets = (await openClusterConnection(options)(
+    'list-tickets',
+    {},
+  )) as readonly TicketView[]
   if (options.json === true) {
     printJson(tickets)
     return
@@ -25,7 +28,7 @@ export async function listTickets(options: ClusterOptions): Promise<void> {
 /** Revoke an unused join ticket. */
 export async function revokeTicketCommand(id: string, options: ClusterOptions): Promise<void> {
   try {
-    await connectTo(options)('revoke-ticket', { id })
+    await openClusterConnection(options)('revoke-ticket', { id })
   } catch (error) {
     throw isUnknown(error) ? new CommandFailure(EXIT_FAILED, unknownTicket(id), error) : error
   }

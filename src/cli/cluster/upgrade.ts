@@ -4,7 +4,7 @@ import { printableValue } from '../../lib/text/terminal-text.ts'
 import type { UpgradeStatus } from '../../api/cluster/upgrade-status.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
 import type { ClusterOptions } from './commands.ts'
-import { type AskCluster, connectTo } from '../client/connection.ts'
+import { type SendClusterRequest, openClusterConnection } from '../client/connection.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 
 const POLL_MS = 500
@@ -31,7 +31,7 @@ interface UpgradeOptions extends ClusterOptions {
 
 /** Prints the remaining steps of an upgrade; works without a quorum. */
 async function showUpgrade(options: UpgradeOptions): Promise<void> {
-  const status = await statusWithin(connectTo(options), options.wait ?? 0)
+  const status = await statusWithin(openClusterConnection(options), options.wait ?? 0)
   if (options.json === true) printJson(status)
   else printLine(upgradeText(status))
   if (options.wait === undefined || status.notNow === '') return
@@ -39,7 +39,7 @@ async function showUpgrade(options: UpgradeOptions): Promise<void> {
 }
 
 /** A restarted controller does not answer at once, so failures are retried until the deadline. */
-async function statusWithin(ask: AskCluster, waitMs: number): Promise<UpgradeStatus> {
+async function statusWithin(ask: SendClusterRequest, waitMs: number): Promise<UpgradeStatus> {
   const deadline = performance.now() + waitMs
   for (;;) {
     const isOver = performance.now() >= deadline

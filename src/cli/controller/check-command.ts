@@ -1,14 +1,18 @@
 import { loadControllerConfig } from '../../config/controller/load.ts'
 import { formatFault } from '../../config/engine/fault.ts'
 import { systemClock } from '../../lib/clock.ts'
-import { asOwnerOf } from '../../controller/as-owner.ts'
+import { runAsOwnerOf } from '../../controller/as-owner.ts'
 import { preflight } from '../../controller/start/check.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
 import { printJson, printLine, printNote } from '../terminal/output.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { findDamage } from '../../store/log/open-log.ts'
 import { readRosterFile } from '../../store/folder/membership-cache-file.ts'
-import { hasOtherVoters, membersOfRoster, meshesOf } from '../../controller/start/known-voters.ts'
+import {
+  hasOtherVoters,
+  rosterVoters,
+  otherMeshAddresses,
+} from '../../controller/start/known-voters.ts'
 import { hasNoData } from '../../controller/start/set-aside.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
@@ -29,7 +33,7 @@ export async function checkController(
   const { config } = loaded
   // Root would create files that the controller cannot read, and can read files that the controller
   // cannot.
-  const { found, log } = await asOwnerOf(config.data, async () => {
+  const { found, log } = await runAsOwnerOf(config.data, async () => {
     const found = await preflight(config, systemClock.nowMs())
     return { found, log: found.faults.length > 0 ? NOTHING : checkLog(config) }
   })
@@ -63,9 +67,9 @@ export function checkLog({ id, data, cluster }: Checked): Findings {
   try {
     const damage = findDamage(data)
     if (damage === null) return NOTHING
-    const known = membersOfRoster(readRosterFile(data))
+    const known = rosterVoters(readRosterFile(data))
     const hasPeers = hasOtherVoters(id, [known])
-    const canAsk = cluster.seeds.length + meshesOf(id, known).length > 0
+    const canAsk = cluster.seeds.length + otherMeshAddresses(id, known).length > 0
     if (damage.code === 'VOTE_LOST' && hasPeers && canAsk) {
       const warning = `data: ${damage.finding}; a start requests re-admission with an empty data folder`
       return { ...NOTHING, warnings: [warning] }

@@ -5,7 +5,7 @@ import { auditLimits } from '../../fsm/records/audit-log.ts'
 import type { AuditTrail } from '../../ports/audit.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { LineWriter, openOutput } from '../terminal/line-writer.ts'
-import { forStdout, jsonLogger, type LineSink } from '../terminal/log-lines.ts'
+import { stdoutSink, jsonLogger, type LineSink } from '../terminal/log-lines.ts'
 import { RotatingFile, type RotatingFileOptions } from '../../lib/runtime/rotating-file.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
@@ -34,7 +34,7 @@ export function createLog(config: LogConfig & Pick<ControllerConfig, 'logFile'>)
     writer.flushSync()
     if (lines !== writer) lines.flushSync()
   })
-  const sink = path === null ? forStdout(writer) : writer
+  const sink = path === null ? stdoutSink(writer) : writer
   return { ...logOver(writer, config, sink), lines }
 }
 

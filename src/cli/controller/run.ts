@@ -19,10 +19,10 @@ import {
 import {
   hasOtherVoters,
   type KnownVoters,
-  membersOfRoster,
-  meshesOf,
+  rosterVoters,
+  otherMeshAddresses,
 } from '../../controller/start/known-voters.ts'
-import { reenter } from '../../controller/start/lost-disk.ts'
+import { rejoinWithEmptyDisk } from '../../controller/start/lost-disk.ts'
 import type { RemovalAction } from '../../controller/start/removal-action.ts'
 import { StoreError } from '../../store/errors.ts'
 import { writeFence } from '../../store/folder/fence-file.ts'
@@ -164,7 +164,7 @@ class ControllerRun {
     if (!(error instanceof StoreError) || error.code !== 'VOTE_LOST') return null
     const { id, data } = this.#config
     const known = knownMembers(data)
-    const addresses = [...new Set([...this.#addresses, ...meshesOf(id, known)])]
+    const addresses = [...new Set([...this.#addresses, ...otherMeshAddresses(id, known)])]
     const isAlone = known === null ? addresses.length === 0 : !hasOtherVoters(id, [known])
     if (isAlone) return null
     this.#log?.error(`${error.finding}; this data folder can no longer vote`)
@@ -178,7 +178,7 @@ class ControllerRun {
     log.warn(
       `${why}; requesting re-admission from ${addresses.join(', ')} with an empty data folder`,
     )
-    const outcome = await reenter({
+    const outcome = await rejoinWithEmptyDisk({
       config: this.#config,
       credentials,
       addresses,
@@ -257,7 +257,7 @@ class ControllerRun {
 /** A roster that cannot be read is treated like a missing one. */
 function knownMembers(dataFolder: string): KnownVoters | null {
   try {
-    return membersOfRoster(readRosterFile(dataFolder))
+    return rosterVoters(readRosterFile(dataFolder))
   } catch {
     return null
   }

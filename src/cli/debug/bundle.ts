@@ -4,16 +4,16 @@ import { gzipSync } from 'node:zlib'
 import { arch, availableParallelism, freemem, loadavg, release, totalmem, uptime } from 'node:os'
 
 import { type ControllerConfig, controllerOptions } from '../../config/controller/options.ts'
-import { shownValues } from '../../config/engine/shown.ts'
+import { redactedValues } from '../../config/engine/shown.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
-import { asOwnerOf } from '../../controller/as-owner.ts'
+import { runAsOwnerOf } from '../../controller/as-owner.ts'
 import { readSurvivor } from '../../controller/recover/survivor.ts'
 import { writeNewFile } from '../../pki/key-file.ts'
 import { lockDataFolder } from '../../store/folder/folder-lock.ts'
-import { AdminError, askController } from '../client/admin-socket.ts'
-import { type ClusterVerb, loadConfigOrFail, requestOf } from '../client/connection.ts'
+import { AdminError, sendToAdminSocket } from '../client/admin-socket.ts'
+import { type ClusterVerb, loadConfigOrFail, clusterVerbRequest } from '../client/connection.ts'
 import { printJson, printLine } from '../terminal/output.ts'
-import { tailOf } from '../terminal/tail.ts'
+import { readTail } from '../terminal/tail.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { programRevision, programVersion } from '../../controller/version.ts'
 
@@ -93,11 +93,12 @@ async function gather(config: ControllerConfig): Promise<Gathered> {
 }
 
 function partsOf(config: ControllerConfig): Part[] {
-  const ask = (verb: ClusterVerb) => () => askController(config.data, requestOf(verb, {}, ASK_MS))
+  const ask = (verb: ClusterVerb) => () =>
+    sendToAdminSocket(config.data, clusterVerbRequest(verb, {}, ASK_MS))
   const facts = askOnce(ask('debug'))
   const of = (key: string) => async () => (await facts())[key]
   return [
-    { name: 'configuration.json', read: () => shownValues(controllerOptions, config) },
+    { name: 'configuration.json', read: () => redactedValues(controllerOptions, config) },
     { name: 'host.json', read: () => hostFacts(config) },
     { name: 'data-folder.txt', read: () => listingOf(config.data) },
     { name: 'log.jsonl', read: () => logOf(config) },
@@ -123,7 +124,7 @@ function askOnce(ask: () => Promise<unknown>): Facts {
 }
 
 function logOf({ logFile }: ControllerConfig): Buffer {
-  if (logFile.path !== null) return tailOf(logFile.path, LOG_TAIL_BYTES)
+  if (logFile.path !== null) return readTail(logFile.path, LOG_TAIL_BYTES)
   throw new Error('logs go to standard output; collect them from the service manager (journalctl)')
 }
 
@@ -134,7 +135,7 @@ async function diskOf({ data }: ControllerConfig, facts: Facts): Promise<unknown
     (error: unknown) => error instanceof AdminError && error.code === 'NOT_RUNNING',
   )
   if (!isDown) throw new Error('read only while the controller is stopped')
-  return await asOwnerOf(data, async () => {
+  return await runAsOwnerOf(data, async () => {
     const lock = await lockDataFolder(data)
     try {
       return (await readSurvivor(data)).survivor

@@ -1,5 +1,5 @@
 import type { LogLevelState, SwitchableLogLevel } from '../../api/host/log-level-control.ts'
-import { type ConnectionOptions, connectTo } from '../client/connection.ts'
+import { type ConnectionOptions, openClusterConnection } from '../client/connection.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 
 export interface LogLevelOptions extends ConnectionOptions {
@@ -7,11 +7,11 @@ export interface LogLevelOptions extends ConnectionOptions {
 }
 
 /** Prints the log level of a controller, after setting it when one is given. */
-export async function logLevel(
+export async function printLogLevel(
   level: SwitchableLogLevel | undefined,
   options: LogLevelOptions,
 ): Promise<void> {
-  const ask = connectTo(options)
+  const ask = openClusterConnection(options)
   const asked = level === undefined ? ask('log-level', {}) : ask('set-log-level', { level })
   const state = (await asked) as LogLevelState
   if (options.json === true) printJson(state)

@@ -15,8 +15,8 @@ import { CheckList } from '../terminal/check-list.ts'
 import { CommandFailure, EXIT_FAILED, usageFailure } from '../../controller/failure.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
-import { inOneSentence } from './enrollment-failure.ts'
-import { EnrollmentFault, EnrollmentRefused } from './enrollment-fault.ts'
+import { reportInOneSentence } from './enrollment-failure.ts'
+import { EnrollmentFault, EnrollmentRefusedError } from './enrollment-fault.ts'
 import { type EnrollmentKey, keyBeside, keyInFile } from './enrollment-key.ts'
 import { type ClientKey, EnrollmentServer } from './enrollment-server.ts'
 import { checkTime, type EnrollmentToken, readEnrollmentToken } from './enrollment-token.ts'
@@ -64,7 +64,7 @@ interface Enrolled {
 export async function enrollIdentity(source: string, options: EnrollOptions): Promise<void> {
   const checks = new CheckList(options.json === true)
   const run = new EnrollmentRun(options, checks)
-  await inOneSentence(() => run.go(source))
+  await reportInOneSentence(() => run.go(source))
 }
 
 class EnrollmentRun {
@@ -118,7 +118,7 @@ class EnrollmentRun {
     } catch (error) {
       // A key without a certificate is useless, but after an unknown outcome it is needed for the
       // retry.
-      if (error instanceof EnrollmentRefused) key.forget()
+      if (error instanceof EnrollmentRefusedError) key.forget()
       throw error
     }
     const certificatePem = pemOf(chain)
@@ -151,7 +151,7 @@ class EnrollmentRun {
       await server.ca(client, this.#options.name)
     } catch (error) {
       const isKnown =
-        error instanceof EnrollmentRefused &&
+        error instanceof EnrollmentRefusedError &&
         (error.code === 'CERT_IN_USE' || error.code === 'ENROLLMENT_IDENTITY_ALREADY_ENROLLED')
       if (!isKnown) throw error
       this.#checks.warn('certificate', 'already enrolled; nothing changed')

@@ -6,7 +6,7 @@ export class EnrollmentFault extends Error {
 }
 
 /** The controller refused the enrollment permanently, and this run changed nothing. */
-export class EnrollmentRefused extends EnrollmentFault {
+export class EnrollmentRefusedError extends EnrollmentFault {
   /** Error code of the API. */
   readonly code: string
 

@@ -9,9 +9,14 @@ import type { HttpProxy } from '../../lib/runtime/http-proxy.ts'
 import { parseSpiffeId } from '../../pki/spiffe.ts'
 import { readCertsOnly } from '../../pki/certs-only.ts'
 import { createCertificateRequest } from '../../pki/authority/certificate-request.ts'
-import { ask, type HttpsAnswer, HttpsFault, type HttpsRequest } from '../client/https.ts'
-import { refusalIn } from '../client/refusal.ts'
-import { EnrollmentFault, EnrollmentRefused } from './enrollment-fault.ts'
+import {
+  sendHttpsRequest,
+  type HttpsAnswer,
+  HttpsFault,
+  type HttpsRequest,
+} from '../client/https.ts'
+import { parseApiRefusal } from '../client/refusal.ts'
+import { EnrollmentFault, EnrollmentRefusedError } from './enrollment-fault.ts'
 import { checkSignature, type EnrollmentToken } from './enrollment-token.ts'
 
 const CLIENT_API = '/edge/client/v1'
@@ -169,9 +174,9 @@ export class EnrollmentServer {
       if (typeof data === 'object' && data !== null) return data as Record<string, unknown>
       throw new EnrollmentFault(`${origin}: malformed response; is it a controller?`)
     }
-    const { code, message: sentence } = refusalIn(status, body)
+    const { code, message: sentence } = parseApiRefusal(status, body)
     if (status >= 400 && status < 500 && status !== 429 && code !== '') {
-      throw new EnrollmentRefused(code, this.#refusal(code, sentence))
+      throw new EnrollmentRefusedError(code, this.#refusal(code, sentence))
     }
     throw new EnrollmentFault(`${origin}: ${sentence}; ${remedyOf(this.#token)}`)
   }
@@ -223,7 +228,7 @@ async function asked(
   remedy: string | null,
 ): Promise<HttpsAnswer> {
   try {
-    return await ask({ ...request, timeoutMs: TIMEOUT_MS }, ANSWER_BYTES_MAX)
+    return await sendHttpsRequest({ ...request, timeoutMs: TIMEOUT_MS }, ANSWER_BYTES_MAX)
   } catch (error) {
     if (!(error instanceof HttpsFault)) throw error
     if (error.cause instanceof EnrollmentFault) throw error.cause

@@ -1,8 +1,8 @@
 import { compactVerify, decodeJwt, decodeProtectedHeader } from 'jose'
 
 import { type Certificate, CertificateError } from '../../pki/certificate.ts'
-import { jwtAlgorithmOf, JWT_CHARACTERS_MAX } from '../../pki/jwt-verifier.ts'
-import { EnrollmentFault, EnrollmentRefused } from './enrollment-fault.ts'
+import { keyJwtAlgorithm, JWT_CHARACTERS_MAX } from '../../pki/jwt-verifier.ts'
+import { EnrollmentFault, EnrollmentRefusedError } from './enrollment-fault.ts'
 import { isControllerAddress } from '../../router/controllers/endpoints-file.ts'
 import { controllerLimits } from '../../router/controllers/limits.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
@@ -102,7 +102,7 @@ export async function checkSignature(
 ): Promise<void> {
   const { publicKey } = leaf.native
   try {
-    await compactVerify(jwt, publicKey, { algorithms: [jwtAlgorithmOf(publicKey)] })
+    await compactVerify(jwt, publicKey, { algorithms: [keyJwtAlgorithm(publicKey)] })
   } catch (error) {
     if (error instanceof CertificateError) {
       const message = `the certificate of ${origin} has an unsupported key type; it may not be a controller`
@@ -118,11 +118,11 @@ export async function checkSignature(
 
 /**
  * @param nowMs UTC, by the clock of the controller.
- * @throws {EnrollmentRefused}
+ * @throws {EnrollmentRefusedError}
  */
 export function checkTime({ expiresAtMs }: EnrollmentToken, nowMs: number): void {
   if (expiresAtMs === null || nowMs < expiresAtMs) return
-  throw new EnrollmentRefused(
+  throw new EnrollmentRefusedError(
     'ENROLLMENT_EXPIRED',
     `the token expired at ${isoTime(expiresAtMs)}; an administrator can refresh the enrollment to create a new token`,
   )

@@ -1,4 +1,4 @@
-import { controllersIn } from '../../tunnel/router-addresses.ts'
+import { readControllerOrigins } from '../../tunnel/router-addresses.ts'
 import { CertificateApi } from '../client/certificate-api.ts'
 import type { EnrolledIdentity } from './identity-file.ts'
 
@@ -26,7 +26,7 @@ async function askedFor(identity: EnrolledIdentity): Promise<readonly string[]> 
   const { lacks } = await api.logIn()
   try {
     if (lacks !== null) throw new Error('the identity needs a second factor')
-    const found = controllersIn(await api.get('/controllers'))
+    const found = readControllerOrigins(await api.get('/controllers'))
     return [origin, ...found.filter((each) => each !== origin)]
   } finally {
     // A session that was not ended expires.

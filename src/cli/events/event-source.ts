@@ -1,6 +1,6 @@
 import { jsonOrNull } from '../../lib/text/json-value.ts'
-import { askForStream, faultOf, textOf } from '../client/https.ts'
-import { ApiRefusal, refusalIn } from '../client/refusal.ts'
+import { openHttpsStream, toHttpsFault, readAnswerText } from '../client/https.ts'
+import { ApiRefusal, parseApiRefusal } from '../client/refusal.ts'
 import type { ConnectionKey } from '../client/client-key.ts'
 import { sessionHeader } from '../../client/cluster-client.ts'
 
@@ -44,9 +44,10 @@ export async function readEvents(options: SourceOptions): Promise<void> {
   }
   try {
     const request = { url, method: 'GET', headers, caPem, client, timeoutMs: SILENCE_MS } as const
-    const answer = await askForStream(request, signal)
+    const answer = await openHttpsStream(request, signal)
     const status = answer.statusCode ?? 0
-    if (status !== 200) throw refusalIn(status, jsonOrNull(await textOf(answer, REFUSAL_BYTES_MAX)))
+    if (status !== 200)
+      throw parseApiRefusal(status, jsonOrNull(await readAnswerText(answer, REFUSAL_BYTES_MAX)))
     let text = ''
     answer.setEncoding('utf8')
     for await (const chunk of answer as AsyncIterable<string>) {
@@ -57,7 +58,7 @@ export async function readEvents(options: SourceOptions): Promise<void> {
     }
   } catch (error) {
     if (signal.aborted) return
-    throw error instanceof ApiRefusal ? error : faultOf(error, true, SILENCE_MS)
+    throw error instanceof ApiRefusal ? error : toHttpsFault(error, true, SILENCE_MS)
   }
 }
 

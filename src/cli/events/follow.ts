@@ -3,9 +3,9 @@ import type { EVENT_NAMESPACES, EventNamespace } from '../../lib/event-namespace
 import { escapeUnprintable, printableLine } from '../../lib/text/terminal-text.ts'
 import { isJsonObject, jsonOrNull } from '../../lib/text/json-value.ts'
 import { commandWaits } from '../../client/waits.ts'
-import { contextNamed, logInCommand, readContexts } from '../client/context-file.ts'
-import { connect, sessionOf } from '../client/context-client.ts'
-import { keyOfContext } from '../client/client-key.ts'
+import { findContext, logInCommand, readContexts } from '../client/context-file.ts'
+import { connect, contextSession } from '../client/context-client.ts'
+import { contextClientKey } from '../client/client-key.ts'
 import type { RenewedSession } from '../client/session-tokens.ts'
 import { ApiRefusal } from '../client/refusal.ts'
 import { HttpsFault } from '../client/https.ts'
@@ -48,7 +48,7 @@ export async function followEvents(options: EventVerbOptions): Promise<void> {
 
 class EventFollower {
   readonly #options: EventVerbOptions
-  readonly #context: ReturnType<typeof contextNamed>
+  readonly #context: ReturnType<typeof findContext>
   readonly #session: RenewedSession | null
   readonly #stop = new AbortController()
   /** The token of the last stream. */
@@ -63,8 +63,8 @@ class EventFollower {
 
   constructor(options: EventVerbOptions) {
     this.#options = options
-    this.#context = contextNamed(readContexts(), options.context)
-    this.#session = sessionOf(this.#context.name, this.#context.context).session ?? null
+    this.#context = findContext(readContexts(), options.context)
+    this.#session = contextSession(this.#context.name, this.#context.context).session ?? null
     this.#lastId = options.after ?? ''
     this.#left = options.count ?? Infinity
   }
@@ -96,7 +96,7 @@ class EventFollower {
         url: `${controller}${EVENTS}?${this.#query()}`,
         caPem,
         token: this.#token,
-        ...keyOfContext(context),
+        ...contextClientKey(context),
         lastId: this.#lastId,
         signal: this.#stop.signal,
         onEvent: (event) => this.#take(event),

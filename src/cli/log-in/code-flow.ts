@@ -9,11 +9,11 @@ import {
   ProviderRefusal,
 } from '../client/provider.ts'
 import {
-  asksForCode,
+  requiresCode,
   type AuthQuery,
   type Credential,
-  factorLacking,
-  logInRefused,
+  missingFactorFailure,
+  logInRefusedFailure,
 } from './credential.ts'
 
 /** Nothing listens at this address: the code is read from the redirect to it. */
@@ -47,7 +47,7 @@ export async function logInByCodeFlow(
       : { id }
   const bearer = credential.jwt === undefined ? {} : { authorization: `Bearer ${credential.jwt}` }
   let step = await provider.step(`${provider.issuer}/login/${page}`, body, bearer)
-  if (step.status === 401) throw logInRefused(method, refusalOf(provider, step))
+  if (step.status === 401) throw logInRefusedFailure(method, refusalOf(provider, step))
   if (step.status === 200) {
     requireCodeAlone(provider, step)
     const given = { id, code: await code() }
@@ -56,7 +56,7 @@ export async function logInByCodeFlow(
       throw new CommandFailure(EXIT_FAILED, 'log-in refused: the code is wrong, or was used before')
     }
     const lacked = step.status === 200 ? queriesIn(step) : []
-    if (lacked.length > 0) throw factorLacking(lacked, ON_PAGE)
+    if (lacked.length > 0) throw missingFactorFailure(lacked, ON_PAGE)
   }
   const callback = await provider.step(locationOf(provider, step))
   return await provider.redeem(begun, answerIn(provider, begun, callback))
@@ -70,7 +70,7 @@ function pageOf({ method }: LogInMethod): 'password' | 'cert' | 'ext-jwt' {
 function requireCodeAlone(provider: Provider, step: HttpsAnswer): void {
   const queries = queriesIn(step)
   if (queries.length === 0) throw refusalOf(provider, step)
-  if (!queries.every(asksForCode)) throw factorLacking(queries, ON_PAGE)
+  if (!queries.every(requiresCode)) throw missingFactorFailure(queries, ON_PAGE)
   if (queries.some((query) => query?.['isTotpEnrolled'] === true)) return
   throw new CommandFailure(
     EXIT_FAILED,

@@ -1,12 +1,12 @@
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { HttpsFault } from '../client/https.ts'
 import { formatTable, printJson, printLine, printNote } from '../terminal/output.ts'
-import { keyOfContext } from '../client/client-key.ts'
-import { clientIn, type ContextOptions } from '../client/context-client.ts'
+import { contextClientKey } from '../client/client-key.ts'
+import { contextClient, type ContextOptions } from '../client/context-client.ts'
 import {
   changeContexts,
   type Context,
-  contextNamed,
+  findContext,
   type LogInMethod,
   readContexts,
   withContext,
@@ -14,7 +14,7 @@ import {
 
 /** Ends the session of a context; the context stays. */
 export async function logOut(options: ContextOptions): Promise<void> {
-  const { name, context } = contextNamed(readContexts(), options.context)
+  const { name, context } = findContext(readContexts(), options.context)
   const fault = await endSession(name, context)
   forgetToken(name)
   if (options.json === true) printJson({ context: name, isEnded: fault === null })
@@ -32,7 +32,7 @@ async function endSession(name: string, context: Context): Promise<string | null
   if (context.token === null) return null
   try {
     if (context.renewal) return await revoke(context, context.renewal.refreshToken)
-    await clientIn(name, context).ask({ method: 'DELETE', path: '/current-api-session' })
+    await contextClient(name, context).ask({ method: 'DELETE', path: '/current-api-session' })
     return null
   } catch (error) {
     if (!(error instanceof CommandFailure)) throw error
@@ -46,7 +46,7 @@ async function endSession(name: string, context: Context): Promise<string | null
  */
 async function revoke(context: Context, refreshToken: string): Promise<string | null> {
   const { Provider, ProviderRefusal } = await import('../client/provider.ts')
-  const peer = { caPem: context.caPem, ...keyOfContext(context) }
+  const peer = { caPem: context.caPem, ...contextClientKey(context) }
   const faults: string[] = []
   for (const controller of context.controllers) {
     try {
@@ -112,14 +112,14 @@ function userOf(logIn: LogInMethod): string {
 
 /** Selects the context for later verbs. */
 export function useContext(asked: string, options: ContextOptions): void {
-  changeContexts((file) => ({ ...file, current: contextNamed(file, asked).name }))
+  changeContexts((file) => ({ ...file, current: findContext(file, asked).name }))
   if (options.json === true) printJson({ context: asked })
   else printLine(`current context: ${asked}`)
 }
 
 /** Removes a context, after ending its session if possible. */
 export async function removeContext(asked: string, options: ContextOptions): Promise<void> {
-  const { name, context } = contextNamed(readContexts(), asked)
+  const { name, context } = findContext(readContexts(), asked)
   const fault = await endSession(name, context)
   changeContexts(({ current, contexts: { [name]: _removed, ...contexts } }) => ({
     current: current === name ? null : current,

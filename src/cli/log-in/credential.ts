@@ -5,7 +5,7 @@ import { printableLine } from '../../lib/text/terminal-text.ts'
 import type { PendingFactor } from '../../fsm/apply/authentication.ts'
 import { type ConnectionKey, clientKey } from '../client/client-key.ts'
 import type { Context, LogInMethod } from '../client/context-file.ts'
-import { askHidden, askLine, isInteractive } from '../terminal/prompt.ts'
+import { promptHidden, promptLine, isInteractive } from '../terminal/prompt.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
 
 export interface CredentialOptions {
@@ -30,7 +30,7 @@ export interface Credential {
 }
 
 /** @param before the present context, whose method is used again if none is given. */
-export async function logInMethodOf(
+export async function chosenLogInMethod(
   options: CredentialOptions,
   before: Context | undefined,
 ): Promise<LogInMethod> {
@@ -58,7 +58,7 @@ export async function logInMethodOf(
     return { method: 'ext-jwt', jwtFile: jwtFile === '-' ? '-' : resolve(jwtFile) }
   }
   if (before !== undefined) return before.logIn
-  const username = isInteractive() ? await askLine('User: ') : ''
+  const username = isInteractive() ? await promptLine('User: ') : ''
   if (username !== '') return { method: 'password', username }
   throw new CommandFailure(
     EXIT_USAGE,
@@ -66,7 +66,7 @@ export async function logInMethodOf(
   )
 }
 
-export async function credentialOf(
+export async function readLogInCredential(
   method: LogInMethod,
   options: CredentialOptions,
 ): Promise<Credential> {
@@ -88,7 +88,7 @@ export async function credentialOf(
         return { ...second, password: readSecretInput(passwordFile, 'the password') }
       }
       if (isInteractive()) {
-        return { ...second, password: await askHidden(`Password of ${method.username}: `) }
+        return { ...second, password: await promptHidden(`Password of ${method.username}: `) }
       }
       throw new CommandFailure(
         EXIT_USAGE,
@@ -100,14 +100,14 @@ export async function credentialOf(
 /** The code of an authenticator app, or a recovery code. */
 export async function secondFactorCode({ codeFile }: CredentialOptions): Promise<string> {
   if (codeFile !== undefined) return readSecretInput(codeFile, 'the code')
-  if (isInteractive()) return await askLine('Code of the authenticator app: ')
+  if (isInteractive()) return await promptLine('Code of the authenticator app: ')
   throw new CommandFailure(
     EXIT_FAILED,
     'this identity needs a code of its authenticator app; pass --code-file FILE, or - for standard input',
   )
 }
 
-export function logInRefused(method: LogInMethod, error: unknown): CommandFailure {
+export function logInRefusedFailure(method: LogInMethod, error: unknown): CommandFailure {
   const reasons: Readonly<Record<LogInMethod['method'], string>> = {
     password: 'the user name or the password is wrong, or the identity is disabled or locked',
     cert: 'the certificate is not one of an enabled identity, or its policy does not allow it',
@@ -131,7 +131,7 @@ const queryTypes: Readonly<Record<PendingFactor['kind'], readonly string[]>> = {
   extJwt: ['EXT-JWT'],
 }
 
-export function asksForCode(query: AuthQuery | null): boolean {
+export function requiresCode(query: AuthQuery | null): boolean {
   return queryTypes.totp.includes(typeOf(query))
 }
 
@@ -139,7 +139,7 @@ export function asksForCode(query: AuthQuery | null): boolean {
  * The refusal of a log-in that lacks more than a code.
  * @param elsewhere where the person can provide a factor that this version does not support.
  */
-export function factorLacking(
+export function missingFactorFailure(
   queries: readonly (AuthQuery | null)[],
   elsewhere: string,
 ): CommandFailure {

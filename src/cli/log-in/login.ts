@@ -7,20 +7,20 @@ import {
   type Context,
   type ContextFile,
   contextLimits,
-  contextsOf,
+  contextsForController,
   readContexts,
   withContext,
 } from '../client/context-file.ts'
 import { ApiRefusal } from '../client/refusal.ts'
 import {
   type CredentialOptions,
-  credentialOf,
-  logInMethodOf,
+  readLogInCredential,
+  chosenLogInMethod,
   secondFactorCode,
 } from './credential.ts'
 import { openSession } from './open-session.ts'
 import type { OpenedLogIn, Opening } from './opening.ts'
-import { trustedCa } from './trust.ts'
+import { loadTrustedCa } from './trust.ts'
 
 export interface LogInOptions extends CredentialOptions {
   readonly ca?: string
@@ -36,9 +36,9 @@ export async function logIn(urls: readonly string[], options: LogInOptions): Pro
   const file = readContexts()
   const name = checkContextName(options.context ?? nameFor(file, first))
   const before = Object.hasOwn(file.contexts, name) ? file.contexts[name] : undefined
-  const method = await logInMethodOf(options, before)
-  const caPem = await trustedCa(first, { ...options, ...knownTrust(before, first) })
-  const credential = await credentialOf(method, options)
+  const method = await chosenLogInMethod(options, before)
+  const caPem = await loadTrustedCa(first, { ...options, ...knownTrust(before, first) })
+  const credential = await readLogInCredential(method, options)
   const opening: Opening = {
     controllers: given,
     caPem,
@@ -66,7 +66,7 @@ export async function logIn(urls: readonly string[], options: LogInOptions): Pro
 
 /** The context for which the user named this controller, or one that has its address as a name. */
 function nameFor(file: ContextFile, controller: string): string {
-  return contextsOf(file, controller)[0]?.name ?? new URL(controller).host
+  return contextsForController(file, controller)[0]?.name ?? new URL(controller).host
 }
 
 /**

@@ -3,7 +3,7 @@ import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { HttpsFault } from '../client/https.ts'
 import type { GrantedTokens, Provider } from '../client/provider.ts'
 import { openRestSession } from './rest-session.ts'
-import { clientFor, type Opening, type OpenedLogIn } from './opening.ts'
+import { sessionlessClient, type Opening, type OpenedLogIn } from './opening.ts'
 
 /**
  * Logs in: by OpenID Connect if the cluster announces it, else with a session of the REST API.
@@ -21,7 +21,7 @@ export async function openSession(opening: Opening): Promise<OpenedLogIn> {
 }
 
 async function isOidcAnnounced(opening: Opening): Promise<boolean> {
-  const { data } = await clientFor(opening, null).ask({ method: 'GET', path: '/version' })
+  const { data } = await sessionlessClient(opening, null).ask({ method: 'GET', path: '/version' })
   const { capabilities } = (data ?? {}) as { readonly capabilities?: unknown }
   return Array.isArray(capabilities) && capabilities.includes('OIDC_AUTH')
 }

@@ -21,7 +21,7 @@ export interface OpenedLogIn {
 }
 
 /** A client that has no session yet. */
-export function clientFor(
+export function sessionlessClient(
   { controllers, caPem, credential }: Opening,
   token: string | null,
 ): ApiClient {

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { createServer } from '../../lib/runtime/node-http.ts'
-import { listenAt, portOf } from '../../lib/runtime/listening.ts'
+import { listenAt, listeningPort } from '../../lib/runtime/listening.ts'
 import { htmlText } from '../../lib/text/html-text.ts'
 
 export const redirectLimits = {
@@ -48,7 +48,7 @@ export class RedirectListener {
   }
 
   get #host(): string {
-    return `127.0.0.1:${portOf(this.#server)}`
+    return `127.0.0.1:${listeningPort(this.#server)}`
   }
 
   /** @throws {CommandFailure} when no answer arrived in time. */

@@ -2,8 +2,13 @@ import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import type { ApiAnswer, ApiClient } from '../client/api-client.ts'
 import { ApiRefusal } from '../client/refusal.ts'
 import { isToken } from '../client/token-text.ts'
-import { asksForCode, type AuthQuery, factorLacking, logInRefused } from './credential.ts'
-import { clientFor, type OpenedLogIn, type Opening } from './opening.ts'
+import {
+  requiresCode,
+  type AuthQuery,
+  missingFactorFailure,
+  logInRefusedFailure,
+} from './credential.ts'
+import { sessionlessClient, type OpenedLogIn, type Opening } from './opening.ts'
 
 interface SessionDetail {
   readonly token: string
@@ -13,11 +18,11 @@ interface SessionDetail {
 
 /** Opens a session of the REST API, for clusters that do not offer OpenID Connect. */
 export async function openRestSession(opening: Opening): Promise<OpenedLogIn> {
-  const { data, header } = await authenticate(clientFor(opening, null), opening)
-  const session = sessionIn(data)
+  const { data, header } = await authenticate(sessionlessClient(opening, null), opening)
+  const session = readSessionAnswer(data)
   const received = header('net-session') ?? header('zt-session')
   const token = isToken(received) ? received : session.token
-  await completeFactors(clientFor(opening, token), session, opening)
+  await completeFactors(sessionlessClient(opening, token), session, opening)
   return { token, renewal: null, identity: session.identity.name }
 }
 
@@ -25,7 +30,7 @@ export async function openRestSession(opening: Opening): Promise<OpenedLogIn> {
  * @throws {CommandFailure} when a successful answer contains no session: it is not from a
  * controller.
  */
-export function sessionIn(data: unknown): SessionDetail {
+export function readSessionAnswer(data: unknown): SessionDetail {
   const { token, identity, authQueries } = (data ?? {}) as Readonly<Record<string, unknown>>
   const name = ((identity ?? {}) as Readonly<Record<string, unknown>>)['name']
   const queries = authQueries ?? []
@@ -57,7 +62,7 @@ async function authenticate(
     const isRefused =
       error instanceof ApiRefusal &&
       ['INVALID_AUTH', 'UNAUTHORIZED', 'NO_SESSION'].includes(error.code)
-    throw isRefused ? logInRefused(method, error) : error
+    throw isRefused ? logInRefusedFailure(method, error) : error
   }
 }
 
@@ -69,7 +74,7 @@ async function completeFactors(
 ): Promise<void> {
   if (authQueries.length === 0) return
   // Each request of this session would have to carry the token of the identity provider.
-  if (!authQueries.every(asksForCode)) throw factorLacking(authQueries, 'update flotilla')
+  if (!authQueries.every(requiresCode)) throw missingFactorFailure(authQueries, 'update flotilla')
   const body = { code: await code() }
   await client.ask({ method: 'POST', path: '/authenticate/mfa', body, isOnceOnly: true })
 }

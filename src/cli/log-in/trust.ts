@@ -7,8 +7,8 @@ import {
   parseCertificates,
 } from '../../pki/certificate.ts'
 import { readCertsOnly } from '../../pki/certs-only.ts'
-import { ask, HttpsFault, isUnknownCa } from '../client/https.ts'
-import { askLine, isInteractive } from '../terminal/prompt.ts'
+import { sendHttpsRequest, HttpsFault, isUnknownCa } from '../client/https.ts'
+import { promptLine, isInteractive } from '../terminal/prompt.ts'
 import { printNote, shellWord } from '../terminal/output.ts'
 import { MANAGEMENT } from '../../client/cluster-client.ts'
 import { errorMessage } from '../../lib/error-code.ts'
@@ -29,7 +29,10 @@ interface TrustOptions {
  * before the user accepts it.
  * @throws {CommandFailure}
  */
-export async function trustedCa(controller: string, options: TrustOptions): Promise<string | null> {
+export async function loadTrustedCa(
+  controller: string,
+  options: TrustOptions,
+): Promise<string | null> {
   if (options.ca !== undefined) return givenCa(options.ca)
   if (options.fingerprint !== undefined) {
     return await pinnedCa(controller, wantedFingerprint(options.fingerprint))
@@ -102,7 +105,7 @@ async function confirmedCa(controller: string): Promise<string> {
   }
   printNote(unknown)
   printNote(`compare it on a controller's host: ${FINGERPRINT_COMMAND}`)
-  const said = await askLine('Trust it? (yes/no) ')
+  const said = await promptLine('Trust it? (yes/no) ')
   if (said !== 'yes') throw new CommandFailure(EXIT_FAILED, 'not trusted; nothing was sent')
   return await verifiedCa(controller, root)
 }
@@ -130,7 +133,7 @@ async function verifiedCa(controller: string, root: Certificate): Promise<string
 async function shownAuthorities(controller: string, caPem?: string): Promise<Certificate[]> {
   let found: Certificate[] = []
   try {
-    const answer = await ask({
+    const answer = await sendHttpsRequest({
       url: `${controller}/edge/client/v1${CERTIFICATES_PATH}`,
       method: 'GET',
       headers: { accept: 'application/pkcs7-mime' },
@@ -154,8 +157,8 @@ function noAuthorities(controller: string): CommandFailure {
   )
 }
 
-function askVersion(controller: string, caPem?: string): ReturnType<typeof ask> {
-  return ask({
+function askVersion(controller: string, caPem?: string): ReturnType<typeof sendHttpsRequest> {
+  return sendHttpsRequest({
     url: `${controller}${MANAGEMENT}/version`,
     method: 'GET',
     caPem,

@@ -1,15 +1,15 @@
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
 import type { ApiClient } from '../client/api-client.ts'
 import { connect, type ContextOptions } from '../client/context-client.ts'
-import { madeShape } from '../records/names.ts'
+import { createdShape } from '../records/names.ts'
 import { printJson, printLine } from '../terminal/output.ts'
-import { askLine, isInteractive } from '../terminal/prompt.ts'
-import { askPreview, CHANGES_MAX, type Previewed, previewText } from '../access/previewed.ts'
+import { promptLine, isInteractive } from '../terminal/prompt.ts'
+import { requestPreview, CHANGES_MAX, type Previewed, previewText } from '../access/previewed.ts'
 import { StepRunner } from './carry-out.ts'
-import { mustBeFaultless, type NetworkFile, parseNetwork, readNetworkText } from './document.ts'
+import { requireNoFaults, type NetworkFile, parseNetwork, readNetworkText } from './document.ts'
 import { type LiveNetwork, readNetwork } from './live.ts'
 import { planOf, type Step, type FieldChange } from './plan.ts'
-import { previewOfSteps } from './preview-steps.ts'
+import { previewSteps } from './preview-steps.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
 
@@ -44,11 +44,11 @@ export async function applyNetwork(
   if (options.access === true && options.dryRun !== true) {
     throw new CommandFailure(EXIT_USAGE, '--access needs --dry-run')
   }
-  mustBeFaultless(path, file.faults)
+  requireNoFaults(path, file.faults)
   const client = connect(options)
   const live = await readNetwork(client)
   const plan = planOf(over(file.objects, live), live, options.prune === true)
-  mustBeFaultless(path, plan.faults)
+  requireNoFaults(path, plan.faults)
   const steps = options.prune === true ? await withoutOwn(client, plan.steps) : plan.steps
   const isDry = options.dryRun === true
   if (options.json !== true) printPlan(steps, isDry)
@@ -69,7 +69,7 @@ async function accessOf(
   steps: readonly Step[],
   live: LiveNetwork,
 ): Promise<{ readonly text: string; readonly previewed?: Previewed }> {
-  const { changes, leftOut } = previewOfSteps(steps, live)
+  const { changes, leftOut } = previewSteps(steps, live)
   if (changes.length === 0) return { text: 'access: no change' }
   if (changes.length > CHANGES_MAX) {
     throw new CommandFailure(
@@ -77,7 +77,7 @@ async function accessOf(
       `access of ${changes.length} changes cannot be previewed at once (at most ${CHANGES_MAX}); apply the file in parts`,
     )
   }
-  const previewed = await askPreview(client, changes, PAIRS_SHOWN)
+  const previewed = await requestPreview(client, changes, PAIRS_SHOWN)
   const rest =
     leftOut === 0 ? '' : `\n${leftOut} of ${steps.length} changes are no part of the preview`
   return { text: `${previewText(previewed)}${rest}`, previewed }
@@ -94,7 +94,7 @@ function printPlan(steps: readonly Step[], isDry: boolean): void {
 
 /** Pruning never deletes the identity that runs it. */
 async function withoutOwn(client: ApiClient, steps: readonly Step[]): Promise<readonly Step[]> {
-  const { data } = await client.ask({ method: 'GET', path: '/current-identity' }, madeShape)
+  const { data } = await client.ask({ method: 'GET', path: '/current-identity' }, createdShape)
   const { id } = data
   return steps.filter(
     (step) =>
@@ -115,7 +115,7 @@ async function mustBeMeant(
       `no terminal to confirm the deletion of ${what}; add --yes. Nothing changed`,
     )
   }
-  if ((await askLine(`Delete ${what}? (yes/no) `)) === 'yes') return
+  if ((await promptLine(`Delete ${what}? (yes/no) `)) === 'yes') return
   throw new CommandFailure(EXIT_FAILED, 'nothing was changed')
 }
 

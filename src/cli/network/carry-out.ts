@@ -3,12 +3,17 @@ import { systemClock } from '../../lib/clock.ts'
 import type { ApiClient } from '../client/api-client.ts'
 import { ApiRefusal } from '../client/refusal.ts'
 import { type Kind, recordPath } from '../records/kinds.ts'
-import { madeShape, rowShape } from '../records/names.ts'
-import { disabledFields, isSameEnd, minutesDisabled } from './disabled-state.ts'
+import { createdShape, rowShape } from '../records/names.ts'
+import { disabledFields, isSameTime, disabledMinutes } from './disabled-state.ts'
 import type { FileObject } from './document.ts'
-import { type LiveNetwork, tableOf } from './live.ts'
+import { type LiveNetwork, kindTable } from './live.ts'
 import type { Step } from './plan.ts'
-import { bodyOf, portableFields, portableOf, translated } from './portable.ts'
+import {
+  toRequestBody,
+  portableFields,
+  readPortableFields,
+  translateReferences,
+} from './portable.ts'
 import type { NetworkObject } from './sections.ts'
 
 /** Carries out steps one after the other. Later steps know the ids of created records. */
@@ -58,9 +63,9 @@ export class StepRunner {
     const { kind } = wanted.section
     const body = this.#bodyOf(wanted)
     const request = { method: 'POST', path: `/${kind.plural}`, body } as const
-    const { id } = (await this.#client.ask(request, madeShape)).data
+    const { id } = (await this.#client.ask(request, createdShape)).data
     const { name } = wanted.fields
-    if (typeof name === 'string') this.#made.set(`${tableOf(kind.id)} ${name}`, id)
+    if (typeof name === 'string') this.#made.set(`${kindTable(kind.id)} ${name}`, id)
     await this.#setDisabled(id, {}, wanted.fields)
   }
 
@@ -69,17 +74,21 @@ export class StepRunner {
     const { kind } = wanted.section
     const name = String(wanted.fields['name'])
     const id = this.#idOf('edgeRouter', name)
-    this.#made.set(`${tableOf(kind.id)} ${name}`, id)
+    this.#made.set(`${kindTable(kind.id)} ${name}`, id)
     const path = recordPath(kind, id, 'detail')
     const { data } = await this.#client.ask({ method: 'GET', path }, rowShape)
     await this.#replace(id, wanted)
-    await this.#setDisabled(id, portableOf(kind, data), wanted.fields)
+    await this.#setDisabled(id, readPortableFields(kind, data), wanted.fields)
   }
 
   async #replace(id: string, wanted: FileObject): Promise<void> {
     const { kind } = wanted.section
     const path = recordPath(kind, id, 'patch')
-    await this.#client.ask({ method: 'PUT', path, body: changeable(kind, this.#bodyOf(wanted)) })
+    await this.#client.ask({
+      method: 'PUT',
+      path,
+      body: changeableFields(kind, this.#bodyOf(wanted)),
+    })
   }
 
   /**
@@ -88,9 +97,10 @@ export class StepRunner {
    */
   async #setDisabled(id: string, before: JsonObject, after: JsonObject): Promise<void> {
     const isSame = disabledFields.every((name) => before[name] === after[name])
-    if (isSame || isSameEnd(before['disabledUntil'] ?? null, after['disabledUntil'] ?? null)) return
+    if (isSame || isSameTime(before['disabledUntil'] ?? null, after['disabledUntil'] ?? null))
+      return
     const path = `/identities/${encodeURIComponent(id)}`
-    const durationMinutes = minutesDisabled(after, await this.#nowMs(path))
+    const durationMinutes = disabledMinutes(after, await this.#nowMs(path))
     if (durationMinutes === null) {
       await this.#client.ask({ method: 'POST', path: `${path}/enable` })
     } else {
@@ -117,12 +127,12 @@ export class StepRunner {
   }
 
   #bodyOf({ section, fields }: NetworkObject): JsonObject {
-    const ids = translated(section.kind, fields, (to, name) => this.#idOf(to, name))
-    return bodyOf(section.kind, ids)
+    const ids = translateReferences(section.kind, fields, (to, name) => this.#idOf(to, name))
+    return toRequestBody(section.kind, ids)
   }
 
   #idOf(kind: string, name: string): string {
-    const id = this.#made.get(`${tableOf(kind)} ${name}`) ?? this.#live.idOf(kind, name)
+    const id = this.#made.get(`${kindTable(kind)} ${name}`) ?? this.#live.idOf(kind, name)
     // The record existed during planning, and was deleted meanwhile.
     if (id === undefined) throw new ApiRefusal(404, 'NOT_FOUND', `${name} does not exist any more`)
     return id
@@ -130,7 +140,7 @@ export class StepRunner {
 }
 
 /** Fields that are set after a record has been created. */
-export function changeable(kind: Kind, body: JsonObject): JsonObject {
+export function changeableFields(kind: Kind, body: JsonObject): JsonObject {
   const fixed = portableFields(kind).filter(({ settable }) => settable === 'create')
   const names = new Set(fixed.map(({ name }) => name))
   return Object.fromEntries(Object.entries(body).filter(([name]) => !names.has(name)))

@@ -25,17 +25,17 @@ export function disabledFault(field: (typeof disabledFields)[number], value: Jso
 }
 
 /** The fields of an identity as the API, or another controller's export, shows them. */
-export function disabledOf(shown: JsonObject): JsonObject {
+export function readDisabledFields(shown: JsonObject): JsonObject {
   const { disabled, disabledAt = null, disabledUntil = null } = shown
   // Some exports omit fields that follow from the times.
   const isDisabled = disabled === undefined ? disabledAt !== null : disabled === true
   if (!isDisabled) return {}
   // @guard import-that-loses-rights--until
-  return disabledUntil === null ? { disabled: true } : normalDisabled({ disabledUntil })
+  return disabledUntil === null ? { disabled: true } : normalizeDisabled({ disabledUntil })
 }
 
 /** Normalized form: empty for an identity that is enabled, or whose time is over. */
-export function normalDisabled({ disabled, disabledUntil = null }: JsonObject): JsonObject {
+export function normalizeDisabled({ disabled, disabledUntil = null }: JsonObject): JsonObject {
   if (disabledUntil === null) return disabled === true ? { disabled: true } : {}
   const ms = timeOf(disabledUntil)
   if (ms === null || ms <= systemClock.nowMs()) return {}
@@ -43,7 +43,7 @@ export function normalDisabled({ disabled, disabledUntil = null }: JsonObject): 
 }
 
 /** True if two values name the same time. */
-export function isSameEnd(a: Json, b: Json): boolean {
+export function isSameTime(a: Json, b: Json): boolean {
   const [first, second] = [timeOf(a), timeOf(b)]
   return first !== null && second !== null && Math.abs(first - second) <= TOLERANCE_MS
 }
@@ -52,7 +52,7 @@ export function isSameEnd(a: Json, b: Json): boolean {
  * Minutes for which to disable an identity: 0 means permanently; null means that it is enabled.
  * @param nowMs by the clock of the controller that receives the request.
  */
-export function minutesDisabled(fields: JsonObject, nowMs: number): number | null {
+export function disabledMinutes(fields: JsonObject, nowMs: number): number | null {
   if (fields['disabled'] === true) return 0
   const ms = timeOf(fields['disabledUntil'] ?? null)
   // @guard import-that-loses-rights--minutes

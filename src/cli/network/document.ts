@@ -1,28 +1,28 @@
 import { Validator } from '../../api/schemas/validation.ts'
-import { nearest } from '../../config/engine/suggest.ts'
+import { nearestWord } from '../../config/engine/suggest.ts'
 import { parseYamlTree, type YamlEntry, type YamlTree } from '../../config/engine/yaml-tree.ts'
 import { usageFailure } from '../../controller/failure.ts'
 import { requestSchema } from '../../entities/schema.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
-import { jsonOfTree, missingFields, unknownMember } from '../records/bodies.ts'
+import { treeToJson, missingFields, findUnknownMember } from '../records/bodies.ts'
 import type { KindField } from '../records/fields.ts'
-import { entityOf, spoken, unknownField, withArticle } from '../records/kinds.ts'
+import { kindEntity, kindWords, unknownFieldMessage, withArticle } from '../records/kinds.ts'
 import { readStandardInput } from '../terminal/secret-input.ts'
 import { readTextFile } from '../terminal/text-file.ts'
 import { disabledFault, disabledFields } from './disabled-state.ts'
-import { bodyOf, canonical, fileName, portableFields } from './portable.ts'
+import { toRequestBody, canonicalFields, fileFieldName, portableFields } from './portable.ts'
 import {
   allSections,
   FORM_VERSION,
   identityExtras,
-  keyOf,
-  labelOf,
+  objectKey,
+  objectLabel,
   networkLimits,
   type NetworkObject,
   type NetworkSection,
 } from './sections.ts'
-import { numbered } from './live.ts'
+import { numberDuplicates } from './live.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
 /** An object of a file. */
@@ -55,7 +55,7 @@ export function readNetworkText(path: string): string {
 }
 
 /** Parses a YAML text, which may be JSON. */
-export function treeOf(text: string): {
+export function parseYamlDocument(text: string): {
   readonly tree: YamlTree | null
   readonly faults: readonly FileFault[]
 } {
@@ -67,7 +67,7 @@ export function treeOf(text: string): {
 
 /** Never throws: unusable content becomes a fault. */
 export function parseNetwork(text: string): NetworkFile {
-  const { tree, faults } = treeOf(text)
+  const { tree, faults } = parseYamlDocument(text)
   if (tree === null) return { objects: [], faults }
   const reader = new NetworkFileReader()
   reader.readTop(tree)
@@ -82,7 +82,7 @@ export class NetworkFileReader {
 
   file(): NetworkFile {
     const objects = allSections().flatMap((section) =>
-      numbered(this.#objects.filter((one) => one.section === section)),
+      numberDuplicates(this.#objects.filter((one) => one.section === section)),
     )
     return {
       objects,
@@ -97,7 +97,7 @@ export class NetworkFileReader {
     }
     let version: Json = null
     for (const { key, line, value } of tree.entries) {
-      if (key === 'version') version = jsonOfTree(value)
+      if (key === 'version') version = treeToJson(value)
       else this.#readSection(key, line, value)
     }
     if (version === FORM_VERSION) return
@@ -111,7 +111,7 @@ export class NetworkFileReader {
   #readSection(name: string, line: number, tree: YamlTree): void {
     const section = allSections().find((one) => one.name === name)
     if (section === undefined) {
-      const near = nearest(
+      const near = nearestWord(
         name,
         allSections().map((one) => one.name),
       )
@@ -127,7 +127,7 @@ export class NetworkFileReader {
     if (tree.kind !== 'list') {
       // An empty section.
       if (tree.kind === 'scalar' && tree.value === null) return
-      this.fault(line, `${name}: expected a list of ${spoken(section.kind.plural)}`)
+      this.fault(line, `${name}: expected a list of ${kindWords(section.kind.plural)}`)
       return
     }
     for (const item of tree.items) this.#readItem(section, item)
@@ -136,7 +136,7 @@ export class NetworkFileReader {
   #readItem(section: NetworkSection, tree: YamlTree): void {
     const { kind } = section
     if (tree.kind !== 'map') {
-      this.fault(tree.line, `expected the fields of ${withArticle(spoken(kind.name))}`)
+      this.fault(tree.line, `expected the fields of ${withArticle(kindWords(kind.name))}`)
       return
     }
     const before = this.#faults.length
@@ -144,7 +144,7 @@ export class NetworkFileReader {
     // Further faults could be consequences of these.
     if (this.#faults.length > before) return
     const fields = Object.fromEntries(
-      tree.entries.map(({ key, value }) => [this.#named(section, key), jsonOfTree(value)]),
+      tree.entries.map(({ key, value }) => [this.#named(section, key), treeToJson(value)]),
     )
     const lines = new Map(tree.entries.map(({ key, line }) => [this.#named(section, key), line]))
     this.take(section, fields, tree.line, lines)
@@ -158,8 +158,8 @@ export class NetworkFileReader {
     lines: ReadonlyMap<string, number>,
   ): void {
     const { kind } = section
-    const body = bodyOf(kind, fields)
-    const label = labelOf(section, fields)
+    const body = toRequestBody(kind, fields)
+    const label = objectLabel(section, fields)
     if (kind.id === 'identity' && disabledFields.every((name) => name in fields)) {
       this.fault(line, `${label}: give disabled or disabledUntil, not both`)
       return
@@ -171,10 +171,10 @@ export class NetworkFileReader {
     }
     try {
       this.#checkOf(section)(structuredClone(body))
-      const normal = canonical(kind, fields)
+      const normal = canonicalFields(kind, fields)
       this.#objects.push({
         section,
-        key: keyOf(section, normal),
+        key: objectKey(section, normal),
         label,
         fields: normal,
         line,
@@ -184,7 +184,7 @@ export class NetworkFileReader {
       if (!(error instanceof Problem)) throw error
       const { field = '', reason = error.message } = error.fault ?? {}
       const named = portableFields(kind).find(({ name }) => name === field.split('.')[0])
-      const at = named === undefined ? undefined : lines.get(fileName(named))
+      const at = named === undefined ? undefined : lines.get(fileFieldName(named))
       this.fault(at ?? line, `${label}: ${reason}`)
     }
   }
@@ -192,32 +192,32 @@ export class NetworkFileReader {
   #judgeEntry({ kind }: NetworkSection, { key, line, value }: YamlEntry): void {
     const extra = kind.id === 'identity' ? identityExtras.find((one) => one === key) : undefined
     if (extra !== undefined) {
-      const problem = extraFault(extra, jsonOfTree(value))
+      const problem = identityExtraFault(extra, treeToJson(value))
       if (problem !== null) this.fault(line, problem)
       return
     }
     const field = portable(kind.fields, portableFields(kind), key)
-    if (field === null) this.fault(line, unknownField(kind, key))
+    if (field === null) this.fault(line, unknownFieldMessage(kind, key))
     else if (field === 'read-only') {
       this.fault(
         line,
-        `${key} of ${withArticle(spoken(kind.name))} cannot be part of a network file`,
+        `${key} of ${withArticle(kindWords(kind.name))} cannot be part of a network file`,
       )
     } else {
-      const found = unknownMember(field.schema, value, key)
+      const found = findUnknownMember(field.schema, value, key)
       if (found !== null) this.fault(found.line, found.problem)
     }
   }
 
   #named({ kind }: NetworkSection, key: string): string {
     const field = portableFields(kind).find(({ name, alias }) => name === key || alias === key)
-    return field === undefined ? key : fileName(field)
+    return field === undefined ? key : fileFieldName(field)
   }
 
   #checkOf({ kind }: NetworkSection): (value: unknown) => void {
     let check = this.#checks.get(kind.id)
     if (check === undefined) {
-      const entity = entityOf(kind)
+      const entity = kindEntity(kind)
       check =
         entity === undefined
           ? () => undefined
@@ -229,7 +229,10 @@ export class NetworkFileReader {
 }
 
 /** Fault of a field that is not part of a request body; null if it has none. */
-export function extraFault(name: (typeof identityExtras)[number], value: Json): string | null {
+export function identityExtraFault(
+  name: (typeof identityExtras)[number],
+  value: Json,
+): string | null {
   if (name !== 'isDefaultAdmin') return disabledFault(name, value)
   return typeof value === 'boolean' ? null : `${name}: expected true or false`
 }
@@ -260,7 +263,7 @@ function doubles(objects: readonly FileObject[]): FileFault[] {
 }
 
 /** @throws {CommandFailure} exit 2, one line for each fault. */
-export function mustBeFaultless(path: string, faults: readonly FileFault[]): void {
+export function requireNoFaults(path: string, faults: readonly FileFault[]): void {
   if (faults.length === 0) return
   const shown = faults.slice(0, networkLimits.faultsMax)
   const lines = shown.map(({ line, problem }) => `${path}: line ${line}: ${problem}`)

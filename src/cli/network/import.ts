@@ -1,8 +1,8 @@
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { printNote } from '../terminal/output.ts'
 import { applyNetwork, type ApplyOptions } from './apply.ts'
-import { mustBeFaultless, readNetworkText, treeOf } from './document.ts'
-import { overLive, readStockExport } from './stock.ts'
+import { requireNoFaults, readNetworkText, parseYamlDocument } from './document.ts'
+import { completeFromLive, readZitiExport } from './stock.ts'
 
 export interface ImportOptions extends Omit<ApplyOptions, 'file' | 'prune'> {
   readonly acceptLostPostureChecks?: boolean
@@ -13,11 +13,11 @@ export interface ImportOptions extends Omit<ApplyOptions, 'file' | 'prune'> {
  * here.
  */
 export async function importFile(path: string, options: ImportOptions): Promise<void> {
-  const { tree, faults } = treeOf(readNetworkText(path))
-  mustBeFaultless(path, faults)
+  const { tree, faults } = parseYamlDocument(readNetworkText(path))
+  requireNoFaults(path, faults)
   if (tree === null) return
-  const found = readStockExport(tree)
-  mustBeFaultless(path, found.faults)
+  const found = readZitiExport(tree)
+  requireNoFaults(path, found.faults)
   for (const note of found.notes) printNote(`flotilla: ${path}: ${note}`)
   if (found.policiesInDoubt > 0 && options.acceptLostPostureChecks !== true) {
     throw new CommandFailure(
@@ -25,5 +25,5 @@ export async function importFile(path: string, options: ImportOptions): Promise<
       `${path}: the export has posture checks but not which of its ${found.policiesInDoubt} service policies require them, so they would grant more access than before. Add postureCheckRoles to the policies in the file and pass --accept-lost-posture-checks. Nothing changed`,
     )
   }
-  await applyNetwork(path, found, options, overLive)
+  await applyNetwork(path, found, options, completeFromLive)
 }

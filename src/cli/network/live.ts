@@ -4,8 +4,14 @@ import { isSameJson, type JsonObject } from '../../lib/text/canonical-json.ts'
 import { listShape, objectShape, textShape } from '../client/answer-shape.ts'
 import type { ApiClient } from '../client/api-client.ts'
 import { filterText, type Row, rowsShape } from '../records/names.ts'
-import { canonical, portableOf, translated } from './portable.ts'
-import { allSections, keyOf, labelOf, type NetworkObject, type NetworkSection } from './sections.ts'
+import { canonicalFields, readPortableFields, translateReferences } from './portable.ts'
+import {
+  allSections,
+  objectKey,
+  objectLabel,
+  type NetworkObject,
+  type NetworkSection,
+} from './sections.ts'
 
 /** An object that the network has. */
 export interface LiveObject extends NetworkObject {
@@ -35,7 +41,7 @@ const serviceConfigsShape = listShape(
 const AT_ONCE = 8
 
 /** Kinds that share a table share their names and ids. */
-export function tableOf(kind: string): string {
+export function kindTable(kind: string): string {
   return entitiesByName.get(kind)?.table ?? kind
 }
 
@@ -78,7 +84,7 @@ class NetworkReader {
   network(): LiveNetwork {
     const byOrder = this.#found.flatMap((found) => this.#object(found))
     const objects = allSections().flatMap((section) =>
-      numbered(byOrder.filter((one) => one.section === section)),
+      numberDuplicates(byOrder.filter((one) => one.section === section)),
     )
     const names = new Map<string, string[]>()
     for (const key of this.#idOf.keys()) {
@@ -87,8 +93,8 @@ class NetworkReader {
     }
     return {
       objects,
-      idOf: (kind, name) => this.#idOf.get(`${tableOf(kind)} ${name}`),
-      namesOf: (kind) => names.get(tableOf(kind)) ?? [],
+      idOf: (kind, name) => this.#idOf.get(`${kindTable(kind)} ${name}`),
+      namesOf: (kind) => names.get(kindTable(kind)) ?? [],
     }
   }
 
@@ -112,7 +118,7 @@ class NetworkReader {
 
   #take(section: NetworkSection, row: Row): void {
     const { kind } = section
-    const table = tableOf(kind.id)
+    const table = kindTable(kind.id)
     if (kind.hasName) {
       const isKnown = this.#nameOf.has(`${table} ${row.id}`)
       this.#nameOf.set(`${table} ${row.id}`, String(row['name']))
@@ -120,27 +126,28 @@ class NetworkReader {
       // An edge router is also in the list of all routers.
       if (isKnown) return
     }
-    const fields = portableOf(kind, row)
-    const isSeed = networkSeedOf(section, fields) !== null
+    const fields = readPortableFields(kind, row)
+    const isSeed = seededConfigTypeFields(section, fields) !== null
     const isOfRouter = fields['type'] === 'Router'
     const isGiven = isSeed || fields['isDefaultAdmin'] === true || row.id === 'default'
-    const isUsual = isSameJson(fields, networkSeedOf(section, fields)) || isPlainRouter(fields)
+    const isUsual =
+      isSameJson(fields, seededConfigTypeFields(section, fields)) || isPlainRouter(fields)
     this.#found.push({ section, id: row.id, isKept: isOfRouter || isGiven, isUsual, fields })
   }
 
   #object({ section, id, isKept, isUsual, fields }: Found): LiveObject {
-    const named = translated(
+    const named = translateReferences(
       section.kind,
       fields,
-      (to, word) => this.#nameOf.get(`${tableOf(to)} ${word}`) ?? word,
+      (to, word) => this.#nameOf.get(`${kindTable(to)} ${word}`) ?? word,
     )
     return {
       section,
       id,
       isKept,
       isUsual,
-      key: keyOf(section, named),
-      label: labelOf(section, named),
+      key: objectKey(section, named),
+      label: objectLabel(section, named),
       fields: named,
     }
   }
@@ -188,11 +195,14 @@ function split(key: string): [string, string] {
 const seeds = new Map(seededConfigTypes.map((one) => [one.name, one]))
 
 /** Fields of a built-in config type of this name; null if there is none. */
-export function networkSeedOf({ kind }: NetworkSection, fields: JsonObject): JsonObject | null {
+export function seededConfigTypeFields(
+  { kind }: NetworkSection,
+  fields: JsonObject,
+): JsonObject | null {
   const seed = kind.id === 'configType' ? seeds.get(String(fields['name'])) : undefined
   if (seed === undefined) return null
   const { name, target, schema } = seed
-  return canonical(kind, { name, target, schema })
+  return canonicalFields(kind, { name, target, schema })
 }
 
 /** True for an identity that a router creates for itself: it contains nothing beyond its router. */
@@ -201,7 +211,7 @@ export function isPlainRouter(fields: JsonObject): boolean {
 }
 
 /** Sorts objects by key. Terminators with the same key get a number. */
-export function numbered<T extends NetworkObject>(objects: readonly T[]): T[] {
+export function numberDuplicates<T extends NetworkObject>(objects: readonly T[]): T[] {
   const counts = new Map<string, number>()
   const ordered = objects
     .map((object) => ({ object, text: JSON.stringify(object.fields) }))

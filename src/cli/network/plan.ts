@@ -1,10 +1,16 @@
-import { nearest } from '../../config/engine/suggest.ts'
+import { nearestWord } from '../../config/engine/suggest.ts'
 import { isSameJson, type Json, type JsonObject } from '../../lib/text/canonical-json.ts'
-import { kindById, spoken } from '../records/kinds.ts'
-import { isSameEnd } from './disabled-state.ts'
+import { kindById, kindWords } from '../records/kinds.ts'
+import { isSameTime } from './disabled-state.ts'
 import type { FileFault, FileObject } from './document.ts'
-import { isPlainRouter, type LiveNetwork, type LiveObject, networkSeedOf, tableOf } from './live.ts'
-import { fileName, portableFields, translated } from './portable.ts'
+import {
+  isPlainRouter,
+  type LiveNetwork,
+  type LiveObject,
+  seededConfigTypeFields,
+  kindTable,
+} from './live.ts'
+import { fileFieldName, portableFields, translateReferences } from './portable.ts'
 import type { NetworkObject } from './sections.ts'
 
 /** One field that differs. */
@@ -51,7 +57,7 @@ export function planOf(objects: readonly FileObject[], live: LiveNetwork, isPrun
 function unsaid(objects: readonly FileObject[], live: LiveNetwork): FileObject[] {
   const named = new Set(objects.map(keyIn))
   return live.objects.flatMap((one): FileObject[] => {
-    const seed = named.has(keyIn(one)) ? null : networkSeedOf(one.section, one.fields)
+    const seed = named.has(keyIn(one)) ? null : seededConfigTypeFields(one.section, one.fields)
     if (seed === null) return []
     const { section, key, label } = one
     return [{ section, key, label, fields: seed, line: 1, lines: new Map() }]
@@ -125,7 +131,7 @@ class Planner {
   /** Refuses to change a field that can only be set at creation. */
   #judgeFixed(wanted: FileObject, changes: readonly FieldChange[]): void {
     for (const field of portableFields(wanted.section.kind)) {
-      const change = changes.find((one) => one.field === fileName(field))
+      const change = changes.find((one) => one.field === fileFieldName(field))
       if (field.settable !== 'create' || change === undefined) continue
       const held = change.from === null ? 'unset' : JSON.stringify(change.from)
       this.#fault(
@@ -141,7 +147,7 @@ class Planner {
   }
 
   #judgeReferences(object: FileObject): void {
-    translated(object.section.kind, object.fields, (to, word, path) => {
+    translateReferences(object.section.kind, object.fields, (to, word, path) => {
       if (!this.#isThere(to, word)) this.#unknown(object, to, word, path)
       return word
     })
@@ -153,14 +159,14 @@ class Planner {
 
   #unknown(object: FileObject, to: string, word: string, path: string): void {
     const kind = kindById(to)
-    const table = tableOf(to)
+    const table = kindTable(to)
     const inFile = [...this.#fileByName.keys()]
       .filter((key) => key.startsWith(`${table} `))
       .map((key) => key.slice(table.length + 1))
-    const near = nearest(word, [...inFile, ...this.#live.namesOf(to)])
+    const near = nearestWord(word, [...inFile, ...this.#live.namesOf(to)])
     const hint =
       near === null ? 'it is neither in the file nor in the network' : `did you mean ${near}?`
-    this.#fault(object, path, `no ${spoken(kind.name)} ${JSON.stringify(word)}; ${hint}`)
+    this.#fault(object, path, `no ${kindWords(kind.name)} ${JSON.stringify(word)}; ${hint}`)
   }
 
   /**
@@ -274,7 +280,7 @@ function inOrder<T>(
 /** Keys of the objects that an object refers to. */
 function namesIn({ section, fields }: NetworkObject): readonly string[] {
   const named: string[] = []
-  translated(section.kind, fields, (to, word) => {
+  translateReferences(section.kind, fields, (to, word) => {
     named.push(nameKey(to, word))
     return word
   })
@@ -292,7 +298,7 @@ function keyIn({
 }
 
 function nameKey(kind: string, name: string): string {
-  return `${tableOf(kind)} ${name}`
+  return `${kindTable(kind)} ${name}`
 }
 
 /** The fields in which two objects differ. */
@@ -301,7 +307,7 @@ function changesOf(from: JsonObject, to: JsonObject): readonly FieldChange[] {
   return names.flatMap((field) => {
     const [before = null, after = null] = [from[field], to[field]]
     const isSame =
-      isSameJson(before, after) || (field === 'disabledUntil' && isSameEnd(before, after))
+      isSameJson(before, after) || (field === 'disabledUntil' && isSameTime(before, after))
     return isSame ? [] : [{ field, from: before, to: after }]
   })
 }

@@ -1,18 +1,18 @@
-import { preparedAuthPolicy } from '../../api/preparers/auth-policy.ts'
-import { normalisedPostureField } from '../../api/preparers/posture-check.ts'
+import { prepareAuthPolicyBody } from '../../api/preparers/auth-policy.ts'
+import { normalizePostureField } from '../../api/preparers/posture-check.ts'
 import { isObject } from '../../entities/check.ts'
-import { normalise } from '../../entities/normalise.ts'
+import { normalizeBody } from '../../entities/normalise.ts'
 import { isSameJson, type Json, type JsonObject } from '../../lib/text/canonical-json.ts'
 import { CertificateError, parseCertificate } from '../../pki/certificate.ts'
 import { pemBlocks } from '../../pki/pem.ts'
-import { completedBody } from '../records/bodies.ts'
+import { completeBody } from '../records/bodies.ts'
 import { type KindField, type ReferenceShape, usualValues } from '../records/fields.ts'
-import { entityOf, type Kind } from '../records/kinds.ts'
-import { memberAt, type Row, withMember } from '../records/names.ts'
-import { disabledOf, normalDisabled } from './disabled-state.ts'
+import { kindEntity, type Kind } from '../records/kinds.ts'
+import { readMember, type Row, withMember } from '../records/names.ts'
+import { readDisabledFields, normalizeDisabled } from './disabled-state.ts'
 
 /** Name of a field in the file. */
-export function fileName({ name, alias }: KindField): string {
+export function fileFieldName({ name, alias }: KindField): string {
   return alias ?? name
 }
 
@@ -29,17 +29,17 @@ export function portableFields(kind: Kind): readonly KindField[] {
 }
 
 /** Fields of the record from an API row; references are still ids. */
-export function portableOf(kind: Kind, row: Row): JsonObject {
+export function readPortableFields(kind: Kind, row: Row): JsonObject {
   const fields: Record<string, Json> = {}
   for (const field of portableFields(kind)) {
     const value = field.name === kind.idFrom ? row.id : plainValue(field, row[field.name])
-    if (!isUsual(kind, field, value)) fields[fileName(field)] = sorted(value ?? null)
+    if (!isUsual(kind, field, value)) fields[fileFieldName(field)] = sorted(value ?? null)
   }
   if (kind.id !== 'identity') return fields
   return {
     ...fields,
     ...(row['isDefaultAdmin'] === true ? { isDefaultAdmin: true } : {}),
-    ...disabledOf(row),
+    ...readDisabledFields(row),
   }
 }
 
@@ -74,13 +74,13 @@ function sorted(value: Json): Json {
 }
 
 /** Request body of a record, from its fields in the file. References are not resolved. */
-export function bodyOf(kind: Kind, fields: JsonObject): JsonObject {
+export function toRequestBody(kind: Kind, fields: JsonObject): JsonObject {
   const body: Record<string, Json> = {}
   for (const field of portableFields(kind)) {
-    const value = fields[fileName(field)]
+    const value = fields[fileFieldName(field)]
     if (value !== undefined) body[field.name] = value
   }
-  return completedBody(kind, body)
+  return completeBody(kind, body)
 }
 
 /**
@@ -88,14 +88,14 @@ export function bodyOf(kind: Kind, fields: JsonObject): JsonObject {
  * @throws {Problem} COULD_NOT_VALIDATE for content that the API would refuse without looking at
  * other records.
  */
-export function canonical(kind: Kind, fields: JsonObject): JsonObject {
-  const entity = entityOf(kind)
+export function canonicalFields(kind: Kind, fields: JsonObject): JsonObject {
+  const entity = kindEntity(kind)
   if (entity === undefined) return fields
-  const body = bodyOf(kind, fields)
+  const body = toRequestBody(kind, fields)
   const normal =
     kind.id === 'authPolicy'
-      ? preparedAuthPolicy('create', body).fields
-      : normalise(entity, 'create', body).fields
+      ? prepareAuthPolicyBody('create', body).fields
+      : normalizeBody(entity, 'create', body).fields
   const result: Record<string, Json> = {}
   for (const field of portableFields(kind)) {
     const { name } = field
@@ -103,18 +103,18 @@ export function canonical(kind: Kind, fields: JsonObject): JsonObject {
     // The initial policy of every network is a default value, by name and by id.
     if (field.reference?.to === 'authPolicy' && body[name] === 'Default') continue
     const value = ownForm(kind, name, (isStored ? normal[name] : body[name]) ?? null)
-    if (!isUsual(kind, field, value)) result[fileName(field)] = sorted(value)
+    if (!isUsual(kind, field, value)) result[fileFieldName(field)] = sorted(value)
   }
   if (kind.id !== 'identity') return result
   if (fields['isDefaultAdmin'] === true) result['isDefaultAdmin'] = true
-  return { ...result, ...normalDisabled(fields) }
+  return { ...result, ...normalizeDisabled(fields) }
 }
 
 /** Fields that descriptors do not describe. */
 function ownForm(kind: Kind, name: string, value: Json): Json {
   if (value === null) return null
   if (name === 'certPem') return onlyCertificate(String(value))
-  if (kind.id === 'postureCheck') return normalisedPostureField(name, value)
+  if (kind.id === 'postureCheck') return normalizePostureField(name, value)
   if (kind.id === 'terminator' && name === 'binding' && value === '') return 'transport'
   return value
 }
@@ -134,16 +134,20 @@ function onlyCertificate(pem: string): string {
 type Translate = (to: string, word: string, path: string) => string
 
 /** Translates every reference of an object: names to ids, or ids to names. */
-export function translated(kind: Kind, fields: JsonObject, translate: Translate): JsonObject {
+export function translateReferences(
+  kind: Kind,
+  fields: JsonObject,
+  translate: Translate,
+): JsonObject {
   let result: JsonObject = { ...fields }
   for (const field of portableFields(kind)) {
-    const name = fileName(field)
+    const name = fileFieldName(field)
     const value = result[name]
     if (field.reference === null || value === undefined) continue
     result = { ...result, [name]: translatedValue(field.reference, value, name, translate) }
   }
   for (const { path, ...reference } of kind.nested) {
-    const value = memberAt(result, path)
+    const value = readMember(result, path)
     if (value === undefined || value === null || value === '') continue
     const at = path.join('.')
     result = withMember(result, path, translatedValue(reference, value, at, translate))

@@ -2,10 +2,10 @@ import { isObject } from '../../entities/check.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import type { PreviewChange } from '../access/previewed.ts'
 import type { Kind } from '../records/kinds.ts'
-import { changeable } from './carry-out.ts'
-import { type LiveNetwork, tableOf } from './live.ts'
+import { changeableFields } from './carry-out.ts'
+import { type LiveNetwork, kindTable } from './live.ts'
 import type { Step } from './plan.ts'
-import { bodyOf, translated } from './portable.ts'
+import { toRequestBody, translateReferences } from './portable.ts'
 
 /** Kinds that a preview supports; it cannot create an edge router. */
 const previewed: ReadonlySet<string> = new Set([
@@ -29,7 +29,7 @@ interface PreviewOfSteps {
 }
 
 /** Steps that affect access. References to records that other steps create are left out. */
-export function previewOfSteps(steps: readonly Step[], live: LiveNetwork): PreviewOfSteps {
+export function previewSteps(steps: readonly Step[], live: LiveNetwork): PreviewOfSteps {
   const made = new Map<string, string>()
   const changes: PreviewChange[] = []
   for (const step of steps) {
@@ -41,16 +41,16 @@ export function previewOfSteps(steps: readonly Step[], live: LiveNetwork): Previ
       continue
     }
     const idOf = (to: string, name: string): string =>
-      made.get(`${tableOf(to)} ${name}`) ?? live.idOf(to, name) ?? ABSENT
-    const body = bodyOf(kind, translated(kind, step.wanted.fields, idOf))
+      made.get(`${kindTable(to)} ${name}`) ?? live.idOf(to, name) ?? ABSENT
+    const body = toRequestBody(kind, translateReferences(kind, step.wanted.fields, idOf))
     if (step.verb === 'update') {
-      const data = present(changeable(kind, body))
+      const data = present(changeableFields(kind, body))
       changes.push({ action: 'replace', kind: kind.id, id: step.live.id, data })
       continue
     }
     const id = `new-${changes.length + 1}`
     const { name } = step.wanted.fields
-    if (typeof name === 'string') made.set(`${tableOf(kind.id)} ${name}`, id)
+    if (typeof name === 'string') made.set(`${kindTable(kind.id)} ${name}`, id)
     changes.push({ action: 'create', kind: kind.id, id, data: present(createdAs(kind, body)) })
   }
   return { changes, leftOut: steps.length - changes.length }

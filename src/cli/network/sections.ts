@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
-import { entityNamed } from '../../entities/registry.ts'
+import { findEntity } from '../../entities/registry.ts'
 import { fieldsOf } from '../records/fields.ts'
-import { type Kind, kindById, spoken } from '../records/kinds.ts'
+import { type Kind, kindById, kindWords } from '../records/kinds.ts'
 import { disabledFields } from './disabled-state.ts'
 
 export const networkLimits = {
@@ -26,7 +26,7 @@ export interface NetworkSection {
 const byName = ['name']
 
 function section(id: string, key: readonly string[] = byName): NetworkSection {
-  return { name: entityNamed(id).plural, kind: kindById(id), key }
+  return { name: findEntity(id).plural, kind: kindById(id), key }
 }
 
 /**
@@ -38,7 +38,7 @@ const serviceConfigs: Kind = {
   plural: 'service-configs',
   short: null,
   shapes: {},
-  fields: fieldsOf(entityNamed('serviceConfig')).filter(({ name }) => name !== 'tags'),
+  fields: fieldsOf(findEntity('serviceConfig')).filter(({ name }) => name !== 'tags'),
   nested: [],
   hasName: false,
   idFrom: null,
@@ -89,12 +89,12 @@ export interface NetworkObject {
 const DEFAULT_ADMIN = '(default administrator)'
 
 /** Key that identifies an object within its section. */
-export function keyOf({ key, kind }: NetworkSection, fields: JsonObject): string {
+export function objectKey({ key, kind }: NetworkSection, fields: JsonObject): string {
   if (kind.id === 'identity' && fields['isDefaultAdmin'] === true) return DEFAULT_ADMIN
   return key.map((name) => String(fields[name] ?? '')).join(' ')
 }
 
-export function labelOf(section: NetworkSection, fields: JsonObject): string {
+export function objectLabel(section: NetworkSection, fields: JsonObject): string {
   const words = section.key.map((name) => fields[name]).filter((one) => one !== undefined)
-  return `${spoken(section.kind.name)} ${words.map(String).join(' ')}`
+  return `${kindWords(section.kind.name)} ${words.map(String).join(' ')}`
 }

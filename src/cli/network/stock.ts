@@ -1,14 +1,19 @@
-import { nearest } from '../../config/engine/suggest.ts'
+import { nearestWord } from '../../config/engine/suggest.ts'
 import type { YamlTree } from '../../config/engine/yaml-tree.ts'
 import { isObject } from '../../entities/check.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
-import { jsonOfTree } from '../records/bodies.ts'
-import { memberAt, withMember } from '../records/names.ts'
-import { disabledFields, disabledOf } from './disabled-state.ts'
-import { extraFault, type FileObject, type NetworkFile, NetworkFileReader } from './document.ts'
+import { treeToJson } from '../records/bodies.ts'
+import { readMember, withMember } from '../records/names.ts'
+import { disabledFields, readDisabledFields } from './disabled-state.ts'
+import {
+  identityExtraFault,
+  type FileObject,
+  type NetworkFile,
+  NetworkFileReader,
+} from './document.ts'
 import { LostFields } from './lost-fields.ts'
-import { type LiveNetwork, networkSeedOf } from './live.ts'
-import { fileName, portableFields } from './portable.ts'
+import { type LiveNetwork, seededConfigTypeFields } from './live.ts'
+import { fileFieldName, portableFields } from './portable.ts'
 import { allSections, identityExtras, type NetworkSection } from './sections.ts'
 
 /** Contents of an OpenZiti export, and the fields that Flotilla does not have. */
@@ -45,7 +50,7 @@ const sectionNames = [
 ]
 
 /** Reads an export of OpenZiti's command line (`ziti ops export`), JSON or YAML. Never throws. */
-export function readStockExport(tree: YamlTree): StockExport {
+export function readZitiExport(tree: YamlTree): StockExport {
   const reader = new StockReader()
   reader.readTop(tree)
   return reader.export()
@@ -84,14 +89,14 @@ class StockReader {
   }
 
   #unknownSection(key: string, line: number): void {
-    const near = nearest(key, sectionNames)
+    const near = nearestWord(key, sectionNames)
     const hint =
       near === null ? `known sections: ${sectionNames.join(', ')}` : `did you mean ${near}?`
     this.#reader.fault(line, `unknown section ${JSON.stringify(key)}; ${hint}`)
   }
 
   #readItem(section: NetworkSection, tree: YamlTree): void {
-    const item = jsonOfTree(tree)
+    const item = treeToJson(tree)
     if (tree.kind !== 'map' || !isObject(item)) {
       this.#reader.fault(tree.line, `expected the fields of an object`)
       return
@@ -119,7 +124,7 @@ class StockReader {
   #judgeExtra({ kind }: NetworkSection, item: JsonObject, key: string, line: number): void {
     const extra = kind.id === 'identity' ? identityExtras.find((one) => one === key) : undefined
     const value = extra === undefined ? null : (item[extra] ?? null)
-    const problem = extra === undefined || value === null ? null : extraFault(extra, value)
+    const problem = extra === undefined || value === null ? null : identityExtraFault(extra, value)
     // @guard import-that-loses-rights--value
     if (problem === null) return
     this.#faults += 1
@@ -134,13 +139,13 @@ class StockReader {
       const field = portableFields(kind).find(({ name, alias }) => name === key || alias === key)
       if (field !== undefined) {
         const isNamed = field.reference?.shape === 'one' || field.reference?.shape === 'many'
-        fields[fileName(field)] = isNamed ? withoutSign(value) : value
+        fields[fileFieldName(field)] = isNamed ? withoutSign(value) : value
       } else if (key !== 'typeId' || kind.id !== 'identity') {
         this.#lost.add(section, nameInExport(section), item, key)
       }
     }
     const whole = kind.nested.reduce<JsonObject>((object, { path }) => {
-      const value = memberAt(object, path)
+      const value = readMember(object, path)
       return value === undefined || value === null
         ? object
         : withMember(object, path, withoutSign(value))
@@ -165,13 +170,13 @@ function identityFields(fields: JsonObject, item: JsonObject): JsonObject {
   return {
     ...fields,
     ...(typeId === 'Default' ? {} : { type: typeId }),
-    ...disabledOf(item),
+    ...readDisabledFields(item),
   }
 }
 
 function fileKey({ kind }: NetworkSection, key: string): string {
   const field = portableFields(kind).find(({ name, alias }) => name === key || alias === key)
-  return field === undefined ? key : fileName(field)
+  return field === undefined ? key : fileFieldName(field)
 }
 
 /** Reason why an object is left out, as the kind of object; null if it is not. */
@@ -181,7 +186,9 @@ function leftOut(section: NetworkSection, item: JsonObject): string | null {
     case 'identity':
       return isDefaultAdmin === true ? 'default administrator, as this network has its own' : null
     case 'configType':
-      return networkSeedOf(section, { name: name ?? '' }) === null ? null : 'built-in config types'
+      return seededConfigTypeFields(section, { name: name ?? '' }) === null
+        ? null
+        : 'built-in config types'
     case 'edgeRouterPolicy': {
       const isOwn =
         /^edge-router-.+-system$/.test(String(name)) &&
@@ -199,7 +206,7 @@ function leftOut(section: NetworkSection, item: JsonObject): string | null {
  * network.
  * @returns the objects with the fields that the network already has.
  */
-export function overLive(objects: readonly FileObject[], live: LiveNetwork): FileObject[] {
+export function completeFromLive(objects: readonly FileObject[], live: LiveNetwork): FileObject[] {
   const byKey = new Map(live.objects.map((one) => [`${one.section.name} ${one.key}`, one]))
   return objects.map((object) => {
     const known = byKey.get(`${object.section.name} ${object.key}`)

@@ -29,7 +29,7 @@ import {
   parseCertificates,
   parsePrivateKey,
 } from '../../pki/certificate.ts'
-import { pemOf, readCertificates } from '../../pki/verify/identity-files.ts'
+import { certificatesPem, readCertificates } from '../../pki/verify/identity-files.ts'
 import {
   readSecretFile,
   SecretFileError,
@@ -38,8 +38,8 @@ import {
 } from '../../pki/key-file.ts'
 import { validityWithin } from '../../pki/authority/renewal.ts'
 import type { CertificatesInForce } from '../../api/cluster/pki-control.ts'
-import { askAt, type ConnectionOptions, loadConfigOrFail } from '../client/connection.ts'
-import { asOwnerOf } from '../../controller/as-owner.ts'
+import { operationCaller, type ConnectionOptions, loadConfigOrFail } from '../client/connection.ts'
+import { runAsOwnerOf } from '../../controller/as-owner.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
 import { printJson, printLine, printNote } from '../terminal/output.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
@@ -63,7 +63,7 @@ interface PkiOptions {
  * Renews the certificate of a controller, or signs a new one for another member. The controller on
  * this host need not be running.
  */
-export async function renew(
+export async function renewCertificate(
   options: AskedOptions & {
     readonly memberCert?: string
     readonly out?: string
@@ -89,13 +89,13 @@ export async function renew(
     printLeaf(options, (await ask(options, 'renew')) as CertificatesInForce)
     return
   }
-  const certificatePem = await explained(() => readTextFile(memberCert))
+  const certificatePem = await reportAsOneLine(() => readTextFile(memberCert))
   const answer = (await ask(options, 'renew-member', { certificatePem })) as {
     readonly id: string
     readonly certificatePem: string
     readonly notAfterMs: number
   }
-  await explained(() => writePublicFile(out, answer.certificatePem))
+  await reportAsOneLine(() => writePublicFile(out, answer.certificatePem))
   const { id, notAfterMs } = answer
   if (options.json === true) printJson({ id, cert: out, notAfter: isoTime(notAfterMs) })
   else {
@@ -113,7 +113,7 @@ export async function renew(
 async function renewByRoot(options: PkiOptions, rootKey: string): Promise<void> {
   const config = loadConfigOrFail(options.config)
   const { cert, key, ca } = config.identity
-  const certificatePem = await explained(async () => {
+  const certificatePem = await reportAsOneLine(async () => {
     const { root, rootKeyPem } = readRoot(ca, rootKey)
     const [leaf, present] = readCertificates(cert)
     checkKeyMatches(leaf, readSecretFile(key).text)
@@ -138,7 +138,7 @@ async function renewByRoot(options: PkiOptions, rootKey: string): Promise<void> 
       publicKeySpki: Uint8Array.from(leaf.native.publicKey.export({ type: 'spki', format: 'der' })),
       validity,
     })
-    await asOwnerOf(cert, () => writePublicFile(cert, next))
+    await runAsOwnerOf(cert, () => writePublicFile(cert, next))
     return next
   })
   const notAfter = isoTime(parseCertificates(certificatePem)[0].notAfterMs)
@@ -153,7 +153,7 @@ async function renewByRoot(options: PkiOptions, rootKey: string): Promise<void> 
 }
 
 /** Makes a controller reload its certificate files. */
-export async function reload(options: AskedOptions): Promise<void> {
+export async function reloadCertificates(options: AskedOptions): Promise<void> {
   printLeaf(options, (await ask(options, 'reload')) as CertificatesInForce)
 }
 
@@ -176,7 +176,7 @@ function printLeaf({ json }: AskedOptions, view: CertificatesInForce): void {
  * Gives the cluster a new issuing authority: one created here under the root, or one that the
  * operator has had signed.
  */
-export async function renewIssuing(
+export async function replaceIssuingAuthority(
   options: PkiOptions & {
     readonly rootKey?: string
     readonly cert?: string
@@ -197,7 +197,7 @@ export async function renewIssuing(
   }
   const params =
     rootKey === undefined
-      ? await explained(() => readAuthority(cert ?? '', key))
+      ? await reportAsOneLine(() => readAuthority(cert ?? '', key))
       : await signedAuthority(options, rootKey)
   const answer = await ask(options, 'issuing-authority', params, INSTALL_TIMEOUT_MS)
   const { notAfterMs, formerNotAfterMs } = answer as {
@@ -227,7 +227,7 @@ function readAuthority(
   cert: string,
   key: string | undefined,
 ): GivenAuthority & Record<string, unknown> {
-  const certificatePem = pemOf(readCertificates(cert))
+  const certificatePem = certificatesPem(readCertificates(cert))
   return { certificatePem, privateKeyPem: key === undefined ? null : readSecret(key) }
 }
 
@@ -236,7 +236,7 @@ async function signedAuthority(
   rootKey: string,
 ): Promise<GivenAuthority & Record<string, unknown>> {
   const config = loadConfigOrFail(options.config)
-  const { root, rootKeyPem } = await explained(() => readRoot(config.identity.ca, rootKey))
+  const { root, rootKeyPem } = await reportAsOneLine(() => readRoot(config.identity.ca, rootKey))
   const { issuingPem } = (await ask(options, 'certificates')) as CertificatesInForce
   if (issuingPem === null) {
     throw new CommandFailure(
@@ -246,7 +246,7 @@ async function signedAuthority(
   }
   const [present] = parseCertificates(issuingPem)
   const spki = present.native.publicKey.export({ type: 'spki', format: 'der' })
-  const authority = await explained(() =>
+  const authority = await reportAsOneLine(() =>
     renewIssuingAuthority({
       root: { certificatePem: root.pem, privateKeyPem: rootKeyPem },
       presentPem: present.pem,
@@ -287,7 +287,7 @@ function rootOf(caPath: string, keyPath: string, keyPem: string): Certificate {
 }
 
 /** Issues a certificate for a key that is made, and stays, on this host. */
-export async function issue(
+export async function issueExternalCertificate(
   options: PkiOptions & {
     readonly name: string
     readonly host: readonly string[]
@@ -299,10 +299,10 @@ export async function issue(
 ): Promise<void> {
   const keyPath = options.key ?? `${options.out}.key`
   // Checked before a key is written in vain.
-  const privateKeyPem = await explained(() =>
+  const privateKeyPem = await reportAsOneLine(() =>
     existsSync(keyPath) ? readSecretFile(keyPath).text : generatePrivateKeyPem(),
   )
-  const requestPem = await explained(() =>
+  const requestPem = await reportAsOneLine(() =>
     createCertificateRequest({ privateKeyPem, id: options.name }),
   )
   const answer = (await ask(options, 'issue', {
@@ -311,7 +311,7 @@ export async function issue(
     usages: options.usage.length === 0 ? ['client'] : options.usage,
     days: options.days,
   })) as { readonly certificatePem: string; readonly notAfterMs: number }
-  await explained(() => {
+  await reportAsOneLine(() => {
     if (!existsSync(keyPath)) writeSecretFile(keyPath, privateKeyPem)
     writePublicFile(options.out, answer.certificatePem)
   })
@@ -328,7 +328,7 @@ export async function issue(
  * The operator must correct invalid files and certificates, so the failure is one line without a
  * stack.
  */
-export async function explained<T>(step: () => T | Promise<T>): Promise<T> {
+export async function reportAsOneLine<T>(step: () => T | Promise<T>): Promise<T> {
   try {
     return await step()
   } catch (error) {
@@ -357,7 +357,7 @@ async function ask(
   timeoutMs?: number,
 ): Promise<unknown> {
   const [method, name] = operations[operation]
-  const answer = await askAt(options)({
+  const answer = await operationCaller(options)({
     method,
     path: `/fabric/v1/pki/${name}`,
     isOfAny: operation !== 'renew' && operation !== 'reload',

@@ -12,12 +12,12 @@ import { readCertificates } from '../../pki/verify/identity-files.ts'
 import {
   inspectChain,
   type InspectedCertificate,
-  inspectOne,
+  inspectCertificate,
 } from '../../pki/authority/inspection.ts'
 import { SecretFileError } from '../../pki/key-file.ts'
 import { readSigner } from '../../pki/authority/signer.ts'
 import type { CertificatesInForce } from '../../api/cluster/pki-control.ts'
-import { AdminError, askController } from '../client/admin-socket.ts'
+import { AdminError, sendToAdminSocket } from '../client/admin-socket.ts'
 import { loadConfigOrFail } from '../client/connection.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
@@ -41,7 +41,10 @@ interface Found extends InspectedCertificate {
  * @throws {CommandFailure} exit 1 after printing when one has expired, is not valid yet, or is not
  * trusted.
  */
-export async function inspect(files: readonly string[], options: InspectOptions): Promise<void> {
+export async function printCertificates(
+  files: readonly string[],
+  options: InspectOptions,
+): Promise<void> {
   if (files.length === 0 && options.config === undefined) {
     throw new CommandFailure(
       EXIT_USAGE,
@@ -124,7 +127,7 @@ function others(
 ): Found[] {
   return certificates
     .filter(({ sha256 }) => !shown.some((one) => one.sha256 === sha256))
-    .map((certificate) => ({ ...inspectOne(certificate, nowMs, isTrusted), file }))
+    .map((certificate) => ({ ...inspectCertificate(certificate, nowMs, isTrusted), file }))
 }
 
 const IN_FORCE = { method: 'GET', path: '/fabric/v1/pki/certificates' } as const
@@ -132,7 +135,7 @@ const IN_FORCE = { method: 'GET', path: '/fabric/v1/pki/certificates' } as const
 /** @returns null when the controller does not run: then only the files are shown. */
 async function askRunning(config: ControllerConfig): Promise<CertificatesInForce | null> {
   try {
-    return (await askController(config.data, IN_FORCE)) as CertificatesInForce
+    return (await sendToAdminSocket(config.data, IN_FORCE)) as CertificatesInForce
   } catch (error) {
     if (!(error instanceof AdminError)) throw error
     if (error.code === 'NOT_RUNNING') return null

@@ -40,8 +40,8 @@ Examples:
   flotilla pki inspect --ca ca.pem router.pem`,
     )
     .action(async (files: string[], options: { config?: string; ca?: string; json?: boolean }) => {
-      const { inspect } = await import('./inspect.ts')
-      await inspect(files, options)
+      const { printCertificates } = await import('./inspect.ts')
+      await printCertificates(files, options)
     })
 }
 
@@ -101,8 +101,8 @@ Examples:
   flotilla pki verify --config /etc/flotilla/config.yml`,
     )
     .action(async (options: { config: string; json?: boolean }) => {
-      const { verify } = await import('./verify.ts')
-      await verify(options)
+      const { verifyCredentials } = await import('./verify.ts')
+      await verifyCredentials(options)
     })
 }
 
@@ -139,8 +139,8 @@ Examples:
           json?: boolean
         },
       ) => {
-        const { renew } = await import('./commands.ts')
-        await renew(options)
+        const { renewCertificate } = await import('./commands.ts')
+        await renewCertificate(options)
       },
     )
   withConnection(pki.command('reload'))
@@ -156,8 +156,8 @@ Examples:
   flotilla pki reload --config /etc/flotilla/config.yml`,
     )
     .action(async (options: ConnectionOptions & { json?: boolean }) => {
-      const { reload } = await import('./commands.ts')
-      await reload(options)
+      const { reloadCertificates } = await import('./commands.ts')
+      await reloadCertificates(options)
     })
 }
 
@@ -194,8 +194,8 @@ Examples:
         days: number
         json?: boolean
       }) => {
-        const { renewIssuing } = await import('./commands.ts')
-        await renewIssuing(options)
+        const { replaceIssuingAuthority } = await import('./commands.ts')
+        await replaceIssuingAuthority(options)
       },
     )
 }
@@ -243,7 +243,7 @@ Examples:
   flotilla pki issue --config config.yml --name proxy --host proxy.example.org --usage server --out proxy.pem`,
     )
     .action(async (options: IssueFlags) => {
-      const { issue } = await import('./commands.ts')
-      await issue(options)
+      const { issueExternalCertificate } = await import('./commands.ts')
+      await issueExternalCertificate(options)
     })
 }

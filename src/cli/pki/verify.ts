@@ -39,7 +39,7 @@ const PROBE_MS = 60 * 60 * 1000
  * nothing is changed.
  * @throws {CommandFailure} exit 2 for the configuration, 1 with a sentence for each fault.
  */
-export async function verify(options: {
+export async function verifyCredentials(options: {
   readonly config: string
   readonly json?: boolean
 }): Promise<void> {

@@ -8,9 +8,9 @@ import { errorMessage } from '../../lib/error-code.ts'
 import { ADMIN_FILE_NAME } from '../bootstrap/admin-file.ts'
 import { ApiClient, type ApiClientOptions } from '../client/api-client.ts'
 import { formatTable, printLine } from '../terminal/output.ts'
-import { LOOPBACK, planOfFolder, type RouterPlan } from './plan.ts'
-import { administratorOf, DEMO_SERVICE } from './routers.ts'
-import { listenAt, portOf } from '../../lib/runtime/listening.ts'
+import { LOOPBACK, readQuickstartPlan, type RouterPlan } from './plan.ts'
+import { administratorOptions, DEMO_SERVICE } from './routers.ts'
+import { listenAt, listeningPort } from '../../lib/runtime/listening.ts'
 
 const ONLINE_MS_MAX = 30_000
 const ANSWER_MS_MAX = 5_000
@@ -29,17 +29,17 @@ type Row = Readonly<Record<string, unknown>>
  * first router, prints its path, and removes everything it created.
  * @throws {CommandFailure}
  */
-export async function demo(options: {
+export async function runDemo(options: {
   readonly dir: string
   readonly keep: boolean
 }): Promise<void> {
   const routers = routersOf(options.dir)
-  const admin = new DemoRecords(await administratorOf(options.dir))
+  const admin = new DemoRecords(await administratorOptions(options.dir))
   const page = await servePage()
   const agent = new Agent({ keepAlive: true })
   try {
     const [entry, host] = await bothOnline(admin, routers)
-    await admin.make(entry.id, host.id, `tcp:${LOOPBACK}:${portOf(page)}`)
+    await admin.make(entry.id, host.id, `tcp:${LOOPBACK}:${listeningPort(page)}`)
     const url = `http://${LOOPBACK}:${entry.plan.entryPort}/`
     printLine(await fetched(url, agent))
     printLine(await admin.circuits())
@@ -57,7 +57,7 @@ function routersOf(dir: string): readonly RouterPlan[] {
     const remedy = "run 'make quickstart' or 'flotilla quickstart --routers 2' first, or pass --dir"
     throw new CommandFailure(EXIT_FAILED, `${dir} holds no cluster; ${remedy}`)
   }
-  const { routers } = planOfFolder(dir)
+  const { routers } = readQuickstartPlan(dir)
   if (routers.length === 0) {
     const remedy = 'stop the quickstart and run it with --routers 2'
     throw new CommandFailure(EXIT_FAILED, `${dir} has no routers; ${remedy}`)
@@ -197,7 +197,7 @@ async function servePage(): Promise<Server> {
   const server = createServer((_, response) => {
     response.setHeader('content-type', 'text/plain')
     response.end(
-      `This page is served on ${LOOPBACK}:${portOf(server)} and came through the overlay.\n`,
+      `This page is served on ${LOOPBACK}:${listeningPort(server)} and came through the overlay.\n`,
     )
   })
   await listenAt(server, { port: 0, host: LOOPBACK })

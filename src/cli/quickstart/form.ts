@@ -2,15 +2,15 @@ import { randomBytes } from 'node:crypto'
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 
-import { withSeeds } from '../../config/controller/compose.ts'
+import { replaceSeeds } from '../../config/controller/compose.ts'
 import { writePublicFile, writeSecretFile } from '../../pki/key-file.ts'
 import { parseTicket } from '../../pki/secrets/ticket.ts'
 import { ADMIN_FILE_NAME, type AdminFile } from '../bootstrap/admin-file.ts'
 import { CheckList } from '../terminal/check-list.ts'
-import { connectTo } from '../client/connection.ts'
+import { openClusterConnection } from '../client/connection.ts'
 import { planConfig, type PlannedConfig } from '../bootstrap/config-from-flags.ts'
 import { initController } from '../bootstrap/init.ts'
-import { layDownJoin } from '../bootstrap/join.ts'
+import { prepareJoin } from '../bootstrap/join.ts'
 import { invite } from '../cluster/membership-commands.ts'
 import { type ControllerPlan, LOOPBACK, type QuickstartPlan } from './plan.ts'
 
@@ -21,9 +21,9 @@ const TICKET_LIFETIME_MS = 10 * 60 * 1000
  * Forms like `cluster init`, which is safe to repeat; its admin.json stays until everything is
  * written.
  */
-export async function formFirst(controller: ControllerPlan): Promise<void> {
+export async function formFirstController(controller: ControllerPlan): Promise<void> {
   const trustDomain = `quickstart-${randomBytes(4).toString('hex')}.flotilla.internal`
-  await initController(plannedConfigOf(controller, trustDomain), ADMIN_NAME, null)
+  await initController(quickstartConfig(controller, trustDomain), ADMIN_NAME, null)
 }
 
 /**
@@ -31,22 +31,25 @@ export async function formFirst(controller: ControllerPlan): Promise<void> {
  * leads.
  * @throws {CommandFailure}
  */
-export async function joinNext(controller: ControllerPlan, first: ControllerPlan): Promise<void> {
-  const ask = connectTo({ config: first.configPath })
+export async function joinNextController(
+  controller: ControllerPlan,
+  first: ControllerPlan,
+): Promise<void> {
+  const ask = openClusterConnection({ config: first.configPath })
   const { ticket: text } = await invite(ask, true, TICKET_LIFETIME_MS)
   const ticket = parseTicket(text)
-  const planned = plannedConfigOf(controller, ticket.trustDomain)
-  await layDownJoin(planned, ticket, text, new CheckList(true))
+  const planned = quickstartConfig(controller, ticket.trustDomain)
+  await prepareJoin(planned, ticket, text, new CheckList(true))
 }
 
 /**
  * Adds the other controllers as seeds of the first one, which started without any: it needs them if
  * its disk is lost.
  */
-export function nameSeeds({ controllers: [first, ...others] }: QuickstartPlan): void {
+export function addSeeds({ controllers: [first, ...others] }: QuickstartPlan): void {
   if (first === undefined || others.length === 0) return
   const seeds = others.map(({ meshPort }) => `${LOOPBACK}:${meshPort}`)
-  writePublicFile(first.configPath, withSeeds(readFileSync(first.configPath, 'utf8'), seeds))
+  writePublicFile(first.configPath, replaceSeeds(readFileSync(first.configPath, 'utf8'), seeds))
 }
 
 /** The admin.json of DIR shows that everything is written. */
@@ -70,7 +73,7 @@ export function removeFirstAdminFile({ controllers: [first] }: QuickstartPlan): 
 }
 
 /** The configuration that `init` or `join` writes for it, unless it has one. */
-export function plannedConfigOf(controller: ControllerPlan, trustDomain: string): PlannedConfig {
+export function quickstartConfig(controller: ControllerPlan, trustDomain: string): PlannedConfig {
   const flags = {
     id: controller.id,
     bindApi: `${LOOPBACK}:${controller.webPort}`,

@@ -100,7 +100,7 @@ export function planQuickstart(
  * @returns the plan of an existing quickstart DIR.
  * @throws {CommandFailure}
  */
-export function planOfFolder(dir: string): QuickstartPlan {
+export function readQuickstartPlan(dir: string): QuickstartPlan {
   const { controllers } = readAdminFile(join(dir, ADMIN_FILE_NAME))
   const port = Number(new URL(controllers[0] ?? 'https://none').port)
   const routers = readdirSync(dir).filter((name) => /^router\d$/.test(name))

@@ -4,17 +4,23 @@ import { join, relative } from 'node:path'
 
 import { PACKAGE_ROOT } from '../../lib/runtime/package-root.ts'
 import { makeFolder } from '../terminal/make-folder.ts'
-import { requestOf } from '../client/connection.ts'
-import { askController } from '../client/admin-socket.ts'
+import { clusterVerbRequest } from '../client/connection.ts'
+import { sendToAdminSocket } from '../client/admin-socket.ts'
 import type { ClusterStatus, ListedMember } from '../../api/cluster/cluster-status.ts'
 import { listenFault } from '../../controller/start/check-listeners.ts'
 import { Processes, type ProcessEvent } from './processes.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { formatTable, printLine, shellWord } from '../terminal/output.ts'
 import { ADMIN_FILE_NAME } from '../bootstrap/admin-file.ts'
-import { ask } from '../client/https.ts'
-import { tailOf } from '../terminal/tail.ts'
-import { finishForming, formFirst, joinNext, nameSeeds, removeFirstAdminFile } from './form.ts'
+import { sendHttpsRequest } from '../client/https.ts'
+import { readTail } from '../terminal/tail.ts'
+import {
+  finishForming,
+  formFirstController,
+  joinNextController,
+  addSeeds,
+  removeFirstAdminFile,
+} from './form.ts'
 import {
   type ControllerPlan,
   inspectFolder,
@@ -43,7 +49,7 @@ const PROGRAM = join(PACKAGE_ROOT, 'bin/flotilla')
  * controller, and stays in the foreground. At a signal it stops every controller of DIR.
  * @throws {CommandFailure}
  */
-export async function quickstart(options: {
+export async function runQuickstart(options: {
   readonly dir: string
   readonly nodes: number
   readonly port: number
@@ -127,15 +133,15 @@ async function form(start: Start): Promise<boolean> {
   const [first, ...others] = plan.controllers
   if (first === undefined) return false
   printLine(`creating a cluster of ${plan.controllers.length} in ${plan.dir}`)
-  if (!isPrepared(first)) await formFirst(first)
+  if (!isPrepared(first)) await formFirstController(first)
   processes.start([first])
   if (!(await waitFor(start, () => noLeaderBecause(first)))) return false
   for (const controller of others) {
-    if (!isPrepared(controller)) await joinNext(controller, first)
+    if (!isPrepared(controller)) await joinNextController(controller, first)
     processes.start([controller])
   }
   if (!(await waitFor(start, () => notVotersBecause(first, plan)))) return false
-  nameSeeds(plan)
+  addSeeds(plan)
   finishForming(plan, readAdminFile(join(first.folder, ADMIN_FILE_NAME)).password)
   return true
 }
@@ -150,7 +156,10 @@ async function notVotersBecause(
   { controllers }: QuickstartPlan,
 ): Promise<string | null> {
   try {
-    const members = await askController(dataFolder, requestOf('list', {}, ANSWER_MS_MAX))
+    const members = await sendToAdminSocket(
+      dataFolder,
+      clusterVerbRequest('list', {}, ANSWER_MS_MAX),
+    )
     const voters = (members as readonly ListedMember[]).flatMap(({ id, voter }) =>
       voter ? id : [],
     )
@@ -185,7 +194,7 @@ class StartWatch {
       return
     }
     const others = this.#plans.filter(({ id }) => id !== plan.id)
-    void linesOfEnd(plan, event.how, others, PROGRAM).then((lines) => lines.forEach(printLine))
+    void exitMessage(plan, event.how, others, PROGRAM).then((lines) => lines.forEach(printLine))
   }
 }
 
@@ -236,7 +245,12 @@ function now(): number {
 
 async function controllerAnswers({ url }: ControllerPlan, caPem: string): Promise<boolean> {
   const path = '/edge/client/v1/version'
-  const asked = ask({ url: url + path, method: 'GET', caPem, timeoutMs: ANSWER_MS_MAX })
+  const asked = sendHttpsRequest({
+    url: url + path,
+    method: 'GET',
+    caPem,
+    timeoutMs: ANSWER_MS_MAX,
+  })
   return await asked.then(
     ({ status }) => status === 200,
     () => false,
@@ -245,7 +259,10 @@ async function controllerAnswers({ url }: ControllerPlan, caPem: string): Promis
 
 async function leaderSeenBy({ dataFolder }: ControllerPlan): Promise<string | null> {
   try {
-    const status = await askController(dataFolder, requestOf('status', {}, ANSWER_MS_MAX))
+    const status = await sendToAdminSocket(
+      dataFolder,
+      clusterVerbRequest('status', {}, ANSWER_MS_MAX),
+    )
     return (status as ClusterStatus).leaderId
   } catch {
     return null
@@ -357,7 +374,7 @@ class StopSignals {
 
 function logTailOf(path: string): string {
   try {
-    return tailOf(path, LOG_TAIL_BYTES).toString('utf8').trimEnd()
+    return readTail(path, LOG_TAIL_BYTES).toString('utf8').trimEnd()
   } catch {
     return '(no log)'
   }
@@ -367,7 +384,7 @@ function logTailOf(path: string): string {
  * Message for a controller or router that has exited. A stopped or failed one can be started again;
  * a removed one would exit again.
  */
-export async function linesOfEnd(
+export async function exitMessage(
   { id, program: kind, dataFolder, logPath, configPath }: ProcessPlan,
   how: string,
   others: readonly ControllerPlan[],
@@ -384,10 +401,10 @@ export async function linesOfEnd(
 
 /** A running member does not list it; members that lag behind may still do. */
 async function wasRemoved(id: string, others: readonly ControllerPlan[]): Promise<boolean> {
-  const listing = requestOf('list', {}, ANSWER_MS_MAX)
+  const listing = clusterVerbRequest('list', {}, ANSWER_MS_MAX)
   for (const { dataFolder } of others) {
     try {
-      const members = await askController(dataFolder, listing)
+      const members = await sendToAdminSocket(dataFolder, listing)
       if (!(members as readonly ListedMember[]).some((member) => member.id === id)) return true
     } catch {
       // This one does not run, or is about to exit as well: try the next one.

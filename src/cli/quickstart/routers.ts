@@ -71,7 +71,7 @@ function sectionsOf({
 }
 
 /** @returns the data with which API clients act as the first administrator of DIR. */
-export async function administratorOf(dir: string): Promise<ApiClientOptions> {
+export async function administratorOptions(dir: string): Promise<ApiClientOptions> {
   const { username, password, controllers, ca } = readAdminFile(join(dir, ADMIN_FILE_NAME))
   const at = { controllers, caPem: readFileSync(ca, 'utf8'), logInAgain: 'flotilla login' }
   const body = { username, password }
@@ -82,7 +82,7 @@ export async function administratorOf(dir: string): Promise<ApiClientOptions> {
 
 /** Token of the router of this name, which is created if it does not exist. */
 async function tokenOf(name: string, { dir }: QuickstartPlan): Promise<string> {
-  const client = new ApiClient(await administratorOf(dir))
+  const client = new ApiClient(await administratorOptions(dir))
   const ask = async (method: 'GET' | 'POST', below: string, sent?: unknown): Promise<unknown> =>
     (await client.ask({ method, path: `/edge-routers${below}`, body: sent })).data
   const filter = encodeURIComponent(`name = "${name}"`)

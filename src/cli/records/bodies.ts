@@ -1,20 +1,20 @@
 import { readTextFile } from '../terminal/text-file.ts'
 import { parseYamlTree, type YamlTree } from '../../config/engine/yaml-tree.ts'
 import { CommandFailure, usageFailure } from '../../controller/failure.ts'
-import { merged } from '../../entities/nested.ts'
+import { mergeMembers } from '../../entities/nested.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { readSecretInput, readStandardInput } from '../terminal/secret-input.ts'
 import { type KindField, usualValues } from './fields.ts'
-import { fieldNamed, type Kind, spoken, withArticle } from './kinds.ts'
-import { memberAt, withMember } from './names.ts'
-import { memberSchema, valueOf } from './values.ts'
+import { findField, type Kind, kindWords, withArticle } from './kinds.ts'
+import { readMember, withMember } from './names.ts'
+import { memberSchema, parseFieldValue } from './values.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { isJsonObject } from '../../lib/text/json-value.ts'
 
 type WriteMode = 'create' | 'patch'
 
 /** Changes of a record from a command line. */
-export interface Wanted {
+export interface ChangeArguments {
   readonly body: JsonObject
   /**
    * Fields of which only members were given, but which a patch replaces as a whole: their current
@@ -27,21 +27,21 @@ export interface Wanted {
  * The body from `field=value` words and a file, with names that are not resolved yet.
  * @throws {CommandFailure} exit 2 with one sentence.
  */
-export function wantedBody(
+export function bodyFromArguments(
   kind: Kind,
   mode: WriteMode,
   words: readonly string[],
   file: string | undefined,
-): Wanted {
+): ChangeArguments {
   let body: JsonObject = file === undefined ? {} : bodyOfFile(kind, mode, file)
   const partial: { path: readonly string[]; value: Json }[] = []
   for (const word of words) {
     const { field, path, value } = assignmentOf(kind, mode, word)
     const isPartial = mode === 'patch' && path.length > 1 && field.isReplacedWhole
-    if (isPartial && memberAt(body, path.slice(0, 1)) === undefined) partial.push({ path, value })
+    if (isPartial && readMember(body, path.slice(0, 1)) === undefined) partial.push({ path, value })
     else body = withMember(body, path, value)
   }
-  return { body: mode === 'create' ? completedBody(kind, body) : body, partial }
+  return { body: mode === 'create' ? completeBody(kind, body) : body, partial }
 }
 
 const ASSIGNMENT = /^([A-Za-z][^=@]*)([=@])(.*)$/s
@@ -91,15 +91,15 @@ function assignedValue(
       `${path} is a secret, and command lines are visible to other users; use ${path}@FILE, or ${path}@- for standard input`,
     )
   }
-  if (sign === '=') return valueOf(path, right, schema)
+  if (sign === '=') return parseFieldValue(path, right, schema)
   const text = readText(right, path)
   return schema['type'] === 'string' || [schema['type']].flat().includes('string')
     ? text
-    : jsonOfTree(parsedTree(right, text))
+    : treeToJson(parsedTree(right, text))
 }
 
 function writableField(kind: Kind, mode: WriteMode, word: string): KindField {
-  const field = fieldNamed(kind, word)
+  const field = findField(kind, word)
   const reason = whyNotWritable(kind, mode, field)
   if (reason !== null) throw usageFailure(reason)
   return field
@@ -107,7 +107,7 @@ function writableField(kind: Kind, mode: WriteMode, word: string): KindField {
 
 /** @returns null when it can be written. */
 function whyNotWritable(kind: Kind, mode: WriteMode, { name, settable }: KindField): string | null {
-  const one = withArticle(spoken(kind.name))
+  const one = withArticle(kindWords(kind.name))
   if (settable === 'never') return `${name} of ${one} is read-only`
   if (mode === 'create' || settable === 'always') return null
   return `${name} of ${one} can only be set at creation`
@@ -122,8 +122,8 @@ function bodyOfFile(kind: Kind, mode: WriteMode, path: string): JsonObject {
     const at = `${path}: line ${line}: `
     const field = inFile(at, () => writableField(kind, mode, key))
     if (field.name in body) throw usageFailure(`${at}${field.name} is given twice`)
-    body[field.name] = jsonOfTree(value)
-    const fault = unknownMember(field.schema, value, field.name)
+    body[field.name] = treeToJson(value)
+    const fault = findUnknownMember(field.schema, value, field.name)
     if (fault !== null) throw usageFailure(`${path}: line ${fault.line}: ${fault.problem}`)
   }
   return body
@@ -139,7 +139,7 @@ function inFile<T>(at: string, step: () => T): T {
 }
 
 /** The first member that no schema names; null when there is none. */
-export function unknownMember(
+export function findUnknownMember(
   schema: JsonObject,
   tree: YamlTree,
   path: string,
@@ -148,7 +148,7 @@ export function unknownMember(
   if (tree.kind === 'list') {
     const items = (schema['items'] ?? {}) as JsonObject
     for (const item of tree.items) {
-      const fault = unknownMember(items, item, `${path}[]`)
+      const fault = findUnknownMember(items, item, `${path}[]`)
       if (fault !== null) return fault
     }
     return null
@@ -156,18 +156,18 @@ export function unknownMember(
   for (const { key, line, value } of tree.entries) {
     const inner = memberSchema(schema, key)
     if (inner === null) return { line, problem: `${path} has no member ${JSON.stringify(key)}` }
-    const fault = unknownMember(inner, value, `${path}.${key}`)
+    const fault = findUnknownMember(inner, value, `${path}.${key}`)
     if (fault !== null) return fault
   }
   return null
 }
 
 /** The body with default values, and the remaining members of partly given objects. */
-export function completedBody(kind: Kind, body: JsonObject): JsonObject {
+export function completeBody(kind: Kind, body: JsonObject): JsonObject {
   const result: Record<string, Json> = { ...usualValues[kind.id], ...body }
   for (const { name, filledFrom } of kind.fields) {
     const value = result[name]
-    if (filledFrom !== null && isJsonObject(value)) result[name] = merged(filledFrom, value)
+    if (filledFrom !== null && isJsonObject(value)) result[name] = mergeMembers(filledFrom, value)
   }
   return result
 }
@@ -179,14 +179,14 @@ export function missingFields(kind: Kind, body: JsonObject): readonly string[] {
     .map(({ name, alias }) => alias ?? name)
 }
 
-export function jsonOfTree(tree: YamlTree): Json {
+export function treeToJson(tree: YamlTree): Json {
   switch (tree.kind) {
     case 'scalar':
       return tree.value
     case 'list':
-      return tree.items.map(jsonOfTree)
+      return tree.items.map(treeToJson)
     case 'map':
-      return Object.fromEntries(tree.entries.map(({ key, value }) => [key, jsonOfTree(value)]))
+      return Object.fromEntries(tree.entries.map(({ key, value }) => [key, treeToJson(value)]))
   }
 }
 

@@ -1,9 +1,9 @@
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
-import { type KindField, propertiesOf, typesOf } from './fields.ts'
-import { allKinds, type Kind, kindNamed, type Shape } from './kinds.ts'
+import { type KindField, schemaProperties, schemaTypes } from './fields.ts'
+import { allKinds, type Kind, findKind, type Shape } from './kinds.ts'
 import { referenceText } from './names.ts'
-import { choicesOf } from './values.ts'
+import { schemaChoices } from './values.ts'
 
 const verbs: Readonly<Record<Shape, string>> = {
   list: 'list',
@@ -43,7 +43,7 @@ interface Explained {
 
 /** Prints the fields of a kind, including those of nested objects. */
 export function explainKind(word: string, { json }: { readonly json?: boolean }): void {
-  const kind = kindNamed(word)
+  const kind = findKind(word)
   const fields = kind.fields.flatMap((field) => explained(kind, field))
   if (json === true) {
     printJson({ kind: kind.name, fields })
@@ -82,7 +82,7 @@ function inside(
   settable: KindField['settable'],
 ): Explained[] {
   if (path.length > DEPTH_MAX) return []
-  return Object.entries(propertiesOf(schema)).flatMap(([name, member]) => {
+  return Object.entries(schemaProperties(schema)).flatMap(([name, member]) => {
     const at = [...path, name]
     const field = at.join('.')
     const nested = kind.nested.find((one) => one.path.join('.') === field)
@@ -92,15 +92,15 @@ function inside(
 }
 
 function typeText(schema: JsonObject): string {
-  const choices = choicesOf(schema)?.filter((one) => one !== '')
+  const choices = schemaChoices(schema)?.filter((one) => one !== '')
   if (choices !== undefined && choices.length > 0) return `one of ${choices.join(', ')}`
-  const types = typesOf(schema)
+  const types = schemaTypes(schema)
   if (types.includes('string')) return schema['format'] === 'date-time' ? 'time' : 'text'
   if (types.includes('boolean')) return 'true or false'
   if (types.includes('integer') || types.includes('number')) return numberText(schema)
   if (types.includes('array')) return `list: ${typeText((schema['items'] ?? {}) as JsonObject)}`
   if (!types.includes('object')) return 'anything'
-  const members = Object.keys(propertiesOf(schema))
+  const members = Object.keys(schemaProperties(schema))
   return members.length === 0 ? 'map' : `object: ${members.join(', ')}`
 }
 

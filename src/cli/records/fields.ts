@@ -53,12 +53,12 @@ const baseFields: ReadonlySet<string> = new Set(['_links', 'createdAt', 'id', 'u
 /** All fields of a kind: those that can be written first, in the order of the descriptor. */
 export function fieldsOf(entity: Entity): readonly KindField[] {
   const create = requestSchema(entity, 'create')
-  const patch = propertiesOf(requestSchema(entity, 'patch'))
-  const detail = propertiesOf(detailSchema(entity))
+  const patch = schemaProperties(requestSchema(entity, 'patch'))
+  const detail = schemaProperties(detailSchema(entity))
   const names = new Set([...Object.keys(entity.fields), ...Object.keys(entity.body)])
   const usual = usualValues[entity.name] ?? {}
   const fields = [...names].flatMap((name): KindField[] => {
-    const schema = propertiesOf(create)[name] ?? patch[name] ?? detail[name]
+    const schema = schemaProperties(create)[name] ?? patch[name] ?? detail[name]
     // An id that the client chooses is written like a field.
     const isBase = baseFields.has(name) && name !== entity.idFrom
     if (schema === undefined || isBase || isSaidBefore(entity, name)) return []
@@ -67,7 +67,7 @@ export function fieldsOf(entity: Entity): readonly KindField[] {
       {
         name,
         alias: aliasOf(entity, name),
-        settable: settableIn(field, name in propertiesOf(create), name in patch),
+        settable: settableIn(field, name in schemaProperties(create), name in patch),
         isRequired: requiredOf(create).includes(name) && !Object.hasOwn(usual, name),
         isRepeated: entity.body[name]?.requiredIn.includes('patch') === true,
         schema,
@@ -99,7 +99,7 @@ function isSaidBefore(entity: Entity, name: string): boolean {
 
 /** Fields without a descriptor: shown as in their schema, and never written. */
 export function readOnlyFields(schema: JsonObject): readonly KindField[] {
-  return Object.entries(propertiesOf(schema))
+  return Object.entries(schemaProperties(schema))
     .filter(([name]) => !baseFields.has(name))
     .map(([name, member]) => readOnly(name, member))
 }
@@ -127,12 +127,12 @@ function readOnly(name: string, schema: JsonObject): KindField {
 }
 
 /** References inside an object. Hidden fields keep them, with their path for refusals. */
-export function nestedReferencesOf(entity: Entity): readonly NestedReference[] {
+export function nestedReferences(entity: Entity): readonly NestedReference[] {
   const hidden = Object.values(entity.fields).flatMap((field): NestedReference[] => {
     const { faultField, reference } = field
     if (reference === null || faultField?.includes('.') !== true) return []
     const path = faultField.split('.')
-    const types = typesOf(schemaAt(entity, path))
+    const types = schemaTypes(schemaAt(entity, path))
     return [{ to: reference.to, shape: types.includes('array') ? 'many' : 'one', path }]
   })
   if (entity.name !== 'identity') return hidden
@@ -141,11 +141,11 @@ export function nestedReferencesOf(entity: Entity): readonly NestedReference[] {
 
 function schemaAt(entity: Entity, [first = '', ...rest]: readonly string[]): JsonObject {
   let schema = entity.fields[first]?.schema ?? {}
-  for (const name of rest) schema = propertiesOf(schema)[name] ?? {}
+  for (const name of rest) schema = schemaProperties(schema)[name] ?? {}
   return schema
 }
 
-export function propertiesOf(schema: JsonObject): Properties {
+export function schemaProperties(schema: JsonObject): Properties {
   return (schema['properties'] ?? {}) as Properties
 }
 
@@ -154,12 +154,12 @@ function requiredOf(schema: JsonObject): readonly string[] {
 }
 
 /** The types that a schema allows, including alternatives; none if everything is allowed. */
-export function typesOf(schema: JsonObject): readonly string[] {
+export function schemaTypes(schema: JsonObject): readonly string[] {
   const { type, anyOf } = schema
   if (typeof type === 'string') return [type]
   if (Array.isArray(type)) return type as readonly string[]
   if (!Array.isArray(anyOf)) return []
-  return (anyOf as readonly JsonObject[]).flatMap(typesOf)
+  return (anyOf as readonly JsonObject[]).flatMap(schemaTypes)
 }
 
 function settableIn(

@@ -1,5 +1,5 @@
 import { controller } from '../../api/schemas/about.ts'
-import { nearest } from '../../config/engine/suggest.ts'
+import { nearestWord } from '../../config/engine/suggest.ts'
 import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
 import { type Entity, kebab, type OperationShape } from '../../entities/define.ts'
 import { entities, entitiesByName } from '../../entities/registry.ts'
@@ -7,7 +7,7 @@ import {
   fieldsOf,
   type KindField,
   type NestedReference,
-  nestedReferencesOf,
+  nestedReferences,
   readOnlyFields,
 } from './fields.ts'
 
@@ -76,7 +76,7 @@ function kindOf(entity: Entity): Kind[] {
       short: initials(name),
       shapes,
       fields: fieldsOf(entity),
-      nested: nestedReferencesOf(entity),
+      nested: nestedReferences(entity),
       hasName: Object.hasOwn(entity.fields, 'name'),
       idFrom: entity.idFrom,
     },
@@ -104,11 +104,11 @@ function initials(name: string): string | null {
 }
 
 /** @throws {CommandFailure} exit 2, with the kind that was probably meant. */
-export function kindNamed(word: string): Kind {
+export function findKind(word: string): Kind {
   const folded = fold(word)
-  const found = allKinds().find((kind) => wordsFor(kind).some((one) => fold(one) === folded))
+  const found = allKinds().find((kind) => kindSynonyms(kind).some((one) => fold(one) === folded))
   if (found !== undefined) return found
-  const near = nearest(word, allKinds().flatMap(wordsFor))
+  const near = nearestWord(word, allKinds().flatMap(kindSynonyms))
   const hint = near === null ? 'flotilla kinds lists all' : `did you mean ${near}?`
   throw new CommandFailure(EXIT_USAGE, `unknown kind ${JSON.stringify(word)}; ${hint}`)
 }
@@ -124,7 +124,7 @@ export function kindById(id: string): Kind {
 }
 
 /** Singular, plural and short. */
-export function wordsFor({ name, plural, short }: Kind): string[] {
+export function kindSynonyms({ name, plural, short }: Kind): string[] {
   return [name, plural, ...(short === null ? [] : [short])]
 }
 
@@ -139,7 +139,7 @@ export function recordPath(kind: Kind, id: string, shape: 'detail' | 'patch' | '
 }
 
 /** @throws {CommandFailure} exit 2 when the API has no such operation. */
-export function mustOffer(kind: Kind, shape: Shape): void {
+export function requireShape(kind: Kind, shape: Shape): void {
   if (kind.shapes[shape] !== undefined) return
   const verbs = {
     list: 'listed',
@@ -148,16 +148,16 @@ export function mustOffer(kind: Kind, shape: Shape): void {
     patch: 'updated',
     delete: 'deleted',
   }
-  throw new CommandFailure(EXIT_USAGE, `${spoken(kind.plural)} cannot be ${verbs[shape]}`)
+  throw new CommandFailure(EXIT_USAGE, `${kindWords(kind.plural)} cannot be ${verbs[shape]}`)
 }
 
 /** `service-policy` → `service policy`. */
-export function spoken(name: string): string {
+export function kindWords(name: string): string {
   return name.replaceAll('-', ' ')
 }
 
 /** @throws {CommandFailure} exit 2, with the field that was probably meant. */
-export function fieldNamed(kind: Kind, word: string): KindField {
+export function findField(kind: Kind, word: string): KindField {
   const found =
     kind.fields.find(({ name }) => name === word) ??
     kind.fields.find(({ alias, settable }) => alias === word && settable !== 'never') ??
@@ -165,16 +165,16 @@ export function fieldNamed(kind: Kind, word: string): KindField {
       [name, alias].some((one) => one !== null && fold(one) === fold(word)),
     )
   if (found !== undefined) return found
-  throw new CommandFailure(EXIT_USAGE, unknownField(kind, word))
+  throw new CommandFailure(EXIT_USAGE, unknownFieldMessage(kind, word))
 }
 
 /** The sentence for a field that a kind does not have. */
-export function unknownField(kind: Kind, word: string): string {
+export function unknownFieldMessage(kind: Kind, word: string): string {
   const names = kind.fields.flatMap(({ name, alias }) => (alias === null ? [name] : [name, alias]))
-  const near = nearest(word, names)
+  const near = nearestWord(word, names)
   const hint =
     near === null ? `flotilla explain ${kind.name} lists its fields` : `did you mean ${near}?`
-  return `${withArticle(spoken(kind.name))} has no field ${JSON.stringify(word)}; ${hint}`
+  return `${withArticle(kindWords(kind.name))} has no field ${JSON.stringify(word)}; ${hint}`
 }
 
 export function withArticle(words: string): string {
@@ -182,6 +182,6 @@ export function withArticle(words: string): string {
 }
 
 /** The descriptor of a kind; undefined for the kind without one. */
-export function entityOf(kind: Kind): Entity | undefined {
+export function kindEntity(kind: Kind): Entity | undefined {
   return entitiesByName.get(kind.id)
 }

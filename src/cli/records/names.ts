@@ -1,4 +1,4 @@
-import { nearest } from '../../config/engine/suggest.ts'
+import { nearestWord } from '../../config/engine/suggest.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
@@ -13,7 +13,7 @@ import {
 import type { ApiClient } from '../client/api-client.ts'
 import { ApiRefusal } from '../client/refusal.ts'
 import type { ReferenceShape } from './fields.ts'
-import { type Kind, kindById, recordPath, spoken, withArticle } from './kinds.ts'
+import { type Kind, kindById, recordPath, kindWords, withArticle } from './kinds.ts'
 import { isJsonObject } from '../../lib/text/json-value.ts'
 
 /** A record as the API shows it. */
@@ -25,7 +25,7 @@ export const rowShape = objectShape({
   name: optionalShape(nullableShape(textShape)),
 }) as Shape<Row>
 export const rowsShape = listShape(rowShape)
-export const madeShape = objectShape<{ readonly id: string }>({ id: textShape })
+export const createdShape = objectShape<{ readonly id: string }>({ id: textShape })
 
 const SUGGESTIONS_MAX = 500
 const IDS_PER_QUERY = 100
@@ -63,7 +63,7 @@ export class Names {
     const [only, ...others] = found
     if (only === undefined) throw await this.#unknown(kind, word)
     if (others.length === 0) return only
-    const one = spoken(kind.name)
+    const one = kindWords(kind.name)
     const ids = found.map(({ id }) => id).join(', ')
     const reason = found.some(({ id }) => id === word)
       ? `is the id of one ${one} and the name of another`
@@ -99,7 +99,7 @@ export class Names {
     }
     let whole: JsonObject = result
     for (const { path, ...reference } of kind.nested) {
-      const value = memberAt(whole, path)
+      const value = readMember(whole, path)
       if (value === undefined || value === null || value === '') continue
       whole = withMember(whole, path, await this.#resolvedValue(reference, value))
     }
@@ -140,13 +140,13 @@ export class Names {
       return (await this.#client.ask({ method: 'GET', path }, rowShape)).data
     } catch (error) {
       if (!(error instanceof ApiRefusal) || error.status !== 404) throw error
-      throw failure(`no ${spoken(kind.name)} with the id ${JSON.stringify(id)}`)
+      throw failure(`no ${kindWords(kind.name)} with the id ${JSON.stringify(id)}`)
     }
   }
 
   async #unknown(kind: Kind, word: string): Promise<CommandFailure> {
     const rows = await this.#list(kind, 'true', SUGGESTIONS_MAX)
-    const near = nearest(
+    const near = nearestWord(
       word,
       rows.map(({ name }) => String(name)),
     )
@@ -154,7 +154,7 @@ export class Names {
       near === null
         ? `flotilla list ${kind.plural} shows them`
         : `did you mean ${printableLine(near)}?`
-    return failure(`no ${spoken(kind.name)} ${JSON.stringify(word)}; ${hint}`)
+    return failure(`no ${kindWords(kind.name)} ${JSON.stringify(word)}; ${hint}`)
   }
 
   async #list(kind: Kind, filter: string, limit: number): Promise<readonly Row[]> {
@@ -175,7 +175,7 @@ export function filterText(text: string): string {
   return JSON.stringify(text).replaceAll('\\b', '\b')
 }
 
-export function memberAt(value: Json, path: readonly string[]): Json | undefined {
+export function readMember(value: Json, path: readonly string[]): Json | undefined {
   let found: Json | undefined = value
   for (const name of path) {
     if (typeof found !== 'object' || found === null || Array.isArray(found)) return undefined
@@ -188,7 +188,7 @@ export function memberAt(value: Json, path: readonly string[]): Json | undefined
 export function withMember(object: JsonObject, path: readonly string[], value: Json): JsonObject {
   const [name = '', ...rest] = path
   if (rest.length === 0) return { ...object, [name]: value }
-  const inner = memberAt(object, [name])
+  const inner = readMember(object, [name])
   return { ...object, [name]: withMember(isJsonObject(inner) ? inner : {}, rest, value) }
 }
 
@@ -197,13 +197,13 @@ export function referenceText({ to, shape }: ReferenceShape): string {
   const kind = kindById(to)
   switch (shape) {
     case 'one':
-      return `name or id of ${withArticle(spoken(kind.name))}`
+      return `name or id of ${withArticle(kindWords(kind.name))}`
     case 'many':
-      return `names or ids of ${spoken(kind.plural)}`
+      return `names or ids of ${kindWords(kind.plural)}`
     case 'roles':
-      return `roles: #attribute, #all, @name or @id of ${withArticle(spoken(kind.name))}`
+      return `roles: #attribute, #all, @name or @id of ${withArticle(kindWords(kind.name))}`
     case 'keys':
-      return `map by name or id of ${withArticle(spoken(kind.name))}`
+      return `map by name or id of ${withArticle(kindWords(kind.name))}`
   }
 }
 

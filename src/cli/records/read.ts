@@ -3,9 +3,9 @@ import { connect, type ContextOptions } from '../client/context-client.ts'
 import type { ApiClient } from '../client/api-client.ts'
 import { ApiRefusal } from '../client/refusal.ts'
 import { printNote } from '../terminal/output.ts'
-import { type Kind, kindNamed, mustOffer } from './kinds.ts'
+import { type Kind, findKind, requireShape } from './kinds.ts'
 import { Names, type Row, rowsShape } from './names.ts'
-import { columnNamed, nameIn, type Output, printRow, printRows } from './table.ts'
+import { findColumn, rowName, type Output, printRow, printRows } from './table.ts'
 
 export interface ReadOptions extends ContextOptions {
   readonly output?: Output
@@ -30,9 +30,9 @@ export async function getRecord(
   name: string | undefined,
   options: ReadOptions,
 ): Promise<void> {
-  const kind = kindNamed(word)
+  const kind = findKind(word)
   if (name === undefined) throw nameMissing(kind)
-  mustOffer(kind, kind.hasName ? 'list' : 'detail')
+  requireShape(kind, kind.hasName ? 'list' : 'detail')
   const names = new Names(connect(options))
   const row = await names.record(kind, name)
   const output = options.json === true ? 'json' : (options.output ?? 'yaml')
@@ -49,15 +49,15 @@ function nameMissing({ plural }: Kind): CommandFailure {
 
 /** Prints the records of a kind, by default at most one hundred. */
 export async function listRecords(word: string, options: RecordListOptions): Promise<void> {
-  const kind = kindNamed(word)
-  mustOffer(kind, 'list')
+  const kind = findKind(word)
+  requireShape(kind, 'list')
   if (options.all === true && options.limit !== undefined) {
     throw new CommandFailure(EXIT_USAGE, '--all and --limit exclude each other')
   }
-  const columns = options.fields?.split(',').map((name) => columnNamed(kind, name.trim()))
+  const columns = options.fields?.split(',').map((name) => findColumn(kind, name.trim()))
   const client = connect(options)
   const limit = options.all === true ? ROWS_MAX : (options.limit ?? LIMIT)
-  const { rows, total } = await listedRows(client, kind, options, limit)
+  const { rows, total } = await readRows(client, kind, options, limit)
   const output = options.json === true ? 'json' : (options.output ?? 'table')
   await printRows(kind, rows, output, new Names(client), columns)
   if (rows.length < total && options.limit === undefined) {
@@ -81,7 +81,7 @@ function withSyntax(error: unknown, plural: string): unknown {
   return new ApiRefusal(status, code, sentence, field)
 }
 
-export async function listedRows(
+export async function readRows(
   client: ApiClient,
   { plural }: Kind,
   { filter, sort }: { readonly filter?: string; readonly sort?: string },
@@ -114,6 +114,6 @@ export async function completionNames(
   client: ApiClient,
   limit: number,
 ): Promise<string[]> {
-  const { rows } = await listedRows(client, kind, {}, limit)
-  return rows.map((row) => nameIn(kind, row))
+  const { rows } = await readRows(client, kind, {}, limit)
+  return rows.map((row) => rowName(kind, row))
 }

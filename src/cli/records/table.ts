@@ -3,8 +3,8 @@ import { isObject } from '../../entities/check.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { printableLine, firstUnprintable } from '../../lib/text/terminal-text.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
-import { baseColumns, type KindField, typesOf } from './fields.ts'
-import { fieldNamed, type Kind, kindById } from './kinds.ts'
+import { baseColumns, type KindField, schemaTypes } from './fields.ts'
+import { findField, type Kind, kindById } from './kinds.ts'
 import type { Names, Row } from './names.ts'
 
 const outputs = ['table', 'json', 'yaml', 'name'] as const
@@ -34,7 +34,7 @@ export async function printRows(
       if (rows.length > 0) printLine(yamlText(rows.map(withoutLinks)).trimEnd())
       return
     case 'name':
-      for (const row of rows) printLine(nameIn(kind, row))
+      for (const row of rows) printLine(rowName(kind, row))
       return
     case 'table':
       printLine(await tableOf(rows, names, shown ?? columnsOf(kind)))
@@ -44,7 +44,7 @@ export async function printRows(
 /** One record, for a person to read. */
 export function printRow(kind: Kind, row: Row, output: Exclude<Output, 'table'>): void {
   if (output === 'json') printJson(row)
-  else if (output === 'name') printLine(nameIn(kind, row))
+  else if (output === 'name') printLine(rowName(kind, row))
   else printLine(yamlText(withoutLinks(row)).trimEnd())
 }
 
@@ -63,8 +63,8 @@ function columnsOf(kind: Kind): readonly KindField[] {
  * A requested column.
  * @throws {CommandFailure} exit 2.
  */
-export function columnNamed(kind: Kind, word: string): KindField {
-  return baseColumns.find(({ name }) => name === word) ?? fieldNamed(kind, word)
+export function findColumn(kind: Kind, word: string): KindField {
+  return baseColumns.find(({ name }) => name === word) ?? findField(kind, word)
 }
 
 function isColumn({ field, schema, isShown, reference, settable }: KindField): boolean {
@@ -75,7 +75,7 @@ function isColumn({ field, schema, isShown, reference, settable }: KindField): b
   if (computed?.from === 'constant') return false
   if (shown === 'whenSet' && settable === 'never') return false
   if (['map', 'objects'].includes(kind)) return false
-  const [type] = typesOf(schema)
+  const [type] = schemaTypes(schema)
   if (type === 'array') return kind === 'attributes' || kind === 'texts'
   if (type === 'object' || type === undefined) return false
   return Number(schema['maxLength'] ?? 0) <= TEXT_CHARACTERS_MAX
@@ -146,7 +146,7 @@ function withoutLinks({ _links, ...rest }: Row): JsonObject {
  * Name of a record on one line, with which another command can find it. It is the id if the kind
  * has no names, or if the name contains control characters or looks like an option.
  */
-export function nameIn(kind: Kind, row: Row): string {
+export function rowName(kind: Kind, row: Row): string {
   const { name } = row
   const isName = kind.hasName && typeof name === 'string' && name !== ''
   // @guard names-at-a-terminal--name

@@ -1,7 +1,7 @@
-import { nearest } from '../../config/engine/suggest.ts'
+import { nearestWord } from '../../config/engine/suggest.ts'
 import { usageFailure } from '../../controller/failure.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
-import { propertiesOf, typesOf } from './fields.ts'
+import { schemaProperties, schemaTypes } from './fields.ts'
 import { isJsonObject } from '../../lib/text/json-value.ts'
 
 /**
@@ -9,8 +9,8 @@ import { isJsonObject } from '../../lib/text/json-value.ts'
  * @param path completes "…: expected …".
  * @throws {CommandFailure} exit 2.
  */
-export function valueOf(path: string, word: string, schema: JsonObject): Json {
-  const types = typesOf(schema)
+export function parseFieldValue(path: string, word: string, schema: JsonObject): Json {
+  const types = schemaTypes(schema)
   if (types.length === 0) return freeValue(word)
   if (types.includes('string')) return checkedChoice(path, word, schema)
   if (word === 'null' && types.includes('null')) return null
@@ -31,9 +31,9 @@ function freeValue(word: string): Json {
 }
 
 function checkedChoice(path: string, word: string, schema: JsonObject): string {
-  const choices = choicesOf(schema)
+  const choices = schemaChoices(schema)
   if (choices === null || choices.includes(word)) return word
-  const near = nearest(word, choices)
+  const near = nearestWord(word, choices)
   const hint = near === null ? '' : `; did you mean ${near}?`
   throw usageFailure(
     `${path}: expected ${choices.join(', ')}, found ${JSON.stringify(word)}${hint}`,
@@ -41,7 +41,7 @@ function checkedChoice(path: string, word: string, schema: JsonObject): string {
 }
 
 /** The texts that a schema allows; null if it allows any. */
-export function choicesOf(schema: JsonObject): readonly string[] | null {
+export function schemaChoices(schema: JsonObject): readonly string[] | null {
   const { enum: values } = schema
   if (!Array.isArray(values)) return null
   return (values as readonly Json[]).filter((one): one is string => typeof one === 'string')
@@ -66,7 +66,7 @@ function listOf(path: string, word: string, schema: JsonObject): Json {
     if (Array.isArray(list)) return list
   }
   const items = (schema['items'] ?? {}) as JsonObject
-  return word.split(',').map((one) => valueOf(path, one.trim(), items))
+  return word.split(',').map((one) => parseFieldValue(path, one.trim(), items))
 }
 
 function objectOf(path: string, word: string): Json {
@@ -90,7 +90,7 @@ function parsed(path: string, word: string): Json {
  * @returns null if the object has no such member.
  */
 export function memberSchema(schema: JsonObject, name: string): JsonObject | null {
-  const properties = propertiesOf(schema)
+  const properties = schemaProperties(schema)
   const own = Object.hasOwn(properties, name) ? properties[name] : undefined
   if (own !== undefined) return own
   const values = schema['additionalProperties']

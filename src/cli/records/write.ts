@@ -7,11 +7,11 @@ import type { ApiAnswer, ApiClient, ApiRequest } from '../client/api-client.ts'
 import { connect, type ContextOptions } from '../client/context-client.ts'
 import { ApiRefusal } from '../client/refusal.ts'
 import { printJson, printLine, printNote } from '../terminal/output.ts'
-import { askLine, isInteractive } from '../terminal/prompt.ts'
-import { missingFields, type Wanted, wantedBody } from './bodies.ts'
-import { type Kind, kindNamed, mustOffer, recordPath, spoken } from './kinds.ts'
-import { madeShape, memberAt, Names, type Row, rowShape, withMember } from './names.ts'
-import { nameIn } from './table.ts'
+import { promptLine, isInteractive } from '../terminal/prompt.ts'
+import { missingFields, type ChangeArguments, bodyFromArguments } from './bodies.ts'
+import { type Kind, findKind, requireShape, recordPath, kindWords } from './kinds.ts'
+import { createdShape, readMember, Names, type Row, rowShape, withMember } from './names.ts'
+import { rowName } from './table.ts'
 
 export interface RecordWriteOptions extends ContextOptions {
   readonly file?: string
@@ -27,13 +27,13 @@ export async function createRecord(
   assignments: readonly string[],
   options: RecordWriteOptions,
 ): Promise<void> {
-  const kind = kindNamed(word)
-  mustOffer(kind, 'create')
-  const { body } = wantedBody(kind, 'create', assignments, options.file)
+  const kind = findKind(word)
+  requireShape(kind, 'create')
+  const { body } = bodyFromArguments(kind, 'create', assignments, options.file)
   mustBeWhole(kind, body)
   const client = connect(options)
   const label = labelOf(kind, body)
-  const id = await createIn(client, kind, await new Names(client).resolved(kind, body), label)
+  const id = await createRecordIn(client, kind, await new Names(client).resolved(kind, body), label)
   if (options.json === true) printJson({ kind: kind.name, id })
   else printLine(`created ${label}, id ${printableLine(id)}`)
 }
@@ -42,7 +42,7 @@ export async function createRecord(
  * @param body with ids.
  * @returns the id of the created record.
  */
-export async function createIn(
+export async function createRecordIn(
   client: ApiClient,
   kind: Kind,
   body: JsonObject,
@@ -50,7 +50,7 @@ export async function createIn(
 ): Promise<string> {
   const request = { method: 'POST', path: `/${kind.plural}`, body } as const
   const { data } = await asked(client, kind, `create ${label}`, request)
-  return checkedAnswer(client.controller, madeShape, data).id
+  return checkedAnswer(client.controller, createdShape, data).id
 }
 
 /** Changes only the given fields of a record. */
@@ -60,9 +60,9 @@ export async function updateRecord(
   assignments: readonly string[],
   options: RecordWriteOptions,
 ): Promise<void> {
-  const kind = kindNamed(word)
-  mustOffer(kind, 'patch')
-  const wanted = wantedBody(kind, 'patch', assignments, options.file)
+  const kind = findKind(word)
+  requireShape(kind, 'patch')
+  const wanted = bodyFromArguments(kind, 'patch', assignments, options.file)
   if (Object.keys(wanted.body).length === 0 && wanted.partial.length === 0) {
     throw new CommandFailure(EXIT_USAGE, 'nothing to change; pass FIELD=VALUE, or -f FILE')
   }
@@ -71,15 +71,15 @@ export async function updateRecord(
   const row = await names.record(kind, name)
   const { id } = row
   const { body, etag } = await wholeValues(client, kind, id, wanted)
-  const sent = { ...repeated(kind, row), ...(await names.resolved(kind, body)) }
-  const label = `${spoken(kind.name)} ${printableLine(name)}`
-  await patchIn(client, kind, id, sent, label, etag)
+  const sent = { ...repeatedFields(kind, row), ...(await names.resolved(kind, body)) }
+  const label = `${kindWords(kind.name)} ${printableLine(name)}`
+  await patchRecordIn(client, kind, id, sent, label, etag)
   if (options.json === true) printJson({ kind: kind.name, id })
   else printLine(`updated ${label}`)
 }
 
 /** Fields that a patch of the record must repeat. */
-export function repeated(kind: Kind, row: JsonObject): JsonObject {
+export function repeatedFields(kind: Kind, row: JsonObject): JsonObject {
   const names = kind.fields.filter(({ isRepeated }) => isRepeated).map(({ name }) => name)
   return Object.fromEntries(names.map((name) => [name, row[name] ?? null]))
 }
@@ -88,7 +88,7 @@ export function repeated(kind: Kind, row: JsonObject): JsonObject {
  * @param body with ids.
  * @param etag of the record that the body is based on; null: none.
  */
-export async function patchIn(
+export async function patchRecordIn(
   client: ApiClient,
   kind: Kind,
   id: string,
@@ -106,7 +106,7 @@ async function wholeValues(
   client: ApiClient,
   kind: Kind,
   id: string,
-  { body, partial }: Wanted,
+  { body, partial }: ChangeArguments,
 ): Promise<{ readonly body: JsonObject; readonly etag: string | null }> {
   if (partial.length === 0) return { body, etag: null }
   const path = recordPath(kind, id, 'detail')
@@ -114,7 +114,7 @@ async function wholeValues(
   let whole = body
   for (const { path: members, value } of partial) {
     const [first = ''] = members
-    const held = memberAt(whole, [first]) ?? memberAt(data, [first]) ?? {}
+    const held = readMember(whole, [first]) ?? readMember(data, [first]) ?? {}
     whole = withMember({ ...whole, [first]: held }, members, value)
   }
   const etag = header('etag')
@@ -130,21 +130,21 @@ export async function deleteRecords(
   asked: readonly string[],
   options: DeleteOptions,
 ): Promise<void> {
-  const kind = kindNamed(word)
-  mustOffer(kind, 'delete')
+  const kind = findKind(word)
+  requireShape(kind, 'delete')
   const client = connect(options)
   const names = new Names(client)
   const found: Row[] = []
   for (const name of new Set(asked)) found.push(await names.record(kind, name))
   if (options.yes !== true) await mustBeMeant(kind, found)
   for (const row of found) {
-    await deleteIn(client, kind, row.id, `${spoken(kind.name)} ${nameIn(kind, row)}`)
-    if (options.json !== true) printLine(`deleted ${spoken(kind.name)} ${nameIn(kind, row)}`)
+    await deleteRecordIn(client, kind, row.id, `${kindWords(kind.name)} ${rowName(kind, row)}`)
+    if (options.json !== true) printLine(`deleted ${kindWords(kind.name)} ${rowName(kind, row)}`)
   }
   if (options.json === true) printJson(found.map(({ id }) => ({ kind: kind.name, id })))
 }
 
-export async function deleteIn(
+export async function deleteRecordIn(
   client: ApiClient,
   kind: Kind,
   id: string,
@@ -154,21 +154,21 @@ export async function deleteIn(
   const { meta } = await asked(client, kind, `delete ${label}`, { method: 'DELETE', path })
   for (const { entity, ids, totalCount } of meta.detachedFrom ?? []) {
     const more = totalCount > ids.length ? ` and ${totalCount - ids.length} more` : ''
-    const holders = `${spoken(kebab(entity))} ${ids.join(', ')}${more}`
+    const holders = `${kindWords(kebab(entity))} ${ids.join(', ')}${more}`
     printNote(`flotilla: delete ${label}: it was taken off ${printableLine(holders)}`)
   }
 }
 
 async function mustBeMeant(kind: Kind, rows: readonly Row[]): Promise<void> {
-  const names = rows.map((row) => nameIn(kind, row)).join(', ')
-  const what = `${spoken(rows.length === 1 ? kind.name : kind.plural)} ${names}`
+  const names = rows.map((row) => rowName(kind, row)).join(', ')
+  const what = `${kindWords(rows.length === 1 ? kind.name : kind.plural)} ${names}`
   if (!isInteractive()) {
     throw new CommandFailure(
       EXIT_USAGE,
       `no terminal to confirm the deletion of ${what}; add --yes`,
     )
   }
-  if ((await askLine(`Delete ${what}? (yes/no) `)) === 'yes') return
+  if ((await promptLine(`Delete ${what}? (yes/no) `)) === 'yes') return
   throw new CommandFailure(EXIT_FAILED, 'nothing was deleted')
 }
 
@@ -183,8 +183,8 @@ function mustBeWhole(kind: Kind, body: JsonObject): void {
 
 function labelOf(kind: Kind, { name }: JsonObject): string {
   return typeof name === 'string'
-    ? `${spoken(kind.name)} ${printableLine(name)}`
-    : spoken(kind.name)
+    ? `${kindWords(kind.name)} ${printableLine(name)}`
+    : kindWords(kind.name)
 }
 
 /** A refusal names the attempted action. Ignored fields and warnings are printed. */

@@ -1,7 +1,7 @@
 import { formatFault } from '../../config/engine/fault.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
 import { loadRouterConfig } from '../../config/router/load.ts'
-import { omissionsOf, sectionsWithoutData } from '../../config/router/omissions.ts'
+import { omissionSentences, sectionsWithoutEffect } from '../../config/router/omissions.ts'
 import type { EffectiveValue } from '../../config/engine/reader.ts'
 import { unsupportedNode } from '../../lib/runtime/supported-node.ts'
 import { printJson, printLine, printNote } from '../terminal/output.ts'
@@ -46,7 +46,7 @@ export async function checkRouter(path: string, options: CheckRouterOptions): Pr
     throw new CommandFailure(EXIT_FAILED, `${path}: the router cannot start on this host`)
   }
   printLine(`${path}: the configuration is valid`)
-  for (const note of [...omissionsOf(config), ...sectionsWithoutData(config), ...notes]) {
+  for (const note of [...omissionSentences(config), ...sectionsWithoutEffect(config), ...notes]) {
     printLine(`note: ${note}`)
   }
 }
@@ -60,7 +60,7 @@ async function checkAsJson(path: string, { print }: CheckRouterOptions): Promise
   }
   const { config, effective } = loaded
   const host = await hostFindings(loaded)
-  const notes = [...omissionsOf(config), ...sectionsWithoutData(config), ...host.notes]
+  const notes = [...omissionSentences(config), ...sectionsWithoutEffect(config), ...host.notes]
   const { faults } = host
   const printed = print === true ? { effective } : {}
   printJson({ isValid: faults.length === 0, faults, warnings, notes, ...printed })

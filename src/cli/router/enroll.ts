@@ -4,8 +4,8 @@ import { dirname } from 'node:path'
 import { CommandFailure, EXIT_FAILED, usageFailure } from '../../controller/failure.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { writePublicFile, writeSecretFile } from '../../pki/key-file.ts'
-import { pemOf } from '../../pki/verify/identity-files.ts'
-import { hostKey, hostKeysOf } from '../../pki/authority/router-names.ts'
+import { certificatesPem } from '../../pki/verify/identity-files.ts'
+import { hostKey, namedHostKeys } from '../../pki/authority/router-names.ts'
 import { generateRouterKeyPem } from '../../pki/authority/router-request.ts'
 import type { RouterKeyAlgorithm } from '../../pki/authority/router-key-algorithms.ts'
 import { configuredEndpoints, configuredProxy } from '../../config/router/relations.ts'
@@ -13,8 +13,8 @@ import type { RouterConfig } from '../../config/router/table.ts'
 import { writeEndpoints } from '../../router/controllers/endpoints-file.ts'
 import { identityFiles, type IdentityFiles } from '../../router/identity/files.ts'
 import { certificateRequests } from '../../router/identity/requests.ts'
-import { inOneSentence } from '../enroll/enrollment-failure.ts'
-import { EnrollmentFault, EnrollmentRefused } from '../enroll/enrollment-fault.ts'
+import { reportInOneSentence } from '../enroll/enrollment-failure.ts'
+import { EnrollmentFault, EnrollmentRefusedError } from '../enroll/enrollment-fault.ts'
 import { type EnrollmentKey, keyBeside } from '../enroll/enrollment-key.ts'
 import { type CertificateChain, EnrollmentServer } from '../enroll/enrollment-server.ts'
 import { checkTime, type EnrollmentToken, readEnrollmentToken } from '../enroll/enrollment-token.ts'
@@ -41,7 +41,7 @@ export interface EnrollRouterOptions {
  */
 export async function enrollRouter(path: string, options: EnrollRouterOptions): Promise<void> {
   const { config } = checkedRouterConfig(path)
-  await inOneSentence(() => new RouterEnrollmentRun(config, options).go())
+  await reportInOneSentence(() => new RouterEnrollmentRun(config, options).go())
 }
 
 class RouterEnrollmentRun {
@@ -108,7 +108,7 @@ class RouterEnrollmentRun {
     } catch (error) {
       // A key without a certificate is useless, but after an unknown outcome it is needed for the
       // retry.
-      if (error instanceof EnrollmentRefused) key.forget()
+      if (error instanceof EnrollmentRefusedError) key.forget()
       throw error
     }
   }
@@ -141,8 +141,8 @@ class RouterEnrollmentRun {
     writeSecretFile(files.key, parts.key)
     if (files.serverKey !== null) writeSecretFile(files.serverKey, parts.key)
     writePublicFile(files.ca, parts.caPem)
-    writePublicFile(files.serverCert, pemOf(parts.server))
-    writePublicFile(files.cert, pemOf(parts.client))
+    writePublicFile(files.serverCert, certificatesPem(parts.server))
+    writePublicFile(files.cert, certificatesPem(parts.client))
   }
 
   /**
@@ -169,7 +169,7 @@ class RouterEnrollmentRun {
   /** Hosts of `csr.sans` that the server certificate lacks: clients cannot use them. */
   #leftOut([{ names }]: CertificateChain): string[] {
     const { dns = [], ip = [] } = this.#config.csr?.sans ?? {}
-    const named = new Set(hostKeysOf(names))
+    const named = new Set(namedHostKeys(names))
     return [...dns, ...ip].filter((host) => !named.has(hostKey(host)))
   }
 

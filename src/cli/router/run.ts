@@ -12,10 +12,10 @@ import { certificateLimits } from '../../router/identity/limits.ts'
 import { ProgramFailure } from '../../overlay/failure.ts'
 import { RouterProgram } from '../../router/router.ts'
 import { limitHeapGrowth } from '../../threads/collect-buffers.ts'
-import { ask } from '../client/https.ts'
+import { sendHttpsRequest } from '../client/https.ts'
 import {
   createProgramLog,
-  endsWithin,
+  exitUnlessStopped,
   stopSignal,
   switchLevelOnSignal,
   systemRandom,
@@ -61,7 +61,7 @@ export async function runRouter(path: string, options: RunRouterOptions): Promis
       await Promise.race([stopped, router.failed])
     } finally {
       // A start that failed leaves open what it had opened before.
-      await endsWithin(routerProgramLimits.stopMsMax, router.stop())
+      await exitUnlessStopped(routerProgramLimits.stopMsMax, router.stop())
     }
     log.info({}, 'router stopped')
   } catch (error) {
@@ -93,7 +93,7 @@ async function askExtension(
   { caPem, certificatePem, privateKeyPem }: RouterIdentity,
   proxy: HttpProxy | null,
 ): Promise<{ readonly cert: string; readonly serverCert: string }> {
-  const { status, body } = await ask({
+  const { status, body } = await sendHttpsRequest({
     url: `${api}/edge/client/v1/enroll/extend/router`,
     method: 'POST',
     body: requests,

@@ -4,7 +4,7 @@ import { BackupFault } from '../../backup/fault.ts'
 import { CommandFailure, EXIT_FAILED, operatorFailure } from '../../controller/failure.ts'
 
 /** Converts a fault of a backup or its file into a message for a person. */
-export function faultAt(path: string, error: unknown): unknown {
+export function toBackupFailure(path: string, error: unknown): unknown {
   if (!(error instanceof BackupFault)) return operatorFailure(error)
   return new CommandFailure(EXIT_FAILED, `${path}: ${error.message}`, error)
 }
@@ -13,7 +13,7 @@ export function faultAt(path: string, error: unknown): unknown {
  * Runs a step and adds the name of the file to its faults.
  * @throws {CommandFailure} exit 1.
  */
-export async function atFile<T>(path: string, step: () => Promise<T>): Promise<T> {
+export async function withFileInFaults<T>(path: string, step: () => Promise<T>): Promise<T> {
   try {
     return await step()
   } catch (error) {
@@ -21,7 +21,7 @@ export async function atFile<T>(path: string, step: () => Promise<T>): Promise<T
       const message = `${path} does not exist; name a file written by cluster snapshot save`
       throw new CommandFailure(EXIT_FAILED, message, error)
     }
-    throw faultAt(path, error)
+    throw toBackupFailure(path, error)
   }
 }
 

@@ -63,7 +63,7 @@ export function credentialsFor(
 /**
  * A marker file that exists until the data folder is written: a restore wrote the files beside it.
  */
-export function markPath({ folder }: PlannedConfig): string {
+export function restoreMarkerPath({ folder }: PlannedConfig): string {
   return join(folder, FORMING_MARK)
 }
 
@@ -129,7 +129,7 @@ async function issue(
 function write(planned: PlannedConfig, { caPem }: BackupManifest, leaf: CertifiedKey): void {
   const { identity } = planned.config
   makeFolder(planned.folder, 0o700)
-  writePublicFile(markPath(planned), MARK)
+  writePublicFile(restoreMarkerPath(planned), MARK)
   for (const path of [identity.cert, identity.key, identity.ca]) makeFolder(dirname(path))
   writePublicFile(identity.ca, caPem)
   writeSecretFile(identity.key, leaf.privateKeyPem)

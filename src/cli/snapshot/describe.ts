@@ -1,5 +1,5 @@
 import type { BackupManifest, BackupSummary } from '../../backup/manifest.ts'
-import { pluralOf } from '../../entities/registry.ts'
+import { kindPlural } from '../../entities/registry.ts'
 import { printableValue } from '../../lib/text/terminal-text.ts'
 import type { AdminError } from '../client/admin-socket.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
@@ -9,7 +9,7 @@ const SHOWN_KINDS = ['identity', 'service', 'servicePolicy', 'router'] as const
 
 export function countsText({ counts }: BackupSummary): string {
   const total = Object.values(counts).reduce((sum, count) => sum + count, 0)
-  const shown = SHOWN_KINDS.map((kind) => `${counts[kind] ?? 0} ${pluralOf(kind)}`)
+  const shown = SHOWN_KINDS.map((kind) => `${counts[kind] ?? 0} ${kindPlural(kind)}`)
   return `${total} records (${shown.join(', ')})`
 }
 
@@ -26,9 +26,13 @@ export function manifestJson({ caPem: _ca, encryption, ...shown }: BackupManifes
 }
 
 /** Log position of a backup, for scripts. */
-export type BackupPlace = Pick<BackupManifest, 'clusterId' | 'index' | 'takenAtMs'>
+export type BackupPosition = Pick<BackupManifest, 'clusterId' | 'index' | 'takenAtMs'>
 
-export function placeJson({ clusterId, index, takenAtMs }: BackupManifest): BackupPlace {
+export function backupPositionJson({
+  clusterId,
+  index,
+  takenAtMs,
+}: BackupManifest): BackupPosition {
   return { clusterId, index, takenAtMs }
 }
 

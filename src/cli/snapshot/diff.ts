@@ -1,16 +1,16 @@
 import { resolve } from 'node:path'
 
-import { changesOf, type KindChanges, replacementBetween } from '../../backup/compare.ts'
-import { bytesOfFile } from '../../backup/files.ts'
+import { countChanges, type KindChanges, replacementBetween } from '../../backup/compare.ts'
+import { readFileChunks } from '../../backup/files.ts'
 import { loadBackup, type LoadedBackup } from '../../backup/load-backup.ts'
 import { printableValue } from '../../lib/text/terminal-text.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { MemoryStateStore } from '../../store/state/memory-state-store.ts'
-import { AdminError, askForBytes } from '../client/admin-socket.ts'
+import { AdminError, streamFromAdminSocket } from '../client/admin-socket.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
-import { atFile } from './backup-file.ts'
+import { withFileInFaults } from './backup-file.ts'
 import { originText, withStaleHint } from './describe.ts'
-import { BACKUP_PATH, dataFolderOf } from './save.ts'
+import { BACKUP_PATH, chosenDataFolder } from './save.ts'
 import { readKey } from './verify.ts'
 
 export interface DiffOptions {
@@ -26,13 +26,13 @@ export interface DiffOptions {
  * nothing.
  */
 export async function diffSnapshot(path: string, options: DiffOptions): Promise<void> {
-  const data = dataFolderOf(options)
+  const data = chosenDataFolder(options)
   const privateKeyPem = readKey(options.key)
-  const backup = await atFile(path, () =>
-    loadBackup(bytesOfFile(path), new MemoryStateStore(), { privateKeyPem }),
+  const backup = await withFileInFaults(path, () =>
+    loadBackup(readFileChunks(path), new MemoryStateStore(), { privateKeyPem }),
   )
   const live = await loadLive(data, options.stale === true)
-  const changes = changesOf(replacementBetween(live.state, backup.state))
+  const changes = countChanges(replacementBetween(live.state, backup.state))
   const isOther = live.manifest.clusterId !== backup.manifest.clusterId
   if (options.json === true) printJson(jsonOf(live, backup, changes))
   else printLine(changesText(live, backup, changes).join('\n'))
@@ -44,7 +44,7 @@ export async function diffSnapshot(path: string, options: DiffOptions): Promise<
 export async function loadLive(data: string, isStale: boolean): Promise<LoadedBackup> {
   const request = { path: BACKUP_PATH, body: { hasSecrets: false, isStale } }
   try {
-    const bytes = askForBytes(resolve(data), request)
+    const bytes = streamFromAdminSocket(resolve(data), request)
     return await loadBackup(bytes, new MemoryStateStore(), { privateKeyPem: null })
   } catch (error) {
     if (!(error instanceof AdminError)) throw error

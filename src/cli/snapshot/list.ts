@@ -3,10 +3,10 @@ import { join } from 'node:path'
 
 import { MAGIC_STEM } from '../../backup/container.ts'
 import { BackupFault } from '../../backup/fault.ts'
-import { readEnd, readHead } from '../../backup/files.ts'
+import { readBackupSummary, readBackupHead } from '../../backup/files.ts'
 import type { BackupManifest, BackupSummary } from '../../backup/manifest.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
-import { atFile } from './backup-file.ts'
+import { withFileInFaults } from './backup-file.ts'
 import { manifestJson } from './describe.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
@@ -30,7 +30,7 @@ interface Listed {
  * rest.
  */
 export async function listSnapshots(path: string, options: ListOptions): Promise<void> {
-  const found = await atFile(path, async () => {
+  const found = await withFileInFaults(path, async () => {
     const files = (await stat(path)).isDirectory() ? await backupsIn(path) : [path]
     const looked: Listed[] = []
     for (const file of files) looked.push(await look(file))
@@ -78,8 +78,8 @@ async function look(file: string): Promise<Listed> {
   let manifest: BackupManifest | null = null
   try {
     bytes = (await stat(file)).size
-    manifest = await readHead(file)
-    return { file, bytes, manifest, summary: await readEnd(file), fault: null }
+    manifest = await readBackupHead(file)
+    return { file, bytes, manifest, summary: await readBackupSummary(file), fault: null }
   } catch (error) {
     const isOfBackup = error instanceof BackupFault
     const fault = isOfBackup ? error.message : `cannot be read (${errorMessage(error)})`

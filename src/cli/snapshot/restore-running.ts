@@ -1,23 +1,23 @@
-import { changesOf, type KindChanges, replacementBetween } from '../../backup/compare.ts'
+import { countChanges, type KindChanges, replacementBetween } from '../../backup/compare.ts'
 import { BackupFault } from '../../backup/fault.ts'
-import { bytesOfFile } from '../../backup/files.ts'
+import { readFileChunks } from '../../backup/files.ts'
 import { loadBackup, type LoadedBackup } from '../../backup/load-backup.ts'
-import { type RestoreContent, restoreContentOf } from '../../backup/restore-content.ts'
+import { type RestoreContent, splitRestoreContent } from '../../backup/restore-content.ts'
 import type { RestoredIndex } from '../../api/backups/restore-control.ts'
 import type { restoreBegin, restoreChunk, restoreEnd } from '../../api/backups/restores-schema.ts'
-import type { ValueOf } from '../../api/schemas/typed-schema.ts'
+import type { SchemaValue } from '../../api/schemas/typed-schema.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { newShortId } from '../../lib/random.ts'
 import { MemoryStateStore } from '../../store/state/memory-state-store.ts'
-import { AdminError, askController } from '../client/admin-socket.ts'
+import { AdminError, sendToAdminSocket } from '../client/admin-socket.ts'
 import { type Interrupts, watchInterrupts } from '../terminal/interrupts.ts'
 import { printJson, printLine, shellWord } from '../terminal/output.ts'
-import { typedText } from '../terminal/typed-text.ts'
-import { atFile } from './backup-file.ts'
-import { type BackupPlace, placeJson, originText } from './describe.ts'
+import { promptExactText } from '../terminal/typed-text.ts'
+import { withFileInFaults } from './backup-file.ts'
+import { type BackupPosition, backupPositionJson, originText } from './describe.ts'
 import { changesText, loadLive } from './diff.ts'
 import { sealedForCluster } from './restored-factors.ts'
-import { dataFolderOf } from './save.ts'
+import { chosenDataFolder } from './save.ts'
 import { readKey, requireSha256 } from './verify.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
@@ -35,7 +35,7 @@ export interface RestoreRunningOptions {
 /** Output of `cluster snapshot restore FILE --json`. */
 export interface RestoreRunningResult extends Partial<RestoredIndex> {
   readonly clusterId: string
-  readonly from: BackupPlace
+  readonly from: BackupPosition
   readonly changes: readonly KindChanges[]
   /** False: no record differs, and nothing was changed. */
   readonly isRestored: boolean
@@ -54,17 +54,17 @@ export async function restoreIntoCluster(
   path: string,
   options: RestoreRunningOptions,
 ): Promise<void> {
-  const data = dataFolderOf(options)
-  const backup = await atFile(path, () => load(path, options))
+  const data = chosenDataFolder(options)
+  const backup = await withFileInFaults(path, () => load(path, options))
   const live = await loadLive(data, false)
-  await atFile(path, () => Promise.resolve(refuseOther(live, backup, options)))
-  await atFile(path, () => sealedForCluster(data, live, backup))
-  const changes = changesOf(replacementBetween(live.state, backup.state))
+  await withFileInFaults(path, () => Promise.resolve(refuseOther(live, backup, options)))
+  await withFileInFaults(path, () => sealedForCluster(data, live, backup))
+  const changes = countChanges(replacementBetween(live.state, backup.state))
   const isJson = options.json === true
   if (!isJson) printLine(changesText(live, backup, changes).join('\n'))
   const result = {
     clusterId: live.manifest.clusterId,
-    from: placeJson(backup.manifest),
+    from: backupPositionJson(backup.manifest),
     changes,
     isRestored: false,
   }
@@ -73,7 +73,9 @@ export async function restoreIntoCluster(
     return
   }
   await confirm(live.manifest.clusterId, options)
-  const content = await atFile(path, () => Promise.resolve(restoreContentOf(backup.state)))
+  const content = await withFileInFaults(path, () =>
+    Promise.resolve(splitRestoreContent(backup.state)),
+  )
   const restored = await carryOut({ data, content, backup, options })
   if (isJson) printJson({ ...result, ...restored, isRestored: true })
   else printRestored(restored)
@@ -81,7 +83,7 @@ export async function restoreIntoCluster(
 
 async function load(path: string, { key, sha256 }: RestoreRunningOptions): Promise<LoadedBackup> {
   const privateKeyPem = readKey(key)
-  const backup = await loadBackup(bytesOfFile(path), new MemoryStateStore(), { privateKeyPem })
+  const backup = await loadBackup(readFileChunks(path), new MemoryStateStore(), { privateKeyPem })
   requireSha256(path, backup.sha256, sha256)
   return backup
 }
@@ -115,7 +117,7 @@ function refuseOther(
  */
 async function confirm(clusterId: string, options: RestoreRunningOptions): Promise<void> {
   const canAsk = options.json !== true && options.key !== '-' && process.stdin.isTTY
-  const given = options.confirm ?? (canAsk ? await typedText(clusterId) : undefined)
+  const given = options.confirm ?? (canAsk ? await promptExactText(clusterId) : undefined)
   if (given === clusterId) return
   throw new CommandFailure(
     EXIT_FAILED,
@@ -196,9 +198,9 @@ async function abandon({ data, content }: Restoring, id: string): Promise<void> 
 
 /** Request bodies of the steps of a restore. */
 interface StepBodies {
-  readonly begin: ValueOf<typeof restoreBegin.schema>
-  readonly chunk: ValueOf<typeof restoreChunk.schema>
-  readonly end: ValueOf<typeof restoreEnd.schema>
+  readonly begin: SchemaValue<typeof restoreBegin.schema>
+  readonly chunk: SchemaValue<typeof restoreChunk.schema>
+  readonly end: SchemaValue<typeof restoreEnd.schema>
 }
 
 async function ask<S extends keyof StepBodies>(
@@ -207,7 +209,7 @@ async function ask<S extends keyof StepBodies>(
   body: StepBodies[S],
 ): Promise<unknown> {
   const path = `/fabric/v1/cluster/restore/${step}`
-  return await askController(data, { method: 'POST', path, body, timeoutMs: STEP_TIMEOUT_MS })
+  return await sendToAdminSocket(data, { method: 'POST', path, body, timeoutMs: STEP_TIMEOUT_MS })
 }
 
 /** The controller has answered that nothing changed. */

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 
-import { bytesOfFile, readHead } from '../../backup/files.ts'
+import { readFileChunks, readBackupHead } from '../../backup/files.ts'
 import type { LoadedBackup } from '../../backup/load-backup.ts'
 import type { BackupManifest } from '../../backup/manifest.ts'
 import { fillFromBackup, type FirstController } from '../../backup/restore-backup.ts'
@@ -14,9 +14,9 @@ import { formFilledFolder } from '../../store/folder/form-data-folder.ts'
 import { type ConfigFlags, planConfig, type PlannedConfig } from '../bootstrap/config-from-flags.ts'
 import { makeFolder } from '../terminal/make-folder.ts'
 import { printJson, printLine, shellWord } from '../terminal/output.ts'
-import { atFile } from './backup-file.ts'
-import { credentialsFor, markPath, type RestoredCredentials } from './credentials.ts'
-import { type BackupPlace, countsText, placeJson, originText } from './describe.ts'
+import { withFileInFaults } from './backup-file.ts'
+import { credentialsFor, restoreMarkerPath, type RestoredCredentials } from './credentials.ts'
+import { type BackupPosition, countsText, backupPositionJson, originText } from './describe.ts'
 import { readKey, requireSha256 } from './verify.ts'
 
 export interface RestoreOptions extends ConfigFlags {
@@ -33,7 +33,7 @@ export interface RestoreResult {
   readonly config: string
   readonly ca: string
   readonly isIdentityKept: boolean
-  readonly from: BackupPlace
+  readonly from: BackupPosition
   readonly counts: Readonly<Record<string, number>>
 }
 
@@ -51,12 +51,12 @@ export async function restoreSnapshot(
   // Only the owner can read files created here, unless they are written to be public.
   process.umask(0o077)
   const key = readKey(options.key)
-  const manifest = await atFile(path, () => readHead(path))
+  const manifest = await withFileInFaults(path, () => readBackupHead(path))
   const planned = planConfig(configPath, options, manifest.trustDomain)
   refuseTrustDomain(planned, manifest)
   refuseData(planned)
   const credentials = credentialsFor(planned, manifest, systemClock.nowMs())
-  const result = await atFile(path, () =>
+  const result = await withFileInFaults(path, () =>
     restore({ path, key, manifest, planned, credentials }, options),
   )
   if (options.json === true) printJson(result)
@@ -78,7 +78,7 @@ async function restore(restoring: Restoring, options: RestoreOptions): Promise<R
   makeFolder(dirname(config.data))
   let restored: LoadedBackup | null = null
   await formFilledFolder(config.data, first, async (building) => {
-    const bytes = bytesOfFile(path)
+    const bytes = readFileChunks(path)
     const filled = await fillFromBackup(
       building,
       bytes,
@@ -97,7 +97,7 @@ async function restore(restoring: Restoring, options: RestoreOptions): Promise<R
     if (!planned.isThere) writePublicFile(planned.path, planned.text)
     return filled
   })
-  rmSync(markPath(planned), { force: true })
+  rmSync(restoreMarkerPath(planned), { force: true })
   // If a power cut restored the marker, a later restore could replace these keys.
   syncFolder(folder)
   return {
@@ -107,7 +107,7 @@ async function restore(restoring: Restoring, options: RestoreOptions): Promise<R
     config: planned.path,
     ca: config.identity.ca,
     isIdentityKept: credentials.isKept,
-    from: placeJson(manifest),
+    from: backupPositionJson(manifest),
     counts: (restored as LoadedBackup | null)?.summary.counts ?? {},
   }
 }

@@ -1,11 +1,11 @@
 import { BackupFault } from '../../backup/fault.ts'
-import { factorsOf, openedFactor } from '../../backup/restored-factors.ts'
+import { listFactors, decryptFactor } from '../../backup/restored-factors.ts'
 import type { LoadedBackup } from '../../backup/load-backup.ts'
-import type { SealedAgain } from '../../api/backups/restore-control.ts'
+import type { ResealedFactor } from '../../api/backups/restore-control.ts'
 import type { FactorBody } from '../../api/backups/restores-schema.ts'
 import type { Mfa } from '../../entities/kinds/mfa.ts'
-import type { Factor } from '../../pki/secrets/sealed-factor.ts'
-import { askController } from '../client/admin-socket.ts'
+import type { FactorSecrets } from '../../pki/secrets/sealed-factor.ts'
+import { sendToAdminSocket } from '../client/admin-socket.ts'
 
 /** Factors in one request, whose size is limited. */
 const BATCH = 16
@@ -25,11 +25,11 @@ export async function sealedForCluster(
   for (let at = 0; at < needed.length; at += BATCH) {
     const batch = needed.slice(at, at + BATCH)
     const factors = batch.map((mfa) => shown(mfa, opened(backup, mfa)))
-    const sealed = (await askController(data, {
+    const sealed = (await sendToAdminSocket(data, {
       method: 'POST',
       path: FACTORS_PATH,
       body: { factors },
-    })) as SealedAgain[]
+    })) as ResealedFactor[]
     batch.forEach((mfa, nth) => backup.state.put('mfa', { ...mfa, ...sealed[nth] }))
   }
 }
@@ -39,11 +39,11 @@ function factorsToSeal({ state: live }: LoadedBackup, { state }: LoadedBackup): 
     live.get('sharedSecret', 'factorKey')?.versions.map(({ version }) => version),
   )
   const isOther = live.clusterId !== state.clusterId
-  return factorsOf(state).filter(({ keyVersion }) => isOther || !held.has(keyVersion ?? 0))
+  return listFactors(state).filter(({ keyVersion }) => isOther || !held.has(keyVersion ?? 0))
 }
 
-function opened(backup: LoadedBackup, mfa: Mfa): Factor {
-  const factor = openedFactor(backup, mfa)
+function opened(backup: LoadedBackup, mfa: Mfa): FactorSecrets {
+  const factor = decryptFactor(backup, mfa)
   if (factor !== null) return factor
   throw new BackupFault(
     'NO_SECRETS',
@@ -51,7 +51,7 @@ function opened(backup: LoadedBackup, mfa: Mfa): Factor {
   )
 }
 
-function shown({ identityId, secretId, codesId }: Mfa, factor: Factor): FactorBody {
+function shown({ identityId, secretId, codesId }: Mfa, factor: FactorSecrets): FactorBody {
   const { secret, recoveryCodes } = factor
   return {
     identityId,

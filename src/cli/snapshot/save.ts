@@ -1,15 +1,15 @@
 import { resolve } from 'node:path'
 
 import { readTextFile } from '../terminal/text-file.ts'
-import { bytesOfFile, writeNewBackup } from '../../backup/files.ts'
+import { readFileChunks, writeNewBackup } from '../../backup/files.ts'
 import { checkBackup } from '../../backup/read-backup.ts'
 import type { WrittenBackup } from '../../backup/write-backup.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE, usageFailure } from '../../controller/failure.ts'
-import { AdminError, askForBytes } from '../client/admin-socket.ts'
+import { AdminError, streamFromAdminSocket } from '../client/admin-socket.ts'
 import { loadConfigOrFail } from '../client/connection.ts'
 import { watchInterrupts } from '../terminal/interrupts.ts'
 import { printJson, printLine } from '../terminal/output.ts'
-import { faultAt, refuseExisting } from './backup-file.ts'
+import { toBackupFailure, refuseExisting } from './backup-file.ts'
 import { countsText, manifestJson, withStaleHint } from './describe.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
@@ -32,19 +32,19 @@ export interface SaveOptions {
  * that data folder.
  */
 export async function saveSnapshot(path: string, options: SaveOptions): Promise<void> {
-  const data = dataFolderOf(options)
+  const data = chosenDataFolder(options)
   const request = { path: BACKUP_PATH, body: wishOf(options) }
   const file = resolve(path)
   try {
     await refuseExisting(file)
-    await writeNewBackup(file, untilInterrupted(askForBytes(data, request)))
+    await writeNewBackup(file, untilInterrupted(streamFromAdminSocket(data, request)))
     // The bytes on disk matter, so they are read back.
-    const { manifest, summary, sha256 } = await checkBackup(bytesOfFile(file))
+    const { manifest, summary, sha256 } = await checkBackup(readFileChunks(file))
     if (options.json === true)
       printJson({ file, sha256, manifest: manifestJson(manifest), summary })
     else printLine(textOf(file, { manifest, summary, sha256 }))
   } catch (error) {
-    if (!(error instanceof AdminError)) throw faultAt(file, error)
+    if (!(error instanceof AdminError)) throw toBackupFailure(file, error)
     throw new CommandFailure(EXIT_FAILED, withStaleHint(error), error)
   }
 }
@@ -73,7 +73,7 @@ async function* untilInterrupted<T>(
  * Data folder of the controller.
  * @throws {CommandFailure} exit 2 unless the options name one.
  */
-export function dataFolderOf({ config, data }: Pick<SaveOptions, 'config' | 'data'>): string {
+export function chosenDataFolder({ config, data }: Pick<SaveOptions, 'config' | 'data'>): string {
   if (config !== undefined && data === undefined) return loadConfigOrFail(config).data
   if (data !== undefined && config === undefined) return resolve(data)
   throw usageFailure(

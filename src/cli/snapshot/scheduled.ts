@@ -1,5 +1,5 @@
 import type { ScheduledBackups } from '../../api/backups/backup-control.ts'
-import { type ConnectionOptions, connectTo } from '../client/connection.ts'
+import { type ConnectionOptions, openClusterConnection } from '../client/connection.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
@@ -7,7 +7,7 @@ import { isoTime } from '../../lib/text/shown-time.ts'
 export async function listScheduledBackups(
   options: ConnectionOptions & { readonly json?: boolean },
 ): Promise<void> {
-  const found = (await connectTo(options)('backups', {})) as ScheduledBackups
+  const found = (await openClusterConnection(options)('backups', {})) as ScheduledBackups
   if (options.json === true) printJson(found)
   else printLine(backupsText(found))
 }

@@ -1,10 +1,10 @@
-import { bytesOfFile, readHead } from '../../backup/files.ts'
+import { readFileChunks, readBackupHead } from '../../backup/files.ts'
 import { type CheckedBackup, checkWholeBackup } from '../../backup/load-backup.ts'
 import { checkBackup } from '../../backup/read-backup.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
-import { atFile } from './backup-file.ts'
+import { withFileInFaults } from './backup-file.ts'
 import { countsText, manifestJson, originText } from './describe.ts'
 
 export interface VerifyOptions {
@@ -16,7 +16,7 @@ export interface VerifyOptions {
 /** `cluster snapshot verify FILE` checks whether a backup can be restored, without a controller. */
 export async function verifySnapshot(path: string, options: VerifyOptions): Promise<void> {
   const key = readKey(options.key)
-  const checked = await atFile(path, () => check(path, key))
+  const checked = await withFileInFaults(path, () => check(path, key))
   requireSha256(path, checked.sha256, options.sha256)
   if (options.json === true) printJson(jsonOf(path, checked))
   else printLine(textOf(path, checked))
@@ -47,11 +47,11 @@ type Checked = Omit<CheckedBackup, 'findings' | 'secrets'> & {
 }
 
 async function check(path: string, privateKeyPem: string | null): Promise<Checked> {
-  const { encryption } = await readHead(path)
+  const { encryption } = await readBackupHead(path)
   if (encryption === null || privateKeyPem !== null) {
-    return await checkWholeBackup(bytesOfFile(path), { privateKeyPem })
+    return await checkWholeBackup(readFileChunks(path), { privateKeyPem })
   }
-  return { ...(await checkBackup(bytesOfFile(path))), findings: null }
+  return { ...(await checkBackup(readFileChunks(path))), findings: null }
 }
 
 function jsonOf(path: string, { manifest, summary, sha256, findings }: Checked): object {

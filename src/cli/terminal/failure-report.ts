@@ -15,7 +15,7 @@ const COMMANDER_PREFIX = 'error: '
  * True if the command line requests JSON. It is read before parsing, because parsing itself may
  * fail.
  */
-export function asksForJson(argv: readonly string[]): boolean {
+export function isJsonRequested(argv: readonly string[]): boolean {
   const end = argv.indexOf('--')
   const words = end < 0 ? argv : argv.slice(0, end)
   return words.some(

@@ -26,12 +26,12 @@ export function jsonLogger(sink: LineSink, { level, base }: LogLinesOptions): Lo
 }
 
 /** Readable lines if stdout is a terminal, and JSON lines otherwise. */
-export function forStdout(sink: LineSink): LineSink {
-  return isatty(1) ? new ReadableLines(sink, wantsColour(process.env)) : sink
+export function stdoutSink(sink: LineSink): LineSink {
+  return isatty(1) ? new ReadableLines(sink, wantsColor(process.env)) : sink
 }
 
 /** https://no-color.org, and terminals without colors. */
-export function wantsColour(env: NodeJS.ProcessEnv): boolean {
+export function wantsColor(env: NodeJS.ProcessEnv): boolean {
   return (env['NO_COLOR'] ?? '') === '' && env['TERM'] !== 'dumb'
 }
 

@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import { EXIT_FAILED } from '../../controller/failure.ts'
 import type { Random } from '../../lib/random.ts'
 import { LineWriter, openOutput } from './line-writer.ts'
-import { forStdout, jsonLogger } from './log-lines.ts'
+import { stdoutSink, jsonLogger } from './log-lines.ts'
 
 /** Randomness that no test has to reproduce. */
 export const systemRandom: Random = {
@@ -15,7 +15,7 @@ export const systemRandom: Random = {
 export function createProgramLog(level: string): Logger {
   const writer = new LineWriter(openOutput())
   process.on('exit', () => writer.flushSync())
-  return jsonLogger(forStdout(writer), { base: {}, level })
+  return jsonLogger(stdoutSink(writer), { base: {}, level })
 }
 
 /** SIGUSR2 switches to `debug` and back; a restart resets it. */
@@ -41,7 +41,7 @@ export function stopSignal(log: Logger, program: string): Promise<void> {
 }
 
 /** Ends the process when a clean stop takes longer. */
-export async function endsWithin(timeoutMs: number, stopped: Promise<void>): Promise<void> {
+export async function exitUnlessStopped(timeoutMs: number, stopped: Promise<void>): Promise<void> {
   const timer = setTimeout(() => process.exit(EXIT_FAILED), timeoutMs)
   await stopped
   clearTimeout(timer)

@@ -23,7 +23,7 @@ export function isInteractive({ input }: Terminal = here): boolean {
 }
 
 /** @returns the typed line without surrounding white space; empty at the end of the input. */
-export async function askLine(
+export async function promptLine(
   question: string,
   { input, output }: Terminal = here,
 ): Promise<string> {
@@ -42,7 +42,7 @@ export async function askLine(
  * The same without showing the input.
  * @throws {CommandFailure} exit 1 at ^C or ^D.
  */
-export async function askHidden(question: string, terminal: Terminal = here): Promise<string> {
+export async function promptHidden(question: string, terminal: Terminal = here): Promise<string> {
   const { input, output } = terminal
   output.write(printableText(question))
   input.setRawMode?.(true)

@@ -1,7 +1,7 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
 
 /** Whole lines from the end of a file. */
-export function tailOf(path: string, bytesMax: number): Buffer {
+export function readTail(path: string, bytesMax: number): Buffer {
   const file = openSync(path, 'r')
   try {
     const { size } = fstatSync(file)

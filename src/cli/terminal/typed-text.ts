@@ -4,7 +4,7 @@ import { createInterface } from 'node:readline/promises'
  * Prompts on the terminal for an exact text.
  * @returns the typed text.
  */
-export async function typedText(wanted: string): Promise<string> {
+export async function promptExactText(wanted: string): Promise<string> {
   const terminal = createInterface({ input: process.stdin, output: process.stderr })
   try {
     return (await terminal.question(`type "${wanted}" to continue: `)).trim()

@@ -8,14 +8,14 @@ import { TargetSockets } from '../../overlay/sockets/target-sockets.ts'
 import { ProgramFailure } from '../../overlay/failure.ts'
 import {
   type ConfiguredService,
-  configuredService,
+  parseConfiguredService,
 } from '../../overlay/services/offered-services.ts'
 import { limitHeapGrowth } from '../../threads/collect-buffers.ts'
 import { IdentityTunnel } from '../../tunnel/identity-tunnel.ts'
 import { tunnelLimits } from '../../tunnel/limits.ts'
 import {
   createProgramLog,
-  endsWithin,
+  exitUnlessStopped,
   stopSignal,
   switchLevelOnSignal,
   systemRandom,
@@ -87,7 +87,7 @@ export async function runTunnel(options: RunTunnelOptions): Promise<void> {
     throw new CommandFailure(EXIT_FAILED, error.message, error)
   } finally {
     const all = Promise.all(tunnels.map((tunnel) => tunnel.stop()))
-    await endsWithin(
+    await exitUnlessStopped(
       tunnelLimits.stopMsMax,
       all.then(() => undefined),
     )
@@ -119,7 +119,7 @@ function checkedOptions({ identity, mode, proxy = [], bind }: RunTunnelOptions):
     )
   }
   const configured = proxy.map((text) => {
-    const found = configuredService(text)
+    const found = parseConfiguredService(text)
     if (found !== null) return found
     throw fail(`--proxy: expected SERVICE:PORT or SERVICE:PORT:udp, found ${JSON.stringify(text)}`)
   })

@@ -14,7 +14,7 @@ interface Tolerance {
 }
 
 /** All voters, including the outgoing voters of a joint configuration. */
-export function votersIn({ members, outgoingVoters }: ConfigurationRecord): readonly NodeId[] {
+export function allVoterIds({ members, outgoingVoters }: ConfigurationRecord): readonly NodeId[] {
   const voters = members.filter(({ voter }) => voter).map(({ id }) => id)
   return [...new Set([...voters, ...outgoingVoters])]
 }

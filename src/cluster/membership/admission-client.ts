@@ -6,11 +6,11 @@ import { resolveAddress } from '../mesh/addresses-names.ts'
 import type { MeshIdentity } from '../mesh/mesh-service.ts'
 import { callPeerOnce } from '../mesh/peer-call.ts'
 import {
-  type EntryAnswer,
-  type EntryRefusalReason,
-  entryRequestMessage,
+  type AdmissionOutcome,
+  type AdmissionRefusalReason,
+  encodeAdmissionRequest,
 } from './judge-admission.ts'
-import { boundedText, countOf } from './messages.ts'
+import { readBoundedText, readCount } from './messages.ts'
 
 interface EnterOptions {
   /** Mesh addresses (host:port) of members, tried in order. */
@@ -36,7 +36,7 @@ interface EnterOptions {
 /** Maximum addresses that the names may resolve to. */
 const TARGETS_MAX = 64
 
-const REASONS: readonly EntryRefusalReason[] = [
+const REASONS: readonly AdmissionRefusalReason[] = [
   'not-admitted',
   'removed',
   'other-key',
@@ -50,10 +50,10 @@ const REASONS: readonly EntryRefusalReason[] = [
  * Requests admission from one member after another until one answers. Safe to repeat.
  * @throws {Problem} PEER_UNREACHABLE when none answers, with one sentence for each address.
  */
-export async function enterCluster(options: EnterOptions): Promise<EntryAnswer> {
+export async function requestAdmission(options: EnterOptions): Promise<AdmissionOutcome> {
   const { addresses, resolvers = [], identity, trustDomain, timeoutMs, ...request } = options
   const { name: method, request: schema, answer: answerSchema } = peerMethods.enter
-  const message = entryRequestMessage(request)
+  const message = encodeAdmissionRequest(request)
   const failures: string[] = []
   for (const address of await targetsOf(addresses, resolvers)) {
     const callee = { address, identity, trustDomain, method, timeoutMs }
@@ -90,11 +90,11 @@ async function targetsOf(
 }
 
 /** @throws {Problem} COULD_NOT_VALIDATE. */
-function entryAnswerOf(message: AdmissionAnswer): EntryAnswer {
+function entryAnswerOf(message: AdmissionAnswer): AdmissionOutcome {
   const { outcome, configuration, generation, detail } = message
-  const configurationIndex = countOf(message.configurationIndex, 'configurationIndex')
+  const configurationIndex = readCount(message.configurationIndex, 'configurationIndex')
   if (outcome === 'member' || outcome === 'added' || outcome === 'returning') {
-    const clusterId = boundedText(message.clusterId, 'clusterId')
+    const clusterId = readBoundedText(message.clusterId, 'clusterId')
     return { outcome, clusterId, generation, configuration, configurationIndex }
   }
   if (outcome !== 'refused') throw unreadable()

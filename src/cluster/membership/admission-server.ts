@@ -16,20 +16,20 @@ import type { NodeId } from '../../raft/types.ts'
 import { decodePeerMessage, encodePeerMessage } from '../peer/peer-message.ts'
 import { peerMethods } from '../peer/peer-methods.ts'
 import type { MemberChanger } from './changer.ts'
-import { admissionOf, type AdmissionState, type Consensus } from './consensus.ts'
+import { findAdmission, type AdmissionState, type Consensus } from './consensus.ts'
 import {
-  type EntryCaller,
-  type EntryContext,
-  type EntryRequest,
-  entryRequestMessage,
-  entryRequestOf,
-  type EntryVerdict,
-  judgeEntry,
+  type AdmissionCaller,
+  type AdmissionContext,
+  type AdmissionRequestFacts,
+  encodeAdmissionRequest,
+  decodeAdmissionRequest,
+  type AdmissionVerdict,
+  judgeAdmission,
 } from './judge-admission.ts'
 import type { LeaderCalls } from './leader-calls.ts'
 import { membershipLimits } from './limits.ts'
 import { bytesOf, controllerId } from './messages.ts'
-import { isChangeFinished, keySha256Of } from './record.ts'
+import { isChangeFinished, admissionKeySha256 } from './record.ts'
 import { waitUntil } from './wait.ts'
 
 interface AdmissionServerDeps {
@@ -89,7 +89,7 @@ export class AdmissionServer {
     this.#entering.push(id)
     try {
       const { enter, enterByLeader } = peerMethods
-      const request = entryRequestMessage(requestIn(decodePeerMessage(enter.request, payload)))
+      const request = encodeAdmissionRequest(requestIn(decodePeerMessage(enter.request, payload)))
       const message = { id, publicKeySha256, request }
       const answer = await this.#deps.calls.ask(enterByLeader, message, ENTER_TIMEOUT_MS)
       return encodePeerMessage(enter.answer, answer)
@@ -99,8 +99,8 @@ export class AdmissionServer {
   }
 
   async #enterHere(
-    caller: EntryCaller,
-    request: EntryRequest,
+    caller: AdmissionCaller,
+    request: AdmissionRequestFacts,
     timeoutMs: number,
   ): Promise<AnswerInit> {
     const { consensus, state, changer, clock, log, actions } = this.#deps
@@ -137,11 +137,11 @@ export class AdmissionServer {
     return this.#accepted(outcome)
   }
 
-  #judge(caller: EntryCaller, request: EntryRequest): EntryVerdict {
+  #judge(caller: AdmissionCaller, request: AdmissionRequestFacts): AdmissionVerdict {
     const { clusterId } = this.#deps
     const { record, index: configurationIndex } = this.#deps.consensus.configuration()
-    const admission = admissionOf(this.#deps.state, caller.id)
-    const context: EntryContext = {
+    const admission = findAdmission(this.#deps.state, caller.id)
+    const context: AdmissionContext = {
       record,
       configurationIndex,
       clusterId,
@@ -149,10 +149,10 @@ export class AdmissionServer {
       admitted:
         admission === undefined
           ? null
-          : { keySha256: keySha256Of(admission), isVoter: admission.isVoter },
+          : { keySha256: admissionKeySha256(admission), isVoter: admission.isVoter },
       liveStartedAtMs: this.#liveStartedAtMs(caller.id),
     }
-    return judgeEntry(caller, request, context)
+    return judgeAdmission(caller, request, context)
   }
 
   /** Start of the process that is connected as this member; null if none is. */
@@ -164,7 +164,7 @@ export class AdmissionServer {
     return peer?.isConnected === true ? peer.startedAtMs : null
   }
 
-  #refusal({ reason, detail }: EntryVerdict & { readonly verdict: 'refused' }): AnswerInit {
+  #refusal({ reason, detail }: AdmissionVerdict & { readonly verdict: 'refused' }): AnswerInit {
     const { index } = this.#deps.consensus.configuration()
     return { outcome: 'refused', reason, detail, configurationIndex: BigInt(index) }
   }
@@ -178,8 +178,8 @@ export class AdmissionServer {
 }
 
 /** @throws {Problem} COULD_NOT_VALIDATE. */
-function requestIn(message: AdmissionRequest | undefined): EntryRequest {
-  const request = entryRequestOf(message ?? create(AdmissionRequestSchema))
+function requestIn(message: AdmissionRequest | undefined): AdmissionRequestFacts {
+  const request = decodeAdmissionRequest(message ?? create(AdmissionRequestSchema))
   if (parseHostPort(request.address) !== null) return request
   const detail = 'the cluster address must be host:port (option cluster.advertise)'
   throw new Problem('COULD_NOT_VALIDATE', { detail })

@@ -8,7 +8,7 @@ import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
 import type { OpenTopic, SoftState } from '../../ports/soft-topics.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
 import {
-  type Candidate,
+  type LeaderCandidate,
   chooseLeader,
   type HoldReason,
   type LeadershipTiming,
@@ -144,7 +144,7 @@ export class LeadershipBalancer {
     return vitals.fsyncP99Ms > slowFsyncMs * factor || vitals.loopDelayP99Ms > slowLoopMs * factor
   }
 
-  #candidates(members: readonly MemberView[]): Candidate[] {
+  #candidates(members: readonly MemberView[]): LeaderCandidate[] {
     const { cluster, matchIndex } = this.#deps
     const last = members.find(({ id }) => id === cluster.selfId)?.vitals?.last ?? 0
     return members

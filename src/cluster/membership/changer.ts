@@ -2,7 +2,7 @@ import type { Configuration as ConfigurationRecord } from '../../../proto/gen/me
 import type { Clock } from '../../lib/clock.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { AdmissionState, Consensus } from './consensus.ts'
-import { votersOf } from './plan.ts'
+import { voterIds } from './plan.ts'
 import { membersNow, type MembersNow } from './members-now.ts'
 import { isChangeFinished } from './record.ts'
 import { pause, waitUntil } from './wait.ts'
@@ -136,7 +136,7 @@ export class MemberChanger {
 
 function unconfirmed(consensus: Consensus, what: string): Problem {
   const voters = new Set([
-    ...votersOf(consensus.configuration().record),
+    ...voterIds(consensus.configuration().record),
     ...consensus.configuration().record.outgoingVoters,
   ])
   const silent = consensus

@@ -28,6 +28,9 @@ export interface Consensus {
 /** The part of the replicated state that membership management reads. */
 export type AdmissionState = Pick<StateView, 'get' | 'waitForApplied' | 'featureLevel'>
 
-export function admissionOf(state: AdmissionState, id: NodeId): RecordOf<'admission'> | undefined {
+export function findAdmission(
+  state: AdmissionState,
+  id: NodeId,
+): RecordOf<'admission'> | undefined {
   return state.get('admission', id)
 }

@@ -47,7 +47,7 @@ import type { ConfigurationInForce } from '../cluster-node-parts.ts'
 import type { Logger } from '../logger.ts'
 import type { Keyring } from '../secrets/keyring.ts'
 import { refusalProblem } from '../../lib/refusal-problem.ts'
-import { wrapAll } from '../secrets/wrap-secrets.ts'
+import { wrapSecretsForAll } from '../secrets/wrap-secrets.ts'
 
 interface AdmissionDeps {
   readonly cluster: ClusterView & { configuration(): ConfigurationInForce }
@@ -284,7 +284,9 @@ export class JoinTickets implements Admission {
       publicKeySpki,
       address,
       certificatePem: await this.#certify(request, publicKeySpki),
-      secrets: await wrapAll(state.clusterId, keyring.held(), [{ nodeId, publicKeySpki }]),
+      secrets: await wrapSecretsForAll(state.clusterId, keyring.held(), [
+        { nodeId, publicKeySpki },
+      ]),
     })
     return toBinary(TicketRedeemSchema, message)
   }

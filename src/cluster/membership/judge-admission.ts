@@ -8,11 +8,11 @@ import {
 import type { AdmissionRequest, AdmissionRequestSchema } from '../../../proto/gen/peer_pb.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
 import { membershipLimits } from './limits.ts'
-import { boundedText, bytesOf, countOf } from './messages.ts'
-import { forgetRemovedKey, isOfKey, sameBytes } from './record.ts'
+import { readBoundedText, bytesOf, readCount } from './messages.ts'
+import { forgetRemovedKey, isSameMemberKey, isSameBytes } from './record.ts'
 
 /** Admission request with self-reported facts. TLS has proven the id and key of the caller. */
-export interface EntryRequest {
+export interface AdmissionRequestFacts {
   readonly clusterId: string
   /** 16 bytes. */
   readonly storeId: Uint8Array
@@ -27,12 +27,12 @@ export interface EntryRequest {
 }
 
 /** Caller with the key that TLS has proven. */
-export interface EntryCaller {
+export interface AdmissionCaller {
   readonly id: NodeId
   readonly publicKeySha256: Uint8Array
 }
 
-export type EntryRefusalReason =
+export type AdmissionRefusalReason =
   | 'not-admitted'
   | 'removed'
   | 'other-key'
@@ -45,7 +45,7 @@ export type EntryRefusalReason =
  * `member`: already a member with this key and store. `returning`: its member record gets another
  * store.
  */
-export type EntryAnswer =
+export type AdmissionOutcome =
   | {
       readonly outcome: 'member' | 'added' | 'returning'
       readonly clusterId: string
@@ -56,14 +56,14 @@ export type EntryAnswer =
     }
   | {
       readonly outcome: 'refused'
-      readonly reason: EntryRefusalReason
+      readonly reason: AdmissionRefusalReason
       /** One sentence with a remedy. */
       readonly detail: string
       readonly configurationIndex: Index
     }
 
 /** The leader's knowledge about the caller. */
-export interface EntryContext {
+export interface AdmissionContext {
   readonly record: ConfigurationRecord
   readonly configurationIndex: Index
   readonly clusterId: string
@@ -75,12 +75,12 @@ export interface EntryContext {
   readonly liveStartedAtMs: number | null
 }
 
-export type EntryVerdict =
+export type AdmissionVerdict =
   | { readonly verdict: 'member' }
   | { readonly verdict: 'added' | 'returning'; readonly target: ConfigurationRecord }
   | {
       readonly verdict: 'refused'
-      readonly reason: EntryRefusalReason
+      readonly reason: AdmissionRefusalReason
       readonly detail: string
     }
 
@@ -88,17 +88,17 @@ export type EntryVerdict =
  * Decides whether a controller is admitted, and how. Pure. A new controller is always a learner
  * first: it counts for commits only after it has caught up.
  */
-export function judgeEntry(
-  caller: EntryCaller,
-  request: EntryRequest,
-  context: EntryContext,
-): EntryVerdict {
+export function judgeAdmission(
+  caller: AdmissionCaller,
+  request: AdmissionRequestFacts,
+  context: AdmissionContext,
+): AdmissionVerdict {
   const { id } = caller
   if (request.clusterId !== '' && request.clusterId !== context.clusterId) {
     return refused('other-cluster', `${id} belongs to another cluster; check cluster.seeds`)
   }
   const member = context.record.members.find((known) => known.id === id)
-  if (member !== undefined && isOfKey(member, caller.publicKeySha256)) {
+  if (member !== undefined && isSameMemberKey(member, caller.publicKeySha256)) {
     return judgeMember(caller, request, context)
   }
   const { admitted } = context
@@ -110,7 +110,7 @@ export function judgeEntry(
   }
   // The admission still exists until a removal is settled.
   if (admitted === null || isDeparted(caller, context)) return refusedStranger(caller, context)
-  if (!sameBytes(admitted.keySha256, caller.publicKeySha256)) {
+  if (!isSameBytes(admitted.keySha256, caller.publicKeySha256)) {
     return refused(
       'other-key',
       `${id} was admitted with another key; start it with the certificate of its last join, or remove ${id} and join again with a new ticket`,
@@ -136,14 +136,14 @@ export function judgeEntry(
 
 /** Judges a caller with the pinned key of a member. */
 function judgeMember(
-  { id }: EntryCaller,
-  request: EntryRequest,
-  context: EntryContext,
-): EntryVerdict {
+  { id }: AdmissionCaller,
+  request: AdmissionRequestFacts,
+  context: AdmissionContext,
+): AdmissionVerdict {
   const { record, liveStartedAtMs } = context
   const target = clone(ConfigurationSchema, record)
   const member = target.members.find((known) => known.id === id)
-  const isSameStore = member !== undefined && sameBytes(member.storeId, request.storeId)
+  const isSameStore = member !== undefined && isSameBytes(member.storeId, request.storeId)
   const isOtherProcess = liveStartedAtMs !== null && liveStartedAtMs !== request.startedAtMs
   if (isOtherProcess || (liveStartedAtMs !== null && !isSameStore)) {
     return refused(
@@ -170,9 +170,9 @@ function judgeMember(
  */
 function refusedOlder(
   id: NodeId,
-  { featureLevel: known }: EntryRequest,
-  { featureLevel: inForce }: EntryContext,
-): EntryVerdict | null {
+  { featureLevel: known }: AdmissionRequestFacts,
+  { featureLevel: inForce }: AdmissionContext,
+): AdmissionVerdict | null {
   if (known >= inForce) return null
   return refused(
     'too-old',
@@ -180,13 +180,16 @@ function refusedOlder(
   )
 }
 
-function isDeparted({ id, publicKeySha256 }: EntryCaller, { record }: EntryContext): boolean {
+function isDeparted(
+  { id, publicKeySha256 }: AdmissionCaller,
+  { record }: AdmissionContext,
+): boolean {
   return record.departed.some(
-    (departure) => departure.id === id && isOfKey(departure, publicKeySha256),
+    (departure) => departure.id === id && isSameMemberKey(departure, publicKeySha256),
   )
 }
 
-function refusedStranger(caller: EntryCaller, context: EntryContext): EntryVerdict {
+function refusedStranger(caller: AdmissionCaller, context: AdmissionContext): AdmissionVerdict {
   const { id } = caller
   const { configurationIndex } = context
   const isRemoved = isDeparted(caller, context)
@@ -197,24 +200,24 @@ function refusedStranger(caller: EntryCaller, context: EntryContext): EntryVerdi
   )
 }
 
-function refused(reason: EntryRefusalReason, detail: string): EntryVerdict {
+function refused(reason: AdmissionRefusalReason, detail: string): AdmissionVerdict {
   return { verdict: 'refused', reason, detail }
 }
 
-export function entryRequestMessage(
-  request: EntryRequest,
+export function encodeAdmissionRequest(
+  request: AdmissionRequestFacts,
 ): MessageInitShape<typeof AdmissionRequestSchema> {
   return { ...request, startedAtMs: BigInt(request.startedAtMs) }
 }
 
 /** @throws {Problem} COULD_NOT_VALIDATE. */
-export function entryRequestOf(message: AdmissionRequest): EntryRequest {
+export function decodeAdmissionRequest(message: AdmissionRequest): AdmissionRequestFacts {
   return {
-    clusterId: boundedText(message.clusterId, 'clusterId'),
+    clusterId: readBoundedText(message.clusterId, 'clusterId'),
     storeId: bytesOf(message.storeId, 'storeId', 16),
-    address: boundedText(message.address, 'address'),
-    version: boundedText(message.version, 'version'),
+    address: readBoundedText(message.address, 'address'),
+    version: readBoundedText(message.version, 'version'),
     featureLevel: message.featureLevel,
-    startedAtMs: countOf(message.startedAtMs, 'startedAtMs'),
+    startedAtMs: readCount(message.startedAtMs, 'startedAtMs'),
   }
 }

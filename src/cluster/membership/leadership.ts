@@ -9,7 +9,7 @@ export interface LeadershipView {
   /** Start of the present slow period of this leader; null if it is not slow. */
   readonly slowSinceMs: number | null
   readonly holds: LeadershipHolds
-  readonly candidates: readonly Candidate[]
+  readonly candidates: readonly LeaderCandidate[]
 }
 
 /** Times until which leadership does not move. */
@@ -22,7 +22,7 @@ interface LeadershipHolds {
   readonly slowUntilMs: number
 }
 
-export interface Candidate {
+export interface LeaderCandidate {
   readonly id: NodeId
   readonly priority: number
   /** A connected voter whose log is nearly complete. */
@@ -87,8 +87,8 @@ export function chooseLeader(
 /**
  * Candidate of the highest priority; among equals the first by id, so that the result is stable.
  */
-function highest(candidates: readonly Candidate[]): Candidate | null {
-  let best: Candidate | null = null
+function highest(candidates: readonly LeaderCandidate[]): LeaderCandidate | null {
+  let best: LeaderCandidate | null = null
   for (const candidate of candidates) {
     const isBetter =
       best === null ||

@@ -1,7 +1,7 @@
 import type { Configuration as ConfigurationRecord } from '../../../proto/gen/membership_pb.ts'
-import { keySha256Of } from './record.ts'
+import { admissionKeySha256 } from './record.ts'
 import type { NodeId } from '../../raft/types.ts'
-import { admissionOf, type AdmissionState, type Consensus } from './consensus.ts'
+import { findAdmission, type AdmissionState, type Consensus } from './consensus.ts'
 
 /** The members as the leader knows them at one time. */
 export interface MembersNow {
@@ -36,8 +36,8 @@ export function membersNow(consensus: Consensus, state: AdmissionState): Members
       return match === 0 ? null : Math.max(0, commit - match)
     },
     admittedKeySha256: (id) => {
-      const admission = admissionOf(state, id)
-      return admission === undefined ? null : keySha256Of(admission)
+      const admission = findAdmission(state, id)
+      return admission === undefined ? null : admissionKeySha256(admission)
     },
   }
 }

@@ -25,7 +25,7 @@ export function controllerId(value: string, name: string): NodeId {
 }
 
 /** @throws {Problem} COULD_NOT_VALIDATE. */
-export function boundedText(value: string, name: string): string {
+export function readBoundedText(value: string, name: string): string {
   if (value.length <= TEXT_CHARACTERS_MAX) return value
   throw malformed(`${name} is no text of up to ${TEXT_CHARACTERS_MAX} characters`)
 }
@@ -37,14 +37,14 @@ export function bytesOf(value: Uint8Array, name: string, length: number): Uint8A
 }
 
 /** @throws {Problem} COULD_NOT_VALIDATE. */
-export function countOf(value: bigint, name: string): number {
+export function readCount(value: bigint, name: string): number {
   const count = Number(value)
   if (Number.isSafeInteger(count)) return count
   throw malformed(`${name} is no count`)
 }
 
 /** @throws {Problem} COULD_NOT_VALIDATE. */
-export function changeOf({
+export function readMembershipChange({
   verb,
   id,
   isCompromised,
@@ -81,7 +81,7 @@ export function planOf(message: ChangePlanMessage | undefined): ChangePlan {
   if (message?.change === undefined) throw malformed('the answer holds no plan')
   const { isNeeded, votersBefore, votersAfter, toleranceBefore, toleranceAfter } = message
   return {
-    change: changeOf(message.change),
+    change: readMembershipChange(message.change),
     isNeeded,
     votersBefore,
     votersAfter,
@@ -96,7 +96,7 @@ export function planOf(message: ChangePlanMessage | undefined): ChangePlan {
  * Original actor of a forwarded request.
  * @throws {Problem} COULD_NOT_VALIDATE when it has none.
  */
-export function actorOfMessage(by: Requester | undefined): Actor {
+export function readRequesterActor(by: Requester | undefined): Actor {
   switch (by?.actor.case) {
     case 'system':
       return {
@@ -136,7 +136,7 @@ function textsIn<const K extends string>(
   message: Readonly<Record<K, string>>,
   keys: readonly K[],
 ): Readonly<Record<K, string>> {
-  const texts = keys.map((key) => [key, boundedText(message[key], key)] as const)
+  const texts = keys.map((key) => [key, readBoundedText(message[key], key)] as const)
   return Object.fromEntries(texts) as Record<K, string>
 }
 

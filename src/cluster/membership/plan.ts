@@ -9,7 +9,7 @@ import {
 import type { ChangePlan, MembershipChange } from '../../ports/membership.ts'
 import { REMOVED_KEYS_LEVEL } from '../../ports/feature-level.ts'
 import { membershipLimits } from './limits.ts'
-import { isOfKey, noteRemovedKey } from './record.ts'
+import { isSameMemberKey, recordRemovedKey } from './record.ts'
 import type { NodeId } from '../../raft/types.ts'
 import type { MembersNow } from './members-now.ts'
 
@@ -34,7 +34,7 @@ function toleranceOf(voters: readonly NodeId[]): number {
   return Math.floor((voters.length - 1) / 2)
 }
 
-export function votersOf(record: ConfigurationRecord): NodeId[] {
+export function voterIds(record: ConfigurationRecord): NodeId[] {
   return record.members.flatMap(({ id, voter }) => (voter ? [id] : [])).sort()
 }
 
@@ -65,8 +65,8 @@ export function planChange(now: MembersNow, change: MembershipChange): Planned {
   if ('reason' in edited) return edited
   const { target, warnings } = edited
   target.members.sort((a, b) => (a.id < b.id ? -1 : 1))
-  const before = votersOf(now.record)
-  const after = votersOf(target)
+  const before = voterIds(now.record)
+  const after = voterIds(target)
   const isNeeded = !equals(ConfigurationSchema, now.record, target)
   if (isNeeded && after.length === 0) {
     return refused(`${before.join()} is the last voter; promote another controller first`)
@@ -93,7 +93,7 @@ export function planChange(now: MembersNow, change: MembershipChange): Planned {
 
 /** Plan of a change that is already done. @param record its result. */
 export function donePlan(change: MembershipChange, record: ConfigurationRecord): ChangePlan {
-  const voters = votersOf(record)
+  const voters = voterIds(record)
   const tolerance = toleranceOf(voters)
   return {
     change,
@@ -181,7 +181,7 @@ function remove(
   const authority = isCompromised ? [AUTHORITY_WARNING] : []
   if (key === null) return { target, warnings: authority }
   const isMentioned = target.departed.some(
-    (departure) => departure.id === id && isOfKey(departure, key),
+    (departure) => departure.id === id && isSameMemberKey(departure, key),
   )
   if (isMentioned) return { target, warnings: authority }
   if (target.departed.length >= membershipLimits.departedMax) {
@@ -189,7 +189,7 @@ function remove(
   }
   const publicKeySha256 = key
   target.departed.push(create(DepartureSchema, { id, publicKeySha256, compromised: isCompromised }))
-  if (now.featureLevel >= REMOVED_KEYS_LEVEL) noteRemovedKey(target, { id, publicKeySha256 })
+  if (now.featureLevel >= REMOVED_KEYS_LEVEL) recordRemovedKey(target, { id, publicKeySha256 })
   const warnings =
     member === undefined ? [`${id} was admitted and never connected; its admission is revoked`] : []
   return { target, warnings: [...warnings, ...authority] }

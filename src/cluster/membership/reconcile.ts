@@ -3,7 +3,7 @@ import type {
   Departure,
 } from '../../../proto/gen/membership_pb.ts'
 import type { NodeId } from '../../raft/types.ts'
-import { isReadyToVote, votersOf } from './plan.ts'
+import { isReadyToVote, voterIds } from './plan.ts'
 import type { MembersNow } from './members-now.ts'
 
 /** Facts that the leader reconciles by. All except the silences are the same on the next leader. */
@@ -40,7 +40,7 @@ export type ReconcileStep =
  * The most urgent step, or null if none is needed. Pure.
  * @param isHeld whether this type of step failed recently, so that it does not block the others.
  */
-export function nextDuty(
+export function nextReconcileStep(
   view: ReconcilerView,
   joinTimeoutMs: number,
   isHeld: (type: ReconcileStep['type']) => boolean = () => false,
@@ -53,7 +53,7 @@ function dutiesOf(view: ReconcilerView, joinTimeoutMs: number): readonly Reconci
   const [departure] = view.record.departed
   if (departure !== undefined) duties.push({ type: 'settle', departure })
   if (view.isRotationDue) duties.push({ type: 'rotate' })
-  const ids = candidates(view.record).filter((id) => isReady(view, id))
+  const ids = promotableLearners(view.record).filter((id) => isReady(view, id))
   if (ids.length > 0) duties.push({ type: 'promote', ids })
   if (view.lacksSecrets) duties.push({ type: 'share' })
   const { inForce, ofVoters } = view.featureLevel
@@ -77,7 +77,7 @@ function neverConnected({ record, membersWithExpiredTickets }: ReconcilerView): 
 }
 
 /** Learners that will become voters. */
-export function candidates(record: ConfigurationRecord): readonly NodeId[] {
+export function promotableLearners(record: ConfigurationRecord): readonly NodeId[] {
   return record.members.flatMap(({ id, voter, promote }) => (promote && !voter ? [id] : []))
 }
 
@@ -88,7 +88,7 @@ export function candidates(record: ConfigurationRecord): readonly NodeId[] {
 function isReady(view: ReconcilerView, id: NodeId): boolean {
   if (!isReadyToVote(view, id)) return false
   const reachedBy = view.reachedBy(id)
-  const voters = votersOf(view.record)
+  const voters = voterIds(view.record)
   const count = voters.filter((voter) => voter === view.leaderId || reachedBy.has(voter)).length
   return count > voters.length / 2
 }

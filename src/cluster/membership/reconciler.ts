@@ -12,16 +12,21 @@ import { errorMessage } from '../../lib/error-code.ts'
 import type { ActionRecorder } from '../../ports/membership.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { NodeId } from '../../raft/types.ts'
-import { levelOfVoters } from '../feature-level.ts'
+import { commonVoterLevel } from '../feature-level.ts'
 import { type Logger, LogThrottle } from '../logger.ts'
 import { callPeer, encodePeerMessage } from '../peer/peer-message.ts'
 import { peerMethods } from '../peer/peer-methods.ts'
 import type { MemberChanger } from './changer.ts'
-import { admissionOf, type AdmissionState, type Consensus } from './consensus.ts'
-import { candidates, nextDuty, type ReconcileStep, type ReconcilerView } from './reconcile.ts'
+import { findAdmission, type AdmissionState, type Consensus } from './consensus.ts'
+import {
+  promotableLearners,
+  nextReconcileStep,
+  type ReconcileStep,
+  type ReconcilerView,
+} from './reconcile.ts'
 import { membershipLimits } from './limits.ts'
-import { isReadyToVote, makeVoter, planChange, votersOf } from './plan.ts'
-import { isChangeFinished, isOfKey, keySha256Of } from './record.ts'
+import { isReadyToVote, makeVoter, planChange, voterIds } from './plan.ts'
+import { isChangeFinished, isSameMemberKey, admissionKeySha256 } from './record.ts'
 import { membersNow } from './members-now.ts'
 
 /** Duties for the shared secrets. All may be repeated at any time. */
@@ -118,7 +123,7 @@ export class MembershipReconciler {
     this.#isAtWork = true
     try {
       await this.#probe()
-      const duty = nextDuty(
+      const duty = nextReconcileStep(
         this.#view(),
         joinTimeoutMs ?? membershipLimits.joinTimeoutMs,
         (type) => clock.monotonicMs() < (this.#heldUntilMs.get(type) ?? 0),
@@ -147,7 +152,7 @@ export class MembershipReconciler {
     const { consensus, state } = this.#deps
     this.#reachedBy.clear()
     const now = membersNow(consensus, state)
-    if (!candidates(now.record).some((id) => isReadyToVote(now, id))) return
+    if (!promotableLearners(now.record).some((id) => isReadyToVote(now, id))) return
     const voters = now.record.members.filter(({ voter, id }) => voter && id !== now.leaderId)
     await Promise.all(
       voters.map(async ({ id }) => {
@@ -188,7 +193,7 @@ export class MembershipReconciler {
       membersWithExpiredTickets: secrets.membersWithExpiredTickets(),
       featureLevel: {
         inForce: state.featureLevel,
-        ofVoters: levelOfVoters(votersOf(now.record), known),
+        ofVoters: commonVoterLevel(voterIds(now.record), known),
       },
     }
   }
@@ -255,10 +260,11 @@ export class MembershipReconciler {
   async #settle(departure: Departure): Promise<string> {
     const { id, compromised: isCompromised } = departure
     const { secrets, state } = this.#deps
-    const admission = admissionOf(state, id)
+    const admission = findAdmission(state, id)
     // The id was admitted again with another key. A former leader deleted the first admission but
     // did not finish the removal.
-    const isAdmittedAgain = admission !== undefined && !isOfKey(departure, keySha256Of(admission))
+    const isAdmittedAgain =
+      admission !== undefined && !isSameMemberKey(departure, admissionKeySha256(admission))
     await secrets.afterRemoval(id, { isCompromised, isAdmittedAgain })
     await this.#change(`finishing the removal of ${id}`, (record) => settled(record, departure))
     return `finished the removal of ${id}: admission revoked, shared secrets rotated`
@@ -307,7 +313,7 @@ function settled(record: ConfigurationRecord, departure: Departure): Configurati
   target.departed = target.departed.filter(
     (known) =>
       known.id !== departure.id ||
-      !isOfKey(known, departure.publicKeySha256) ||
+      !isSameMemberKey(known, departure.publicKeySha256) ||
       known.compromised !== departure.compromised,
   )
   return target

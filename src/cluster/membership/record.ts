@@ -17,18 +17,18 @@ interface KeyOfMember {
 }
 
 /** The keys are public, so the comparison needs no constant time. */
-export function isOfKey(
+export function isSameMemberKey(
   pinned: { readonly publicKeySha256: Uint8Array },
   publicKeySha256: Uint8Array,
 ): boolean {
-  return publicKeySha256.length > 0 && sameBytes(pinned.publicKeySha256, publicKeySha256)
+  return publicKeySha256.length > 0 && isSameBytes(pinned.publicKeySha256, publicKeySha256)
 }
 
-export function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
+export function isSameBytes(a: Uint8Array, b: Uint8Array): boolean {
   return Buffer.compare(a, b) === 0
 }
 
-export function keySha256Of(admission: RecordOf<'admission'>): Uint8Array {
+export function admissionKeySha256(admission: RecordOf<'admission'>): Uint8Array {
   return createHash('sha256').update(Buffer.from(admission.publicKeySpki, 'base64')).digest()
 }
 
@@ -37,7 +37,7 @@ export function isJointRecord(record: ConfigurationRecord): boolean {
 }
 
 /** Routers refuse this key from now on; the oldest keys are dropped. */
-export function noteRemovedKey(target: ConfigurationRecord, key: KeyOfMember): void {
+export function recordRemovedKey(target: ConfigurationRecord, key: KeyOfMember): void {
   forgetRemovedKey(target, key)
   const { id, publicKeySha256 } = key
   target.removed.push(create(RemovedKeySchema, { id, publicKeySha256 }))
@@ -47,7 +47,7 @@ export function noteRemovedKey(target: ConfigurationRecord, key: KeyOfMember): v
 /** Called when the same key is admitted again. */
 export function forgetRemovedKey(target: ConfigurationRecord, key: KeyOfMember): void {
   target.removed = target.removed.filter(
-    (known) => known.id !== key.id || !isOfKey(known, key.publicKeySha256),
+    (known) => known.id !== key.id || !isSameMemberKey(known, key.publicKeySha256),
   )
 }
 

@@ -4,8 +4,8 @@ import { Problem } from '../../lib/problems.ts'
 import type { NodeId } from '../../raft/types.ts'
 import type { Logger } from '../logger.ts'
 import type { Consensus } from './consensus.ts'
-import type { EntryAnswer } from './judge-admission.ts'
-import { sameBytes } from './record.ts'
+import type { AdmissionOutcome } from './judge-admission.ts'
+import { isSameBytes } from './record.ts'
 
 interface RejoinDeps {
   readonly consensus: Pick<Consensus, 'selfId' | 'configuration' | 'peerStatuses'>
@@ -13,9 +13,9 @@ interface RejoinDeps {
   readonly storeId: Uint8Array
   /** host:port, tried after the addresses of known members. */
   readonly seeds: () => readonly string[]
-  readonly enter: (addresses: readonly string[]) => Promise<EntryAnswer>
+  readonly enter: (addresses: readonly string[]) => Promise<AdmissionOutcome>
   /** Called with each answer, including refusals; the caller decides what to do. */
-  readonly onAnswer: (answer: EntryAnswer) => void
+  readonly onAnswer: (answer: AdmissionOutcome) => void
   readonly clock: Clock
   readonly log: Pick<Logger, 'info' | 'warn'>
 }
@@ -64,7 +64,7 @@ export class RejoinLoop {
     const { consensus, storeId } = this.#deps
     const { members } = consensus.configuration().record
     const member = members.find(({ id }) => id === consensus.selfId)
-    return member !== undefined && sameBytes(member.storeId, storeId)
+    return member !== undefined && isSameBytes(member.storeId, storeId)
   }
 
   /** A peer has refused this controller. */
@@ -103,7 +103,7 @@ export class RejoinLoop {
     return [...new Set([...known.values(), ...seeds()])].slice(0, ADDRESSES_MAX)
   }
 
-  #say(answer: EntryAnswer): void {
+  #say(answer: AdmissionOutcome): void {
     if (answer.outcome === 'refused') this.#once('warn', answer.detail)
     else this.#once('info', admittedAs[answer.outcome])
   }

@@ -13,20 +13,26 @@ import type {
 } from '../../ports/membership.ts'
 import type { Actor } from '../../ports/actor.ts'
 import type { NodeId } from '../../raft/types.ts'
-import { recorded } from '../action-recorder.ts'
+import { runRecorded } from '../action-recorder.ts'
 import { peerMethods } from '../peer/peer-methods.ts'
 import type { MemberChanger } from './changer.ts'
 import type { AdmissionState, Consensus } from './consensus.ts'
 import type { LeaderCalls } from './leader-calls.ts'
 import { membershipLimits } from './limits.ts'
-import { actorOfMessage, changeOf, controllerId, planMessage, planOf } from './messages.ts'
+import {
+  readRequesterActor,
+  readMembershipChange,
+  controllerId,
+  planMessage,
+  planOf,
+} from './messages.ts'
 import {
   describeChange,
   donePlan,
   isReadyToVote,
   memberRemovedBy,
   planChange,
-  votersOf,
+  voterIds,
 } from './plan.ts'
 import { membersNow, type MembersNow } from './members-now.ts'
 import { isChangeFinished, isJointRecord } from './record.ts'
@@ -74,23 +80,23 @@ export class MembershipService implements MembershipControl {
   constructor(deps: MembershipServiceDeps) {
     this.#deps = deps
     deps.calls.serve(peerMethods.plan, async (request) => {
-      const change = changeOf(request)
+      const change = readMembershipChange(request)
       await this.#untilHeard(() => this.#isBeforeItIsHeard(change))
       return { plan: planMessage(this.#planHere(change)) }
     })
     deps.calls.serve(peerMethods.change, async (request, timeoutMs) => {
       const { confirmation = null, by } = request
-      const change = changeOf(request)
-      const plan = await this.#changeHere(change, confirmation, actorOfMessage(by), timeoutMs)
+      const change = readMembershipChange(request)
+      const plan = await this.#changeHere(change, confirmation, readRequesterActor(by), timeoutMs)
       return { plan: planMessage(plan) }
     })
     deps.calls.serve(peerMethods.transfer, async (request, timeoutMs) => {
       const target = request.target === undefined ? null : controllerId(request.target, 'target')
       const wanted = { action: 'leadership-transfer', target }
-      const leaderId = await recorded(
+      const leaderId = await runRecorded(
         deps.actions,
         wanted,
-        actorOfMessage(request.by),
+        readRequesterActor(request.by),
         async () => {
           return await this.#transferHere(target, timeoutMs)
         },
@@ -225,7 +231,7 @@ export class MembershipService implements MembershipControl {
         throw error
       }
     }
-    return await recorded(actions, wanted, by, async () => {
+    return await runRecorded(actions, wanted, by, async () => {
       return await this.#carryOut(change, confirmation, timeoutMs)
     })
   }
@@ -290,7 +296,7 @@ export class MembershipService implements MembershipControl {
     const { consensus, clock, state, log } = this.#deps
     if (target === consensus.selfId) return target
     if (target !== null) {
-      const isVoter = votersOf(consensus.configuration().record).includes(target)
+      const isVoter = voterIds(consensus.configuration().record).includes(target)
       await this.#untilHeard(() => isVoter && !membersNow(consensus, state).inContact.has(target))
       refuseHeir(membersNow(consensus, state), target)
     }

@@ -12,7 +12,7 @@ import {
   RosterSchema,
 } from '../../../proto/gen/mesh_pb.ts'
 import type { MembershipRecord } from '../../ports/membership-cache.ts'
-import { listsStore } from '../../raft/configuration.ts'
+import { hasMemberStore } from '../../raft/configuration.ts'
 import type { CoreStatus } from '../../raft/effects.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
 import type { AddressBook } from './addresses.ts'
@@ -197,8 +197,8 @@ export class MembershipCache {
 
   #standing({ record }: Known): Standing {
     const { selfId, storeId } = this.#deps
-    if (listsStore(record, selfId, storeId)) return 'listed'
-    return listsStore(record, selfId, null) ? 'other-store' : 'absent'
+    if (hasMemberStore(record, selfId, storeId)) return 'listed'
+    return hasMemberStore(record, selfId, null) ? 'other-store' : 'absent'
   }
 
   #newest(): Known {

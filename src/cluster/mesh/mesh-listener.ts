@@ -7,7 +7,7 @@ import { limitConnections } from '../../lib/bounds/connections.ts'
 import { KeyedRate } from '../../lib/bounds/keyed-rate.ts'
 import { meshLimits } from './limits.ts'
 import { contextOptions, type MeshIdentity } from './mesh-service.ts'
-import { listenAt, portOf } from '../../lib/runtime/listening.ts'
+import { listenAt, listeningPort } from '../../lib/runtime/listening.ts'
 
 interface MeshListenerDeps {
   readonly clock: Clock
@@ -93,7 +93,7 @@ export class MeshListener {
     await listenAt(server, { port, host })
     server.on('error', () => undefined)
     this.#servers.push(server)
-    return portOf(server)
+    return listeningPort(server)
   }
 }
 

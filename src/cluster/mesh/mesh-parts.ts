@@ -85,7 +85,7 @@ export interface MeshPeer {
 }
 
 /** Facts that a member with these options compares its peers with. */
-export function rosterOf(options: MeshOptions, members: readonly Member[]): PeerTrust {
+export function peerTrust(options: MeshOptions, members: readonly Member[]): PeerTrust {
   const { selfId, clusterId, generation, trustDomain } = options
   const byId = new Map(members.map((member) => [member.id, member]))
   return { selfId, clusterId, generation, trustDomain, members: byId }

@@ -28,7 +28,7 @@ export function refusalMetadata({ reason, configurationIndex, generation }: Mesh
 }
 
 /** @returns null when the metadata has no refusal that this release knows. */
-export function meshRefusalIn(metadata: Metadata | undefined): MeshRefusal | null {
+export function readMeshRefusal(metadata: Metadata | undefined): MeshRefusal | null {
   const [reason] = metadata?.get(REASON) ?? []
   const [index] = metadata?.get(INDEX) ?? []
   const [sent] = metadata?.get(GENERATION) ?? []

@@ -30,7 +30,7 @@ import { refusalMetadata } from './mesh-refusal.ts'
 import { GrpcServer } from './grpc-server.ts'
 import { MeshListener } from './mesh-listener.ts'
 import { type MeshIdentity, meshService } from './mesh-service.ts'
-import { type CallerStanding, MeshSessions } from './mesh-sessions.ts'
+import { type CallerMembership, MeshSessions } from './mesh-sessions.ts'
 import { OutboundStream } from './outbound-stream.ts'
 
 const HELLO_TIMEOUT_MS = 5000
@@ -40,7 +40,7 @@ interface MeshServerDeps {
   readonly selfId: NodeId
   readonly hello: () => Hello
   /** Judges a connection by its certificate, before the first byte of HTTP/2. */
-  readonly standing: (leafDer: Uint8Array, remote: string) => CallerStanding
+  readonly standing: (leafDer: Uint8Array, remote: string) => CallerMembership
   readonly judge: (leafDer: Uint8Array | null, hello: Hello | null | undefined) => Verdict
   /** Like `judge`, and also compares the first Hello of a stream with the history of the member. */
   readonly greet: (leafDer: Uint8Array | null, hello: Hello | null) => Verdict

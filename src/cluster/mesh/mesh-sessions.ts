@@ -10,11 +10,11 @@ import { meshLimits } from './limits.ts'
 /**
  * Standing of a caller by its certificate and the configuration in force. null: it may not connect.
  */
-export type CallerStanding = { readonly id: NodeId; readonly isMember: boolean } | null
+export type CallerMembership = { readonly id: NodeId; readonly isMember: boolean } | null
 
 interface MeshSessionsDeps {
   readonly clock: Clock
-  readonly standing: (leafDer: Uint8Array, remote: string) => CallerStanding
+  readonly standing: (leafDer: Uint8Array, remote: string) => CallerMembership
 }
 
 interface Caller {
@@ -118,7 +118,7 @@ export class MeshSessions {
     }
   }
 
-  #hasRoomFor({ id, isMember }: NonNullable<CallerStanding>): boolean {
+  #hasRoomFor({ id, isMember }: NonNullable<CallerMembership>): boolean {
     const own = [...this.#callers].filter((one) => one.id === id && one.isMember === isMember)
     const max = isMember
       ? meshLimits.meshSessionsPerControllerMax

@@ -34,7 +34,7 @@ import {
 } from '../message-codec.ts'
 import { MeshServer } from './mesh-server.ts'
 import { FRAME_BYTES_MAX, type MeshIdentity, meshSecureContext } from './mesh-service.ts'
-import type { CallerStanding } from './mesh-sessions.ts'
+import type { CallerMembership } from './mesh-sessions.ts'
 import { PeerLink } from './peer-link.ts'
 import { RollbackDetector } from './rollback-detector.ts'
 import {
@@ -42,7 +42,7 @@ import {
   type MeshOptions,
   type MeshDeps,
   type MeshPeer,
-  rosterOf,
+  peerTrust,
 } from './mesh-parts.ts'
 
 interface PeerRecord {
@@ -92,7 +92,7 @@ export class Mesh implements Transport {
     this.#silenceMsMax = options.silenceMsMax ?? 3000
     this.#witness = options.witness ?? new RollbackDetector(options.generation)
     this.#secureContext = meshSecureContext(options.identity)
-    this.#roster = rosterOf(options, options.members)
+    this.#roster = peerTrust(options, options.members)
     this.#configurationIndex = options.configurationIndex ?? 0
     options.book.setMembers(this.#roster.members)
     this.#seeds = this.#makeSeeds()
@@ -167,7 +167,7 @@ export class Mesh implements Transport {
    * addresses have changed.
    */
   setMembers(members: readonly Member[], configurationIndex: Index = 0): void {
-    this.#roster = rosterOf(this.#options, members)
+    this.#roster = peerTrust(this.#options, members)
     this.#configurationIndex = configurationIndex
     this.#options.book.setMembers(this.#roster.members)
     this.#witness.retain((id) => this.#roster.members.has(id))
@@ -250,7 +250,7 @@ export class Mesh implements Transport {
     return verdict.ok ? { ...verdict.caller, isMember: true } : null
   }
 
-  #standingOf(leafDer: Uint8Array, remote: string): CallerStanding {
+  #standingOf(leafDer: Uint8Array, remote: string): CallerMembership {
     const verdict = judgeConnection(leafDer, this.#roster)
     if (verdict.ok) return verdict.standing
     this.#reports.refused(verdict, remote)

@@ -8,7 +8,7 @@ import { leafControllerId, parseCertificate } from '../../pki/certificate.ts'
 import type { NodeId } from '../../raft/types.ts'
 import { clientOptions, type MeshIdentity, meshSecureContext, meshService } from './mesh-service.ts'
 import { plainReason } from './mesh-reports.ts'
-import { problemOf } from '../peer/peer-rpc.ts'
+import { toCallProblem } from '../peer/peer-rpc.ts'
 
 interface PeerAnswer {
   /** Id of the answering controller from its certificate. */
@@ -68,7 +68,7 @@ export async function callPeerOnce(options: {
       )
     })
     const response = fromBinary(CallResponseSchema, bytes)
-    if (response.failure !== undefined) throw problemOf(response.failure)
+    if (response.failure !== undefined) throw toCallProblem(response.failure)
     return { calleeId: calleeId ?? '', payload: response.payload }
   } catch (error) {
     if (error instanceof Problem) throw error

@@ -6,7 +6,7 @@ import type { Random } from '../../lib/random.ts'
 import type { NodeId } from '../../raft/types.ts'
 import type { Verdict } from './handshake.ts'
 import { decodeForward, decodeRaft, encodeForward, encodeRaftHello } from '../message-codec.ts'
-import { type MeshRefusal, meshRefusalIn } from './mesh-refusal.ts'
+import { type MeshRefusal, readMeshRefusal } from './mesh-refusal.ts'
 import { clientOptions, meshService } from './mesh-service.ts'
 import { OutboundStream } from './outbound-stream.ts'
 
@@ -293,7 +293,7 @@ export class PeerLink {
       }
     })
     stream.on('error', (error: ServiceError) => {
-      const refusal = this.#attempt === attempt ? meshRefusalIn(error.metadata) : null
+      const refusal = this.#attempt === attempt ? readMeshRefusal(error.metadata) : null
       this.#fail(attempt, error.message.slice(0, 300))
       if (refusal !== null) this.#deps.onRefusedByPeer(refusal)
     })

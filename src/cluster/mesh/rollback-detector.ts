@@ -1,4 +1,4 @@
-import { hexOf } from '../../lib/text/hex-digits.ts'
+import { toHex } from '../../lib/text/hex-digits.ts'
 import type { Hello } from '../../../proto/gen/mesh_pb.ts'
 import type { DiskPromise, PeerDiskRecord } from '../../ports/membership-cache.ts'
 import type { Index, NodeId, Term } from '../../raft/types.ts'
@@ -65,7 +65,7 @@ export class RollbackDetector {
       if (mark.generation !== generation) continue
       const [heard, answered, past] = [{ ...mark.heard }, { ...mark.answered }, { ...mark.past }]
       const start = { boot, startedAtMs }
-      this.#peers.set(id, { store: hexOf(storeId), start, heard, answered, past })
+      this.#peers.set(id, { store: toHex(storeId), start, heard, answered, past })
     }
   }
 
@@ -94,7 +94,7 @@ export class RollbackDetector {
    * @returns null when the history is consistent; the Hello is then recorded.
    */
   judge(id: NodeId, hello: Hello, isCaller: boolean): HistoryFault | null {
-    const store = hexOf(hello.storeId)
+    const store = toHex(hello.storeId)
     const start = { boot: hello.boot, startedAtMs: hello.startedAtMs }
     const known = this.#peers.get(id)
     this.#isChanged = true

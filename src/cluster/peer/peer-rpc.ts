@@ -151,12 +151,12 @@ export class PeerRpc implements PeerChannel {
     this.#calls.delete(id)
     clearTimeout(pending.timer)
     if (failure === null) pending.resolve(payload)
-    else pending.reject(problemOf(failure))
+    else pending.reject(toCallProblem(failure))
   }
 }
 
 /** A newer release may answer with an unknown code. */
-export function problemOf({ code, reason }: CallFailure): Problem {
+export function toCallProblem({ code, reason }: CallFailure): Problem {
   return new Problem(isProblemCode(code) ? code : 'UNHANDLED', { detail: reason.slice(0, 500) })
 }
 

@@ -4,7 +4,7 @@ import { releaseBuffer } from '../../lib/bounds/release-buffer.ts'
 import { SequenceWindow } from '../../lib/sequence-window.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { TraceContext } from '../../lib/trace-context.ts'
-import type { Applied } from '../../ports/proposer.ts'
+import type { AppliedProposal } from '../../ports/proposer.ts'
 import type { RefusalCode } from '../link.ts'
 
 /**
@@ -21,7 +21,7 @@ export interface OutstandingProposal {
   /** Caller for the fair share of the queue; '' for the controller itself, which has no limit. */
   readonly caller: string
   readonly deadlineMs: number
-  readonly resolve: (applied: Applied) => void
+  readonly resolve: (applied: AppliedProposal) => void
   readonly reject: (problem: Problem) => void
   stage: Stage
   /**

@@ -5,16 +5,16 @@ import type { Clock } from '../../lib/clock.ts'
 import { Problem } from '../../lib/problems.ts'
 import { traceBytes } from '../../lib/trace-context.ts'
 import type { AuditRecord } from '../../ports/audit.ts'
-import { levelOfKind } from '../../ports/feature-level.ts'
+import { commandLevel } from '../../ports/feature-level.ts'
 import type { AppliedEntry } from '../../ports/machine.ts'
 import {
   type Actor,
   actorFault,
-  callerIdOf,
+  actorIdentityId,
   type ClaimedActor,
   systemActor,
 } from '../../ports/actor.ts'
-import type { Applied, ProposalInput } from '../../ports/proposer.ts'
+import type { AppliedProposal, ProposalInput } from '../../ports/proposer.ts'
 import type { RefusalCode } from '../link.ts'
 import { type OutstandingProposal, OutstandingProposals } from './pending-proposals.ts'
 import { packProposals } from './proposal-codec.ts'
@@ -76,19 +76,19 @@ export class Proposals {
   }
 
   /** @throws {Problem} as {@link Proposer.propose}. */
-  async propose(input: ProposalInput): Promise<Applied> {
+  async propose(input: ProposalInput): Promise<AppliedProposal> {
     if (this.#isClosed) throw new Problem('CLUSTER_NO_LEADER')
     const actor = this.#named(input.actor)
     const fault = actorFault(actor)
     // @guard authority-from-absence--proposer
     if (fault !== null) throw new Problem('UNAUTHORIZED', { detail: fault })
-    const level = Math.max(levelOfKind(input.kind), input.level ?? 1)
+    const level = Math.max(commandLevel(input.kind), input.level ?? 1)
     this.#refuseAbove(level)
-    const caller = callerIdOf(actor)
+    const caller = actorIdentityId(actor)
     if (!this.#outstanding.hasRoomFor(caller)) throw new Problem('SERVER_TOO_MANY_REQUESTS')
     const sequence = this.#outstanding.nextSequence
     const command = this.#encode(input, actor, { level, sequence })
-    return await new Promise<Applied>((resolve, reject) => {
+    return await new Promise<AppliedProposal>((resolve, reject) => {
       this.#outstanding.add({
         sequence,
         command,

@@ -13,7 +13,7 @@ import {
   type SharedSecretName,
   sharedSecretNames,
 } from '../../lib/cluster-records.ts'
-import { levelOfKind } from '../../ports/feature-level.ts'
+import { commandLevel } from '../../ports/feature-level.ts'
 import { refusalProblem } from '../../lib/refusal-problem.ts'
 import type { CertifiedKey } from '../../pki/authority/authority.ts'
 import { checkKeyMatches, parseCertificates } from '../../pki/certificate.ts'
@@ -24,7 +24,7 @@ import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { NodeId } from '../../raft/types.ts'
 import type { Logger } from '../logger.ts'
 import type { Keyring } from './keyring.ts'
-import { type Recipient, authorityKeyBytes, wrapAll } from './wrap-secrets.ts'
+import { type SecretRecipient, authorityKeyBytes, wrapSecretsForAll } from './wrap-secrets.ts'
 
 export interface RotationDeps {
   readonly proposer: Proposer
@@ -176,7 +176,7 @@ async function putInForce(
       name,
       version,
       certificatePem,
-      wrapped: await wrapAll(state.clusterId, [{ name, version, secret }], recipients),
+      wrapped: await wrapSecretsForAll(state.clusterId, [{ name, version, secret }], recipients),
       overlapEndsAtMs: BigInt(state.logTimeMs + overlapMs),
     })
     const payload = toBinary(SecretRotateSchema, message)
@@ -201,7 +201,7 @@ export async function wrapMissingSecrets(deps: RotationDeps): Promise<boolean> {
       .filter(({ name, version }) =>
         wanted.some((one) => one.name === name && one.version === version),
       )
-    wrapped.push(...(await wrapAll(state.clusterId, versions, [recipientOf(admission)])))
+    wrapped.push(...(await wrapSecretsForAll(state.clusterId, versions, [recipientOf(admission)])))
   }
   for (let at = 0; at < wrapped.length; at += SHARED_AT_ONCE_MAX) {
     const message = create(SecretShareSchema, {
@@ -228,14 +228,14 @@ export async function afterRemoval(
 ): Promise<void> {
   // @guard join-after-a-compromise--again
   if (!isAdmittedAgain) await deleteAdmission(deps, id, isCompromised)
-  await rotateIfDue(deps, `${id} was removed`)
+  await rotateClusterKeyIfDue(deps, `${id} was removed`)
   if (!isCompromised) return
   await endExposed(deps, `${id} is reported as compromised`)
   // @guard access-after-a-compromise--leader
   await revokeAccess(deps, id)
   // Admitted controllers that are not members could decrypt the new version.
   // @guard join-after-a-compromise--rotation
-  await rotateIfDue(deps, `${id} is reported as compromised`)
+  await rotateClusterKeyIfDue(deps, `${id} is reported as compromised`)
 }
 
 /**
@@ -244,7 +244,7 @@ export async function afterRemoval(
  * session.
  */
 async function revokeAccess({ proposer, state, log }: RotationDeps, id: NodeId): Promise<void> {
-  if (state.featureLevel < levelOfKind(CommandKind.ACCESS_REVOKE)) {
+  if (state.featureLevel < commandLevel(CommandKind.ACCESS_REVOKE)) {
     log.warn(
       {},
       `open enrollments and join tickets stay, as not all controllers support withdrawing them; ${id} could use them, so delete them with 'flotilla delete enrollment ID' and 'flotilla cluster tickets revoke ID', and remove each controller in 'flotilla cluster list' that you do not know`,
@@ -292,7 +292,7 @@ async function endExposed(deps: RotationDeps, reason: string): Promise<void> {
 }
 
 /** For a new leader that finds {@link isRotationDue}. @throws {Problem} */
-export async function rotateIfDue(deps: RotationDeps, reason: string): Promise<void> {
+export async function rotateClusterKeyIfDue(deps: RotationDeps, reason: string): Promise<void> {
   const { state } = deps
   const exposure = exposureOf(state, 'clusterKey')
   if (exposure !== 'none') {
@@ -326,7 +326,7 @@ async function deleteAdmission(
   if (!outcome.ok) throw refusalProblem(outcome)
 }
 
-function recipientOf({ id, publicKeySpki }: RecordOf<'admission'>): Recipient {
+function recipientOf({ id, publicKeySpki }: RecordOf<'admission'>): SecretRecipient {
   return { nodeId: id, publicKeySpki: Uint8Array.from(Buffer.from(publicKeySpki, 'base64')) }
 }
 

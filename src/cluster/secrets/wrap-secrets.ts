@@ -12,7 +12,7 @@ import { newClusterKey } from '../../pki/secrets/cluster-key.ts'
 import { wrapSecret } from '../../pki/secrets/wrapped-secret.ts'
 import type { NodeId } from '../../raft/types.ts'
 
-export interface Recipient {
+export interface SecretRecipient {
   readonly nodeId: NodeId
   /** DER. */
   readonly publicKeySpki: Uint8Array
@@ -28,10 +28,10 @@ interface VersionToWrap {
  * Returns one wrapped secret for each version and recipient.
  * @throws {CertificateError} when a recipient's key is not allowed.
  */
-export async function wrapAll(
+export async function wrapSecretsForAll(
   clusterId: string,
   versions: readonly VersionToWrap[],
-  recipients: readonly Recipient[],
+  recipients: readonly SecretRecipient[],
 ): Promise<WrappedSecret[]> {
   const pairs = versions.flatMap((version) =>
     recipients.map((recipient) => ({ ...version, ...recipient })),
@@ -50,7 +50,7 @@ export function authorityKeyBytes({ privateKeyPem }: CertifiedKey): Uint8Array {
   return Uint8Array.from(Buffer.from(privateKeyPem))
 }
 
-export interface BootstrapMember extends Recipient {
+export interface BootstrapMember extends SecretRecipient {
   /** 16 bytes. */
   readonly storeId: Uint8Array
   /** host:port of its mesh. */
@@ -75,7 +75,7 @@ export async function formingSecrets(input: {
     { name: 'factorKey', version: 1, secret: newClusterKey() },
     { name: 'issuingAuthority', version: 1, secret: authorityKeyBytes(issuing) },
   ] as const
-  const wrapped = await wrapAll(clusterId, versions, admissions)
+  const wrapped = await wrapSecretsForAll(clusterId, versions, admissions)
   const secretRecords = versions.map(({ name, version }) => {
     const own = wrapped.filter((one) => one.name === name)
     const first: SecretVersion = {

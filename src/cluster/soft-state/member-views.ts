@@ -9,7 +9,7 @@ import { FEATURE_LEVEL } from '../../ports/feature-level.ts'
 import type { NodeId } from '../../raft/types.ts'
 import type { KnownMember } from './known-members.ts'
 import type { HostStatus, PeerReport } from '../link.ts'
-import type { HeardPresence, Presence } from './presence-topic.ts'
+import type { PresenceReport, Presence } from './presence-topic.ts'
 
 /** A controller's description of itself; everything else in its row is live. */
 export interface SelfDescription {
@@ -33,7 +33,7 @@ interface MemberSources {
   readonly ageMs: number
   readonly self: SelfDescription
   readonly own: Presence
-  readonly heard: (id: NodeId) => HeardPresence | null
+  readonly heard: (id: NodeId) => PresenceReport | null
   readonly known: (id: NodeId) => KnownMember | null
 }
 
@@ -91,7 +91,7 @@ const STATUS_AGE_MS_MAX = 4000
 function peerPart(
   peer: PeerReport | undefined,
   ageMs: number,
-  heard: HeardPresence | null,
+  heard: PresenceReport | null,
   known: KnownMember | null,
 ): LivePart {
   const connected = (peer?.isConnected ?? false) && ageMs <= STATUS_AGE_MS_MAX

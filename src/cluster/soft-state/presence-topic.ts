@@ -32,7 +32,7 @@ export interface Presence extends MachineProgress {
   readonly isFailing: boolean
 }
 
-export interface HeardPresence {
+export interface PresenceReport {
   readonly presence: Presence
   /** How far its wall clock is ahead of this one, ignoring the transit time of the message. */
   readonly clockOffsetMs: number
@@ -54,9 +54,9 @@ const KEY = 'self'
 export class PresenceTopic {
   readonly #topic: OpenTopic<'presence'>
   readonly #clock: Clock
-  readonly #heard = new Map<NodeId, HeardPresence>()
+  readonly #heard = new Map<NodeId, PresenceReport>()
   /** Called for each report of a peer. */
-  onHeard: (id: NodeId, heard: HeardPresence) => void = () => undefined
+  onHeard: (id: NodeId, heard: PresenceReport) => void = () => undefined
   #saidMs = -Infinity
   #said: Presence | null = null
 
@@ -90,7 +90,7 @@ export class PresenceTopic {
   }
 
   /** Last report of a peer; null when there was none, or it has expired. */
-  of(id: NodeId): HeardPresence | null {
+  of(id: NodeId): PresenceReport | null {
     const heard = this.#heard.get(id)
     return heard === undefined ? null : this.#asOfNow(heard)
   }
@@ -99,7 +99,7 @@ export class PresenceTopic {
    * The wall clock of this controller may have jumped, so the peer's clock is advanced by monotonic
    * time.
    */
-  #asOfNow({ presence, heardMs }: Omit<HeardPresence, 'clockOffsetMs'>): HeardPresence {
+  #asOfNow({ presence, heardMs }: Omit<PresenceReport, 'clockOffsetMs'>): PresenceReport {
     const clockMs = presence.clockMs + this.#clock.monotonicMs() - heardMs
     return { presence, heardMs, clockOffsetMs: Math.round(clockMs - this.#clock.nowMs()) }
   }

@@ -9,7 +9,7 @@ import type { Clock } from '../../lib/clock.ts'
 import { decodeMembership } from '../../raft/configuration.ts'
 import type { NodeId, Position, Term } from '../../raft/types.ts'
 import type { HostEvent } from '../link.ts'
-import { position as positionOf } from '../message-codec.ts'
+import { decodePosition as positionOf } from '../message-codec.ts'
 import { ChunkCheck } from './state-chunks.ts'
 
 interface SnapshotReceiverOptions {

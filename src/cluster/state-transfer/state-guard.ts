@@ -11,7 +11,7 @@ import type { Logger } from '../logger.ts'
 import type { Presence } from '../soft-state/presence-topic.ts'
 import { Quarantine, quarantineLimits, type QuarantineMark } from './quarantine.ts'
 import { StateTransferServer } from './state-transfer-server.ts'
-import { askDigests, fetchState } from './state-transfer-client.ts'
+import { fetchDigests, fetchState } from './state-transfer-client.ts'
 
 /** Callbacks to the rest of the controller when its state is wrong. */
 interface StateGuardHooks {
@@ -224,7 +224,7 @@ export class StateGuard {
     this.#isAsking = true
     const ready = peers.readyPeers()
     const asked = voters().filter((id) => id !== selfId && ready.includes(id))
-    const heard = await askDigests(peers, asked, index)
+    const heard = await fetchDigests(peers, asked, index)
     this.#isAsking = false
     // The state was replaced meanwhile, so the answers concern a former state.
     if (this.#isStopped || this.#isReplacing || this.#digests.at(index) !== own) return

@@ -14,7 +14,7 @@ const PIECE_MS_MAX = 10_000
 /**
  * Digests of these members at `index`, without members that do not answer or have no digest there.
  */
-export async function askDigests(
+export async function fetchDigests(
   peers: PeerChannel,
   ids: readonly NodeId[],
   index: Index,

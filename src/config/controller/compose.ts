@@ -45,7 +45,7 @@ export function composeConfig(composed: ComposedConfig): string {
  * Replaces the seeds and keeps comments, order and all other keys.
  * @param text a configuration that loads without faults.
  */
-export function withSeeds(text: string, seeds: readonly string[]): string {
+export function replaceSeeds(text: string, seeds: readonly string[]): string {
   const document = parseDocument(text)
   if (!isMap(document.contents)) throw new TypeError('a configuration is a map of sections')
   document.setIn(['cluster', 'seeds'], document.createNode([...seeds]))

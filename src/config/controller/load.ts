@@ -1,7 +1,7 @@
 import type { Environment } from '../engine/environment.ts'
 import { type ConfigTable, loadConfig, type LoadedConfig, parseConfig } from '../engine/load.ts'
 import { type ControllerConfig, controllerOptions } from './options.ts'
-import { judgeRelations } from './relations.ts'
+import { checkRelations } from './relations.ts'
 
 /** FLOTILLA_RAFT_TICK_MS overrides `raft.tickMs`. */
 export const controllerTable: ConfigTable<ControllerConfig> = {
@@ -11,7 +11,7 @@ export const controllerTable: ConfigTable<ControllerConfig> = {
   settle: (config, reader) => {
     // Rules compare values, so they need a configuration without faulty values.
     if (reader.faults.length === 0) {
-      judgeRelations(config, (key, problem) => reader.fault(key, problem))
+      checkRelations(config, (key, problem) => reader.fault(key, problem))
     }
     return config
   },

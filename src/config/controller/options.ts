@@ -4,7 +4,7 @@ import {
   required,
   requiredList,
   section,
-  type ValuesOf,
+  type ConfigValues,
   list,
 } from '../engine/schema.ts'
 import { DAY_MS, MIB, MINUTE_MS, HOUR_MS } from '../engine/units.ts'
@@ -399,4 +399,4 @@ export const controllerOptions = {
 } as const
 
 /** Checked values with defaults and absolute paths. */
-export type ControllerConfig = ValuesOf<typeof controllerOptions>
+export type ControllerConfig = ConfigValues<typeof controllerOptions>

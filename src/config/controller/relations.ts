@@ -6,7 +6,7 @@ import type { ControllerConfig } from './options.ts'
 type ReportFault = (key: string, problem: string) => void
 
 /** Checks rules between options. Each single value is already valid. */
-export function judgeRelations(config: ControllerConfig, fault: ReportFault): void {
+export function checkRelations(config: ControllerConfig, fault: ReportFault): void {
   judgeTiming(config, fault)
   judgeTimeouts(config, fault)
   judgeTokens(config, fault)

@@ -1,7 +1,7 @@
 import { environmentName } from './environment.ts'
 import type { ConfigTable } from './load.ts'
 import { type Fields, type List, type Option, required, type SchemaNode } from './schema.ts'
-import { shownText } from './shown.ts'
+import { formatOptionValue } from './shown.ts'
 
 type Column = 'key' | 'expected' | 'default' | 'scope' | 'purpose' | 'variable'
 type Row = Readonly<Record<Column, string>>
@@ -129,7 +129,7 @@ function countOf({ itemsMin, itemsMax }: List<Fields>): string {
 
 function defaultOf(node: Option<unknown>): string {
   if (node.default === required) return '*required*'
-  const text = shownText(node, node.default)
+  const text = formatOptionValue(node, node.default)
   return text === '' ? '*none*' : `\`${text}\``
 }
 

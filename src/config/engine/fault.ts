@@ -17,7 +17,7 @@ export function formatFault({ source, line, key, problem }: ConfigFault): string
 const SHOWN_LENGTH_MAX = 60
 
 /** Makes configured text printable and short for a fault. */
-export function shorten(text: string): string {
+export function shortenText(text: string): string {
   const printable = text.replaceAll(/[^\x20-\x7e\xa0-\uffff]/g, ' ')
   return printable.length <= SHOWN_LENGTH_MAX
     ? printable

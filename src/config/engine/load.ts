@@ -2,7 +2,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 
 import type { Environment } from './environment.ts'
-import { type ConfigFault, shorten } from './fault.ts'
+import { type ConfigFault, shortenText } from './fault.ts'
 import { ConfigReader, type EffectiveValue, type UnknownKeys } from './reader.ts'
 import type { Fields } from './schema.ts'
 import { parseYamlTree, yamlTreeLimits } from './yaml-tree.ts'
@@ -84,7 +84,7 @@ export function parseConfig<T>(
   const { fields, overridePrefix, unknownKeys, settle } = table
   const reader = new ConfigReader({ file, environment, overridePrefix, unknownKeys })
   for (const { line, key } of parsed.duplicates) {
-    const problem = `${shorten(key)} is given twice in its section, and the last one counts`
+    const problem = `${shortenText(key)} is given twice in its section, and the last one counts`
     reader.warnings.push({ source: file, line, key: '', problem })
   }
   // The reader returns values of the type that is derived from the table.

@@ -1,7 +1,7 @@
 import { dirname } from 'node:path'
 
 import { type Environment, environmentName, fillVariables } from './environment.ts'
-import { type ConfigFault, shorten } from './fault.ts'
+import { type ConfigFault, shortenText } from './fault.ts'
 import {
   type Fields,
   type Keyed,
@@ -14,8 +14,8 @@ import {
   type ValueType,
   type Variants,
 } from './schema.ts'
-import { shownText } from './shown.ts'
-import { nearest } from './suggest.ts'
+import { formatOptionValue } from './shown.ts'
+import { nearestWord } from './suggest.ts'
 import type { YamlScalar, YamlTree } from './yaml-tree.ts'
 
 type ValueSource =
@@ -190,7 +190,7 @@ export class ConfigReader {
     const names = namesOf(fields)
     for (const { key: written, line, value } of tree.entries) {
       const name = names.get(written)
-      const key = prefix + (name ?? shorten(written))
+      const key = prefix + (name ?? shortenText(written))
       if (name !== undefined && members.has(name)) {
         const given = [...aliasesOf(fields, name)].join(' and ')
         this.fault(key, `is given twice, as ${given}; give one`)
@@ -210,7 +210,7 @@ export class ConfigReader {
     { prefix, refusesMisspellings = false }: FieldsAt,
   ): void {
     const known = [...names.keys()]
-    const near = nearest(written.slice(0, SUGGESTED_CHARACTERS_MAX), known)
+    const near = nearestWord(written.slice(0, SUGGESTED_CHARACTERS_MAX), known)
     if (this.#deps.unknownKeys === 'warnings' && !(refusesMisspellings && near !== null)) {
       const hint = near === null ? '' : `; did you mean ${prefix}${near}?`
       this.warn(key, `is unknown to this program, and has no effect${hint}`)
@@ -257,7 +257,7 @@ export class ConfigReader {
       this.fault(key, `expected ${node.type.expected}, found ${value}${from}`)
       return null
     }
-    this.effective.push({ key, value: shownText(node, found), source, hasEffect })
+    this.effective.push({ key, value: formatOptionValue(node, found), source, hasEffect })
     return found
   }
 
@@ -266,7 +266,7 @@ export class ConfigReader {
       if (!this.#isMeant(key)) this.fault(key, `is missing; expected ${node.type.expected}`)
       return null
     }
-    const value = shownText(node, node.default)
+    const value = formatOptionValue(node, node.default)
     this.effective.push({ key, value, source: { kind: 'default' }, hasEffect })
     return node.default
   }
@@ -284,7 +284,7 @@ export class ConfigReader {
       raw: fromText === undefined ? text : fromText(text),
       folder: process.cwd(),
       source: { kind: 'environment', line: null, names: [name] },
-      shown: shorten(JSON.stringify(text)),
+      shown: shortenText(JSON.stringify(text)),
     }
   }
 
@@ -355,7 +355,7 @@ export class ConfigReader {
     }
     if (itemsMax === 0) {
       for (const { key: written, line } of tree.entries) {
-        const name = `${key}.${shorten(written)}`
+        const name = `${key}.${shortenText(written)}`
         this.#place(name, line)
         this.#addUnknown(written, name, new Map(), { fields, prefix: `${key}.`, hasEffect })
       }
@@ -367,7 +367,7 @@ export class ConfigReader {
     }
     const values: Values = {}
     for (const { key: written, line, value } of tree.entries) {
-      const name = `${key}.${shorten(written)}`
+      const name = `${key}.${shortenText(written)}`
       this.#place(name, line)
       if (!KEYED_NAME.test(written) || written === '__proto__') {
         this.fault(name, 'expected a name of letters, digits, dots, _ and -')
@@ -398,7 +398,7 @@ export class ConfigReader {
     if (overridePrefix === null) return
     for (const name of Object.keys(environment)) {
       if (!name.startsWith(overridePrefix) || this.#overrides.has(name)) continue
-      const near = nearest(name, [...this.#overrides])
+      const near = nearestWord(name, [...this.#overrides])
       if (near === null) continue
       const problem = `unknown variable; did you mean ${near}?`
       this.faults.push({ source: `environment ${name}`, line: null, key: '', problem })
@@ -423,7 +423,10 @@ export class ConfigReader {
     const filled = fillVariables(scalar, environment)
     names.push(...filled.names.filter((name) => !names.includes(name)))
     for (const name of filled.missing) {
-      this.warn(key, `the environment variable ${shorten(name)} is not set; replaced by nothing`)
+      this.warn(
+        key,
+        `the environment variable ${shortenText(name)} is not set; replaced by nothing`,
+      )
     }
     return filled.text
   }
@@ -467,11 +470,11 @@ function shownTree(tree: YamlTree): string {
     case 'map':
       return 'a section'
     case 'scalar':
-      return tree.value === null ? 'nothing' : shorten(JSON.stringify(tree.value))
+      return tree.value === null ? 'nothing' : shortenText(JSON.stringify(tree.value))
     case 'list': {
       const items = tree.items.slice(0, LIST_ITEMS_SHOWN_MAX)
       if (!tree.items.every((item) => item.kind === 'scalar')) return 'a list'
-      return shorten(JSON.stringify(items.map((item) => item.kind === 'scalar' && item.value)))
+      return shortenText(JSON.stringify(items.map((item) => item.kind === 'scalar' && item.value)))
     }
   }
 }

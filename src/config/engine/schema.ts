@@ -120,18 +120,18 @@ export interface Fields {
   readonly [key: string]: SchemaNode
 }
 
-export type ValuesOf<F> = { readonly [K in keyof F]: ValueOf<F[K]> }
+export type ConfigValues<F> = { readonly [K in keyof F]: ValueOf<F[K]> }
 type ValueOf<N> =
   N extends Option<infer T>
     ? T
     : N extends Section<infer F, infer A>
       ? 'null' extends A
-        ? ValuesOf<F> | null
-        : ValuesOf<F>
+        ? ConfigValues<F> | null
+        : ConfigValues<F>
       : N extends List<infer F>
-        ? readonly ValuesOf<F>[]
+        ? readonly ConfigValues<F>[]
         : N extends Keyed<infer F>
-          ? Readonly<Record<string, ValuesOf<F>>>
+          ? Readonly<Record<string, ConfigValues<F>>>
           : N extends Variants
             ? Readonly<Record<string, unknown>>
             : null
@@ -181,7 +181,7 @@ export function requiredList<F>(itemsMax: number, why: string, fields: F): List<
   return { kind: 'list', fields, itemsMin: 1, itemsMax, why }
 }
 
-export function keyed<F>(itemsMax: number, why: string, fields: F): Keyed<F> {
+export function keyedSections<F>(itemsMax: number, why: string, fields: F): Keyed<F> {
   return { kind: 'keyed', fields, itemsMax, why }
 }
 
@@ -193,7 +193,7 @@ export function variants(
   return { kind: 'variants', by, why, fieldsOf }
 }
 
-export function ignored(why: string, settings: Pick<Ignored, 'isQuiet'> = {}): Ignored {
+export function ignoredSection(why: string, settings: Pick<Ignored, 'isQuiet'> = {}): Ignored {
   return { kind: 'ignored', why, ...settings }
 }
 

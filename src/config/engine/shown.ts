@@ -3,7 +3,7 @@ import type { Fields, Option, SchemaNode } from './schema.ts'
 export const REDACTED = '(redacted)'
 
 /** Formats one value for documentation and for the effective configuration. */
-export function shownText(option: Option<unknown>, value: unknown): string {
+export function formatOptionValue(option: Option<unknown>, value: unknown): string {
   if (isHidden(option, value)) return redactedText(option, value)
   const { type } = option
   if (type.show !== undefined) return type.show(value)
@@ -12,7 +12,7 @@ export function shownText(option: Option<unknown>, value: unknown): string {
 }
 
 /** All values for a support bundle, with secret values redacted. */
-export function shownValues(fields: Fields, values: object): Record<string, unknown> {
+export function redactedValues(fields: Fields, values: object): Record<string, unknown> {
   const given = new Map(Object.entries(values))
   return Object.fromEntries(
     Object.entries(fields).map(([key, node]) => [key, shownNode(node, given.get(key), values)]),
@@ -25,19 +25,19 @@ function shownNode(node: SchemaNode, value: unknown, siblings: object): unknown 
     case 'option':
       return isHidden(node, value) ? redactedText(node, value) : value
     case 'section':
-      return shownValues(node.fields, value)
+      return redactedValues(node.fields, value)
     case 'list':
-      return (value as readonly object[]).map((item) => shownValues(node.fields, item))
+      return (value as readonly object[]).map((item) => redactedValues(node.fields, item))
     case 'keyed':
       return Object.fromEntries(
         Object.entries(value as Record<string, object>).map(([name, item]) => [
           name,
-          shownValues(node.fields, item),
+          redactedValues(node.fields, item),
         ]),
       )
     case 'variants': {
       const kind = (siblings as Readonly<Record<string, unknown>>)[node.by]
-      return shownValues(node.fieldsOf[String(kind)] ?? {}, value)
+      return redactedValues(node.fieldsOf[String(kind)] ?? {}, value)
     }
     case 'ignored':
       return null

@@ -3,7 +3,7 @@
  * word.
  * @returns null when no candidate is similar enough.
  */
-export function nearest(word: string, candidates: readonly string[]): string | null {
+export function nearestWord(word: string, candidates: readonly string[]): string | null {
   let best: string | null = null
   let bestEdits = Math.min(3, Math.ceil(word.length / 2))
   for (const candidate of candidates) {

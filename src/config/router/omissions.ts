@@ -2,7 +2,7 @@ import type { RouterConfig } from './table.ts'
 import { transportsWithoutEffect } from './table-transport.ts'
 
 /** One sentence for each omitted section: what the router does not do without it. */
-export function omissionsOf(config: RouterConfig): readonly string[] {
+export function omissionSentences(config: RouterConfig): readonly string[] {
   const effects: readonly (readonly [boolean, string])[] = [
     [
       config.identity.ca === null,
@@ -18,7 +18,7 @@ export function omissionsOf(config: RouterConfig): readonly string[] {
 }
 
 /** One sentence for each section that is checked but has no effect in this version. */
-export function sectionsWithoutData(config: RouterConfig): readonly string[] {
+export function sectionsWithoutEffect(config: RouterConfig): readonly string[] {
   const others = transportsWithoutEffect(config.transport)
   const sections: readonly (readonly [boolean, string, string])[] = [
     [

@@ -2,7 +2,7 @@ import { dirname, resolve } from 'node:path'
 
 import type { HttpProxy } from '../../lib/runtime/http-proxy.ts'
 import type { ConfigReader } from '../engine/reader.ts'
-import { nearest } from '../engine/suggest.ts'
+import { nearestWord } from '../engine/suggest.ts'
 import { dialerBindings, listenerBindings, listenerProtocols } from './shared-options.ts'
 import { controllerPlaceNames, type RouterConfig } from './table.ts'
 import type { Address } from './values.ts'
@@ -186,7 +186,7 @@ function checkBinding(
   reader: RelationReader,
 ): boolean {
   if (known.includes(binding)) return true
-  const near = nearest(binding, known)
+  const near = nearestWord(binding, known)
   if (near !== null) reader.fault(key, `unknown binding ${binding}; did you mean ${near}?`)
   else {
     const hint = bindingHints[binding] ?? `known bindings: ${known.join(', ')}`

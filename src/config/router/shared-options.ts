@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 
-import { type Fields, ignored, option } from '../engine/schema.ts'
+import { type Fields, ignoredSection, option } from '../engine/schema.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../engine/units.ts'
 import {
   boolean,
@@ -13,7 +13,7 @@ import {
   text,
   textOrTexts,
 } from '../engine/values.ts'
-import { address, addresses, advertised, cidr } from './values.ts'
+import { address, addresses, advertisedAddress, cidr } from './values.ts'
 
 const BYTES_MAX = 1024 * 1024 * 1024
 
@@ -246,7 +246,7 @@ function inert(fields: Fields): Fields {
 /** Fields of a listener's `options`, by its binding. */
 export const listenerOptions: Readonly<Record<string, Fields>> = {
   edge: plain({
-    advertise: option(optional(advertised(addressProtocols.edge)), {
+    advertise: option(optional(advertisedAddress(addressProtocols.edge)), {
       default: null,
       why: 'Other place of `advertise`.',
     }),
@@ -259,7 +259,9 @@ export const listenerOptions: Readonly<Record<string, Fields>> = {
       why: 'The same for a session of a service.',
       hasEffect: false,
     }),
-    getSessionTimeout: ignored('generators write it, and no router reads it', { isQuiet: true }),
+    getSessionTimeout: ignoredSection('generators write it, and no router reads it', {
+      isQuiet: true,
+    }),
     ...flowOptions,
     ...channelOptions,
   }),
@@ -338,7 +340,7 @@ export const listenerOptions: Readonly<Record<string, Fields>> = {
 
 function withAdvertise(): Fields {
   return plain({
-    advertise: option(optional(advertised(addressProtocols.stream)), {
+    advertise: option(optional(advertisedAddress(addressProtocols.stream)), {
       default: null,
       why: 'Alternative place for `advertise`; the router does not publish it.',
       hasEffect: false,

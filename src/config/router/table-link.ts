@@ -1,7 +1,7 @@
 import { list, option, optionalSection, required, section } from '../engine/schema.ts'
 import { HOUR_MS, MINUTE_MS } from '../engine/units.ts'
 import { boolean, choice, duration, integer, optional, text } from '../engine/values.ts'
-import { address, advertised } from './values.ts'
+import { address, advertisedAddress } from './values.ts'
 import {
   addressProtocols,
   backoffOptions,
@@ -18,7 +18,7 @@ export const linkSection = optionalSection('Links to other routers.', {
       why: 'The subsystem that creates it.',
     }),
     bind: option(address(addressProtocols.link), { default: required, why: 'Where it listens.' }),
-    advertise: option(optional(advertised(addressProtocols.link)), {
+    advertise: option(optional(advertisedAddress(addressProtocols.link)), {
       default: null,
       why: 'Under which address other routers reach it; `bind` when that names one address.',
     }),

@@ -1,4 +1,10 @@
-import { ignored, keyed, option, optionalSection, type ValuesOf } from '../engine/schema.ts'
+import {
+  ignoredSection,
+  keyedSections,
+  option,
+  optionalSection,
+  type ConfigValues,
+} from '../engine/schema.ts'
 import { DAY_MS } from '../engine/units.ts'
 import { boolean, integer, milliseconds, optional, path, text } from '../engine/values.ts'
 
@@ -36,7 +42,7 @@ const inCertificates =
 const inBuffers = 'buffers have a fixed size'
 
 /** Keys of `transport`: of web sockets, and of protocols that this router does not have. */
-export const transportSection = keyed(
+export const transportSection = keyedSections(
   8,
   'Tuning of protocols below the channel, by protocol: `ws` or `wss` for edge listeners at a `wss:` address; the keys of `wss` win. Other protocols have no effect.',
   {
@@ -56,18 +62,22 @@ export const transportSection = keyed(
       86_400,
       'time without a sign of life after which a web socket is closed',
     ),
-    writeTimeout: ignored(
+    writeTimeout: ignoredSection(
       'writeTimeout of the listener options limits how long one message may take',
     ),
-    idleTimeout: ignored('a connection without a web socket is closed after its first request'),
-    enableCompression: ignored('the content of web sockets is encrypted, and is not compressed'),
-    readBufferSize: ignored(inBuffers),
-    writeBufferSize: ignored(inBuffers),
-    identity: ignored(inCertificates),
-    server_cert: ignored(inCertificates),
-    server_key: ignored(inCertificates),
-    cert: ignored(inCertificates),
-    key: ignored(inCertificates),
+    idleTimeout: ignoredSection(
+      'a connection without a web socket is closed after its first request',
+    ),
+    enableCompression: ignoredSection(
+      'the content of web sockets is encrypted, and is not compressed',
+    ),
+    readBufferSize: ignoredSection(inBuffers),
+    writeBufferSize: ignoredSection(inBuffers),
+    identity: ignoredSection(inCertificates),
+    server_cert: ignoredSection(inCertificates),
+    server_key: ignoredSection(inCertificates),
+    cert: ignoredSection(inCertificates),
+    key: ignoredSection(inCertificates),
     profile_version: option(optional(integer(0, 1_000_000)), {
       default: null,
       why: 'Version of the profile.',
@@ -103,7 +113,7 @@ export const transportSection = keyed(
   },
 )
 
-type Transport = Readonly<Record<string, ValuesOf<typeof transportSection.fields>>>
+type Transport = Readonly<Record<string, ConfigValues<typeof transportSection.fields>>>
 
 /** OpenZiti reads `wss`; its generator writes `ws`. */
 const webSocketNames = ['wss', 'ws'] as const

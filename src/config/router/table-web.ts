@@ -1,5 +1,5 @@
 import {
-  keyed,
+  keyedSections,
   list,
   option,
   optionalSection,
@@ -28,7 +28,7 @@ export const webList = list(8, 'HTTPS servers. The one API there is: health-chec
   }),
   apis: requiredList(4, 'APIs served.', {
     binding: option(choice(['health-checks']), { default: required, why: 'Name of the API.' }),
-    options: keyed(0, 'It has none.', {}),
+    options: keyedSections(0, 'It has none.', {}),
   }),
   identity: optionalSection(
     'Another identity than that of the router; all four are needed.',

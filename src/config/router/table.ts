@@ -1,12 +1,12 @@
 import {
-  ignored,
+  ignoredSection,
   list,
   option,
   optionalSection,
   required,
   requiredSection,
   section,
-  type ValuesOf,
+  type ConfigValues,
   variants,
   withoutEffect,
 } from '../engine/schema.ts'
@@ -23,7 +23,7 @@ import {
 } from '../engine/values.ts'
 import {
   address,
-  advertised,
+  advertisedAddress,
   dnsNames,
   emails,
   hostPort,
@@ -155,7 +155,7 @@ export const routerFields = {
           }),
         }),
       ),
-      listeners: ignored('controllers that dial routers are not supported'),
+      listeners: ignoredSection('controllers that dial routers are not supported'),
     },
   ),
   csr: optionalSection(
@@ -183,18 +183,18 @@ export const routerFields = {
         default: 60,
         why: 'Interval at which used sessions are reported to controllers.',
       }),
-      db: ignored('the data model is kept in memory alone'),
-      dbSaveIntervalSeconds: ignored('the data model is kept in memory alone'),
-      sessionValidateChunkSize: ignored(
+      db: ignoredSection('the data model is kept in memory alone'),
+      dbSaveIntervalSeconds: ignoredSection('the data model is kept in memory alone'),
+      sessionValidateChunkSize: ignoredSection(
         'sessions are checked when a controller has sent all of them',
       ),
-      sessionValidateMinInterval: ignored(
+      sessionValidateMinInterval: ignoredSection(
         'sessions are checked when a controller has sent all of them',
       ),
-      sessionValidateMaxInterval: ignored(
+      sessionValidateMaxInterval: ignoredSection(
         'sessions are checked when a controller has sent all of them',
       ),
-      apiProxy: ignored('the API of controllers is not forwarded by this router'),
+      apiProxy: ignoredSection('the API of controllers is not forwarded by this router'),
     },
     { isPresentWhenEmpty: true },
   ),
@@ -243,7 +243,7 @@ export const routerFields = {
       default: 128,
       why: 'Services dialed at a time.',
     }),
-    latencyProbeInterval: ignored('latency is measured by heartbeats', { isQuiet: true }),
+    latencyProbeInterval: ignoredSection('latency is measured by heartbeats', { isQuiet: true }),
     unresponsiveLinkTimeout: option(duration(5000, DAY_MS), {
       default: MINUTE_MS,
       why: 'Time without a response after which a link takes no new circuits.',
@@ -287,7 +287,7 @@ export const routerFields = {
       why: 'Where it listens. Required but for `tunnel`. transport and proxy listen on `tcp:` or `tls:`, transport_udp and proxy_udp on `udp:`.',
       aliases: ['address'],
     }),
-    advertise: option(optional(advertised(addressProtocols.stream)), {
+    advertise: option(optional(advertisedAddress(addressProtocols.stream)), {
       default: null,
       why: 'Address of the listener for clients; may be given in `options`. Required for `edge`.',
     }),
@@ -310,8 +310,10 @@ export const routerFields = {
       default: 80_000,
       why: 'Age of a batch before it is sent, counted from the start of its interval.',
     }),
-    eventQueueSize: ignored('metrics are not queued one by one'),
-    enableDataDelayMetric: ignored('the time that data spends in this router is not measured'),
+    eventQueueSize: ignoredSection('metrics are not queued one by one'),
+    enableDataDelayMetric: ignoredSection(
+      'the time that data spends in this router is not measured',
+    ),
   }),
   trace: optionalSection('Messages that come and go, decoded, into a file. To debug.', {
     path: option(path(), { default: required, why: 'The file, mode 0600.' }),
@@ -368,14 +370,14 @@ export const routerFields = {
     },
     { refusesMisspellings: true },
   ),
-  connectEvents: ignored(
+  connectEvents: ignoredSection(
     'the router reports clients to controllers each second, and all of them when a controller connects',
   ),
-  enableDebugOps: ignored('there are no debugging operations'),
-  plugins: ignored('plugins of other routers cannot be loaded'),
-  managedConfig: ignored('controllers push no configuration to this router'),
-  ha: ignored('the members of the cluster are followed without it'),
+  enableDebugOps: ignoredSection('there are no debugging operations'),
+  plugins: ignoredSection('plugins of other routers cannot be loaded'),
+  managedConfig: ignoredSection('controllers push no configuration to this router'),
+  ha: ignoredSection('the members of the cluster are followed without it'),
 } as const
 
 /** Checked values with defaults and absolute paths. */
-export type RouterConfig = ValuesOf<typeof routerFields>
+export type RouterConfig = ConfigValues<typeof routerFields>

@@ -109,7 +109,7 @@ export function hostPort(): ValueType<HostPort> {
 /**
  * An advertised address: `<host>:<port>`, optionally with the protocol that other routers expect.
  */
-export function advertised(protocols: readonly string[]): ValueType<HostPort> {
+export function advertisedAddress(protocols: readonly string[]): ValueType<HostPort> {
   const whole = address(protocols, true)
   const short = hostPort()
   return {

@@ -38,7 +38,7 @@ export async function loadCaller(): Promise<void> {
  * True if the console should offer an operation. The controller makes the actual decision; until
  * the permissions of the caller are known, everything is offered.
  */
-export function mayDo(permission: string): boolean {
+export function hasPermission(permission: string): boolean {
   const { value } = caller
   if (value === null || value.isAdmin) return true
   if (permission === 'session' || permission === 'partial' || permission === 'public') return true

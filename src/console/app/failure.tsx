@@ -1,4 +1,4 @@
-import { ApiProblem, OutcomeUnknown, Unreachable } from '../../client/problem.ts'
+import { ApiProblem, OutcomeUnknownError, UnreachableError } from '../../client/problem.ts'
 import { Button } from '../controls/button.tsx'
 import { Empty, Notice } from '../controls/status.tsx'
 import { texts } from '../texts.ts'
@@ -6,8 +6,8 @@ import { texts } from '../texts.ts'
 /** One sentence about the error. */
 export function failureText(error: unknown): string {
   const { failure } = texts
-  if (error instanceof Unreachable) return failure.unreachable
-  if (error instanceof OutcomeUnknown) return failure.outcomeUnknown
+  if (error instanceof UnreachableError) return failure.unreachable
+  if (error instanceof OutcomeUnknownError) return failure.outcomeUnknown
   if (!(error instanceof ApiProblem)) return failure.unexpected(String(error))
   if (error.status === 401) return failure.notAllowed
   if (error.code === 'CLUSTER_NO_LEADER') return failure.noLeader

@@ -16,7 +16,9 @@ export function loadPages(): void {
 }
 
 /** A page whose code is loaded when it is first shown, or by {@link loadPages}. */
-export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): ComponentType<P> {
+export function lazyComponent<P extends object>(
+  load: () => Promise<ComponentType<P>>,
+): ComponentType<P> {
   const loaded = signal<ComponentType<P> | null>(null)
   const failure = signal<unknown>(null)
   let isLoading = false

@@ -1,7 +1,7 @@
 import { type Signal, signal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
 
-import { Cancelled } from '../../client/problem.ts'
+import { CancelledError } from '../../client/problem.ts'
 
 /** Data loaded from the cluster, and the outcome of the last attempt. */
 export interface Loaded<T> {
@@ -73,7 +73,8 @@ class Loading<T> implements Loaded<T> {
           this.error.value = null
         },
         (error: unknown) => {
-          if (this.#running === running && !(error instanceof Cancelled)) this.error.value = error
+          if (this.#running === running && !(error instanceof CancelledError))
+            this.error.value = error
         },
       )
       .finally(() => {

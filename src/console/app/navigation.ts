@@ -10,7 +10,7 @@ export interface Place {
   readonly query: URLSearchParams
 }
 
-export function placeOf(url: Pick<URL, 'pathname' | 'search'>): Place {
+export function parsePlace(url: Pick<URL, 'pathname' | 'search'>): Place {
   const below = url.pathname.startsWith(BASE) ? url.pathname.slice(BASE.length) : url.pathname
   const names = below
     .split('/')
@@ -50,7 +50,7 @@ export function goTo(path: string, options: { readonly replaces?: boolean } = {}
   if (options.replaces === true) history.replaceState(null, '', path)
   else history.pushState(null, '', path)
   const before = place.value.names.join('/')
-  place.value = placeOf(location)
+  place.value = parsePlace(location)
   if (place.value.names.join('/') !== before) arrive()
 }
 
@@ -61,9 +61,9 @@ function arrive(): void {
 }
 
 export function startNavigation(): void {
-  place.value = placeOf(location)
+  place.value = parsePlace(location)
   addEventListener('popstate', () => {
-    place.value = placeOf(location)
+    place.value = parsePlace(location)
   })
   document.addEventListener('click', (event) => {
     const link = event.target instanceof Element ? event.target.closest('a') : null

@@ -7,7 +7,7 @@ import { type Kind, kindAt } from '../pages/records/kinds.ts'
 import { ClusterPage } from '../pages/cluster/cluster-page.tsx'
 import { texts } from '../texts.ts'
 import { BASE, type Place } from './navigation.ts'
-import { lazy } from './lazy.tsx'
+import { lazyComponent } from './lazy.tsx'
 import { PageHead } from './page-head.tsx'
 import { registerGoKey } from './shortcuts.ts'
 
@@ -91,27 +91,37 @@ const pages: Readonly<
 > = {
   access: {
     title: texts.pages.access,
-    Page: lazy(() => import('../pages/access/access-page.tsx').then((one) => one.AccessPage)),
+    Page: lazyComponent(() =>
+      import('../pages/access/access-page.tsx').then((one) => one.AccessPage),
+    ),
   },
   topology: {
     title: texts.pages.topology,
-    Page: lazy(() => import('../pages/topology/topology-page.tsx').then((one) => one.TopologyPage)),
+    Page: lazyComponent(() =>
+      import('../pages/topology/topology-page.tsx').then((one) => one.TopologyPage),
+    ),
   },
   live: {
     title: texts.pages.live,
-    Page: lazy(() => import('../pages/live/live-page.tsx').then((one) => one.LivePage)),
+    Page: lazyComponent(() => import('../pages/live/live-page.tsx').then((one) => one.LivePage)),
   },
   events: {
     title: texts.pages.events,
-    Page: lazy(() => import('../pages/events/events-page.tsx').then((one) => one.EventsPage)),
+    Page: lazyComponent(() =>
+      import('../pages/events/events-page.tsx').then((one) => one.EventsPage),
+    ),
   },
   wizards: {
     title: texts.pages.wizards,
-    Page: lazy(() => import('../pages/wizards/wizards-page.tsx').then((one) => one.WizardsPage)),
+    Page: lazyComponent(() =>
+      import('../pages/wizards/wizards-page.tsx').then((one) => one.WizardsPage),
+    ),
   },
   backups: {
     title: texts.pages.backups,
-    Page: lazy(() => import('../pages/backups/backups-page.tsx').then((one) => one.BackupsPage)),
+    Page: lazyComponent(() =>
+      import('../pages/backups/backups-page.tsx').then((one) => one.BackupsPage),
+    ),
   },
 }
 
@@ -133,7 +143,9 @@ export function pageAt({ names }: Place): Page {
   return { title: texts.pages.missing, show: () => <MissingPage /> }
 }
 
-const Records = lazy(() => import('../pages/records/records.tsx').then(({ Records: page }) => page))
+const Records = lazyComponent(() =>
+  import('../pages/records/records.tsx').then(({ Records: page }) => page),
+)
 
 function recordPage(kind: Kind, id: string | null): Page {
   return {

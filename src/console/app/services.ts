@@ -27,7 +27,7 @@ export const isReadOnly = computed(
 /**
  * Called after a change was refused for lack of a leader; the next answer with a leader resets it.
  */
-export function noteRefusal(error: unknown): void {
+export function recordRefusal(error: unknown): void {
   const isLeaderless = error instanceof ApiProblem && error.code === 'CLUSTER_NO_LEADER'
   if (isLeaderless) writeRefused.value = true
 }

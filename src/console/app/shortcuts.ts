@@ -10,7 +10,7 @@ export const isHelpOpen = signal(false)
 const pageKeys = new Map<string, () => void>()
 
 /** Registers a key. @returns a function that removes it. */
-export function onKey(key: string, act: () => void): () => void {
+export function registerKey(key: string, act: () => void): () => void {
   pageKeys.set(key, act)
   return () => {
     if (pageKeys.get(key) === act) pageKeys.delete(key)

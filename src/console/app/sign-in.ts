@@ -10,7 +10,7 @@ let fault = ''
 export const isReturning = signal(false)
 
 /** Returns and clears the reason why the sign-in page led to no session; '' if there is none. */
-export function takeSignInFault(): string {
+export function popSignInFault(): string {
   const shown = fault
   fault = ''
   return shown

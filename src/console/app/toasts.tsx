@@ -14,7 +14,7 @@ const toasts = signal<readonly Toast[]>([])
 let nextId = 0
 
 /** Confirms an action; errors are shown where the action was started. */
-export function say(text: string, icon: IconName = 'check'): void {
+export function showToast(text: string, icon: IconName = 'check'): void {
   nextId += 1
   const toast = { id: nextId, icon, text }
   toasts.value = [...toasts.value.slice(-3), toast]

@@ -9,8 +9,8 @@ import {
   type SendTo,
   sessionHeader,
 } from '../../client/cluster-client.ts'
-import { ApiProblem, Cancelled, NoAnswer } from '../../client/problem.ts'
-import { requestIdOf } from '../../client/request-id.ts'
+import { ApiProblem, CancelledError, NoAnswerError } from '../../client/problem.ts'
+import { newRequestId } from '../../client/request-id.ts'
 import { pageWaits } from '../../client/waits.ts'
 import { browserClock, type Members } from './members.ts'
 import type { ServedAnswers } from './served-types.ts'
@@ -27,7 +27,7 @@ export interface PageRequest extends ClusterRequest {
   readonly signal?: AbortSignal
 }
 
-export interface ServedRequest extends Omit<PageRequest, 'method' | 'path'> {
+export interface OperationRequest extends Omit<PageRequest, 'method' | 'path'> {
   readonly query?: Readonly<Record<string, string>>
 }
 
@@ -57,12 +57,12 @@ export class ApiClient {
       send: (request, to) => this.#send(request, to),
       waits: pageWaits,
       clock: browserClock,
-      requestId: () => requestIdOf(Date.now(), crypto.getRandomValues(new Uint8Array(16))),
+      requestId: () => newRequestId(Date.now(), crypto.getRandomValues(new Uint8Array(16))),
       readsOwnWrites: true,
     })
   }
 
-  /** @throws {ApiProblem | Unreachable | OutcomeUnknown | Cancelled} */
+  /** @throws {ApiProblem | UnreachableError | OutcomeUnknownError | CancelledError} */
   async ask(request: PageRequest): Promise<Answer> {
     const { own } = this.#members
     return await this.#core.ask(
@@ -73,7 +73,7 @@ export class ApiClient {
   /** Calls an operation whose answer has a type. */
   async served<K extends keyof ServedAnswers>(
     operation: K,
-    request: ServedRequest = {},
+    request: OperationRequest = {},
   ): Promise<ServedAnswers[K]> {
     const { query, ...rest } = request
     const [method, place] = operation.split(' ') as [HttpMethod, string]
@@ -124,9 +124,9 @@ export class ApiClient {
       this.leaderSilenceMs.value = Number(response.headers.get('net-stale-ms') ?? 0)
       return { ...answer, header: (name) => response.headers.get(name) }
     } catch (error) {
-      if (signal?.aborted === true) throw new Cancelled(path, { cause: error })
+      if (signal?.aborted === true) throw new CancelledError(path, { cause: error })
       // A browser does not say whether the request was sent.
-      throw new NoAnswer(String(error), true, error)
+      throw new NoAnswerError(String(error), true, error)
     }
   }
 }

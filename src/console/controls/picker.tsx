@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useId, useRef } from 'preact/hooks'
 
-import { Cancelled } from '../../client/problem.ts'
+import { CancelledError } from '../../client/problem.ts'
 import { texts } from '../texts.ts'
 
 /** One suggestion of a picker. */
@@ -51,7 +51,7 @@ export function Picker(props: PickerProps) {
           at.value = 0
         },
         (error: unknown) => {
-          if (!(error instanceof Cancelled)) fault.value = true
+          if (!(error instanceof CancelledError)) fault.value = true
         },
       )
     }, PAUSE_MS)

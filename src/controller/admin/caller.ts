@@ -43,7 +43,7 @@ function ownName(): string {
  * counts as the controller's user. Node cannot read SO_PEERCRED from the kernel, so this claim is
  * unverified. Both users may do everything here.
  */
-export function actorAt(header: unknown, own: AdminCaller): Actor {
+export function adminSocketActor(header: unknown, own: AdminCaller): Actor {
   const [, uidText = '', name = ''] = typeof header === 'string' ? (CALLER.exec(header) ?? []) : []
   const uid = uidText === '' ? NaN : Number(uidText)
   // @guard system-caller-over-tcp--uid

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 
 import type { CertificateRenewer } from '../../cluster/secrets/certificate-renewer.ts'
-import { recorded } from '../../cluster/action-recorder.ts'
+import { runRecorded } from '../../cluster/action-recorder.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { fieldProblem, Problem } from '../../lib/problems.ts'
 import {
@@ -15,7 +15,7 @@ import {
   ALTERNATIVE_NAMES_MAX,
   type Certificate,
   CertificateError,
-  isAmong,
+  includesCertificate,
   issuingPath,
   leafControllerId,
   parseCertificates,
@@ -75,7 +75,7 @@ export function pkiControl(deps: PkiControlDeps): PkiControl {
     }),
     // Installs another authority only after the log has recorded who requested it.
     installIssuing: (given, by) =>
-      recorded(actions, { action: 'issuing-install', target: null }, by, () =>
+      runRecorded(actions, { action: 'issuing-install', target: null }, by, () =>
         explained(() => installIssuing(deps, given)),
       ),
     issue: (request, by) => explained(() => issue(deps, request, by)),
@@ -156,7 +156,7 @@ async function issue(
     usages: usagesOf(request),
   }
   const wanted = { action: 'certificate-issue', target: null, reason: `for ${commonName}` }
-  const certificatePem = await recorded(deps.actions, wanted, by, async () => {
+  const certificatePem = await runRecorded(deps.actions, wanted, by, async () => {
     return await issueLeafFor(content, publicKeySpki)
   })
   return { certificatePem, notAfterMs: validity.notAfterMs }
@@ -204,7 +204,7 @@ function checkOwnIssue(
 ): void {
   const { anchors } = renewer
   const path = issuingPath(chain, anchors, clock.nowMs())
-  const isTrusted = path.some((certificate) => isAmong(anchors, certificate))
+  const isTrusted = path.some((certificate) => includesCertificate(anchors, certificate))
   if (isTrusted && hasIssuerName(chain[0], issuer.certificatePem)) return
   throw new CertificateError(
     'untrusted',

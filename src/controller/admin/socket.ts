@@ -2,7 +2,7 @@ import { chmodSync, lstatSync, unlinkSync } from 'node:fs'
 import type { Server, Socket } from 'node:net'
 
 import type { Api } from '../../api/server.ts'
-import { actorAt, CALLER_HEADER, ownCaller } from './caller.ts'
+import { adminSocketActor, CALLER_HEADER, ownCaller } from './caller.ts'
 import { adminSocketAddress, type SocketAddress } from './socket-address.ts'
 
 export const adminSocketLimits = {
@@ -41,7 +41,7 @@ export class AdminSocket {
     const { server } = api.listener({
       apis: ['client', 'management', 'fabric', 'host'],
       https: null,
-      socketCaller: ({ headers }) => actorAt(headers[CALLER_HEADER], own),
+      socketCaller: ({ headers }) => adminSocketActor(headers[CALLER_HEADER], own),
       onClientError: (error, socket) => answerEarlierProgram(error, socket, version),
     })
     server.maxConnections = adminSocketLimits.socketConnectionsMax

@@ -14,7 +14,7 @@ import {
   type TakeBackupOptions,
   bytesOf,
   takeBackup,
-  type TakenBackup,
+  type BackupResult,
 } from './take-backup.ts'
 
 /**
@@ -72,7 +72,7 @@ async function listed(folder: ControlDeps['folder']): Promise<ScheduledBackups> 
  */
 async function handedOut(
   deps: ControlDeps,
-  taken: TakenBackup,
+  taken: BackupResult,
   onEnd: (outcome: ClusterAction['outcome']) => void,
 ): Promise<AsyncGenerator<Uint8Array>> {
   async function* bytes(): AsyncGenerator<Uint8Array> {

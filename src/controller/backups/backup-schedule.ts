@@ -8,7 +8,7 @@ import { operatorFailure } from '../failure.ts'
 import { PeriodicTask } from '../periodic-task.ts'
 import type { BackupFolder } from './backup-folder.ts'
 import { type Hook, runHook } from './hook.ts'
-import { type BackupDeps, bytesOf, takeBackup, type TakenBackup } from './take-backup.ts'
+import { type BackupDeps, bytesOf, takeBackup, type BackupResult } from './take-backup.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { decodeText } from '../../lib/text/decode-text.ts'
 
@@ -127,7 +127,7 @@ export class BackupSchedule {
    * Without a leader, backs up the state that this controller has applied: a backup matters most
    * then.
    */
-  async #takeLatest(recipient: BackupRecipient): Promise<TakenBackup> {
+  async #takeLatest(recipient: BackupRecipient): Promise<BackupResult> {
     const { backups, log } = this.#deps
     const options = { recipient, hasSecrets: true }
     try {

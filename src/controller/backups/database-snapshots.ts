@@ -9,7 +9,7 @@ import { errorCode } from '../../lib/error-code.ts'
 import { fieldProblem, Problem } from '../../lib/problems.ts'
 import { syncFolder } from '../../pki/key-file.ts'
 import type { DatabaseSnapshots } from '../../ports/database-snapshots.ts'
-import { asStoreError, StoreError } from '../../store/errors.ts'
+import { toStoreError, StoreError } from '../../store/errors.ts'
 import { STATE_NAME } from '../../store/state/level-state-store.ts'
 import { type BackupDeps, bytesOf, takeBackup } from './take-backup.ts'
 
@@ -213,7 +213,7 @@ function takenName(name: string): Problem {
 /** Turns an error of files or store into a Problem; a Problem is returned unchanged. */
 function problemOf(error: unknown, folder: string): unknown {
   if (error instanceof Problem) return error
-  const cause = asStoreError(error, 'write', folder)
+  const cause = toStoreError(error, 'write', folder)
   if (!(cause instanceof StoreError)) return cause
   if (cause.code === 'NO_SPACE') {
     return new Problem('INSUFFICIENT_STORAGE', { detail: cause.message, cause })

@@ -10,14 +10,14 @@ import { fieldProblem, Problem, type ProblemCode } from '../../lib/problems.ts'
 import { refusalProblem } from '../../lib/refusal-problem.ts'
 import type { Actor } from '../../ports/actor.ts'
 import type { MemberView } from '../../ports/cluster-view.ts'
-import { levelOfKind } from '../../ports/feature-level.ts'
-import type { Applied, Proposer } from '../../ports/proposer.ts'
+import { commandLevel } from '../../ports/feature-level.ts'
+import type { AppliedProposal, Proposer } from '../../ports/proposer.ts'
 import type {
-  OpenFactor,
+  DecryptedFactor,
   RestoreAnnouncement,
   RestoreControl,
   RestoreEnding,
-  SealedAgain,
+  ResealedFactor,
 } from '../../api/backups/restore-control.ts'
 import { type BackupDeps, requireServing } from './take-backup.ts'
 import { sealFactor } from '../../pki/secrets/sealed-factor.ts'
@@ -63,7 +63,7 @@ export function restoreControl(deps: RestoreDeps): RestoreControl {
 function requireReady(deps: RestoreDeps): void {
   requireServing(deps)
   const { cluster } = deps
-  const level = levelOfKind(CommandKind.RESTORE_END)
+  const level = commandLevel(CommandKind.RESTORE_END)
   if (cluster.featureLevel < level) {
     throw new Problem('FEATURE_LEVEL_NOT_RAISED', {
       detail: `a restore into the running cluster needs feature level ${level}, the cluster is at ${cluster.featureLevel}; upgrade every controller to this release first`,
@@ -86,7 +86,7 @@ async function propose(
   kind: CommandKind,
   payload: Uint8Array,
   actor: Actor,
-): Promise<Applied> {
+): Promise<AppliedProposal> {
   for (let left = RETRIES_MAX; ; left -= 1) {
     try {
       const applied = await proposer.propose({ kind, payload, actor })
@@ -144,8 +144,8 @@ const FACTORS_MAX = 64
  */
 async function sealFactors(
   { cluster, secrets }: Pick<BackupDeps, 'cluster' | 'secrets'>,
-  factors: readonly OpenFactor[],
-): Promise<readonly SealedAgain[]> {
+  factors: readonly DecryptedFactor[],
+): Promise<readonly ResealedFactor[]> {
   if (factors.length > FACTORS_MAX) {
     throw fieldProblem('factors', `must be at most ${FACTORS_MAX} second factors`)
   }

@@ -32,7 +32,7 @@ export interface TakeBackupOptions {
   readonly isLinearizable: boolean
 }
 
-export interface TakenBackup {
+export interface BackupResult {
   readonly writer: BackupWriter
   /** Closes the snapshot. The caller must always call it. */
   readonly close: () => Promise<void>
@@ -48,7 +48,7 @@ const KEPT: readonly SharedSecretName[] = ['factorKey', 'issuingAuthority']
 export async function takeBackup(
   deps: BackupDeps,
   options: TakeBackupOptions,
-): Promise<TakenBackup> {
+): Promise<BackupResult> {
   const { cluster, machine, clock, trustDomain, version, caPem } = deps
   requireServing(deps)
   if (options.isLinearizable) await reachNow(deps)
@@ -81,7 +81,7 @@ export async function takeBackup(
 /** The bytes of a backup. Aborts if the state is found to be damaged meanwhile. */
 export async function* bytesOf(
   deps: Pick<BackupDeps, 'refusal'>,
-  { writer, close }: TakenBackup,
+  { writer, close }: BackupResult,
 ): AsyncGenerator<Uint8Array> {
   try {
     for await (const chunk of writer.chunks()) {

@@ -21,8 +21,8 @@ import { type StartedHost, startInline, startThreads } from '../../threads/start
 import type { ControllerDeps } from '../controller-parts.ts'
 import type { IdentityInForce } from '../identity-in-force.ts'
 import type { Releases } from '../releases.ts'
-import { apiAddressesOf, coreOptionsOf } from '../settings.ts'
-import { hasOtherVoters, membersOfRoster } from '../start/known-voters.ts'
+import { listedApiAddresses, configuredCoreOptions } from '../settings.ts'
+import { hasOtherVoters, rosterVoters } from '../start/known-voters.ts'
 import { programVersion } from '../version.ts'
 
 interface ClusterNodeSources {
@@ -116,7 +116,7 @@ async function startConsensus(
 ): Promise<StartedHost> {
   const { config } = controller
   const { position, configuration, cameBySnapshot } = machine.persistedMark()
-  const known = [{ configuration, index: position.index }, membersOfRoster(roster)]
+  const known = [{ configuration, index: position.index }, rosterVoters(roster)]
   const log = {
     segmentBytes: config.log.segmentBytes,
     freeBytesMin: config.log.lowSpaceBytes,
@@ -155,7 +155,7 @@ function consensusOptions(sources: ClusterNodeSources): ConsensusOptions {
     addressHints: [],
     version: `v${programVersion()}`,
     startedAtMs,
-    apiAddresses: apiAddressesOf(config),
+    apiAddresses: listedApiAddresses(config),
     applied: mark.position,
     appliedTimeMs: machine.logTimeMs + machine.setbackMs,
     appliedSetbackMs: machine.setbackMs,
@@ -165,7 +165,7 @@ function consensusOptions(sources: ClusterNodeSources): ConsensusOptions {
     resolvers: config.cluster.resolvers,
     sharedOptionsSha256: sharedOptionsSha256(config),
     tickMs: config.raft.tickMs,
-    core: coreOptionsOf(config),
+    core: configuredCoreOptions(config),
     snapshots: { bytesPerSecond: config.cluster.snapshotBytesPerSecond },
   }
 }

@@ -3,9 +3,9 @@ import type { Logger } from 'pino'
 import { ActionLog } from '../../cluster/action-recorder.ts'
 import type { ClusterNode } from '../../cluster/cluster-node.ts'
 import { JoinTickets } from '../../cluster/membership/join-tickets.ts'
-import { enterCluster } from '../../cluster/membership/admission-client.ts'
+import { requestAdmission } from '../../cluster/membership/admission-client.ts'
 import { RejoinLoop } from '../../cluster/membership/rejoin-loop.ts'
-import type { EntryAnswer } from '../../cluster/membership/judge-admission.ts'
+import type { AdmissionOutcome } from '../../cluster/membership/judge-admission.ts'
 import { proposeFeatureLevel } from '../../cluster/feature-level.ts'
 import { manageMembers, type MemberManagement } from '../../cluster/membership/manage.ts'
 import type { Keyring } from '../../cluster/secrets/keyring.ts'
@@ -14,7 +14,7 @@ import {
   afterRemoval,
   isRotationDue,
   membersLackingSecrets,
-  rotateIfDue,
+  rotateClusterKeyIfDue,
   wrapMissingSecrets,
 } from '../../cluster/secrets/secret-rotation.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
@@ -43,7 +43,7 @@ export interface MembershipDeps {
   readonly storeId: Uint8Array
   readonly startedAtMs: number
   readonly releases: Releases
-  readonly onAnswer: (answer: EntryAnswer) => void
+  readonly onAnswer: (answer: AdmissionOutcome) => void
 }
 
 /**
@@ -106,7 +106,7 @@ function openManagement(deps: MembershipDeps): MemberManagement {
     secrets: {
       afterRemoval: (id, removal) => afterRemoval(rotation, id, removal),
       isRotationDue: () => isRotationDue(machine),
-      rotateIfDue: (reason) => rotateIfDue(rotation, reason),
+      rotateIfDue: (reason) => rotateClusterKeyIfDue(rotation, reason),
       membersWithExpiredTickets: () =>
         membersWithExpiredTickets(
           machine,
@@ -135,9 +135,9 @@ function openEntrance(deps: MembershipDeps): RejoinLoop {
 async function enter(
   { config, credentials, clusterNode, storeId, startedAtMs }: MembershipDeps,
   addresses: readonly string[],
-): Promise<EntryAnswer> {
+): Promise<AdmissionOutcome> {
   const { certificatePem, privateKeyPem, caPem } = credentials
-  return await enterCluster({
+  return await requestAdmission({
     addresses,
     resolvers: config.cluster.resolvers,
     identity: { certificatePem, privateKeyPem, caPem },

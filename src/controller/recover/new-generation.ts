@@ -5,7 +5,7 @@ import {
   ConfigurationSchema,
   DepartureSchema,
 } from '../../../proto/gen/membership_pb.ts'
-import { noteRemovedKey } from '../../cluster/membership/record.ts'
+import { recordRemovedKey } from '../../cluster/membership/record.ts'
 import { present } from '../../lib/assert.ts'
 import { readIdentity, writeIdentity } from '../../store/log/identity.ts'
 import { openLog } from '../../store/log/open-log.ts'
@@ -68,6 +68,6 @@ function onlyMember(before: Configuration, id: string): Configuration {
       create(DepartureSchema, { id, publicKeySha256, compromised: false }),
     ),
   )
-  for (const member of gone) noteRemovedKey(target, member)
+  for (const member of gone) recordRemovedKey(target, member)
   return target
 }

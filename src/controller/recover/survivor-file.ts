@@ -9,7 +9,7 @@ const TEXT_MAX = 1024
  * Decodes the facts of a survivor from JSON.
  * @throws {Error} that names the malformed field.
  */
-export function survivorOf(value: unknown): Survivor {
+export function decodeSurvivor(value: unknown): Survivor {
   const found = objectIn(value, 'the file')
   const count = (key: string): number => countIn(found, key)
   const { members, finding, fencedBy } = found

@@ -6,7 +6,7 @@ import { readFence } from '../../store/folder/fence-file.ts'
 import { type InspectedLog, inspectLog } from '../../store/log/inspect-log.ts'
 import { LevelStateStore } from '../../store/state/level-state-store.ts'
 import { readRosterFile } from '../../store/folder/membership-cache-file.ts'
-import { membersOfRoster } from '../start/known-voters.ts'
+import { rosterVoters } from '../start/known-voters.ts'
 
 /**
  * Facts of a cluster from one data folder. They contain no secrets, so operators can copy them as a
@@ -57,7 +57,7 @@ export async function readSurvivor(dataFolder: string): Promise<ReadSurvivor> {
   const log = inspectLog(dataFolder)
   const state = await readState(dataFolder)
   const own = newestConfiguration(log, state)
-  const known = membersOfRoster(readRosterFile(dataFolder))
+  const known = rosterVoters(readRosterFile(dataFolder))
   const isHeardNewer = known !== null && known.index > own.index
   const newest = isHeardNewer ? known : own
   const end = endOf(log, state)

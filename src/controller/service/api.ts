@@ -11,11 +11,11 @@ import type { MembershipControl } from '../../ports/membership.ts'
 import { SchemaWorker } from '../../threads/schema-worker.ts'
 import type { ControllerDeps } from '../controller-parts.ts'
 import type { IdentityInForce } from '../identity-in-force.ts'
-import { jwtSignerOf, networkAuthoritiesOf } from './issuing.ts'
+import { createJwtSigner, createNetworkAuthorities } from './issuing.ts'
 import type { LiveDeps } from './live-parts.ts'
 import type { Releases } from '../releases.ts'
-import { apiLimitsOf, bindingsOf, keyEndpointRulesOf } from '../settings.ts'
-import { logLevelOf } from '../log-level.ts'
+import { configuredApiLimits, apiBaseUrls, configuredKeyEndpointRules } from '../settings.ts'
+import { createLogLevelControl } from '../log-level.ts'
 import { API_FAMILY_VERSION, programDate, programRevision, programVersion } from '../version.ts'
 import type { NodeHealth } from '../../ports/node-health.ts'
 
@@ -50,7 +50,7 @@ interface ApiSources {
 export function openApi(sources: ApiSources): Api {
   const { controller, clusterNode, machine, secrets, admission, membership, local } = sources
   const { config, credentials, log, audit = null } = controller
-  const limits = apiLimitsOf(config)
+  const limits = configuredApiLimits(config)
   const schemas = new SchemaWorker(limits, systemClock)
   sources.releases.push(() => schemas.close())
   const caPem = (): string => sources.inForce.caPem
@@ -61,13 +61,13 @@ export function openApi(sources: ApiSources): Api {
     reads: new ConfirmedReads(clusterNode, machine, limits),
     schemas,
     keys: secrets,
-    jwt: jwtSignerOf(clusterNode, credentials.privateKeyPem, leafPem),
-    authorities: networkAuthoritiesOf(secrets, caPem),
+    jwt: createJwtSigner(clusterNode, credentials.privateKeyPem, leafPem),
+    authorities: createNetworkAuthorities(secrets, caPem),
     admission,
     clock: systemClock,
     limits,
     allowsReservedSignerHosts: config.api.reservedSignerHosts,
-    keyEndpoints: keyEndpointRulesOf(config, credentials.signerCaPem),
+    keyEndpoints: configuredKeyEndpointRules(config, credentials.signerCaPem),
     version: {
       version: API_FAMILY_VERSION,
       revision: programRevision(),
@@ -76,9 +76,9 @@ export function openApi(sources: ApiSources): Api {
     },
     instanceId: newShortId(),
     logger: log,
-    logLevel: logLevelOf(controller, clusterNode),
+    logLevel: createLogLevelControl(controller, clusterNode),
     ...(audit === null ? {} : { audit }),
-    bindings: bindingsOf(config),
+    bindings: apiBaseUrls(config),
     health: () => healthOf(clusterNode.health()),
     vitals: () => clusterNode.vitals,
     membership,

@@ -23,7 +23,7 @@ export function openIssuer(
 }
 
 /** Includes former authorities, because certificates that they signed are still in use. */
-export function networkAuthoritiesOf(
+export function createNetworkAuthorities(
   keyring: Keyring,
   anchorsPem: () => string,
 ): NetworkAuthorities {
@@ -42,7 +42,7 @@ export function networkAuthoritiesOf(
  * Signs tokens for third parties with the key of this controller, and verifies them with the keys
  * of all members.
  */
-export function jwtSignerOf(
+export function createJwtSigner(
   clusterNode: Pick<ClusterNode, 'members' | 'configuration'>,
   privateKeyPem: string,
   leafPem: () => string,

@@ -10,7 +10,7 @@ import type { ControllerConfig } from '../../config/controller/options.ts'
 import { assert } from '../../lib/assert.ts'
 import { parseHostPort } from '../../lib/text/names.ts'
 import type { Credentials } from '../start/check-certificates.ts'
-import { apisOf } from '../settings.ts'
+import { configuredApis } from '../settings.ts'
 import type { FileMount } from '../../api/files/file-mount.ts'
 import { FileSet } from '../../api/files/file-set.ts'
 import { errorMessage } from '../../lib/error-code.ts'
@@ -54,7 +54,7 @@ export class Listeners {
         // A name with several addresses, such as localhost, is served at each of them.
         for (const { address: host } of await lookup(address.host, { all: true })) {
           const app = api.listener({
-            apis: apisOf(config, apis),
+            apis: configuredApis(config, apis),
             hasOpenMetrics: apis.includes('metrics'),
             mounts,
             https,

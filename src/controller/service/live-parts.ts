@@ -4,9 +4,9 @@ import type { ControllerConfig } from '../../config/controller/options.ts'
 import type { StateMachine } from '../../fsm/machine.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { ControllerPosture } from '../../posture/posture-service.ts'
-import type { EnforcerDeps } from '../../posture/posture-enforcer.ts'
+import type { PostureEnforcerDeps } from '../../posture/posture-enforcer.ts'
 import type { RouterService } from './routers.ts'
-import { apiLimitsOf } from '../settings.ts'
+import { configuredApiLimits } from '../settings.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 
 export type LiveDeps = Pick<
@@ -29,7 +29,7 @@ interface LiveSources {
   readonly clusterNode: ClusterNode
   readonly machine: StateMachine
   readonly routers: RouterService
-  readonly log: EnforcerDeps['logger']
+  readonly log: PostureEnforcerDeps['logger']
 }
 
 /**
@@ -54,7 +54,7 @@ export function openLiveParts({
     logger: log,
     clock: systemClock,
     scheduler: periodicScheduler,
-    limits: apiLimitsOf(config),
+    limits: configuredApiLimits(config),
   })
   return {
     channels,

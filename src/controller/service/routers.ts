@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
 
-import { peerChainOf } from '../../api/http/transport/peer.ts'
+import { peerCertificateChain } from '../../api/http/transport/peer.ts'
 import { listenerTls } from '../../api/http/transport/tls.ts'
 import { judgeRouter } from '../../auth/certificates/client-certificate.ts'
 import type { ClusterNode } from '../../cluster/cluster-node.ts'
@@ -22,11 +22,11 @@ import type { RouterTunnels } from '../../ports/router-tunnels.ts'
 import type { RouterInspections } from '../../ports/router-inspections.ts'
 import type { RouterAdmitter } from '../../fabric/admission.ts'
 import type { ControllerIdentity } from '../../fabric/hello-answer.ts'
-import { certificateDuty, type JudgedProposer } from '../../fabric/certificate-duty.ts'
+import { certificateDuty, type PrecheckingProposer } from '../../fabric/certificate-duty.ts'
 import { CircuitDuty } from '../../fabric/circuits/circuit-duty.ts'
 import {
   circuitFact,
-  circuitTable,
+  createCircuitTable,
   type CircuitTable,
 } from '../../fabric/circuits/circuit-table.ts'
 import { InvalidHosts } from '../../fabric/circuits/invalid-hosts.ts'
@@ -44,8 +44,8 @@ import { TerminatorDuty } from '../../fabric/clients/terminator-duty.ts'
 import { TunnelDuty } from '../../fabric/clients/tunnel-duty.ts'
 import type { RouterConnection } from '../../fabric/connection.ts'
 import { ownInspections } from './own-inspections.ts'
-import { inspectionsOf } from '../../fabric/inspections.ts'
-import { linkDuty, linkGone } from '../../fabric/links/link-duty.ts'
+import { routerInspections } from '../../fabric/inspections.ts'
+import { linkDuty, linkGoneMessage } from '../../fabric/links/link-duty.ts'
 import { LinkTable } from '../../fabric/links/link-table.ts'
 import { PeerDuty } from '../../fabric/links/peer-duty.ts'
 import { ModelDuty } from '../../fabric/model/model-duty.ts'
@@ -55,7 +55,7 @@ import {
   type RouterLogger,
   type RouterCluster,
 } from '../../fabric/router-channels.ts'
-import { boundedByRouter } from '../../fabric/router-log.ts'
+import { routerLimitedLogger } from '../../fabric/router-log.ts'
 import { RouterStatusTopic } from '../../fabric/status-topic.ts'
 import { API_FAMILY_VERSION, programDate, programRevision } from '../version.ts'
 import type { Terminator } from '../../entities/kinds/terminator.ts'
@@ -108,7 +108,7 @@ export class RouterService {
   constructor(deps: RouterDeps) {
     this.#deps = deps
     const { config, clusterNode, machine, processor } = deps
-    const log = boundedByRouter(deps.log, systemClock)
+    const log = routerLimitedLogger(deps.log, systemClock)
     this.#log = log
     const statuses = new RouterStatusTopic(config.id, clusterNode.soft.open('routers'))
     machine.routers = statuses
@@ -120,13 +120,13 @@ export class RouterService {
       feed: machine,
       publishFact: deps.publishFact,
       identity: identityOf(config.id, clusterNode.clusterId),
-      gate: gateOf(deps),
-      cluster: clusterOf(clusterNode, deps.isOusted),
+      gate: createRouterGate(deps),
+      cluster: createRouterCluster(clusterNode, deps.isOusted),
     })
     this.#channels = channels
     const topic = clusterNode.soft.open('traces')
     this.traces = new TracedIdentities({ selfId: config.id, topic, clock: systemClock })
-    this.circuits = circuitTable(
+    this.circuits = createCircuitTable(
       config.id,
       (id, message) => channels.connection(id)?.channel.send(message),
       (circuit) => deps.publishFact(circuitFact(circuit, 'deleted')),
@@ -138,7 +138,7 @@ export class RouterService {
         const router = machine.get('router', id)
         return router !== undefined && (router.disabled || !router.isVerified)
       },
-      sendGone: (id, link) => channels.connection(id)?.channel.send(linkGone(link)),
+      sendGone: (id, link) => channels.connection(id)?.channel.send(linkGoneMessage(link)),
       onSeen: (link, type) =>
         deps.publishFact({ kind: 'link', type: seenType(channels, link, type), link }),
       onGone: (link) => {
@@ -147,7 +147,7 @@ export class RouterService {
       },
     })
     this.inspections = {
-      ...inspectionsOf(channels),
+      ...routerInspections(channels),
       own: ownInspections({
         config,
         model: machine.routerModel,
@@ -208,7 +208,7 @@ export class RouterService {
   serve(
     { clients, tunnels, terminators, reads }: ServedByRouters,
     certifier: RouterCertifier,
-    proposer: JudgedProposer,
+    proposer: PrecheckingProposer,
   ): void {
     const { authorities, config, clusterNode, machine } = this.#deps
     const log = this.#log
@@ -279,7 +279,7 @@ export class RouterService {
       log,
       clock: systemClock,
       links: this.links,
-      hosts: hostsOf(machine),
+      hosts: createHosts(machine),
       clients: shown,
       tunnels,
       traces: this.traces,
@@ -373,7 +373,7 @@ function identityOf(id: string, clusterId: string): ControllerIdentity {
  * Decides which routers may connect, and for how long, by the router's record alone. Later requests
  * are authorized separately.
  */
-export function gateOf({
+export function createRouterGate({
   machine,
   authorities,
   isOutOfService,
@@ -381,7 +381,7 @@ export function gateOf({
   return {
     admit: (socket) => {
       if (isOutOfService()) return { ok: false, reason: 'this controller is out of service' }
-      const chain = peerChainOf(socket)
+      const chain = peerCertificateChain(socket)
       if (chain === null) return { ok: false, reason: 'no certificate was presented' }
       const judged = judgeRouter({ state: machine, authorities, clock: systemClock }, chain)
       if (!judged.ok) return judged
@@ -406,7 +406,7 @@ export function gateOf({
 const ROUTER_COST_MIN = 10
 
 /** Terminators from the records, in the form that circuits need. */
-export function hostsOf(machine: Pick<StateMachine, 'get' | 'findAll'>): Hosts {
+export function createHosts(machine: Pick<StateMachine, 'get' | 'findAll'>): Hosts {
   return {
     service: (serviceId) => {
       const service = machine.get('service', serviceId)
@@ -447,7 +447,10 @@ function hostOf(terminator: Terminator): Host {
  * @param isOusted whether the cluster continues without this controller. It then omits itself: a
  * router drops one of two controllers only when both omit it.
  */
-export function clusterOf(clusterNode: ClusterNode, isOusted: () => boolean): RouterCluster {
+export function createRouterCluster(
+  clusterNode: ClusterNode,
+  isOusted: () => boolean,
+): RouterCluster {
   return {
     addresses: () => {
       const isGone = isOusted()

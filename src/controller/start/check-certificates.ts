@@ -7,7 +7,7 @@ import { BUNDLE_CERTIFICATES_MAX, type Certificate } from '../../pki/certificate
 import {
   type IdentityFault,
   judgeIdentity,
-  pemOf,
+  certificatesPem,
   readCertificates,
 } from '../../pki/verify/identity-files.ts'
 import { missingHosts } from '../../pki/authority/renewal.ts'
@@ -72,7 +72,7 @@ export function readCredentials(
   if (set === null || ofSigners === null) return null
   warnOfLeaf(config, set.chain[0], nowMs, report)
   const { chain, certificatePem, privateKeyPem, caPem } = set
-  return { certificatePem, privateKeyPem, caPem, signerCaPem: pemOf(ofSigners), chain }
+  return { certificatePem, privateKeyPem, caPem, signerCaPem: certificatesPem(ofSigners), chain }
 }
 
 /**

@@ -11,7 +11,7 @@ export interface KnownVoters {
   readonly index: Index
 }
 
-export function membersOfRoster(roster: MembershipRecord | null): KnownVoters | null {
+export function rosterVoters(roster: MembershipRecord | null): KnownVoters | null {
   if (roster === null) return null
   const configuration = fromBinary(ConfigurationSchema, roster.configuration)
   return { configuration, index: roster.index }
@@ -27,7 +27,7 @@ export function hasOtherVoters(selfId: string, known: readonly (KnownVoters | nu
 }
 
 /** Mesh addresses (host:port) of all members except `selfId`. */
-export function meshesOf(selfId: string, known: KnownVoters | null): readonly string[] {
+export function otherMeshAddresses(selfId: string, known: KnownVoters | null): readonly string[] {
   const others = known?.configuration.members.filter(({ id }) => id !== selfId) ?? []
   return others.map(({ address }) => address).filter((address) => address !== '')
 }

@@ -1,5 +1,5 @@
-import { enterCluster } from '../../cluster/membership/admission-client.ts'
-import type { EntryAnswer } from '../../cluster/membership/judge-admission.ts'
+import { requestAdmission } from '../../cluster/membership/admission-client.ts'
+import type { AdmissionOutcome } from '../../cluster/membership/judge-admission.ts'
 import type { Logger } from '../../cluster/logger.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { Problem } from '../../lib/problems.ts'
@@ -8,7 +8,7 @@ import { FEATURE_LEVEL } from '../../ports/feature-level.ts'
 import { formDataFolder } from '../../store/folder/form-data-folder.ts'
 import { writeRosterFile } from '../../store/folder/membership-cache-file.ts'
 import type { Credentials } from './check-certificates.ts'
-import { removalActionOfAnswer } from './removal-action.ts'
+import { admissionRemovalAction } from './removal-action.ts'
 import { programVersion } from '../version.ts'
 
 const PAUSE_MS = 2_000
@@ -35,7 +35,7 @@ interface LostDisk {
  * @returns a sentence if this controller was removed meanwhile; `stopped` when the program must
  * stop.
  */
-export async function reenter(
+export async function rejoinWithEmptyDisk(
   lost: LostDisk,
 ): Promise<'entered' | 'stopped' | { removed: string }> {
   const { config, log } = lost
@@ -49,7 +49,7 @@ export async function reenter(
     const answer = await Promise.race([ask(lost, storeId), lost.stop.then(() => 'stopped')])
     if (isStopped) break
     if (typeof answer !== 'string') {
-      const fate = removalActionOfAnswer(answer)
+      const fate = admissionRemovalAction(answer)
       if (fate !== null) return { removed: fate.sentence }
       if (answer.outcome !== 'refused') {
         lost.makeRoom()
@@ -67,11 +67,11 @@ export async function reenter(
   return 'stopped'
 }
 
-async function ask(lost: LostDisk, storeId: Uint8Array): Promise<EntryAnswer | string> {
+async function ask(lost: LostDisk, storeId: Uint8Array): Promise<AdmissionOutcome | string> {
   const { config, credentials, addresses, startedAtMs } = lost
   const { certificatePem, privateKeyPem, caPem } = credentials
   try {
-    return await enterCluster({
+    return await requestAdmission({
       addresses,
       resolvers: config.cluster.resolvers,
       identity: { certificatePem, privateKeyPem, caPem },
@@ -93,7 +93,7 @@ async function ask(lost: LostDisk, storeId: Uint8Array): Promise<EntryAnswer | s
 function layDownEmpty(
   config: ControllerConfig,
   storeId: Uint8Array,
-  answer: Exclude<EntryAnswer, { readonly outcome: 'refused' }>,
+  answer: Exclude<AdmissionOutcome, { readonly outcome: 'refused' }>,
 ): void {
   const { clusterId, generation, configuration, configurationIndex } = answer
   formDataFolder(config.data, { nodeId: config.id, storeId, clusterId, generation, entries: [] })

@@ -1,5 +1,5 @@
 import { systemClock } from '../../lib/clock.ts'
-import { StateDamaged } from '../../fsm/records/load.ts'
+import { StateDamagedError } from '../../fsm/records/load.ts'
 import { StateMachine } from '../../fsm/machine.ts'
 import { moveStateAside } from '../../store/state/damaged-state.ts'
 import { isCorrupt } from '../../store/errors.ts'
@@ -34,7 +34,7 @@ export async function openState(
 
 function findingOf(error: unknown): string | null {
   if (isCorrupt(error)) return error.finding
-  return error instanceof StateDamaged ? error.message : null
+  return error instanceof StateDamagedError ? error.message : null
 }
 
 async function openMachine(dir: string, freeBytesMin: number): Promise<StateMachine> {

@@ -1,5 +1,5 @@
 import type { SelfRefusal } from '../../cluster/link.ts'
-import type { EntryAnswer } from '../../cluster/membership/judge-admission.ts'
+import type { AdmissionOutcome } from '../../cluster/membership/judge-admission.ts'
 import type { Fence } from '../../store/folder/fence-file.ts'
 
 /** Action of a controller when its cluster no longer accepts it. */
@@ -12,7 +12,7 @@ export type RemovalAction =
   | { readonly type: 'rebuild'; readonly sentence: string }
 
 /** @returns null: the controller continues to request admission. */
-export function removalActionOfRefusal(selfId: string, refusal: SelfRefusal): RemovalAction | null {
+export function refusalRemovalAction(selfId: string, refusal: SelfRefusal): RemovalAction | null {
   const { by, index, generation } = refusal
   switch (refusal.reason) {
     case 'removed':
@@ -40,7 +40,7 @@ export function removalActionOfRefusal(selfId: string, refusal: SelfRefusal): Re
  * A refusal of admission is usually temporary. After a removal it is final: the leader has
  * confirmed that the key is neither a member's nor admitted, and only a new ticket changes that.
  */
-export function removalActionOfAnswer(answer: EntryAnswer): RemovalAction | null {
+export function admissionRemovalAction(answer: AdmissionOutcome): RemovalAction | null {
   if (answer.outcome !== 'refused') return null
   const isFinal = answer.reason === 'removed' || answer.reason === 'not-admitted'
   return isFinal ? { type: 'removed', sentence: answer.detail } : null

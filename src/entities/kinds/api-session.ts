@@ -12,7 +12,7 @@ import {
 } from '../fields.ts'
 import { published, withheld } from '../published.ts'
 import { certificateHints } from '../parts/certificate-hints.ts'
-import { refOf } from '../refs.ts'
+import { referenceField } from '../refs.ts'
 import { authQueryList, dateTime, flag, text as textShape } from '../shapes.ts'
 
 const whenSet = { shown: 'whenSet' } as const
@@ -50,7 +50,7 @@ export const apiSession = defineEntity({
     configTypes: texts({ settable: 'never' }),
     /** Only moves forward. */
     lastActivityAt: timestamp({ settable: 'never', shown: 'whenSet' }),
-    identity: refOf('identity', 'identityId'),
+    identity: referenceField('identity', 'identityId'),
     token: computed({ from: 'field', field: 'id' }, textShape),
     cachedLastActivityAt: computed({ from: 'field', field: 'lastActivityAt' }, dateTime),
     /** API answers fill this with the requirements of the identity's policy. */

@@ -1,9 +1,9 @@
-import { atCreate, inEveryBody } from '../body-members.ts'
+import { createOnlyMember, everyBodyMember } from '../body-members.ts'
 import { crud } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
 import { boolean, choice, optionalText, reference, timestamp } from '../fields.ts'
 import { published, withheld } from '../published.ts'
-import { refOf } from '../refs.ts'
+import { referenceField } from '../refs.ts'
 
 /** Length limits of user names and passwords in characters, at log-in and when they are set. */
 export const usernameSchema = { type: 'string', minLength: 4, maxLength: 100 } as const
@@ -48,12 +48,12 @@ export const authenticator = defineEntity({
     isKeyRollRequested: boolean(hint),
     lastAuthResolvedToRoot: boolean(hint),
     lastExtendRolledKeys: boolean(hint),
-    identity: refOf('identity', 'identityId'),
+    identity: referenceField('identity', 'identityId'),
   }),
   body: {
-    certPem: atCreate({ type: 'string', maxLength: 65_536 }, 'optional'),
-    password: inEveryBody(passwordSchema, 'replace'),
-    username: inEveryBody(usernameSchema, 'replace'),
+    certPem: createOnlyMember({ type: 'string', maxLength: 65_536 }, 'optional'),
+    password: everyBodyMember(passwordSchema, 'replace'),
+    username: everyBodyMember(usernameSchema, 'replace'),
   },
   symbols: [
     'method',

@@ -1,4 +1,4 @@
-import { inEveryBody } from '../body-members.ts'
+import { everyBodyMember } from '../body-members.ts'
 import { claimSchema, type ExternalIdClaim, noClaim } from '../parts/ca-external-id-claim.ts'
 import { crud } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
@@ -40,7 +40,7 @@ export const ca = defineEntity({
     }),
   }),
   body: {
-    identityNameFormat: inEveryBody({ type: 'string', maxLength: 4096 }, 'replace'),
+    identityNameFormat: everyBodyMember({ type: 'string', maxLength: 4096 }, 'replace'),
   },
   indexes: ['isVerified'],
   symbols: [

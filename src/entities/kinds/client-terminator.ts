@@ -1,6 +1,6 @@
 import { defineEntity } from '../define.ts'
 import { boolean, computed, reference, text } from '../fields.ts'
-import { refOf } from '../refs.ts'
+import { referenceField } from '../refs.ts'
 import { text as textShape } from '../shapes.ts'
 
 /** Terminator as a client sees it: without address and cost. */
@@ -16,7 +16,7 @@ export const clientTerminator = defineEntity({
     routerId: reference('transitRouter', 'cascade', { settable: 'never' }),
     instanceId: text({ settable: 'never', shown: 'never' }),
     isFabricOnly: boolean({ settable: 'never', shown: 'never' }),
-    service: refOf('service', 'serviceId'),
+    service: referenceField('service', 'serviceId'),
     identity: computed({ from: 'field', field: 'instanceId' }, textShape),
   },
   symbols: [

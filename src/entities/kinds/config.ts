@@ -2,7 +2,7 @@ import { crud } from '../crud.ts'
 import { defineEntity } from '../define.ts'
 import { nameText, object, reference } from '../fields.ts'
 import { published } from '../published.ts'
-import { refOf } from '../refs.ts'
+import { referenceField } from '../refs.ts'
 
 /** Data of one config type, for the services or routers that reference it. */
 export const config = defineEntity({
@@ -17,7 +17,7 @@ export const config = defineEntity({
     configTypeId: reference('configType', 'refuse', { required: true, settable: 'create' }),
     /** Valid by the schema that the type had at the write. */
     data: object({ type: 'object', additionalProperties: true }, {}, { required: true }),
-    configType: refOf('configType', 'configTypeId'),
+    configType: referenceField('configType', 'configTypeId'),
   }),
   symbols: ['name', { name: 'type', field: 'configTypeId' }],
   lists: { services: { of: 'service', through: 'naming', by: 'configs' } },

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
-import { atCreate } from '../body-members.ts'
+import { createOnlyMember } from '../body-members.ts'
 import { defineEntity } from '../define.ts'
 import { object } from '../fields.ts'
 import { published } from '../published.ts'
@@ -33,7 +33,7 @@ export const controllerSetting = defineEntity({
   idFrom: 'controllerId',
   fields: published({ oidc: object<JsonObject>(oidcSettings, {}, { mergedOnto: {} }) }),
   body: {
-    controllerId: atCreate(
+    controllerId: createOnlyMember(
       { type: 'string', pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$' },
       'required',
     ),

@@ -1,9 +1,9 @@
 import { usernameSchema } from './authenticator.ts'
-import { atCreate } from '../body-members.ts'
+import { createOnlyMember } from '../body-members.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
 import { choice, optionalText, reference, text, timestamp } from '../fields.ts'
 import { published, withheld } from '../published.ts'
-import { nullableRefOf, refOf, refWithUrlNameOf } from '../refs.ts'
+import { nullableReferenceField, referenceField, referenceWithUrlNameField } from '../refs.ts'
 
 const enrollmentMethods = ['ott', 'ottca', 'updb', 'erott', 'trott'] as const
 export type EnrollmentMethod = (typeof enrollmentMethods)[number]
@@ -52,17 +52,17 @@ export const enrollment = defineEntity({
     caId: reference('ca', 'cascade', subject),
     /** User name of an `updb` enrollment. */
     username: optionalText({ ...made, ...whenSet, charactersMax: usernameSchema.maxLength }),
-    identity: refWithUrlNameOf('identity', 'identityId', whenSet),
-    edgeRouter: refOf('edgeRouter', 'edgeRouterId', whenSet),
-    transitRouter: refOf('transitRouter', 'transitRouterId', whenSet),
-    ca: nullableRefOf('ca', 'caId'),
+    identity: referenceWithUrlNameField('identity', 'identityId', whenSet),
+    edgeRouter: referenceField('edgeRouter', 'edgeRouterId', whenSet),
+    transitRouter: referenceField('transitRouter', 'transitRouterId', whenSet),
+    ca: nullableReferenceField('ca', 'caId'),
   }),
   body: {
-    caId: atCreate(idSchema, 'optional'),
-    expiresAt: atCreate(expirySchema, 'required'),
-    identityId: atCreate(idSchema, 'required'),
-    method: atCreate({ type: 'string', enum: ['ott', 'ottca', 'updb'] }, 'required'),
-    username: atCreate(usernameSchema, 'optional'),
+    caId: createOnlyMember(idSchema, 'optional'),
+    expiresAt: createOnlyMember(expirySchema, 'required'),
+    identityId: createOnlyMember(idSchema, 'required'),
+    method: createOnlyMember({ type: 'string', enum: ['ott', 'ottca', 'updb'] }, 'required'),
+    username: createOnlyMember(usernameSchema, 'optional'),
   },
   symbols: [
     'token',

@@ -1,4 +1,4 @@
-import { inEveryBody } from '../body-members.ts'
+import { everyBodyMember } from '../body-members.ts'
 import { publicSignerFields, urlCharactersMax } from './client-external-jwt-signer.ts'
 import { crud } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
@@ -43,7 +43,7 @@ export const externalJwtSigner = defineEntity({
     notAfter: timestamp(derived),
   }),
   body: {
-    audience: inEveryBody(audienceMember, 'create', 'replace'),
+    audience: everyBodyMember(audienceMember, 'create', 'replace'),
   },
   indexes: ['enabled'],
   symbols: [

@@ -1,5 +1,5 @@
-import { atCreate, inEveryBody } from '../body-members.ts'
-import { crudOf } from '../crud.ts'
+import { createOnlyMember, everyBodyMember } from '../body-members.ts'
+import { crudPermissions } from '../crud.ts'
 import { defineEntity } from '../define.ts'
 import { boolean, computed, integer, optionalText } from '../fields.ts'
 import {
@@ -10,9 +10,9 @@ import {
   uniqueFingerprint,
   versionInfo,
 } from '../parts/router-fields.ts'
-import { arrayOf, flag, text, wholeObject } from '../shapes.ts'
+import { arraySchema, flag, text, wholeObject } from '../shapes.ts'
 
-const listenerList = arrayOf(wholeObject({ address: text, protocol: text }))
+const listenerList = arraySchema(wholeObject({ address: text, protocol: text }))
 
 /**
  * Any router, as the fabric API shows it. The fabric API creates routers with a given id and
@@ -23,7 +23,7 @@ export const fabricRouter = defineEntity({
   plural: 'fabricRouters',
   collection: 'routers',
   table: 'router',
-  operations: { fabric: crudOf('admin') },
+  operations: { fabric: crudPermissions('admin') },
   operationIds: {
     list: 'listRouters',
     create: 'createRouter',
@@ -45,8 +45,11 @@ export const fabricRouter = defineEntity({
   },
   body: {
     // The id is used in paths, filters and the common name of its certificate.
-    id: atCreate({ type: 'string', pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$' }, 'required'),
-    fingerprint: inEveryBody({
+    id: createOnlyMember(
+      { type: 'string', pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$' },
+      'required',
+    ),
+    fingerprint: everyBodyMember({
       type: 'string',
       pattern: '^([0-9a-fA-F]{2}:?){0,64}$',
       maxLength: 191,

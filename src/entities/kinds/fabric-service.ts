@@ -1,4 +1,4 @@
-import { crudOf } from '../crud.ts'
+import { crudPermissions } from '../crud.ts'
 import { defineEntity } from '../define.ts'
 import { boolean, choice, integer, nameText } from '../fields.ts'
 import { terminatorStrategies } from './service.ts'
@@ -9,7 +9,7 @@ export const fabricService = defineEntity({
   plural: 'fabricServices',
   collection: 'services',
   table: 'service',
-  operations: { fabric: crudOf('admin') },
+  operations: { fabric: crudPermissions('admin') },
   operationIds: {
     list: 'listServices',
     create: 'createService',

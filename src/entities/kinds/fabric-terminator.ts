@@ -1,8 +1,8 @@
-import { atCreate } from '../body-members.ts'
-import { crudOf } from '../crud.ts'
+import { createOnlyMember } from '../body-members.ts'
+import { crudPermissions } from '../crud.ts'
 import { defineEntity } from '../define.ts'
 import { boolean, reference, text } from '../fields.ts'
-import { refOf } from '../refs.ts'
+import { referenceField } from '../refs.ts'
 import {
   instanceName,
   instanceSecret,
@@ -18,7 +18,7 @@ export const fabricTerminator = defineEntity({
   plural: 'fabricTerminators',
   collection: 'terminators',
   table: 'terminator',
-  operations: { fabric: crudOf('admin') },
+  operations: { fabric: crudPermissions('admin') },
   operationIds: {
     list: 'listTerminators',
     create: 'createTerminator',
@@ -31,8 +31,8 @@ export const fabricTerminator = defineEntity({
     ...terminatorFields,
     serviceId: reference('fabricService', 'cascade', { settable: 'proposer' }),
     routerId: reference('fabricRouter', 'cascade', { settable: 'proposer' }),
-    service: refOf('fabricService', 'serviceId'),
-    router: refOf('fabricRouter', 'routerId'),
+    service: referenceField('fabricService', 'serviceId'),
+    router: referenceField('fabricRouter', 'routerId'),
     instanceId: text({ settable: 'proposer', charactersMax: 512 }),
     instanceSecret: text({
       settable: 'proposer',
@@ -46,9 +46,9 @@ export const fabricTerminator = defineEntity({
   },
   body: {
     ...terminatorBody,
-    instanceId: atCreate(instanceName, 'optional'),
-    instanceSecret: atCreate(instanceSecret, 'optional'),
-    hostId: atCreate({ type: 'string', maxLength: 128 }, 'optional'),
+    instanceId: createOnlyMember(instanceName, 'optional'),
+    instanceSecret: createOnlyMember(instanceSecret, 'optional'),
+    hostId: createOnlyMember({ type: 'string', maxLength: 128 }, 'optional'),
   },
   symbols: terminatorSymbols('fabricService', 'fabricRouter'),
   refuse: { update: { isSystem: 'ENTITY_CAN_NOT_BE_UPDATED' } },

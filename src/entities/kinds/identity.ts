@@ -1,4 +1,4 @@
-import { atCreate, inEveryBody } from '../body-members.ts'
+import { createOnlyMember, everyBodyMember } from '../body-members.ts'
 import { crud } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
 import {
@@ -18,8 +18,8 @@ import {
 import { published } from '../published.ts'
 import { ownCredentials, wantedEnrollments } from '../parts/identity-credentials.ts'
 import { grantablePermissions } from '../../lib/permissions.ts'
-import { nullableRefOf, refOf } from '../refs.ts'
-import { applicationData, envInfo, flag, sdkInfo } from '../shapes.ts'
+import { nullableReferenceField, referenceField } from '../refs.ts'
+import { applicationData, envInfoSchema, flag, sdkInfoSchema } from '../shapes.ts'
 import { listOfKnown } from '../sub-lists.ts'
 import { interfaces } from '../parts/router-fields.ts'
 import { costMax, precedences } from '../parts/terminator-fields.ts'
@@ -52,10 +52,10 @@ export const identity = defineEntity({
     permissions: texts({ values: grantablePermissions, nullIfEmpty: true }),
     disabledAt: timestamp({ settable: 'never', shown: 'whenSet' }),
     disabledUntil: timestamp({ settable: 'never', shown: 'whenSet' }),
-    envInfo: object(envInfo, {}, { settable: 'never' }),
-    sdkInfo: object(sdkInfo, {}, { settable: 'never' }),
-    type: refOf('identityType', 'typeId'),
-    authPolicy: nullableRefOf('authPolicy', 'authPolicyId'),
+    envInfo: object(envInfoSchema, {}, { settable: 'never' }),
+    sdkInfo: object(sdkInfoSchema, {}, { settable: 'never' }),
+    type: referenceField('identityType', 'typeId'),
+    authPolicy: nullableReferenceField('authPolicy', 'authPolicyId'),
     ...ownCredentials,
     disabled: computed({ from: 'isWithin', since: 'disabledAt', until: 'disabledUntil' }, flag),
     hasApiSession: computed({ from: 'isReferenced', of: 'apiSession', by: 'identityId' }, flag),
@@ -69,8 +69,8 @@ export const identity = defineEntity({
     interfaces,
   }),
   body: {
-    type: inEveryBody(kind, 'create', 'replace'),
-    enrollment: atCreate(wantedEnrollments, 'optional'),
+    type: everyBodyMember(kind, 'create', 'replace'),
+    enrollment: createOnlyMember(wantedEnrollments, 'optional'),
   },
   indexes: ['roleAttributes', 'isAdmin'],
   symbols: [

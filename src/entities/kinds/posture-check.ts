@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
-import { inEveryBody } from '../body-members.ts'
+import { everyBodyMember } from '../body-members.ts'
 import { crud } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
 import {
@@ -67,8 +67,8 @@ export const postureCheck = defineEntity({
     ignoreLegacyEndpoints: boolean(of('MFA')),
   }),
   body: {
-    typeId: inEveryBody({ type: 'string', enum: postureTypes }, 'create', 'patch'),
-    timeoutSeconds: inEveryBody({ type: 'integer', maximum: Number.MAX_SAFE_INTEGER }),
+    typeId: everyBodyMember({ type: 'string', enum: postureTypes }, 'create', 'patch'),
+    timeoutSeconds: everyBodyMember({ type: 'integer', maximum: Number.MAX_SAFE_INTEGER }),
   },
   indexes: ['roleAttributes'],
   symbols: ['name', 'typeId', 'roleAttributes', 'promptOnWake', 'promptOnUnlock'],

@@ -1,4 +1,4 @@
-import { atCreate } from '../body-members.ts'
+import { createOnlyMember } from '../body-members.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
 import { choice, timestamp } from '../fields.ts'
 import { published } from '../published.ts'
@@ -24,7 +24,7 @@ export const revocation = defineEntity({
     expiresAt: timestamp({ settable: 'never' }),
   }),
   body: {
-    id: atCreate({ type: 'string', minLength: 1, maxLength: 128 }, 'required'),
+    id: createOnlyMember({ type: 'string', minLength: 1, maxLength: 128 }, 'required'),
   },
   symbols: ['expiresAt', 'type', { name: 'issuedBefore', path: ['createdAt'], type: 'datetime' }],
 })

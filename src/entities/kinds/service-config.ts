@@ -1,7 +1,7 @@
 import { defineEntity } from '../define.ts'
 import { reference, text } from '../fields.ts'
 import { published, withheld } from '../published.ts'
-import { refOf } from '../refs.ts'
+import { referenceField } from '../refs.ts'
 
 /**
  * A config that replaces the service's own config of that type for one identity. Its id is built
@@ -18,8 +18,8 @@ export const serviceConfig = defineEntity({
     configId: reference('config', 'refuse', { required: true }),
     /** `<identity id>:<service id>`: finds the configs of an identity for a service. */
     ...withheld({ holder: text({ settable: 'never', shown: 'never' }) }),
-    config: refOf('config', 'configId'),
-    service: refOf('service', 'serviceId'),
+    config: referenceField('config', 'configId'),
+    service: referenceField('service', 'serviceId'),
   }),
   indexes: ['holder'],
   symbols: [],

@@ -1,7 +1,7 @@
 import { defineEntity, type EntityOf } from '../define.ts'
 import { choice, computed, reference } from '../fields.ts'
 import { published } from '../published.ts'
-import { refOf } from '../refs.ts'
+import { referenceField } from '../refs.ts'
 import { text } from '../shapes.ts'
 
 /**
@@ -18,8 +18,8 @@ export const session = defineEntity({
     identityId: reference('identity', 'cascade', { settable: 'never' }),
     serviceId: reference('service', 'cascade', { settable: 'never' }),
     type: choice(['Dial', 'Bind'], { settable: 'never' }),
-    apiSession: refOf('apiSession', 'apiSessionId'),
-    service: refOf('service', 'serviceId'),
+    apiSession: referenceField('apiSession', 'apiSessionId'),
+    service: referenceField('service', 'serviceId'),
     token: computed({ from: 'field', field: 'id' }, text),
   }),
   symbols: [

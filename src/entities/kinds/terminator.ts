@@ -1,4 +1,4 @@
-import { atCreate } from '../body-members.ts'
+import { createOnlyMember } from '../body-members.ts'
 import { crud } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
 import { boolean, computed, map, text } from '../fields.ts'
@@ -47,8 +47,8 @@ export const terminator = defineEntity({
   }),
   body: {
     ...terminatorBody,
-    identity: atCreate(instanceName, 'optional'),
-    identitySecret: atCreate(instanceSecret, 'optional'),
+    identity: createOnlyMember(instanceName, 'optional'),
+    identitySecret: createOnlyMember(instanceSecret, 'optional'),
   },
   indexes: ['isFabricOnly', 'hostId', 'instanceId'],
   symbols: terminatorSymbols('service', 'transitRouter'),

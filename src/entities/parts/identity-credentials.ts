@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { computed } from '../fields.ts'
-import { orNull } from '../nested.ts'
+import { nullableSchema } from '../nested.ts'
 import { dateTime, entityRef, text, wholeObject } from '../shapes.ts'
 
 const enrollment: JsonObject = {
@@ -67,7 +67,7 @@ const ownEnrollments = computed(
  */
 const passwordLock = computed(
   { from: 'passwordLock' },
-  wholeObject({ lockedAt: dateTime, lockedUntil: orNull(dateTime) }),
+  wholeObject({ lockedAt: dateTime, lockedUntil: nullableSchema(dateTime) }),
   { shown: 'whenSet' },
 )
 

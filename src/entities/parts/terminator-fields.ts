@@ -1,6 +1,6 @@
-import { inEveryBody } from '../body-members.ts'
+import { everyBodyMember } from '../body-members.ts'
 import { choice, computed, integer, reference, text } from '../fields.ts'
-import { refOf } from '../refs.ts'
+import { referenceField } from '../refs.ts'
 
 export const costMax = 65_535
 export const precedences = ['default', 'required', 'failed'] as const
@@ -17,15 +17,15 @@ export const terminatorFields = {
   cost: integer({ maximum: costMax }),
   precedence: choice(precedences, { otherwise: 'default' }),
   dynamicCost: computed({ from: 'dialCost' }, { type: 'integer' }),
-  service: refOf('service', 'serviceId'),
-  router: refOf('transitRouter', 'routerId'),
+  service: referenceField('service', 'serviceId'),
+  router: referenceField('transitRouter', 'routerId'),
 } as const
 
 export const terminatorBody = {
-  service: inEveryBody(idSchema, 'create', 'replace'),
-  router: inEveryBody(idSchema, 'create', 'replace'),
+  service: everyBodyMember(idSchema, 'create', 'replace'),
+  router: everyBodyMember(idSchema, 'create', 'replace'),
   // Empty: the binding that the address implies.
-  binding: inEveryBody({ type: 'string', maxLength: 128 }, 'create', 'replace'),
+  binding: everyBodyMember({ type: 'string', maxLength: 128 }, 'create', 'replace'),
 } as const
 
 export const instanceName = { type: 'string', maxLength: 512 } as const

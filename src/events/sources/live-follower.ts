@@ -8,8 +8,8 @@ import type { EventBus } from '../event-bus.ts'
 import type { NewEvent } from '../field.ts'
 import { eventLimits } from '../limits.ts'
 import { alertEvent } from '../subjects/alert.ts'
-import { logInFailed } from '../subjects/authentication.ts'
-import { circuitEvent, circuitFailed } from '../subjects/circuit.ts'
+import { logInFailedEvent } from '../subjects/authentication.ts'
+import { circuitEvent, circuitFailedEvent } from '../subjects/circuit.ts'
 import { connectEvent, sdkEvent } from '../subjects/connect.ts'
 import { linkEvent } from '../subjects/link.ts'
 import { metricEvent } from '../subjects/metrics.ts'
@@ -76,12 +76,12 @@ export class LiveFollower {
       case 'circuit':
         return [circuitEvent(fact, atMs)]
       case 'circuitFailed':
-        return [circuitFailed(fact, atMs)]
+        return [circuitFailedEvent(fact, atMs)]
       case 'dial':
         this.#deps.dials.note(fact)
         return []
       case 'logInFailed':
-        return [logInFailed(fact, atMs)]
+        return [logInFailedEvent(fact, atMs)]
       case 'alarm':
         return [alertEvent(fact, this.#deps.bus.selfId, atMs)]
       case 'routerMetrics': {

@@ -1,5 +1,5 @@
 import { type ChannelMessage, encodeFrame, FrameDecoder } from '../../channel/frame.ts'
-import { flagValue, int32Value, textValue } from '../../channel/headers.ts'
+import { encodeFlag, encodeInt32, encodeText } from '../../channel/headers.ts'
 import { contentType, headerKey } from '../../channel/numbers.ts'
 import type { EventNamespace } from '../../lib/event-namespaces.ts'
 import { Problem } from '../../lib/problems.ts'
@@ -8,12 +8,12 @@ import type { NetworkValidations, ValidationFinding } from '../../ports/network-
 import type { EmittedEvent } from '../emitted-event.ts'
 import { eventLimits } from '../limits.ts'
 import type { StreamOutput } from './event-stream.ts'
-import { filterOfSubscriptions, SubscriptionFault } from './subscriptions.ts'
+import { parseSubscriptions, SubscriptionFault } from './subscriptions.ts'
 import {
   beginValidation,
   findingMessage,
   validationAnswers,
-  validationStart,
+  validationStartMessage,
 } from './validation-messages.ts'
 import { closeCode, EventSocket, type Upgrade } from './web-socket.ts'
 
@@ -79,8 +79,8 @@ export class ManagementChannel implements StreamOutput {
   }
 
   event({ namespace, text }: EmittedEvent): boolean {
-    const headers = new Map([[EVENT_TYPE_HEADER, textValue(namespace)]])
-    return this.#send(messages.event, headers, textValue(text))
+    const headers = new Map([[EVENT_TYPE_HEADER, encodeText(namespace)]])
+    return this.#send(messages.event, headers, encodeText(text))
   }
 
   /** This stream always begins with the next event, so it has no gap. */
@@ -137,9 +137,9 @@ export class ManagementChannel implements StreamOutput {
 
   /** @param refusal '' if the validation was started. */
   #start({ contentType: asked, sequence }: ChannelMessage, refusal: string, count = 0): void {
-    const headers = new Map([[headerKey.replyFor, int32Value(sequence)]])
+    const headers = new Map([[headerKey.replyFor, encodeInt32(sequence)]])
     const kind = validationAnswers.get(asked) ?? contentType.result
-    this.#send(kind, headers, validationStart(refusal, count))
+    this.#send(kind, headers, validationStartMessage(refusal, count))
   }
 
   /** @returns false when the client has disconnected. */
@@ -164,7 +164,7 @@ export class ManagementChannel implements StreamOutput {
       return
     }
     try {
-      const filter = filterOfSubscriptions(message.body, this.#deps.permits)
+      const filter = parseSubscriptions(message.body, this.#deps.permits)
       this.#hasAsked = true
       clearTimeout(this.#deadline)
       this.#reply(message, true, 'success')
@@ -177,10 +177,10 @@ export class ManagementChannel implements StreamOutput {
 
   #reply({ sequence }: ChannelMessage, isSuccess: boolean, text: string): void {
     const headers = new Map([
-      [headerKey.replyFor, int32Value(sequence)],
-      [headerKey.resultSuccess, flagValue(isSuccess)],
+      [headerKey.replyFor, encodeInt32(sequence)],
+      [headerKey.resultSuccess, encodeFlag(isSuccess)],
     ])
-    this.#send(contentType.result, headers, textValue(text))
+    this.#send(contentType.result, headers, encodeText(text))
   }
 
   #send(kind: number, headers: ReadonlyMap<number, Uint8Array>, body: Uint8Array): boolean {

@@ -1,7 +1,7 @@
 import type { EventNamespace } from '../../lib/event-namespaces.ts'
 import type { EventFilter } from '../../ports/events.ts'
 import { eventLimits } from '../limits.ts'
-import { namespaceNamed } from '../namespaces.ts'
+import { findNamespace } from '../namespaces.ts'
 import { entityTypeNames } from '../published-records.ts'
 import { parsePattern, type TextPattern } from '../../lib/text/text-pattern.ts'
 
@@ -17,7 +17,7 @@ const utf8 = new TextDecoder('utf-8')
  * @param permits true for namespaces that the caller may read.
  * @throws {SubscriptionFault}
  */
-export function filterOfSubscriptions(
+export function parseSubscriptions(
   body: Uint8Array,
   permits: (namespace: EventNamespace) => boolean,
 ): EventFilter {
@@ -30,7 +30,7 @@ export function filterOfSubscriptions(
   let filter: Omit<EventFilter, 'namespaces'> = { metrics: null, sources: null, entityTypes: null }
   for (const each of subscriptions) {
     const { type, options } = objectIn(each)
-    const namespace = namespaceNamed(String(type))
+    const namespace = findNamespace(String(type))
     if (namespace === undefined) {
       throw new SubscriptionFault(`invalid event type '${String(type).slice(0, 64)}'`)
     }

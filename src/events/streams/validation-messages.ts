@@ -81,7 +81,7 @@ function read<T>(decode: () => T): T {
 }
 
 /** @param refusal '' if the validation was started. */
-export function validationStart(refusal: string, count: number): Uint8Array {
+export function validationStartMessage(refusal: string, count: number): Uint8Array {
   const start = { success: refusal === '', message: refusal, count: BigInt(count) }
   return toBinary(ValidationStartSchema, create(ValidationStartSchema, start))
 }

@@ -52,7 +52,7 @@ export const authentication: EventSubject = {
 }
 
 /** @param authPolicyId of the identity when the entry was applied. */
-export function loggedIn(session: ApiSession, authPolicyId: string, atMs: number): NewEvent {
+export function loggedInEvent(session: ApiSession, authPolicyId: string, atMs: number): NewEvent {
   const { authenticatorId, signerId, certFingerprint } = session
   return {
     namespace: 'authentication',
@@ -74,7 +74,7 @@ export function loggedIn(session: ApiSession, authPolicyId: string, atMs: number
   }
 }
 
-export function logInFailed(
+export function logInFailedEvent(
   failure: Omit<Extract<LiveFact, { readonly kind: 'logInFailed' }>, 'kind'>,
   atMs: number,
 ): NewEvent {

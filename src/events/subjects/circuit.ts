@@ -74,7 +74,7 @@ export function circuitEvent(fact: CircuitFact, atMs: number): NewEvent {
   }
 }
 
-export function circuitFailed(fact: FailedFact, atMs: number): NewEvent {
+export function circuitFailedEvent(fact: FailedFact, atMs: number): NewEvent {
   const { circuitId, clientId, serviceId, instanceId, cause, layMs } = fact
   return {
     namespace: 'circuit',

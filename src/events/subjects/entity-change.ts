@@ -1,7 +1,7 @@
 import type { AuditRecord } from '../../ports/audit.ts'
 import type { RecordChange } from '../../ports/change-feed.ts'
 import { type EventPosition, positionText } from '../../ports/events.ts'
-import { shownRecord, typeNameOf, weightOf } from '../published-records.ts'
+import { publishedRecord, entityTypeName, approximateCharacters } from '../published-records.ts'
 import type { EventFields, EventSubject, NewEvent } from '../field.ts'
 
 export const entityChange: EventSubject = {
@@ -68,18 +68,18 @@ interface ChangedEntry {
  * reader.
  * @param position of the change.
  */
-export function entityChanged(
+export function entityChangeEvents(
   change: RecordChange,
   entry: ChangedEntry,
   position: EventPosition,
 ): { readonly changed: NewEvent; readonly committed: NewEvent } {
-  const about = typeNameOf(change.kind)
+  const about = entityTypeName(change.kind)
   return {
     changed: {
       namespace: 'entityChange',
       atMs: entry.timeMs,
       about,
-      weight: weightOf(change.before) + weightOf(change.after),
+      weight: approximateCharacters(change.before) + approximateCharacters(change.after),
       fields: () => fieldsOf(change, entry, positionText(position)),
     },
     committed: {
@@ -97,10 +97,10 @@ function fieldsOf(change: RecordChange, entry: ChangedEntry, eventId: string): E
   return {
     eventType: before === undefined ? 'created' : after === undefined ? 'deleted' : 'updated',
     eventId,
-    entityType: typeNameOf(kind),
+    entityType: entityTypeName(kind),
     isParentEvent: false,
-    ...(before === undefined ? {} : { initialState: shownRecord(kind, before) }),
-    ...(after === undefined ? {} : { finalState: shownRecord(kind, after) }),
+    ...(before === undefined ? {} : { initialState: publishedRecord(kind, before) }),
+    ...(after === undefined ? {} : { finalState: publishedRecord(kind, after) }),
     metadata: metadataOf(entry),
   }
 }

@@ -2,11 +2,11 @@ import type { LatestReads } from '../../ports/latest-reads.ts'
 import type { AdmittedClient, RouterClients } from '../../ports/router-clients.ts'
 import type { RouterTunnels } from '../../ports/router-tunnels.ts'
 import { claimFaultCodes, claimFaultText, tunnelFaultCodes } from '../clients/client-errors.ts'
-import { judgedAtLatest } from '../judged-at-latest.ts'
+import { evaluateAtLatest } from '../judged-at-latest.ts'
 import type {
   CircuitRequest,
-  ClientCircuit,
-  TunnelCircuit,
+  ClientCircuitRequest,
+  TunnelCircuitRequest,
 } from '../../channel/messages/circuit-requests.ts'
 import type { Hosts } from './hosts.ts'
 import { peerDataKey } from '../../channel/messages/peer-data.ts'
@@ -15,7 +15,7 @@ import { edgeErrorCode } from '../../channel/messages/edge.ts'
 /** Circuits of a tunnel have no session. */
 export const NO_SESSION = ''
 
-export class CircuitRefused extends Error {
+export class CircuitRefusedError extends Error {
   readonly code: number
 
   constructor(code: number, message: string) {
@@ -37,15 +37,15 @@ export interface AdmittedDial {
   readonly isGranted: () => boolean
 }
 
-export interface AskingRouter {
+export interface RequestingRouter {
   readonly router: { readonly id: string }
   readonly evaluatesPosture: boolean
 }
 
-/** @throws {CircuitRefused} */
+/** @throws {CircuitRefusedError} */
 export async function admitDial(
   judges: DialJudges,
-  by: AskingRouter,
+  by: RequestingRouter,
   asked: CircuitRequest,
 ): Promise<AdmittedDial> {
   const admitted =
@@ -53,10 +53,11 @@ export async function admitDial(
       ? await admitTunnel(judges, by.router.id, asked)
       : await admitClient(judges, by, asked)
   const service = judges.hosts.service(admitted.client.serviceId)
-  if (service === undefined) throw new CircuitRefused(claimFaultCodes.service, 'no such service')
+  if (service === undefined)
+    throw new CircuitRefusedError(claimFaultCodes.service, 'no such service')
   // @guard listeners-of-a-router--encryption
   if (service.encryptionRequired && !asked.peerData.has(peerDataKey.publicKey)) {
-    throw new CircuitRefused(
+    throw new CircuitRefusedError(
       edgeErrorCode.encryptionDataMissing,
       'the service is encrypted end to end',
     )
@@ -66,14 +67,14 @@ export async function admitDial(
 
 async function admitClient(
   { clients }: DialJudges,
-  { router, evaluatesPosture: isJudgedByRouter }: AskingRouter,
+  { router, evaluatesPosture: isJudgedByRouter }: RequestingRouter,
   {
     of: _of,
     circuitId: _id,
     instanceId: _instanceId,
     peerData: _peerData,
     ...shown
-  }: ClientCircuit,
+  }: ClientCircuitRequest,
 ): Promise<AdmittedDial> {
   const judged = await clients.judge({
     ...shown,
@@ -83,7 +84,7 @@ async function admitClient(
   })
   if (!judged.ok) {
     const { fault } = judged
-    throw new CircuitRefused(claimFaultCodes[fault], claimFaultText('dial', fault))
+    throw new CircuitRefusedError(claimFaultCodes[fault], claimFaultText('dial', fault))
   }
   return { client: judged.client, isGranted: () => true }
 }
@@ -92,17 +93,17 @@ async function admitClient(
 async function admitTunnel(
   { tunnels, reads }: DialJudges,
   routerId: string,
-  { services }: TunnelCircuit,
+  { services }: TunnelCircuitRequest,
 ): Promise<AdmittedDial> {
   const claim = { routerId, type: 'Dial' } as const
   const judge = () => {
     const judgements = services.map((service) => tunnels.judge({ ...claim, service }))
     return judgements.find(({ ok }) => ok) ?? judgements.at(-1)
   }
-  const judged = await judgedAtLatest(reads, judge, (tunnel) => tunnel?.ok !== true)
+  const judged = await evaluateAtLatest(reads, judge, (tunnel) => tunnel?.ok !== true)
   if (judged?.ok !== true) {
     const fault = judged?.fault ?? 'service'
-    throw new CircuitRefused(tunnelFaultCodes[fault], `dial refused: ${fault}`)
+    throw new CircuitRefusedError(tunnelFaultCodes[fault], `dial refused: ${fault}`)
   }
   const { serviceId, identityName } = judged
   const sessions = { sessionId: NO_SESSION, apiSessionId: NO_SESSION }

@@ -3,7 +3,7 @@ import { KeyedRate } from '../../lib/bounds/keyed-rate.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { AdmittedClient } from '../../ports/router-clients.ts'
 import { routerLimits } from '../limits.ts'
-import { CircuitRefused } from './admit-dial.ts'
+import { CircuitRefusedError } from './admit-dial.ts'
 import type { CircuitTable } from './circuit-table.ts'
 import { edgeErrorCode } from '../../channel/messages/edge.ts'
 
@@ -36,11 +36,11 @@ export class CircuitAllowance {
     this.#ofClients = new KeyedRate({ ...ofClient, keysMax: circuitClientsMax }, clock)
   }
 
-  /** The request counts until `end`. @throws {CircuitRefused} when too many are pending. */
+  /** The request counts until `end`. @throws {CircuitRefusedError} when too many are pending. */
   begin(routerId: string): void {
     // @guard circuits-of-one-router--waiting
     if (this.#waiting.of(routerId) >= circuitsWaitingMax || this.#table.isFull) {
-      throw new CircuitRefused(edgeErrorCode.internal, 'too many circuits')
+      throw new CircuitRefusedError(edgeErrorCode.internal, 'too many circuits')
     }
     this.#waiting.add(routerId, 1)
   }
@@ -49,20 +49,26 @@ export class CircuitAllowance {
     this.#waiting.add(routerId, -1)
   }
 
-  /** @throws {CircuitRefused} when the admitted client or its router exceeds its rate. */
+  /** @throws {CircuitRefusedError} when the admitted client or its router exceeds its rate. */
   admit(routerId: string, { identityId }: Pick<AdmittedClient, 'identityId'>): void {
     if (!this.#table.hasRoomFor(routerId, identityId)) {
-      throw new CircuitRefused(edgeErrorCode.internal, 'too many circuits')
+      throw new CircuitRefusedError(edgeErrorCode.internal, 'too many circuits')
     }
     // A router that dials for itself is limited as a router. Requests of a client that exceeds its
     // own rate do not count against its router.
     // @guard circuits-of-one-router--client
     if (identityId !== routerId && !this.#ofClients.take(identityId)) {
-      throw new CircuitRefused(edgeErrorCode.internal, 'the client asks for circuits too often')
+      throw new CircuitRefusedError(
+        edgeErrorCode.internal,
+        'the client asks for circuits too often',
+      )
     }
     // @guard circuits-of-one-router--router
     if (!this.#ofRouters.take(routerId)) {
-      throw new CircuitRefused(edgeErrorCode.internal, 'the router asks for circuits too often')
+      throw new CircuitRefusedError(
+        edgeErrorCode.internal,
+        'the router asks for circuits too often',
+      )
     }
   }
 }

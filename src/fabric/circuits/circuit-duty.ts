@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 
-import { keptBytes } from '../../channel/header-view.ts'
+import { bytesToStore } from '../../channel/header-view.ts'
 import { readInt32, readText } from '../../channel/headers.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -13,23 +13,23 @@ import type { AdmittedClient } from '../../ports/router-clients.ts'
 import { claimFaultCodes, claimFaultText } from '../clients/client-errors.ts'
 import type { MessageHandler, RouterConnection } from '../connection.ts'
 import type { RouterDuty } from '../duty.ts'
-import { judgedAtLatest } from '../judged-at-latest.ts'
+import { evaluateAtLatest } from '../judged-at-latest.ts'
 import { routerLimits } from '../limits.ts'
 import { controlMessage } from '../../channel/messages/control.ts'
 import type { RouterLogger } from '../router-channels.ts'
-import { admitDial, CircuitRefused, type DialJudges, NO_SESSION } from './admit-dial.ts'
+import { admitDial, CircuitRefusedError, type DialJudges, NO_SESSION } from './admit-dial.ts'
 import { CircuitAllowance } from './circuit-allowance.ts'
 import { chooseHost, type HostCandidate } from './choose-host.ts'
 import { DialCosts } from './dial-costs.ts'
 import {
-  circuitAnswer,
-  circuitRefusal,
-  type ClientCircuit,
+  circuitAnswerMessage,
+  circuitRefusalMessage,
+  type ClientCircuitRequest,
   type PeerData,
   readCircuitRequest,
 } from '../../channel/messages/circuit-requests.ts'
 import {
-  dialResultOf,
+  failedDialResult,
   isInvalidHost,
   isRefusedByProgram,
   NO_ANSWER,
@@ -42,8 +42,8 @@ import { type Circuit, circuitFact, type CircuitTable } from './circuit-table.ts
 import { CircuitUpkeep } from './circuit-upkeep.ts'
 import type { SharedCircuits } from './shared-circuits.ts'
 import { cheapestPaths } from './path.ts'
-import { dialerData, hostData } from './peer-data.ts'
-import { type CircuitEnds, routesOf } from './route.ts'
+import { peerDataForDialer, peerDataForHost } from './peer-data.ts'
+import { type CircuitEnds, routeMessages } from './route.ts'
 import { CircuitTrace } from './circuit-trace.ts'
 import type { TracedIdentities } from './traced-identities.ts'
 import { peerDataKey } from '../../channel/messages/peer-data.ts'
@@ -247,7 +247,7 @@ export class CircuitDuty implements RouterDuty {
       const tags = { serviceId: live.serviceId, clientId: live.clientId, hostId: circuit.hostId }
       const isSent = channel.reply(
         message,
-        circuitAnswer(message, {
+        circuitAnswerMessage(message, {
           circuitId: ends.id,
           ingressAddress: ends.ingress,
           peerData,
@@ -263,7 +263,7 @@ export class CircuitDuty implements RouterDuty {
   }
 
   #refuse({ router, channel }: RouterConnection, message: ChannelMessage, error: unknown): void {
-    const isKnown = error instanceof CircuitRefused
+    const isKnown = error instanceof CircuitRefusedError
     if (!isKnown) {
       const reason = errorMessage(error)
       this.#deps.log.warn({ routerId: router.id, reason }, 'a circuit could not be made')
@@ -271,15 +271,16 @@ export class CircuitDuty implements RouterDuty {
     const text = isKnown ? error.message : 'the circuit could not be made'
     channel.reply(
       message,
-      circuitRefusal(message, isKnown ? error.code : edgeErrorCode.internal, text),
+      circuitRefusalMessage(message, isKnown ? error.code : edgeErrorCode.internal, text),
     )
   }
 
-  /** @throws {CircuitRefused} */
+  /** @throws {CircuitRefusedError} */
   async #make(connection: RouterConnection, message: ChannelMessage): Promise<Laid> {
     const { router } = connection
     const asked = readCircuitRequest(message)
-    if (asked === null) throw new CircuitRefused(edgeErrorCode.internal, 'the request is malformed')
+    if (asked === null)
+      throw new CircuitRefusedError(edgeErrorCode.internal, 'the request is malformed')
     const { client, isGranted } = await admitDial(this.#deps, connection, asked)
     this.#allowance.admit(router.id, client)
     const id = asked.of === 'client' ? this.#idFor(asked) : newCircuitId()
@@ -300,16 +301,16 @@ export class CircuitDuty implements RouterDuty {
   /**
    * The ID chosen by the router, if it sent one; otherwise a new one. Routers would treat a second
    * circuit with the same ID as a reroute of the first.
-   * @throws {CircuitRefused}
+   * @throws {CircuitRefusedError}
    */
-  #idFor({ circuitId: id = newCircuitId() }: ClientCircuit): string {
+  #idFor({ circuitId: id = newCircuitId() }: ClientCircuitRequest): string {
     if (!CIRCUIT_ID.test(id))
-      throw new CircuitRefused(edgeErrorCode.internal, 'the circuit id is malformed')
+      throw new CircuitRefusedError(edgeErrorCode.internal, 'the circuit id is malformed')
     // @guard circuit-of-a-taken-id--laid, circuit-of-a-taken-id--open
     const isOwn = this.#lays.has(id) || this.#circuits.kept(id) !== undefined
     // @guard circuit-of-a-taken-id--elsewhere
     if (isOwn || this.#deps.shared?.isKnown(id) === true) {
-      throw new CircuitRefused(edgeErrorCode.internal, 'a circuit has that id already')
+      throw new CircuitRefusedError(edgeErrorCode.internal, 'a circuit has that id already')
     }
     return id
   }
@@ -353,17 +354,17 @@ export class CircuitDuty implements RouterDuty {
         }
         if (!this.#circuits.set(id, circuit)) {
           this.#send(path.routerIds, unrouteMessage(id, true))
-          throw new CircuitRefused(edgeErrorCode.internal, 'too many circuits')
+          throw new CircuitRefusedError(edgeErrorCode.internal, 'too many circuits')
         }
         this.#costs.succeeded(host.terminatorId)
         this.#publishDial(client, host.terminatorId, 'success')
         this.#deps.publishFact?.(circuitFact(circuit, 'created', layMs()))
-        const dialerPeerData = dialerData([...host.peerData, ...laid.peerData])
+        const dialerPeerData = peerDataForDialer([...host.peerData, ...laid.peerData])
         if (isSticky)
           dialerPeerData.set(peerDataKey.stickinessToken, Buffer.from(host.terminatorId))
         return { circuit, peerData: dialerPeerData }
       }
-      this.#publishDial(client, host.terminatorId, dialResultOf(laid.fault))
+      this.#publishDial(client, host.terminatorId, failedDialResult(laid.fault))
       if (laid.isOfHost) this.#onHostFailed(host, laid.fault)
       lastFault = laid.fault
       lastTried = host.terminatorId
@@ -379,20 +380,20 @@ export class CircuitDuty implements RouterDuty {
       cause: lastFault.cause,
       layMs: layMs(),
     })
-    throw new CircuitRefused(edgeErrorCode.invalidTerminator, lastFault.text)
+    throw new CircuitRefusedError(edgeErrorCode.invalidTerminator, lastFault.text)
   }
 
   /**
    * A controller that has just started knows the hosts of a service before their routers have
    * reconnected and reported their links, so a dial waits for them.
-   * @throws {CircuitRefused} when the right to dial ends meanwhile.
+   * @throws {CircuitRefusedError} when the right to dial ends meanwhile.
    */
   async #awaited(
     id: string,
     choose: () => ChosenHost | null,
     wanted: WantedHost,
   ): Promise<ChosenHost | null> {
-    const chosen = await judgedAtLatest(this.#deps.reads, choose, (host) => host === null)
+    const chosen = await evaluateAtLatest(this.#deps.reads, choose, (host) => host === null)
     const { clientId = '', start = '' } = this.#lays.get(id) ?? {}
     if (chosen !== null || !this.#awaiting.hasRoomFor(clientId)) return chosen
     this.#awaiting.take(clientId)
@@ -472,10 +473,10 @@ export class CircuitDuty implements RouterDuty {
     const tags = { serviceId: client.serviceId, clientId: client.identityId, hostId: host.hostId }
     const { binding, address } = host
     // @guard peer-data-of-others--dialer
-    const dial = { binding, address, peerData: hostData(peerData, client) }
+    const dial = { binding, address, peerData: peerDataForHost(peerData, client) }
     const traced = trace === null ? {} : { trace: trace.ofRoutes }
     const terms = { attempt, timeoutMs: routeTimeoutMs, tags, dial, ...traced }
-    const routes = routesOf(ends, path, terms)
+    const routes = routeMessages(ends, path, terms)
     const { promise, resolve } = Promise.withResolvers<Omit<Attempted, 'peerData'>>()
     const settle: Attempt['settle'] = (fault, isOfHost) => resolve({ fault, isOfHost })
     const made: Attempt = {
@@ -536,7 +537,7 @@ export class CircuitDuty implements RouterDuty {
     for (const [key, value] of isOfHost ? headers : []) {
       const isOfChannel = key <= CHANNEL_HEADERS_MAX
       const isResult = key >= routeResultHeader.attempt && key <= routeResultHeader.errorCode
-      if (!isOfChannel && !isResult) attempt.peerData.set(key, keptBytes(value))
+      if (!isOfChannel && !isResult) attempt.peerData.set(key, bytesToStore(value))
     }
     attempt.missing.delete(router.id)
     if (attempt.missing.size === 0) attempt.settle(null, false)
@@ -547,8 +548,8 @@ export class CircuitDuty implements RouterDuty {
   }
 }
 
-function rightEnded(): CircuitRefused {
-  return new CircuitRefused(claimFaultCodes.session, claimFaultText('dial', 'session'))
+function rightEnded(): CircuitRefusedError {
+  return new CircuitRefusedError(claimFaultCodes.session, claimFaultText('dial', 'session'))
 }
 
 function newCircuitId(): string {

@@ -11,7 +11,7 @@ import { isCircuitId } from './named-circuits.ts'
 const { circuitRoutersMax, routerTextCharactersMax } = routerLimits
 
 /** A circuit as published to the other controllers, so that one of them can take it over. */
-export function circuitRecord(circuit: Circuit): Uint8Array {
+export function encodeCircuit(circuit: Circuit): Uint8Array {
   const { live, ends, hostId, instanceId, isOfTunnel, isHostedByTunnel, turn, path } = circuit
   const { clientId, sessionId, serviceId, terminatorId } = live
   const record = create(CircuitRecordSchema, {
@@ -42,7 +42,7 @@ export function circuitRecord(circuit: Circuit): Uint8Array {
  * The circuit in a record published by another controller; null if the record is invalid.
  * @throws when the bytes cannot be decoded, or a number exceeds the safe integers.
  */
-export function circuitIn(id: string, bytes: Uint8Array): Circuit | null {
+export function decodeCircuit(id: string, bytes: Uint8Array): Circuit | null {
   const record = fromBinary(CircuitRecordSchema, bytes)
   if (!isCircuitId(id) || !isBounded(record)) return null
   const { routerIds, links } = record

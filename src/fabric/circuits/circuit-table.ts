@@ -94,7 +94,7 @@ export class CircuitTable extends LiveRows<Circuit, LiveCircuit> {
  * @param send sends a message to a router if it is connected.
  * @param onEnded called for each ended circuit.
  */
-export function circuitTable(
+export function createCircuitTable(
   owner: string,
   send: (routerId: string, message: ReturnType<typeof unrouteMessage>) => void,
   onEnded: (circuit: Circuit) => void = () => undefined,
@@ -102,7 +102,7 @@ export function circuitTable(
   return new CircuitTable({
     owner,
     rowsMax: routerLimits.circuitsMax,
-    viewOf: circuitView,
+    viewOf: toLiveCircuit,
     onRemoved: (circuit, isImmediate) => {
       const { ends, path } = circuit
       onEnded(circuit)
@@ -112,7 +112,7 @@ export function circuitTable(
 }
 
 /** A circuit as other parts of the program see it. */
-export function circuitView({ live, ends, path }: Circuit): LiveCircuit {
+export function toLiveCircuit({ live, ends, path }: Circuit): LiveCircuit {
   return {
     ...live,
     id: ends.id,
@@ -131,7 +131,7 @@ export function circuitFact(
   return {
     kind: 'circuit',
     type,
-    circuit: circuitView(circuit),
+    circuit: toLiveCircuit(circuit),
     cost: path.cost,
     hostId,
     instanceId,

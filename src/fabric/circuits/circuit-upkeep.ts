@@ -12,9 +12,9 @@ import type { RouterConnection } from '../connection.ts'
 import { routerLimits } from '../limits.ts'
 import { type Circuit, circuitFact, type CircuitTable } from './circuit-table.ts'
 import type { Hosts } from './hosts.ts'
-import { isCircuitId, wordsIn } from './named-circuits.ts'
+import { isCircuitId, splitWords } from './named-circuits.ts'
 import { type CircuitPath, cheapestPaths } from './path.ts'
-import { type CircuitEnds, routesOf } from './route.ts'
+import { type CircuitEnds, routeMessages } from './route.ts'
 import type { SharedCircuits } from './shared-circuits.ts'
 import { REROUTE_ATTEMPT, unrouteMessage } from '../../channel/messages/circuits.ts'
 import type { IsTunnelGranted } from '../clients/tunnel-duty.ts'
@@ -80,7 +80,7 @@ export class CircuitUpkeep {
 
   /** Sends the routes to all routers of the path that are connected here. */
   #sendRoutes(ends: CircuitEnds, path: CircuitPath): void {
-    for (const [at, route] of routesOf(ends, path, REROUTE_TERMS).entries()) {
+    for (const [at, route] of routeMessages(ends, path, REROUTE_TERMS).entries()) {
       this.#deps.connection(path.routerIds[at] ?? '')?.channel.send(route)
     }
   }
@@ -154,7 +154,7 @@ export class CircuitUpkeep {
     } else if (subject === FaultSubject.FORWARD || subject === FaultSubject.UNKNOWN_OWNER_FORWARD) {
       // If the router does not know the owner, another controller may know the circuit.
       const isOwned = subject === FaultSubject.FORWARD
-      for (const each of wordsIn(id)) {
+      for (const each of splitWords(id)) {
         const circuit = isOwned
           ? this.#answeredFor(router.id, each)
           : this.carriedBy(router.id, each)
@@ -195,7 +195,7 @@ export class CircuitUpkeep {
       looked += 1
       if (looked % SLICE === 0) yield
       const at = path.routerIds.indexOf(router.id)
-      const route = at < 0 ? undefined : routesOf(ends, path, REROUTE_TERMS)[at]
+      const route = at < 0 ? undefined : routeMessages(ends, path, REROUTE_TERMS)[at]
       if (route === undefined || this.#circuits.kept(ends.id)?.path !== path) continue
       channel.send(route)
       yield

@@ -2,7 +2,7 @@ const WORD = /[^ ]+/g
 const CIRCUIT_ID_CHARACTERS_MAX = 128
 
 /** Yields each word once; a text of spaces yields nothing, and no list is built. */
-export function* wordsIn(text: string): Generator<string, void> {
+export function* splitWords(text: string): Generator<string, void> {
   const seen = new Set<string>()
   for (const [word] of text.matchAll(WORD)) {
     if (seen.has(word)) continue

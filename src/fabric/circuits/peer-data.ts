@@ -12,7 +12,7 @@ const sentToDialer: ReadonlySet<number> = new Set<number>([
 ])
 
 /** The peer data of a host or its router that is sent to the client's router. */
-export function dialerData(
+export function peerDataForDialer(
   said: readonly (readonly [number, Uint8Array])[],
 ): Map<number, Uint8Array> {
   // @guard peer-data-of-others--host
@@ -22,7 +22,7 @@ export function dialerData(
 /**
  * Peer data of a client's router that the host receives; the controller adds the dialing identity.
  */
-export function hostData(
+export function peerDataForHost(
   said: PeerData,
   { identityId, identityName }: Pick<AdmittedClient, 'identityId' | 'identityName'>,
 ): PeerData {

@@ -60,6 +60,6 @@ const results: ReadonlyMap<string, DialResult> = new Map([
 ])
 
 /** Result under which a failed attempt is counted. */
-export function dialResultOf({ cause }: RouteFault): DialResult {
+export function failedDialResult({ cause }: RouteFault): DialResult {
   return results.get(cause) ?? 'other'
 }

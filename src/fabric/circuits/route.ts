@@ -1,7 +1,7 @@
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
 
 import { DestinationType, RouteSchema } from '../../../proto/gen/router_pb.ts'
-import type { Outgoing } from '../../channel/frame.ts'
+import type { OutboundMessage } from '../../channel/frame.ts'
 import { controlMessage } from '../../channel/messages/control.ts'
 import type { CircuitPath } from './path.ts'
 
@@ -32,7 +32,11 @@ export interface RouteTerms {
 const NS = 1_000_000n
 
 /** One message for each router of the path, in order. */
-export function routesOf(ends: CircuitEnds, path: CircuitPath, terms: RouteTerms): Outgoing[] {
+export function routeMessages(
+  ends: CircuitEnds,
+  path: CircuitPath,
+  terms: RouteTerms,
+): OutboundMessage[] {
   const { routerIds, links } = path
   return routerIds.map((_, at) => {
     const before = links[at - 1]

@@ -3,7 +3,7 @@ import type { OpenTopic } from '../../ports/soft-topics.ts'
 import { routerLimits } from '../limits.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import { NO_SESSION } from './admit-dial.ts'
-import { circuitIn, circuitRecord } from './circuit-record.ts'
+import { decodeCircuit, encodeCircuit } from './circuit-record.ts'
 import type { Circuit, CircuitTable } from './circuit-table.ts'
 
 const { circuitsOrphanedMax, circuitOrphanMsMax, circuitClaimPublishedMs } = routerLimits
@@ -179,7 +179,7 @@ export class SharedCircuits {
 
   #publish(circuit: Circuit): void {
     const { topic, clock, log } = this.#deps
-    if (topic.publish(circuit.ends.id, circuitRecord(circuit))) return
+    if (topic.publish(circuit.ends.id, encodeCircuit(circuit))) return
     const nowMs = clock.monotonicMs()
     if (nowMs - this.#warnedMs < WARNED_EVERY_MS) return
     this.#warnedMs = nowMs
@@ -226,7 +226,7 @@ class Heirs {
 /** Null if the record of another controller is invalid. */
 function readRecord(id: string, record: Uint8Array): Circuit | null {
   try {
-    return circuitIn(id, record)
+    return decodeCircuit(id, record)
   } catch {
     return null
   }

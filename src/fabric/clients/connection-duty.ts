@@ -5,7 +5,7 @@ import { ownText } from '../../lib/text/own-text.ts'
 import { type PublishFact, ignoreFact } from '../../ports/live-facts.ts'
 import { routerLimits } from '../limits.ts'
 import { controlMessage } from '../../channel/messages/control.ts'
-import { reportedTime } from '../reported-time.ts'
+import { reportedTimeMs } from '../reported-time.ts'
 import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
 
 const { identityConnectsMax, routerClientsMax, routerTextCharactersMax } = routerLimits
@@ -84,7 +84,7 @@ export class ConnectionDuty implements RouterDuty {
   ): void {
     if (identityId.length > ID_CHARACTERS_MAX) return
     for (const { connectTime, srcAddr, dstAddr } of connects.slice(0, identityConnectsMax)) {
-      const atMs = reportedTime(connectTime)
+      const atMs = reportedTimeMs(connectTime)
       this.#publishFact({
         kind: 'connect',
         source: { type: 'identity', id: identityId },

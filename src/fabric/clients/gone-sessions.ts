@@ -3,22 +3,22 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { SessionRemovedSchema, ValidateSessionsSchema } from '../../../proto/gen/router_pb.ts'
 import type { Channel } from '../../channel/channel.ts'
 import { decodeInSteps } from '../../channel/wire-scan.ts'
-import type { GoneSession, RouterClients } from '../../ports/router-clients.ts'
+import type { EndedServiceSession, RouterClients } from '../../ports/router-clients.ts'
 import type { UngrantedTerminator } from '../../ports/hosted-terminators.ts'
 import type { RouterConnection } from '../connection.ts'
 import { routerLimits } from '../limits.ts'
 import { controlMessage } from '../../channel/messages/control.ts'
-import type { Outgoing } from '../../channel/frame.ts'
+import type { OutboundMessage } from '../../channel/frame.ts'
 import type { ShownSessions } from './shown-sessions.ts'
 
 /** Reports to a router which of the service sessions it asks about have ended. */
-export function* sendGoneSessions(
+export function* sendEndedSessions(
   channel: Pick<Channel, 'send'>,
   clients: Pick<RouterClients, 'goneSession'>,
   body: Uint8Array,
 ): Generator<void, void> {
   const { sessionTokens } = yield* decodeInSteps(ValidateSessionsSchema, body)
-  const gone: GoneSession[] = []
+  const gone: EndedServiceSession[] = []
   for (const token of sessionTokens.slice(0, routerLimits.sessionsValidatedMax)) {
     const found = clients.goneSession(token)
     if (found !== null) gone.push(found)
@@ -28,7 +28,7 @@ export function* sendGoneSessions(
   if (gone.length === 0) return
   const tokens = gone.map(({ token }) => token)
   channel.send(
-    sessionsRemoved(
+    sessionsRemovedMessage(
       tokens,
       gone.map(({ id }) => id),
     ),
@@ -46,10 +46,13 @@ export function sendEndedHosting(
 ): void {
   if (sessionIds.length === 0) return
   const tokens = sessionIds.map((id) => shown.take(routerId, id) ?? id)
-  connection?.channel.send(sessionsRemoved(tokens, sessionIds))
+  connection?.channel.send(sessionsRemovedMessage(tokens, sessionIds))
 }
 
-export function sessionsRemoved(tokens: readonly string[], ids: readonly string[]): Outgoing {
+export function sessionsRemovedMessage(
+  tokens: readonly string[],
+  ids: readonly string[],
+): OutboundMessage {
   const removed = create(SessionRemovedSchema, { tokens: [...tokens], ids: [...ids] })
   return {
     contentType: controlMessage.sessionRemoved,

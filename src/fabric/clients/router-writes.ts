@@ -30,7 +30,7 @@ const ENTRY_IDS_MAX = 100
 const instanceFields: ReadonlySet<string> = new Set(['identity', 'identitySecret'])
 
 /** Result of a terminator creation, as sent to the router. */
-export interface CreateAnswer {
+export interface TerminatorCreateAnswer {
   readonly result: CreateTerminatorResult
   readonly msg?: string
   readonly errorCode?: number
@@ -65,7 +65,7 @@ export class RouterWrites {
     connection: RouterConnection,
     asked: CreateTerminatorV2 | CreateTunnelTerminator,
     host: { readonly sessionId: string } | { readonly serviceId: string },
-  ): Promise<CreateAnswer> {
+  ): Promise<TerminatorCreateAnswer> {
     const { address, cost, instanceId } = asked
     const message = {
       ...host,
@@ -124,7 +124,7 @@ export class RouterWrites {
    * There is no leader, the controller is busy, or the outcome is unknown: the router retries, and
    * repeating the write has no further effect.
    */
-  failed(routerId: string, error: unknown): CreateAnswer {
+  failed(routerId: string, error: unknown): TerminatorCreateAnswer {
     if (!(error instanceof Problem)) {
       const reason = errorMessage(error)
       this.#deps.log.warn({ routerId, reason }, 'a write requested by a router failed')

@@ -6,15 +6,15 @@ import {
   ApiSessionRemovedSchema,
 } from '../../../proto/gen/router_pb.ts'
 import { decodeInSteps } from '../../channel/wire-scan.ts'
-import type { Outgoing } from '../../channel/frame.ts'
-import { textValue } from '../../channel/headers.ts'
+import type { OutboundMessage } from '../../channel/frame.ts'
+import { encodeText } from '../../channel/headers.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { ClientSession, EndedSession, RouterClients } from '../../ports/router-clients.ts'
 import type { MessageHandler, RouterConnection } from '../connection.ts'
 import type { RouterDuty } from '../duty.ts'
 import { routerLimits } from '../limits.ts'
 import { controlHeader, controlMessage } from '../../channel/messages/control.ts'
-import { sessionsRemoved, sendGoneSessions } from './gone-sessions.ts'
+import { sessionsRemovedMessage, sendEndedSessions } from './gone-sessions.ts'
 import type { ShownSessions } from './shown-sessions.ts'
 import { SentSessions } from './sent-sessions.ts'
 
@@ -93,7 +93,7 @@ export class SessionDuty implements RouterDuty {
       ],
       [
         controlMessage.validateSessions,
-        ({ channel }, { body }) => sendGoneSessions(channel, deps.clients, body),
+        ({ channel }, { body }) => sendEndedSessions(channel, deps.clients, body),
       ],
     ])
   }
@@ -196,14 +196,14 @@ export class SessionDuty implements RouterDuty {
     return whole
   }
 
-  #wholeState(bodies: readonly Uint8Array[]): Outgoing[] {
+  #wholeState(bodies: readonly Uint8Array[]): OutboundMessage[] {
     const id = this.#nextSyncId()
     return bodies.map((body, sequence) => {
       // A router crashes on a state that is not JSON or has no ID.
       const state = JSON.stringify({ id, isLast: sequence === bodies.length - 1, sequence })
       const headers = new Map([
-        [controlHeader.syncStrategyType, textValue(STRATEGY)],
-        [controlHeader.syncStrategyState, textValue(state)],
+        [controlHeader.syncStrategyType, encodeText(STRATEGY)],
+        [controlHeader.syncStrategyState, encodeText(state)],
       ])
       return { contentType: controlMessage.apiSessionAdded, headers, body }
     })
@@ -257,7 +257,7 @@ export class SessionDuty implements RouterDuty {
         tokens.push(token ?? id)
         ids.push(id)
       }
-      if (ids.length > 0) channel.send(sessionsRemoved(tokens, ids))
+      if (ids.length > 0) channel.send(sessionsRemovedMessage(tokens, ids))
     }
   }
 

@@ -3,11 +3,11 @@ import type { LatestReads } from '../../ports/latest-reads.ts'
 import type { PostureReport } from '../../ports/posture.ts'
 import type {
   ClientClaim,
-  JudgedClaim,
+  ClaimDecision,
   RouterClients,
   ShownClient,
 } from '../../ports/router-clients.ts'
-import { judgedAtLatest } from '../judged-at-latest.ts'
+import { evaluateAtLatest } from '../judged-at-latest.ts'
 import { routerLimits } from '../limits.ts'
 import { RefusedClaims } from './refused-claims.ts'
 
@@ -36,9 +36,9 @@ export class ShownSessions implements Pick<RouterClients, 'judge' | 'report'> {
   }
 
   /** @throws {Problem} when too many log entries of the client were rejected recently. */
-  async judge(claim: ClientClaim): Promise<JudgedClaim> {
+  async judge(claim: ClientClaim): Promise<ClaimDecision> {
     if (claim.type === 'Bind') this.#refused.beginEntry(claim)
-    const judged = await judgedAtLatest(
+    const judged = await evaluateAtLatest(
       this.#reads,
       () => this.#clients.judge(claim),
       ({ ok }) => !ok && this.#refused.isWorthAnotherLook(claim),
@@ -56,7 +56,7 @@ export class ShownSessions implements Pick<RouterClients, 'judge' | 'report'> {
    */
   async report(client: ShownClient, reports: readonly PostureReport[]): Promise<boolean> {
     this.#refused.beginReport(client)
-    const isTaken = await judgedAtLatest(
+    const isTaken = await evaluateAtLatest(
       this.#reads,
       () => this.#clients.report(client, reports),
       (taken) => !taken && this.#refused.isWorthAnotherLook(client),

@@ -16,7 +16,7 @@ import type { RouterConnection } from '../connection.ts'
 import type { RouterDuty } from '../duty.ts'
 import { controlMessage } from '../../channel/messages/control.ts'
 import { claimFaultCodes, claimFaultHints, claimFaultText } from './client-errors.ts'
-import type { CreateAnswer, RouterWrites, TerminatorUpdate } from './router-writes.ts'
+import type { TerminatorCreateAnswer, RouterWrites, TerminatorUpdate } from './router-writes.ts'
 import type { ShownSessions } from './shown-sessions.ts'
 import { precedenceName } from '../../channel/messages/terminators.ts'
 
@@ -80,7 +80,10 @@ export class TerminatorDuty implements RouterDuty {
     })
   }
 
-  async #created(connection: RouterConnection, asked: CreateTerminatorV2): Promise<CreateAnswer> {
+  async #created(
+    connection: RouterConnection,
+    asked: CreateTerminatorV2,
+  ): Promise<TerminatorCreateAnswer> {
     const { clients, writes } = this.#deps
     const { router } = connection
     try {

@@ -6,12 +6,12 @@ import {
   TerminatorStatesSchema,
   ValidateTerminatorsSchema,
 } from '../../../proto/gen/router_pb.ts'
-import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
+import type { ChannelMessage, OutboundMessage } from '../../channel/frame.ts'
 import { headerKey } from '../../channel/numbers.ts'
 import { decodeInSteps } from '../../channel/wire-scan.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { HostedTerminators, RouterTerminator } from '../../ports/hosted-terminators.ts'
-import type { TerminatorStanding } from '../../ports/router-inspections.ts'
+import type { ReportedTerminator } from '../../ports/router-inspections.ts'
 import type { RouterConnection } from '../connection.ts'
 import type { RouterDuty } from '../duty.ts'
 import { routerLimits } from '../limits.ts'
@@ -44,7 +44,7 @@ interface Asked {
 interface Look {
   readonly connection: RouterConnection
   readonly ids: Set<string>
-  readonly found: Map<string, TerminatorStanding>
+  readonly found: Map<string, ReportedTerminator>
   /** Monotonic ms of its timeout; it then ends with the results so far. */
   readonly dueMs: number
   readonly end: () => void
@@ -94,8 +94,8 @@ export class TerminatorValidation implements RouterDuty {
     connection: RouterConnection,
     terminators: readonly RouterTerminator[],
     isFixing: boolean,
-  ): Promise<ReadonlyMap<string, TerminatorStanding>> {
-    const found = new Map<string, TerminatorStanding>()
+  ): Promise<ReadonlyMap<string, ReportedTerminator>> {
+    const found = new Map<string, ReportedTerminator>()
     if (terminators.length === 0 || connection.channel.isClosed) return found
     this.#markers += 1n
     const marker = this.#markers
@@ -185,7 +185,7 @@ export class TerminatorValidation implements RouterDuty {
   }
 }
 
-function standingOf({ valid, reason, detail }: TerminatorState): TerminatorStanding {
+function standingOf({ valid, reason, detail }: TerminatorState): ReportedTerminator {
   const text = detail.slice(0, DETAIL_CHARACTERS_MAX)
   if (valid) return { state: 'valid', detail: text }
   switch (reason) {
@@ -207,7 +207,7 @@ function validationOf(
     /** The router answers from its own state, without asking hosts. */
     readonly isPastCreation: boolean
   },
-): Outgoing {
+): OutboundMessage {
   const message = create(ValidateTerminatorsSchema, {
     fixInvalid: how.isFixing,
     postCreate: how.isPastCreation,

@@ -7,7 +7,7 @@ import {
   CreateTunnelTerminatorSchema,
   UpdateTunnelTerminatorSchema,
 } from '../../../proto/gen/router_pb.ts'
-import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
+import type { ChannelMessage, OutboundMessage } from '../../channel/frame.ts'
 import { readFlag, readText } from '../../channel/headers.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
@@ -15,14 +15,14 @@ import { Problem } from '../../lib/problems.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
 import type { Proposer } from '../../ports/proposer.ts'
 import type { RouterTunnels, TunnelClaim } from '../../ports/router-tunnels.ts'
-import { edgeRefusal } from '../../channel/messages/circuit-requests.ts'
+import { edgeRefusalMessage } from '../../channel/messages/circuit-requests.ts'
 import type { RouterConnection } from '../connection.ts'
 import type { RouterDuty } from '../duty.ts'
-import { judgedAtLatest } from '../judged-at-latest.ts'
+import { evaluateAtLatest } from '../judged-at-latest.ts'
 import { controlHeader, controlMessage } from '../../channel/messages/control.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import { tunnelFaultCodes } from './client-errors.ts'
-import type { CreateAnswer, RouterWrites } from './router-writes.ts'
+import type { TerminatorCreateAnswer, RouterWrites } from './router-writes.ts'
 import { terminatorRemoval } from './terminator-removal.ts'
 import { edgeErrorCode, retryHint } from '../../channel/messages/edge.ts'
 import { precedenceName } from '../../channel/messages/terminators.ts'
@@ -180,14 +180,14 @@ export class TunnelDuty implements RouterDuty {
   async #created(
     connection: RouterConnection,
     asked: CreateTunnelTerminator,
-  ): Promise<CreateAnswer> {
+  ): Promise<TerminatorCreateAnswer> {
     const { tunnels, writes, reads, log } = this.#deps
     const claim = {
       routerId: connection.router.id,
       type: 'Bind',
       service: { id: asked.serviceId },
     } as const
-    const judged = await judgedAtLatest(
+    const judged = await evaluateAtLatest(
       reads,
       () => tunnels.judge(claim),
       ({ ok }) => !ok,
@@ -210,7 +210,10 @@ function answer(
   { channel }: RouterConnection,
   message: ChannelMessage,
   outcome: string,
-  done: Outgoing,
+  done: OutboundMessage,
 ): void {
-  channel.reply(message, outcome === '' ? done : edgeRefusal(edgeErrorCode.internal, outcome))
+  channel.reply(
+    message,
+    outcome === '' ? done : edgeRefusalMessage(edgeErrorCode.internal, outcome),
+  )
 }

@@ -11,7 +11,7 @@ import {
   RouterLinksSchema,
   VerifyRouterSchema,
 } from '../../../proto/gen/router_pb.ts'
-import type { Outgoing } from '../../channel/frame.ts'
+import type { OutboundMessage } from '../../channel/frame.ts'
 import type { LinkConnection, LinkIds, LiveLink } from '../../ports/live-table.ts'
 import type { RouterMetrics } from '../../ports/live-facts.ts'
 import { decodeInSteps } from '../../channel/wire-scan.ts'
@@ -20,7 +20,7 @@ import type { RouterDuty } from '../duty.ts'
 import { controlMessage } from '../../channel/messages/control.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import type { LinkTable, ReportedLink } from './link-table.ts'
-import { routerMetricsIn } from './router-metrics.ts'
+import { readRouterMetrics } from './router-metrics.ts'
 
 const LATENCY = /^link\.(.{1,128})\.latency$/
 const NAME_CHARACTERS_MAX = 256
@@ -89,7 +89,7 @@ export function linkDuty(deps: LinkDutyDeps): RouterDuty {
         controlMessage.metrics,
         function* ({ router }, { body }) {
           const metrics = yield* decodeInSteps(MetricsSchema, body)
-          if (!metrics.doNotPropagate) onMetrics?.(routerMetricsIn(router.id, metrics))
+          if (!metrics.doNotPropagate) onMetrics?.(readRouterMetrics(router.id, metrics))
           for (const name in metrics.histograms) {
             const id = LATENCY.exec(name.slice(0, NAME_CHARACTERS_MAX))?.[1]
             if (id !== undefined)
@@ -112,7 +112,7 @@ export function linkDuty(deps: LinkDutyDeps): RouterDuty {
   }
 }
 
-export function linkGone({ id, iteration }: LiveLink): Outgoing {
+export function linkGoneMessage({ id, iteration }: LiveLink): OutboundMessage {
   const fault = create(FaultSchema, { subject: FaultSubject.LINK, id, iteration })
   return { contentType: controlMessage.fault, body: toBinary(FaultSchema, fault) }
 }

@@ -12,7 +12,7 @@ import { readMask } from '../../channel/headers.ts'
 import { messageBounds } from '../../channel/message-bounds.ts'
 import { MULTI_CHANNEL } from '../../lib/router-capabilities.ts'
 import { bodyFault } from '../../channel/wire-scan.ts'
-import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
+import type { ChannelMessage, OutboundMessage } from '../../channel/frame.ts'
 import type { RouterConnection } from '../connection.ts'
 import type { RouterDuty } from '../duty.ts'
 import { routerLimits } from '../limits.ts'
@@ -129,7 +129,7 @@ export class PeerDuty implements RouterDuty {
   }
 }
 
-function changesMessage(changes: PeerStateChange[]): Outgoing {
+function changesMessage(changes: PeerStateChange[]): OutboundMessage {
   const message = create(PeerStateChangesSchema, { changes })
   return {
     contentType: controlMessage.peerStateChange,

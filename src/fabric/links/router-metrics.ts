@@ -8,14 +8,14 @@ import {
   usageKinds,
 } from '../../ports/live-facts.ts'
 import { routerLimits } from '../limits.ts'
-import { reportedTime } from '../reported-time.ts'
+import { reportedTimeMs } from '../reported-time.ts'
 
 const { routerFiguresMax, routerTextCharactersMax, routerUsagesMax } = routerLimits
 const TAGS_MAX = 32
 const kinds: ReadonlySet<string> = new Set(usageKinds)
 
 /** Metrics of a router, limited in number, because the router chooses how many it sends. */
-export function routerMetricsIn(routerId: string, metrics: Metrics): RouterMetrics {
+export function readRouterMetrics(routerId: string, metrics: Metrics): RouterMetrics {
   const { seconds = 0n, nanos = 0 } = metrics.timestamp ?? {}
   const figures: MetricFigure[] = []
   addFigures(figures, metrics.intValues, 'intValue', (value) => ({ value: Number(value) }))
@@ -29,7 +29,7 @@ export function routerMetricsIn(routerId: string, metrics: Metrics): RouterMetri
   return {
     routerId,
     eventId: bounded(metrics.eventId),
-    atMs: reportedTime(seconds * 1000n + BigInt(Math.floor(nanos / 1_000_000))),
+    atMs: reportedTimeMs(seconds * 1000n + BigInt(Math.floor(nanos / 1_000_000))),
     tags: boundedTags(metrics.tags),
     figures,
     usages: usagesIn(metrics),

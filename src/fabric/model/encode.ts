@@ -11,7 +11,7 @@ import {
 } from '../../../proto/gen/router_pb.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import type { ModelCheckTerms, ModelEvent, ModelIdentity } from '../../ports/router-model.ts'
-import { authorityKey } from './public-keys.ts'
+import { authorityPublicKey } from './public-keys.ts'
 
 const EVERY_VERSION = '>=0.0.0'
 
@@ -33,7 +33,7 @@ type Model = NonNullable<MessageInitShape<typeof ModelEventSchema>['model']>
  * @param nowMs UTC; decides whether an identity is disabled.
  * @returns null for an authority whose certificate cannot be parsed.
  */
-export function encodedEvent(event: ModelEvent, nowMs: number): EncodedEvent | null {
+export function encodeModelEvent(event: ModelEvent, nowMs: number): EncodedEvent | null {
   const model = modelOf(event, nowMs)
   if (model === null) return null
   const action = event.kind === 'members' ? Action.CREATE : actions[event.action]
@@ -63,7 +63,7 @@ function modelOf(event: ModelEvent, nowMs: number): Model | null {
       return { case: 'postureCheck', value: { id, name, typeId, subtype: subtypeOf(terms) } }
     }
     case 'authority': {
-      const value = authorityKey(event.value.certPem)
+      const value = authorityPublicKey(event.value.certPem)
       return value === null ? null : { case: 'publicKey', value }
     }
     case 'revocation': {

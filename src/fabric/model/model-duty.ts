@@ -6,8 +6,8 @@ import {
   ModelEventSchema,
   DataStateSchema,
 } from '../../../proto/gen/router_pb.ts'
-import { textValue, uint64Value } from '../../channel/headers.ts'
-import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
+import { encodeText, encodeUint64 } from '../../channel/headers.ts'
+import type { ChannelMessage, OutboundMessage } from '../../channel/frame.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import type { ModelEvent, RouterModel } from '../../ports/router-model.ts'
@@ -16,10 +16,10 @@ import type { RouterDuty } from '../duty.ts'
 import { routerLimits } from '../limits.ts'
 import { controlHeader, controlMessage } from '../../channel/messages/control.ts'
 import type { RouterLogger } from '../router-channels.ts'
-import { encodedEvent } from './encode.ts'
-import { followingOn, ModelLog } from './model-log.ts'
-import { publicKeysOf, type PublicKeyValue, type TrustedCertificates } from './public-keys.ts'
-import { readSubscribe } from '../../channel/messages/model.ts'
+import { encodeModelEvent } from './encode.ts'
+import { withPreviousIndex, ModelLog } from './model-log.ts'
+import { trustedPublicKeys, type PublicKeyValue, type TrustedCertificates } from './public-keys.ts'
+import { readSubscribeRequest } from '../../channel/messages/model.ts'
 
 const { modelIndexEveryMs, modelSendsMax, modelSendTimeoutMs } = routerLimits
 const SENT_POLL_MS = 20
@@ -143,7 +143,7 @@ export class ModelDuty implements RouterDuty {
   #onSubscribe(connection: RouterConnection, { body }: ChannelMessage): void {
     const { router } = connection
     if (!router.isEdge) return
-    const asked = readSubscribe(body)
+    const asked = readSubscribeRequest(body)
     const { timelineId, isLeader, clock, model } = this.#deps
     const known = this.#subscriptions.get(router.id)
     const seconds = Math.min(
@@ -172,7 +172,7 @@ export class ModelDuty implements RouterDuty {
     const nowMs = this.#deps.clock.nowMs()
     this.#noteDisabled(events)
     const encoded = events.flatMap((event): EncodedEvent[] => {
-      const made = encodedEvent(event, nowMs)
+      const made = encodeModelEvent(event, nowMs)
       return made === null ? [] : [made]
     })
     this.#log.add(index, encoded, this.#deps.timelineId())
@@ -201,7 +201,7 @@ export class ModelDuty implements RouterDuty {
   #sendChanges(subscription: Subscription, from: number): void {
     let position = from
     for (const { index, bytes } of this.#log.after(from)) {
-      const body = followingOn(bytes, position)
+      const body = withPreviousIndex(bytes, position)
       if (!this.#send(subscription, { contentType: controlMessage.dataStateChangeSet, body }))
         return
       position = index
@@ -267,9 +267,9 @@ export class ModelDuty implements RouterDuty {
     return this.#whole.bytes
   }
 
-  #send({ connection, id }: Subscription, outgoing: Outgoing): boolean {
+  #send({ connection, id }: Subscription, outgoing: OutboundMessage): boolean {
     const headers =
-      id === '' ? [] : ([[controlHeader.routerDataModelSubscriptionId, textValue(id)]] as const)
+      id === '' ? [] : ([[controlHeader.routerDataModelSubscriptionId, encodeText(id)]] as const)
     return connection.channel.send({ ...outgoing, headers: new Map(headers) })
   }
 
@@ -279,7 +279,7 @@ export class ModelDuty implements RouterDuty {
     const text = JSON.stringify(trusted)
     if (text === this.#keysText) return false
     this.#keysText = text
-    this.#keys = publicKeysOf(trusted)
+    this.#keys = trustedPublicKeys(trusted)
     return true
   }
 
@@ -313,7 +313,7 @@ export class ModelDuty implements RouterDuty {
     this.#sentIndexMs = nowMs
     if (index <= this.#sentIndex) return
     this.#sentIndex = index
-    const headers = new Map([[controlHeader.routerDataModelIndex, uint64Value(BigInt(index))]])
+    const headers = new Map([[controlHeader.routerDataModelIndex, encodeUint64(BigInt(index))]])
     for (const { channel } of this.#edgeRouters()) {
       channel.send({ contentType: controlMessage.currentIndex, headers })
     }
@@ -339,7 +339,7 @@ export class ModelDuty implements RouterDuty {
       this.#disabledUntil.delete(id)
       const value = this.#deps.model.identity(id)
       if (value === undefined) continue
-      const event = encodedEvent({ kind: 'identity', action: 'update', value }, nowMs)
+      const event = encodeModelEvent({ kind: 'identity', action: 'update', value }, nowMs)
       if (event !== null) changes.push({ ...event, isSynthetic: true })
     }
     if (changes.length === 0) return
@@ -371,7 +371,7 @@ export async function encodeWholeModel(model: WholeModel): Promise<Uint8Array> {
   const parts: Uint8Array[] = []
   for (let at = 0; at < events.length; at += SLICE_EVENTS) {
     const slice = events.slice(at, at + SLICE_EVENTS).flatMap((event) => {
-      const encoded = encodedEvent(event, nowMs)
+      const encoded = encodeModelEvent(event, nowMs)
       return encoded === null ? [] : [encoded]
     })
     parts.push(toBinary(DataStateSchema, create(DataStateSchema, { events: slice })))

@@ -82,7 +82,7 @@ export class ModelLog {
  * The change set with the router's index added: appending a field to an encoded message adds it to
  * the message.
  */
-export function followingOn(bytes: Uint8Array, previousIndex: number): Uint8Array {
+export function withPreviousIndex(bytes: Uint8Array, previousIndex: number): Uint8Array {
   const previous = create(ModelChangeSetSchema, { previousIndex: BigInt(previousIndex) })
   return Buffer.concat([bytes, toBinary(ModelChangeSetSchema, previous)])
 }

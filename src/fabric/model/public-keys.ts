@@ -24,7 +24,7 @@ export interface TrustedCertificates {
 }
 
 /** One key per certificate; unreadable certificates are skipped. */
-export function publicKeysOf({ controllers, anchors }: TrustedCertificates): PublicKeyValue[] {
+export function trustedPublicKeys({ controllers, anchors }: TrustedCertificates): PublicKeyValue[] {
   const found = new Map<string, PublicKeyValue>()
   const add = (pem: string, usages: number[]): void => {
     const key = keyOf(pem, usages)
@@ -38,7 +38,7 @@ export function publicKeysOf({ controllers, anchors }: TrustedCertificates): Pub
 }
 
 /** Key of an operator's authority, from its first certificate. */
-export function authorityKey(certPem: string): PublicKeyValue | null {
+export function authorityPublicKey(certPem: string): PublicKeyValue | null {
   return keyOf(firstOf(certPem), [SIGNS_CERTIFICATES_OF_CLIENTS])
 }
 

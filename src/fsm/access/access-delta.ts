@@ -2,22 +2,22 @@ import type { Service } from '../../entities/kinds/service.ts'
 import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import { isSameJson } from '../../lib/text/canonical-json.ts'
 import type { State } from '../records/state.ts'
-import { sameTexts } from './changes.ts'
+import { isSameTexts } from './changes.ts'
 import {
   type AccessClass,
   type AccessClasses,
-  type Move,
-  type Moves,
-  sameRoles,
+  type ClassMove,
+  type ClassChanges,
+  isSameRoleList,
 } from './classes.ts'
-import { bitOf, type Side, type Sides } from './sides.ts'
+import { policyBit, type Side, type Sides } from './sides.ts'
 
 /** Members of a class whose policies stay, or who move to another class together. */
 export interface Group {
   readonly from: AccessClass
   readonly members: ReadonlySet<string>
   /** null: they stay. */
-  readonly move: Move | null
+  readonly move: ClassMove | null
   /** Every member's view has moved, or those of some. */
   moved: 'all' | Set<string>
   /** A policy means them no more, or grants otherwise than before. */
@@ -39,12 +39,12 @@ export class AccessDelta {
   readonly #state: State
   readonly #classes: AccessClasses
   readonly #sides: Sides
-  readonly #moves: Moves
-  readonly #movesFrom: ReadonlyMap<AccessClass, readonly Move[]>
+  readonly #moves: ClassChanges
+  readonly #movesFrom: ReadonlyMap<AccessClass, readonly ClassMove[]>
   /** Groups of each class that has been looked at. */
   readonly #groups = new Map<AccessClass, readonly Group[]>()
 
-  constructor(state: State, classes: AccessClasses, sides: Sides, moves: Moves) {
+  constructor(state: State, classes: AccessClasses, sides: Sides, moves: ClassChanges) {
     this.#state = state
     this.#classes = classes
     this.#sides = sides
@@ -151,7 +151,7 @@ export class AccessDelta {
   /** Other policies, or policies that say something else, on services that stay as they are. */
   #judgePolicies(): void {
     for (const [id, { before, after }] of this.#sides.policies) {
-      if (!saysElse(before, after)) continue
+      if (!differsInEffect(before, after)) continue
       for (const from of this.#classes.having(id)) this.#groupsOf(from)
     }
     const namesPolicies = this.#sides.hasChecks.after
@@ -179,7 +179,7 @@ export class AccessDelta {
     const note = (id: string, had: boolean, has: boolean): void => {
       const old = had ? this.#sides.policy(id, 'before') : undefined
       const next = has ? this.#sides.policy(id, 'after') : undefined
-      if (!saysElse(old, next)) return
+      if (!differsInEffect(old, next)) return
       if (old !== undefined) lost.push(old)
       if (next !== undefined) gained.push(next)
     }
@@ -222,7 +222,7 @@ export class AccessDelta {
 
   /** Whether other checks count now; one that has changed itself has moved everybody concerned. */
   #checksDiffer(old: ServicePolicy, now: ServicePolicy): boolean {
-    return !sameTexts(this.#sides.unchangedChecks(old), this.#sides.unchangedChecks(now))
+    return !isSameTexts(this.#sides.unchangedChecks(old), this.#sides.unchangedChecks(now))
   }
 
   #bitsDiffer(
@@ -240,7 +240,7 @@ export class AccessDelta {
   /** Whether one of the policies grants something that the policies of the other side do not. */
   #addsTo(added: readonly ServicePolicy[], others: ReadonlySet<string>, side: Side): boolean {
     for (const policy of added) {
-      const bit = bitOf(policy)
+      const bit = policyBit(policy)
       if (this.#isCovered(policy, others, side)) continue
       for (const id of this.#sides.unchangedServices(policy)) {
         if ((this.#sides.bits(others, id, side) & bit) === 0) return true
@@ -355,7 +355,7 @@ export class AccessDelta {
 }
 
 function sameServices(a: ServicePolicy, b: ServicePolicy): boolean {
-  return sameRoles(
+  return isSameRoleList(
     { roles: a.serviceRoles, semantic: a.semantic },
     { roles: b.serviceRoles, semantic: b.semantic },
   )
@@ -365,10 +365,15 @@ function sameServices(a: ServicePolicy, b: ServicePolicy): boolean {
  * Whether two versions of a policy grant different rights or have different conditions, regardless
  * of the records that they match.
  */
-export function saysElse(a: ServicePolicy | undefined, b: ServicePolicy | undefined): boolean {
+export function differsInEffect(
+  a: ServicePolicy | undefined,
+  b: ServicePolicy | undefined,
+): boolean {
   if (a === undefined || b === undefined) return a !== b
   if (a === b) return false
   return (
-    a.type !== b.type || !sameServices(a, b) || !sameTexts(a.postureCheckRoles, b.postureCheckRoles)
+    a.type !== b.type ||
+    !sameServices(a, b) ||
+    !isSameTexts(a.postureCheckRoles, b.postureCheckRoles)
   )
 }

@@ -1,13 +1,13 @@
 import type { KindName } from '../../entities/kind-records.ts'
 import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
-import { BIND, DIAL, type Grants, matches, policiesMatching } from '../records/roles.ts'
+import { BIND, DIAL, type PolicyGrants, matchesRoles, policiesMatching } from '../records/roles.ts'
 import type { WriteFollower, State } from '../records/state.ts'
 import type { Table } from '../records/table.ts'
 import { type AccessChanges, accessWrites, takeAccessChanges } from './changes.ts'
-import { type ClassView, ClassViews, viewOf } from './class-views.ts'
-import { type AccessClass, AccessClasses, type Moves } from './classes.ts'
-import { AccessDelta, type Group, saysElse } from './access-delta.ts'
+import { type ClassView, ClassViews, buildClassView } from './class-views.ts'
+import { type AccessClass, AccessClasses, type ClassChanges } from './classes.ts'
+import { AccessDelta, type Group, differsInEffect } from './access-delta.ts'
 import { Sides } from './sides.ts'
 
 /** Identities without a session whose grants are remembered until something changes. */
@@ -21,7 +21,7 @@ const followedServicesMax = 512
 /** Consequences of an entry for what identities may use. */
 export interface Judgement {
   readonly groups: readonly Group[]
-  readonly moves: Moves
+  readonly moves: ClassChanges
   readonly sides: Sides
   /** Classes as before the entry. */
   readonly classes: AccessClasses
@@ -110,7 +110,7 @@ export class AccessIndex implements WriteFollower {
       }
     }
     for (const [id, { before, after }] of sides.policies) {
-      if (!saysElse(before, after)) continue
+      if (!differsInEffect(before, after)) continue
       this.#followPolicy(sides, id, [...this.#classes.having(id)])
     }
     for (const id of sides.services.keys()) {
@@ -146,14 +146,14 @@ export class AccessIndex implements WriteFollower {
   }
 
   /** Grants of policies to an identity, active or not. Good until the next change. */
-  grantsOf(identity: EntityRecord): Grants {
+  grantsOf(identity: EntityRecord): PolicyGrants {
     this.settle()
     const of = this.#classes.of(identity.id)
-    if (of !== undefined) return this.#views.of(of, () => viewOf(this.#state, of.policies))
+    if (of !== undefined) return this.#views.of(of, () => buildClassView(this.#state, of.policies))
     let grants = this.#visitors.get(identity.id)
     if (grants === undefined) {
       const policies = policiesMatching(this.#policies, 'identityRoles', identity)
-      grants = viewOf(
+      grants = buildClassView(
         this.#state,
         policies.map(({ id }) => id),
       )
@@ -168,7 +168,7 @@ export class AccessIndex implements WriteFollower {
     this.settle()
     const of = this.#classes.of(identity.id)
     const view = of === undefined ? this.#visitors.get(identity.id) : this.#views.peek(of)
-    if (view === undefined) return bitsBetween(this.#state, identity, service)
+    if (view === undefined) return accessBits(this.#state, identity, service)
     return (view.bind.has(service.id) ? BIND : 0) | (view.dial.has(service.id) ? DIAL : 0)
   }
 
@@ -184,13 +184,13 @@ export class AccessIndex implements WriteFollower {
 }
 
 /** BIND and DIAL that policies grant, from the current records only. */
-export function bitsBetween(state: State, identity: EntityRecord, service: EntityRecord): number {
+export function accessBits(state: State, identity: EntityRecord, service: EntityRecord): number {
   let bits = 0
   const table = state.table('servicePolicy')
   for (const policy of policiesMatching(table, 'serviceRoles', service)) {
     const bit = policy.type === 'Bind' ? BIND : DIAL
     if ((bits & bit) !== 0) continue
-    if (matches(identity, policy.identityRoles, policy.semantic)) bits |= bit
+    if (matchesRoles(identity, policy.identityRoles, policy.semantic)) bits |= bit
   }
   return bits
 }

@@ -59,6 +59,6 @@ export function changeInScope<K extends KindName>(
   return { ...change, before: seen(change.before), after: seen(change.after) }
 }
 
-export function sameTexts(a: readonly string[], b: readonly string[]): boolean {
+export function isSameTexts(a: readonly string[], b: readonly string[]): boolean {
   return a === b || (a.length === b.length && a.every((text, at) => text === b[at]))
 }

@@ -6,7 +6,7 @@ import { roleMembers, policiesMatching } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
 
 /** The posture checks that a policy asks for, in id order. */
-export function checksOf(state: State, policy: ServicePolicy): PostureCheck[] {
+export function policyChecks(state: State, policy: ServicePolicy): PostureCheck[] {
   const { postureCheckRoles: roles, semantic } = policy
   if (roles.length === 0) return []
   return [...roleMembers(state, 'postureCheck', [{ roles, semantic }])].flatMap(
@@ -20,7 +20,7 @@ export function isGrantedByAny(
   policies: readonly ServicePolicy[],
   isPassing: (check: PostureCheck) => boolean,
 ): boolean {
-  return policies.some((policy) => checksOf(state, policy).every(isPassing))
+  return policies.some((policy) => policyChecks(state, policy).every(isPassing))
 }
 
 export function checkedPolicy(state: State, policy: ServicePolicy): CheckedPolicy {
@@ -28,13 +28,13 @@ export function checkedPolicy(state: State, policy: ServicePolicy): CheckedPolic
   return {
     id,
     name,
-    checks: () => checksOf(state, policy),
+    checks: () => policyChecks(state, policy),
     serviceIds: () => roleMembers(state, 'service', [{ roles, semantic }]),
   }
 }
 
 /** The service policies that have an identity. */
-export function policiesOf(state: State, identity: EntityRecord): ServicePolicy[] {
+export function identityPolicies(state: State, identity: EntityRecord): ServicePolicy[] {
   const table = state.table('servicePolicy')
   return policiesMatching(table, 'identityRoles', identity)
 }

@@ -1,5 +1,11 @@
 import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
-import { BIND, DIAL, type Grants, meant, type RoleList } from '../records/roles.ts'
+import {
+  BIND,
+  DIAL,
+  type PolicyGrants,
+  unorderedRoleMembers,
+  type RoleList,
+} from '../records/roles.ts'
 import { SortedIds } from '../records/sorted-ids.ts'
 import type { State } from '../records/state.ts'
 import type { AccessClass } from './classes.ts'
@@ -8,7 +14,7 @@ import type { AccessClass } from './classes.ts'
 export const classViewLimits = { classViewsMax: 1_024, classViewIdsMax: 2_000_000 } as const
 
 /** The services of a class, in id order. */
-export class ClassView implements Grants {
+export class ClassView implements PolicyGrants {
   readonly bind: SortedIds
   readonly dial: SortedIds
   readonly any: SortedIds
@@ -37,15 +43,15 @@ function change(ids: SortedIds, id: string, isIn: boolean): void {
 }
 
 /** Builds a view from the current records. */
-export function viewOf(state: State, policies: Iterable<string>): ClassView {
+export function buildClassView(state: State, policies: Iterable<string>): ClassView {
   const lists: Record<ServicePolicy['type'], RoleList[]> = { Bind: [], Dial: [] }
   for (const id of policies) {
     const policy = state.get('servicePolicy', id)
     if (policy === undefined) continue
     lists[policy.type].push({ roles: policy.serviceRoles, semantic: policy.semantic })
   }
-  const bind = new Set(meant(state, 'service', lists.Bind))
-  return new ClassView(bind, new Set(meant(state, 'service', lists.Dial)))
+  const bind = new Set(unorderedRoleMembers(state, 'service', lists.Bind))
+  return new ClassView(bind, new Set(unorderedRoleMembers(state, 'service', lists.Dial)))
 }
 
 /**

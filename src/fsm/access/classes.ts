@@ -4,10 +4,15 @@ import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import { present } from '../../lib/assert.ts'
 import type { RecordChange } from '../../ports/change-feed.ts'
 import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
-import { attributesOf, matchingIds, policiesMatching, type RoleList } from '../records/roles.ts'
+import {
+  recordRoleAttributes,
+  matchingIds,
+  policiesMatching,
+  type RoleList,
+} from '../records/roles.ts'
 import type { State } from '../records/state.ts'
 import type { Table } from '../records/table.ts'
-import { type AccessChanges, sameTexts } from './changes.ts'
+import { type AccessChanges, isSameTexts } from './changes.ts'
 
 /** The active identities that the same service policies mean: they may use the same services. */
 export interface AccessClass {
@@ -18,7 +23,7 @@ export interface AccessClass {
 }
 
 /** Members of a class that other policies mean after an entry; all of them the same ones. */
-export interface Move {
+export interface ClassMove {
   readonly from: AccessClass
   readonly members: ReadonlySet<string>
   readonly key: string
@@ -26,12 +31,12 @@ export interface Move {
 }
 
 /** Moves of an entry among the classes. */
-export interface Moves {
+export interface ClassChanges {
   /** Identities that became active, with the policies that mean them. */
   readonly entered: ReadonlyMap<string, ReadonlySet<string>>
   /** Identities that are not active any more. */
   readonly left: ReadonlySet<string>
-  readonly moves: readonly Move[]
+  readonly moves: readonly ClassMove[]
 }
 
 function keyOf(policies: ReadonlySet<string>): string {
@@ -107,7 +112,7 @@ export class AccessClasses {
   }
 
   /** Plans what has to be done to follow the changes; nothing is done yet. */
-  plan(changes: AccessChanges): Moves {
+  plan(changes: AccessChanges): ClassChanges {
     const entered = new Map<string, ReadonlySet<string>>()
     const left = new Set<string>()
     for (const id of identitiesOfSessions(changes.apiSession.values())) {
@@ -121,7 +126,7 @@ export class AccessClasses {
     for (const { id, after } of changes.identity.values()) {
       const known = this.#attributes.get(id)
       if (after === undefined || known === undefined || left.has(id)) continue
-      if (sameTexts(known, attributesOf(after))) continue
+      if (isSameTexts(known, recordRoleAttributes(after))) continue
       anew.set(id, this.#policiesOf(after))
     }
     const flips = new Flips()
@@ -138,7 +143,7 @@ export class AccessClasses {
   #flip({ id, before, after }: RecordChange<'servicePolicy'>, flips: Flips): void {
     const old = before === undefined ? null : rolesOfIdentities(before)
     const next = after === undefined ? null : rolesOfIdentities(after)
-    if (old !== null && next !== null && sameRoles(old, next)) return
+    if (old !== null && next !== null && isSameRoleList(old, next)) return
     if (next === null || next.roles.includes('#all')) {
       const mustHave = next !== null
       const classes = mustHave ? this.#byKey.values() : this.having(id)
@@ -171,8 +176,8 @@ export class AccessClasses {
     flips: Flips,
     anew: ReadonlyMap<string, ReadonlySet<string>>,
     isApart: (id: string) => boolean,
-  ): Move[] {
-    const moves: Move[] = []
+  ): ClassMove[] {
+    const moves: ClassMove[] = []
     const add = (from: AccessClass, members: Iterable<string>, policies: Set<string>): void => {
       const set = new Set([...members].filter((id) => !isApart(id)))
       if (set.size > 0) moves.push({ from, members: set, key: keyOf(policies), policies })
@@ -206,13 +211,13 @@ export class AccessClasses {
    * one is gone.
    */
   commit(
-    { entered, left, moves }: Moves,
+    { entered, left, moves }: ClassChanges,
     changes: AccessChanges,
     onBecame: (from: AccessClass, to: AccessClass) => void,
   ): void {
     for (const { id, after } of changes.identity.values()) {
       if (after !== undefined && this.#classOf.has(id))
-        this.#indexAttributes(id, attributesOf(after))
+        this.#indexAttributes(id, recordRoleAttributes(after))
     }
     for (const id of left) this.#leave(id)
     const whole = moves.filter(({ from, members }) => from.members.size === members.size)
@@ -230,7 +235,7 @@ export class AccessClasses {
   #enter(id: string, policies: ReadonlySet<string>): void {
     const key = keyOf(policies)
     this.#attach(this.#byKey.get(key) ?? this.#newClass(key, policies), id)
-    this.#indexAttributes(id, attributesOf(this.#identity(id)))
+    this.#indexAttributes(id, recordRoleAttributes(this.#identity(id)))
   }
 
   #leave(id: string): void {
@@ -309,6 +314,6 @@ function* identitiesOfSessions(changes: Iterable<RecordChange<'apiSession'>>): I
   }
 }
 
-export function sameRoles(a: RoleList, b: RoleList): boolean {
-  return a.semantic === b.semantic && sameTexts(a.roles, b.roles)
+export function isSameRoleList(a: RoleList, b: RoleList): boolean {
+  return a.semantic === b.semantic && isSameTexts(a.roles, b.roles)
 }

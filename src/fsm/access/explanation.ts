@@ -16,9 +16,9 @@ import {
 } from '../records/roles.ts'
 import type { IdScope } from '../records/sorted-ids.ts'
 import type { State } from '../records/state.ts'
-import { checksOf, policiesOf } from './checked-policies.ts'
-import { type LogInWay, logInWayOf } from './log-in-way.ts'
-import { type RouterLane, routerLane } from './routers.ts'
+import { policyChecks, identityPolicies } from './checked-policies.ts'
+import { type LogInWay, logInWay } from './log-in-way.ts'
+import { type RouterOverlap, findRouterOverlap } from './routers.ts'
 import type { ClusterState } from './cluster-state.ts'
 
 /** Bounds of the lists in the explanation of one pair; the counts are of all there are. */
@@ -31,7 +31,7 @@ export const explanationLimits = {
 } as const
 
 /** The first of many, and how many there are. */
-export interface FirstOf<T> {
+export interface LimitedList<T> {
   readonly total: number
   readonly first: readonly T[]
 }
@@ -47,11 +47,11 @@ export interface LinkingPolicy {
 export interface ExplainedRight {
   readonly type: DialBind
   readonly isGranted: boolean
-  readonly granting: FirstOf<LinkingPolicy & { readonly checks: FirstOf<PostureCheck> }>
+  readonly granting: LimitedList<LinkingPolicy & { readonly checks: LimitedList<PostureCheck> }>
   /** Policies of the type that have the identity; none where it is granted. */
-  readonly ofIdentity: FirstOf<ServicePolicy>
+  readonly ofIdentity: LimitedList<ServicePolicy>
   /** Likewise, those that have the service. */
-  readonly ofService: FirstOf<ServicePolicy>
+  readonly ofService: LimitedList<ServicePolicy>
 }
 
 /** Everything that the records say of an identity and a service. */
@@ -63,12 +63,12 @@ export interface AccessExplanation {
   readonly identityRouterCount: number
   readonly serviceRouterCount: number
   /** All of them, in id order, whether they are up or not. */
-  readonly commonRouters: FirstOf<RecordOf<'edgeRouter'>>
+  readonly commonRouters: LimitedList<RecordOf<'edgeRouter'>>
   /** Policies that give the identity a common router. */
-  readonly edgeRouterPolicies: FirstOf<LinkingPolicy>
+  readonly edgeRouterPolicies: LimitedList<LinkingPolicy>
   /** Policies that give the service one. */
-  readonly serviceEdgeRouterPolicies: FirstOf<LinkingPolicy>
-  readonly terminators: FirstOf<Terminator>
+  readonly serviceEdgeRouterPolicies: LimitedList<LinkingPolicy>
+  readonly terminators: LimitedList<Terminator>
 }
 
 /**
@@ -84,11 +84,11 @@ export function explainAccess(
   const bits = state.access.bitsOf(identity, service)
   const right = (type: DialBind): ExplainedRight =>
     explainedRight(state, { identity, service, type, linking, bits })
-  const lane = routerLane(state, identity, service)
+  const lane = findRouterOverlap(state, identity, service)
   return {
     identity,
     service,
-    logIn: logInWayOf(state, identity),
+    logIn: logInWay(state, identity),
     rights: [right('Dial'), right('Bind')],
     identityRouterCount: lane.ofIdentity.size,
     serviceRouterCount: lane.ofService.size,
@@ -126,15 +126,15 @@ function explainedRight(
   const isGranted = (bits & (type === 'Bind' ? BIND : DIAL)) !== 0
   const shown = granting.slice(0, explanationLimits.explainedPoliciesMax).map((policy) => ({
     ...linkOf(policy, { identityRoles: identity, serviceRoles: service }),
-    checks: firstIn(checksOf(state, policy), explanationLimits.explainedChecksMax),
+    checks: firstIn(policyChecks(state, policy), explanationLimits.explainedChecksMax),
   }))
-  const near = (policies: readonly ServicePolicy[]): FirstOf<ServicePolicy> =>
+  const near = (policies: readonly ServicePolicy[]): LimitedList<ServicePolicy> =>
     firstIn(isGranted ? [] : policies.filter(isOfType))
   return {
     type,
     isGranted,
     granting: { total: granting.length, first: shown },
-    ofIdentity: near(policiesOf(state, identity)),
+    ofIdentity: near(identityPolicies(state, identity)),
     ofService: near(policiesMatching(state.table('servicePolicy'), 'serviceRoles', service)),
   }
 }
@@ -154,8 +154,8 @@ function routerPolicies(
   kind: 'edgeRouterPolicy' | 'serviceEdgeRouterPolicy',
   field: string,
   record: EntityRecord,
-  { common }: RouterLane,
-): FirstOf<LinkingPolicy> {
+  { common }: RouterOverlap,
+): LimitedList<LinkingPolicy> {
   if (common.size === 0) return firstIn([])
   const routers: EntityRecord[] = []
   for (const id of common) {
@@ -177,11 +177,15 @@ function routerPolicies(
 function firstIn<T>(
   all: readonly T[],
   max: number = explanationLimits.explainedPoliciesMax,
-): FirstOf<T> {
+): LimitedList<T> {
   return { total: all.length, first: all.slice(0, max) }
 }
 
-function firstOf<R>(ids: IdScope, get: (id: string) => R | undefined, max = Infinity): FirstOf<R> {
+function firstOf<R>(
+  ids: IdScope,
+  get: (id: string) => R | undefined,
+  max = Infinity,
+): LimitedList<R> {
   const first: R[] = []
   for (const id of ids) {
     if (first.length >= max) break

@@ -1,7 +1,7 @@
 import type { ExternalJwtSigner } from '../../entities/kinds/external-jwt-signer.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
-import { authPolicyOf } from '../apply/authentication.ts'
-import { enabledSigner, takesTokensOf } from '../apply/external-tokens.ts'
+import { identityAuthPolicy } from '../apply/authentication.ts'
+import { enabledSigner, acceptsTokensOf } from '../apply/external-tokens.ts'
 import type { State } from '../records/state.ts'
 
 /** Whether an identity can log in; `notAllowed`: its auth policy takes nothing that it has. */
@@ -11,9 +11,9 @@ export type LogInWay = 'some' | 'none' | 'notAllowed'
 const ROUTER_TYPE = 'Router'
 
 /** Whether the identity has anything that its auth policy lets it log in by. */
-export function logInWayOf(state: State, identity: Identity): LogInWay {
+export function logInWay(state: State, identity: Identity): LogInWay {
   if (identity.typeId === ROUTER_TYPE) return 'some'
-  const policy = authPolicyOf(state, identity)
+  const policy = identityAuthPolicy(state, identity)
   let hasAny = false
   for (const id of state.table('authenticator').indexes.ids('identityId', identity.id)) {
     const method = state.get('authenticator', id)?.method
@@ -22,7 +22,7 @@ export function logInWayOf(state: State, identity: Identity): LogInWay {
     hasAny = true
   }
   for (const id of state.table('externalJwtSigner').ids) {
-    if (!takesTokensOf(policy, id)) continue
+    if (!acceptsTokensOf(policy, id)) continue
     const signer: ExternalJwtSigner | undefined = enabledSigner(state, id)
     if (signer === undefined) continue
     // Its tokens name identities by their id, unless they do by the external one.

@@ -3,7 +3,7 @@ import { assert } from '../../lib/assert.ts'
 import type { CommandContext } from '../apply/context.ts'
 import type { State } from '../records/state.ts'
 import type { Judgement } from './access-index.ts'
-import type { AccessClass, Move } from './classes.ts'
+import type { AccessClass, ClassMove } from './classes.ts'
 import type { Group } from './access-delta.ts'
 
 const ofIdentity = (id: string): string => `i:${id}`
@@ -38,7 +38,7 @@ export class Marker {
    * Moves by target: a class that is new and that one group alone becomes may take over the mark of
    * the old one.
    */
-  readonly #movesTo: ReadonlyMap<string, readonly Move[]>
+  readonly #movesTo: ReadonlyMap<string, readonly ClassMove[]>
   readonly #leftKeys = new Set<string>()
 
   constructor(state: State, context: CommandContext, judgement: Judgement) {
@@ -86,7 +86,7 @@ export class Marker {
     })
   }
 
-  #takeOver(group: Group, move: Move): (() => void)[] {
+  #takeOver(group: Group, move: ClassMove): (() => void)[] {
     const { logTimeMs, index } = this.#context
     const key = ofClass(move.key)
     if (group.moved === 'all') return [() => this.#put(key, logTimeMs, index)]
@@ -100,7 +100,7 @@ export class Marker {
     return moved === 'all' || moved.has(id)
   }
 
-  #isFresh({ key }: Move): boolean {
+  #isFresh({ key }: ClassMove): boolean {
     if (this.#judgement.classes.withKey(key) !== undefined) return false
     return this.#movesTo.get(key)?.length === 1
   }

@@ -14,10 +14,10 @@ import type {
 import type { RecordChange } from '../../ports/change-feed.ts'
 import type { CommandContext } from '../apply/context.ts'
 import { applyStep } from '../apply/entity.ts'
-import { attributesOf, policiesMatching } from '../records/roles.ts'
-import { type State, TooManyWrites } from '../records/state.ts'
-import { sameTexts } from './changes.ts'
-import { checksOf } from './checked-policies.ts'
+import { recordRoleAttributes, policiesMatching } from '../records/roles.ts'
+import { type State, TooManyWritesError } from '../records/state.ts'
+import { isSameTexts } from './changes.ts'
+import { policyChecks } from './checked-policies.ts'
 import { previewLimits, PreviewWork, RelationChange } from './relation-change.ts'
 import { roleRelations } from './role-relation.ts'
 
@@ -60,7 +60,7 @@ export function previewAccess(
       if (!outcome.ok) return { outcome: 'refused', at, refusal: outcome }
     }
   } catch (error) {
-    if (error instanceof TooManyWrites) return { outcome: 'tooMany' }
+    if (error instanceof TooManyWritesError) return { outcome: 'tooMany' }
     throw error
   }
   return { outcome: 'judged', difference: differenceOf(current, before, after) }
@@ -88,7 +88,7 @@ function* differenceOf(
   after: State,
 ): Generator<void, AccessDifference | null> {
   const known = versionsOf(before)
-  const hasMoved = (): boolean => current() !== before || !sameTexts(versionsOf(before), known)
+  const hasMoved = (): boolean => current() !== before || !isSameTexts(versionsOf(before), known)
   const changes = after.changes.take(after.tables)
   const moved = new Map(
     recordKinds.map((kind) => [kind, movedIds(before, after, kind, idsOf(after, kind, changes))]),
@@ -140,7 +140,7 @@ function movedIds(
   const moved = ids.filter((id) => {
     const [old, now] = [before.get(kind, id), after.get(kind, id)]
     if (old === undefined || now === undefined) return old !== now
-    return !sameTexts(attributesOf(old), attributesOf(now))
+    return !isSameTexts(recordRoleAttributes(old), recordRoleAttributes(now))
   })
   return new Set(moved)
 }
@@ -166,7 +166,7 @@ function checkChanges(
   return [...policies].sort().flatMap((policyId) => {
     const [old, now] = [before, after].map((state) => {
       const policy = state.get('servicePolicy', policyId)
-      return policy === undefined ? null : checksOf(state, policy)
+      return policy === undefined ? null : policyChecks(state, policy)
     })
     if (old === null || old === undefined || now === null || now === undefined) return []
     const given = without(now, old)

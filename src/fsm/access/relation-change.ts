@@ -1,13 +1,18 @@
 import { fieldProblem } from '../../lib/problems.ts'
 import type { PairChanges } from './access-difference.ts'
-import { meant, policiesMatching, type Policy, type RoleList } from '../records/roles.ts'
+import {
+  unorderedRoleMembers,
+  policiesMatching,
+  type Policy,
+  type RoleList,
+} from '../records/roles.ts'
 import type { State } from '../records/state.ts'
 import {
   policyIn,
   relatedIds,
   type RelationSide,
   type RoleRelation,
-  rolesOn,
+  policyRolesForSide,
 } from './role-relation.ts'
 
 export const previewLimits = {
@@ -53,7 +58,7 @@ export class PreviewWork {
   }
 }
 
-type Ids = ReturnType<typeof meant>
+type Ids = ReturnType<typeof unorderedRoleMembers>
 
 /** Pairs of each of the one with each of the other. */
 interface Block {
@@ -181,9 +186,9 @@ export class RelationChange {
     side: RelationSide,
     moved: ReadonlySet<string>,
   ): Generator<void, ReadonlySet<string>> {
-    const lists = policies.map((policy) => rolesOn(side, policy))
+    const lists = policies.map((policy) => policyRolesForSide(side, policy))
     const found = new Set<string>()
-    yield* this.#work.each(meant(this.#before, side.kind, lists), (id) => {
+    yield* this.#work.each(unorderedRoleMembers(this.#before, side.kind, lists), (id) => {
       if (!moved.has(id)) found.add(id)
     })
     return found
@@ -225,16 +230,16 @@ export class RelationChange {
     others: ReadonlySet<string>,
   ): Generator<void, void> {
     const { left, other } = this.#relation
-    const byRoles = Map.groupBy(policies, (policy) => keyOf(rolesOn(other, policy)))
+    const byRoles = Map.groupBy(policies, (policy) => keyOf(policyRolesForSide(other, policy)))
     for (const [key, same] of [...byRoles].sort(([a], [b]) => (a < b ? -1 : 1))) {
       const [first] = same
       if (first === undefined) continue
-      const all = meant(this.#before, other.kind, [rolesOn(other, first)])
+      const all = unorderedRoleMembers(this.#before, other.kind, [policyRolesForSide(other, first)])
       const rights = new Set<string>()
       yield* this.#work.each(...both(all, others, (id) => rights.add(id)))
       if (rights.size === 0) continue
-      const lists = same.map((policy) => rolesOn(left, policy))
-      const lefts = meant(this.#before, left.kind, lists)
+      const lists = same.map((policy) => policyRolesForSide(left, policy))
+      const lefts = unorderedRoleMembers(this.#before, left.kind, lists)
       yield* this.#work.spend(lefts instanceof Set ? lefts.size : 1)
       if (lefts.size > 0) tokens.push({ key: `${of} ${key}`, of, rights, lefts })
     }

@@ -3,10 +3,10 @@ import { entities } from '../../entities/registry.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { compareText } from '../../lib/text/text-order.ts'
 import type { ListQuery, ListResult } from '../../ports/state-view.ts'
-import { lanesOf } from '../records/digest.ts'
+import { digestLanes } from '../records/digest.ts'
 import { noLinks } from '../query/evaluate.ts'
 import { Lister } from '../query/list.ts'
-import { scopeOf } from '../records/roles.ts'
+import { kindScope } from '../records/roles.ts'
 import type { IdScope } from '../records/sorted-ids.ts'
 import { Table } from '../records/table.ts'
 import type { State } from '../records/state.ts'
@@ -57,7 +57,7 @@ const shownSymbols: Entity<string> = {
 }
 const lister = new Lister(noLinks)
 /** Rows of one answer take part in no digest. */
-const noLanes = lanesOf('', '')
+const noLanes = digestLanes('', '')
 
 export const roleAttributeFields: readonly string[] = shownSymbols.symbols.map(({ name }) => name)
 
@@ -81,7 +81,7 @@ function holders(state: State, kind: Entity, within: IdScope | null, name: strin
 
 function* heldAttributes(state: State, kind: Entity): Iterable<string> {
   const table = state.table(kind.name)
-  const within = scopeOf(table, kind)
+  const within = kindScope(table, kind)
   for (const name of table.indexes.elements('roleAttributes')) {
     if (within === null || holders(state, kind, within, name).length > 0) yield name
   }
@@ -107,7 +107,7 @@ export function* countRoles(
     if (looked % turnAttributes === 0) yield
   }
   found.sort(compareText)
-  const within = scopeOf(state.table(kind.name), kind)
+  const within = kindScope(state.table(kind.name), kind)
   const rows = found.slice(offset, offset + limit).map((attribute) => ({
     attribute,
     count: holderCount(state, kind, within, attribute),
@@ -142,7 +142,7 @@ export function listRoleAttributeUsage(
     }
   }
   const { attributes, ...page } = pageOf(names, query)
-  const within = scopeOf(state.table(kind.name), kind)
+  const within = kindScope(state.table(kind.name), kind)
   return {
     ...page,
     rows: attributes.map((roleAttribute) => ({

@@ -1,6 +1,11 @@
 import type { KindName } from '../../entities/kind-records.ts'
 import type { AccessRight } from './access-difference.ts'
-import { meant, policiesMatching, type Policy, type RoleList } from '../records/roles.ts'
+import {
+  unorderedRoleMembers,
+  policiesMatching,
+  type Policy,
+  type RoleList,
+} from '../records/roles.ts'
 import type { State } from '../records/state.ts'
 
 type PolicyKind = 'servicePolicy' | 'edgeRouterPolicy' | 'serviceEdgeRouterPolicy'
@@ -69,11 +74,11 @@ export function policyIn(
   return policy === undefined || type === null || policy['type'] === type ? policy : undefined
 }
 
-export function rolesOn({ field }: RelationSide, policy: Policy): RoleList {
+export function policyRolesForSide({ field }: RelationSide, policy: Policy): RoleList {
   return { roles: policy[field] as readonly string[], semantic: policy.semantic }
 }
 
-type Ids = ReturnType<typeof meant>
+type Ids = ReturnType<typeof unorderedRoleMembers>
 
 /** The ids of the other kind that a record has the right to; none where it is not there. */
 export function relatedIds(
@@ -89,9 +94,9 @@ export function relatedIds(
   const policies = policiesMatching<Policy>(table, field, record).filter(
     (policy) => type === null || policy['type'] === type,
   )
-  return meant(
+  return unorderedRoleMembers(
     state,
     to.kind,
-    policies.map((policy) => rolesOn(to, policy)),
+    policies.map((policy) => policyRolesForSide(to, policy)),
   )
 }

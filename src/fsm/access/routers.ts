@@ -1,5 +1,5 @@
 import type { EntityRecord } from '../../lib/entity-record.ts'
-import { entityNamed } from '../../entities/registry.ts'
+import { findEntity } from '../../entities/registry.ts'
 import type { KindName } from '../../entities/kind-records.ts'
 import { present } from '../../lib/assert.ts'
 import { policiesMatching, type Policy, type RoleList, roleMembers } from '../records/roles.ts'
@@ -9,7 +9,7 @@ import type { Table } from '../records/table.ts'
 
 /** The role list of a policy kind that speaks of records of that kind. */
 function roleFieldOf(policyKind: KindName, kind: string): string {
-  const found = Object.entries(entityNamed(policyKind).fields).find(
+  const found = Object.entries(findEntity(policyKind).fields).find(
     ([, field]) => field.kind === 'roleList' && field.reference?.to === kind,
   )
   return present(found, `${policyKind} has roles of ${kind}`)[0]
@@ -55,17 +55,17 @@ export function routersOfService(state: State, service: EntityRecord): IdScope {
 }
 
 /** The edge routers of an identity and of a service, and those of both. */
-export interface RouterLane {
+export interface RouterOverlap {
   readonly ofIdentity: IdScope
   readonly ofService: IdScope
   readonly common: IdScope
 }
 
-export function routerLane(
+export function findRouterOverlap(
   state: State,
   identity: EntityRecord,
   service: EntityRecord,
-): RouterLane {
+): RouterOverlap {
   const ofIdentity = routersOfIdentity(state, identity)
   const ofService = routersOfService(state, service)
   const [few, many] =
@@ -80,5 +80,5 @@ export function commonRouters(
   identity: EntityRecord,
   service: EntityRecord,
 ): IdScope {
-  return routerLane(state, identity, service).common
+  return findRouterOverlap(state, identity, service).common
 }

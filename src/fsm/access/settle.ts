@@ -3,7 +3,7 @@ import type { CommandContext } from '../apply/context.ts'
 import { removeWithReferences } from '../apply/references.ts'
 import { BIND, DIAL } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
-import { bitsBetween, type Judgement } from './access-index.ts'
+import { accessBits, type Judgement } from './access-index.ts'
 import { Marker } from './marks.ts'
 import type { ClusterState } from './cluster-state.ts'
 
@@ -55,5 +55,5 @@ function isGranted(state: State, { identityId, serviceId, type }: Session): bool
   const service = state.get('service', serviceId)
   if (identity === undefined || service === undefined) return false
   if (identity.isAdmin) return true
-  return (bitsBetween(state, identity, service) & (type === 'Bind' ? BIND : DIAL)) !== 0
+  return (accessBits(state, identity, service) & (type === 'Bind' ? BIND : DIAL)) !== 0
 }

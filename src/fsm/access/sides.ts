@@ -3,7 +3,13 @@ import type { Service } from '../../entities/kinds/service.ts'
 import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import type { RecordOf } from '../../entities/kind-records.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
-import { BIND, DIAL, matches, meant, policiesMatching } from '../records/roles.ts'
+import {
+  BIND,
+  DIAL,
+  matchesRoles,
+  unorderedRoleMembers,
+  policiesMatching,
+} from '../records/roles.ts'
 import type { State } from '../records/state.ts'
 import type { AccessChanges, ChangesOf, WatchedKind } from './changes.ts'
 
@@ -84,7 +90,7 @@ export class Sides {
     }
     for (const change of this.policies.values()) {
       const { [side]: policy } = change
-      if (policy !== undefined && matches(record, policy[field], policy.semantic)) {
+      if (policy !== undefined && matchesRoles(record, policy[field], policy.semantic)) {
         found.push(policy)
       }
     }
@@ -105,7 +111,7 @@ export class Sides {
   bits(policies: ReadonlySet<string>, serviceId: string, side: Side): number {
     let bits = 0
     for (const policy of this.policiesOf(serviceId, side)) {
-      if (policies.has(policy.id)) bits |= bitOf(policy)
+      if (policies.has(policy.id)) bits |= policyBit(policy)
     }
     return bits
   }
@@ -119,7 +125,7 @@ export class Sides {
     const key = `${semantic}\n${roles.join('\n')}`
     let found = this.#servicesOf.get(key)
     if (found === undefined) {
-      found = meant(this.#state, 'service', [{ roles, semantic }])
+      found = unorderedRoleMembers(this.#state, 'service', [{ roles, semantic }])
       this.#remembered += found.size
       if (this.#remembered < rememberedMax) this.#servicesOf.set(key, found)
     }
@@ -133,7 +139,7 @@ export class Sides {
 
   meansAnyService(policy: ServicePolicy, side: Side): boolean {
     for (const { [side]: service } of this.services.values()) {
-      if (service !== undefined && matches(service, policy.serviceRoles, policy.semantic)) {
+      if (service !== undefined && matchesRoles(service, policy.serviceRoles, policy.semantic)) {
         return true
       }
     }
@@ -143,7 +149,7 @@ export class Sides {
   /** Ids of the unchanged posture checks that the policy means. */
   unchangedChecks({ postureCheckRoles: roles, semantic }: ServicePolicy): string[] {
     if (roles.length === 0) return []
-    const found = meant(this.#state, 'postureCheck', [{ roles, semantic }])
+    const found = unorderedRoleMembers(this.#state, 'postureCheck', [{ roles, semantic }])
     return [...found].filter((id) => !this.checks.has(id)).sort()
   }
 
@@ -179,6 +185,6 @@ export class Sides {
   }
 }
 
-export function bitOf({ type }: ServicePolicy): number {
+export function policyBit({ type }: ServicePolicy): number {
   return type === 'Bind' ? BIND : DIAL
 }

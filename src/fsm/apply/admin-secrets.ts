@@ -1,7 +1,7 @@
 import type { KindName } from '../../entities/kind-records.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
-import { isNamed, isOfPrivileged, isPrivileged } from './authority.ts'
+import { hasPermittedNames, belongsToPrivileged, isPrivileged } from './authority.ts'
 import { type IdScope, SetScope } from '../records/sorted-ids.ts'
 import type { State } from '../records/state.ts'
 import type { Table } from '../records/table.ts'
@@ -15,7 +15,7 @@ export function disclosesAdminSecret(
   kind: KindName,
   record: EntityRecord,
 ): boolean {
-  return disclosingKinds.has(kind) && isOfPrivileged(records, kind, record)
+  return disclosingKinds.has(kind) && belongsToPrivileged(records, kind, record)
 }
 
 /** The ids of a list without those that only administrators are shown; null: all of the table. */
@@ -37,7 +37,9 @@ export function withoutAdminSecrets(
 /** Whether the detail of a record is another one for a reader that is no administrator. */
 export function hidesFromNonAdmin(kind: KindName, record: EntityRecord): boolean {
   // @guard enrollments-read-before-a-promotion--shown
-  return kind === 'identity' ? isPrivileged(record) : routerKinds.has(kind) && isNamed(record)
+  return kind === 'identity'
+    ? isPrivileged(record)
+    : routerKinds.has(kind) && hasPermittedNames(record)
 }
 
 /** Kinds whose details show the token that their router enrolls by. */

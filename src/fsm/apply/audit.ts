@@ -9,13 +9,13 @@ import {
 } from '../../../proto/gen/command_pb.ts'
 import { isSameJson, type JsonObject } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
-import { actorName, sessionIdOf } from '../../ports/actor.ts'
+import { actorName, actorSessionId } from '../../ports/actor.ts'
 import type { AuditRecord } from '../../ports/audit.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
 
 /** One record that an entry writes, or would have written. */
-export interface Touched {
+export interface TouchedRecord {
   readonly action: 'create' | 'replace' | 'patch' | 'delete'
   readonly entity: string
   readonly id: string
@@ -46,11 +46,11 @@ const actions: ReadonlyMap<number, string> = new Map(
 const none: readonly string[] = []
 
 /** The record of an entry; null when none is kept. */
-export function auditOf(
+export function entryAuditRecord(
   state: State,
   command: Command,
   place: { readonly index: number; readonly logTimeMs: number },
-  result: { readonly outcome: Outcome; readonly touched: readonly Touched[] },
+  result: { readonly outcome: Outcome; readonly touched: readonly TouchedRecord[] },
 ): AuditRecord | null {
   if (unaudited.has(command.kind)) return null
   const { outcome, touched } = result
@@ -61,7 +61,7 @@ export function auditOf(
   const reason = recorded?.reason ?? restoreReason(command)
   const { actor } = command
   const who = actorName(actor)
-  const session = sessionIdOf(actor)
+  const session = actorSessionId(actor)
   const name = state.get('identity', who)?.name ?? ''
   return {
     index: place.index,
@@ -106,7 +106,7 @@ function isSystemAlone(actor: Command['actor']): boolean {
   return actor.case === 'system' && actor.value.identityId === ''
 }
 
-function others(touched: readonly Touched[], named: Touched | undefined): string[] {
+function others(touched: readonly TouchedRecord[], named: TouchedRecord | undefined): string[] {
   return touched
     .filter((one) => one !== named)
     .map(({ action, entity, id }) => `${action} ${entity} ${id}`)

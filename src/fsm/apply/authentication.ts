@@ -14,7 +14,7 @@ const DEFAULT_AUTH_POLICY = 'default'
  * The auth policy of an identity: the default one where it names none. Undefined: nobody may log
  * in.
  */
-export function authPolicyOf(
+export function identityAuthPolicy(
   records: RecordSource,
   identity: Pick<Identity, 'authPolicyId'>,
 ): AuthPolicy | undefined {
@@ -74,7 +74,7 @@ export function requiredFactors(
   records: RecordSource,
   identity: Pick<Identity, 'id' | 'authPolicyId'>,
 ): readonly PendingFactor[] | null {
-  const secondary = authPolicyOf(records, identity)?.secondary
+  const secondary = identityAuthPolicy(records, identity)?.secondary
   if (secondary === undefined) return null
   const { requireTotp, requireExtJwtSigner: signerId } = secondary
   const asked: AskedFactors = {
@@ -93,7 +93,7 @@ type AskedFactors = {
 
 /**
  * Factors that a session of the identity still lacks; none for a full session. An external JWT
- * counts only for the request that carries it (`pendingBeside`).
+ * counts only for the request that carries it (`pendingFactorsWithToken`).
  */
 export function pendingFactors(
   records: RecordSource,
@@ -157,13 +157,14 @@ function asksFor({ secondary }: AuthPolicy, field: keyof SecondaryRules): boolea
  * Auth policy for a recovered administrator: its current policy or the default one, if a password
  * alone suffices there. Undefined: the recovery must create one.
  */
-export function recoveryPolicyOf(
+export function recoveryAuthPolicy(
   records: RecordSource,
   identity: Pick<Identity, 'authPolicyId'>,
 ): AuthPolicy | undefined {
-  return [authPolicyOf(records, identity), authPolicyOf(records, { authPolicyId: '' })].find(
-    allowsPasswordAlone,
-  )
+  return [
+    identityAuthPolicy(records, identity),
+    identityAuthPolicy(records, { authPolicyId: '' }),
+  ].find(allowsPasswordAlone)
 }
 
 export const lockoutLimits = {
@@ -188,12 +189,12 @@ type Attempts = Pick<PasswordAttempts, 'count' | 'lastAt'>
  * Lockout rules of an identity. The lockout of an administrator always ends; otherwise an editor of
  * auth policies could let strangers lock out every administrator. Undefined: nobody may log in.
  */
-export function lockoutRulesOf(
+export function identityLockoutRules(
   records: RecordSource,
   identity: Pick<Identity, 'authPolicyId' | 'isAdmin'>,
   featureLevel: number,
 ): LockoutRules | undefined {
-  const updb = authPolicyOf(records, identity)?.primary.updb
+  const updb = identityAuthPolicy(records, identity)?.primary.updb
   if (updb === undefined) return undefined
   const { maxAttempts, lockoutDurationMinutes: minutes } = updb
   const policyLockMs = minutes > 0 ? minutes * 60_000 : Infinity
@@ -215,7 +216,7 @@ export function isLockedOut(
 }
 
 /** Since when, and until when, the password of an identity is locked; null: it is not. */
-export function passwordLockOf(
+export function passwordLock(
   state: Pick<State, 'get' | 'table' | 'featureLevel'>,
   identity: Identity,
   atMs: number,
@@ -223,7 +224,7 @@ export function passwordLockOf(
   for (const id of state.table('authenticator').indexes.ids('identityId', identity.id)) {
     const attempts = state.get('passwordAttempts', id)
     if (attempts === undefined) continue
-    const rules = lockoutRulesOf(state, identity, state.featureLevel)
+    const rules = identityLockoutRules(state, identity, state.featureLevel)
     if (rules === undefined || !isLockedOut(attempts, rules, atMs)) continue
     const sinceMs = attempts.lastAt ?? 0
     const untilMs = sinceMs + rules.lockMs
@@ -254,10 +255,10 @@ export function isCertificateHonoured(records: RecordSource, session: ApiSession
   if (session.certFingerprint === null) return true
   const { caId, authenticatorId } = session
   const issuer = caId || (records.get('authenticator', authenticatorId)?.caId ?? '')
-  return issuer === '' || takesLogIns(records.get('ca', issuer))
+  return issuer === '' || acceptsLogIns(records.get('ca', issuer))
 }
 
-export function takesLogIns(ca: Ca | undefined): boolean {
+export function acceptsLogIns(ca: Ca | undefined): boolean {
   // @guard certificate-of-a-ca--taken-back
   return ca?.isVerified === true && ca.isAuthEnabled
 }

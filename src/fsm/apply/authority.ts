@@ -8,17 +8,17 @@ import {
   type ClaimedActor,
   type EnrollmentActor,
   type SessionClaim,
-  type ShownId,
+  type CredentialIdField,
 } from '../../ports/actor.ts'
-import { pendingBeside } from './external-tokens.ts'
-import { standingOf } from './session-standing.ts'
+import { pendingFactorsWithToken } from './external-tokens.ts'
+import { sessionValidity } from './session-standing.ts'
 import type { State } from '../records/state.ts'
-import type { Authority, CommandContext } from './context.ts'
-import { type Refusal, refused } from './outcome.ts'
+import type { CommandAuthority, CommandContext } from './context.ts'
+import { type Refusal, refusedOutcome } from './outcome.ts'
 
 /** Rights of the actor of a command. */
 interface ActorRights {
-  readonly authority: Authority
+  readonly authority: CommandAuthority
   /** Permissions of its identity, which decide whom a limited one reaches. */
   readonly held: readonly string[]
 }
@@ -41,7 +41,7 @@ export const ownedKinds: ReadonlySet<string> = new Set([
  * same on its applied state, so apply also respects a log-out or a revoked permission that precedes
  * this entry. A missing field or an unknown permission of the actor grants nothing.
  */
-export function rightsOf(state: State, actor: ClaimedActor, kind: number): ActorRights | null {
+export function actorRights(state: State, actor: ClaimedActor, kind: number): ActorRights | null {
   // @guard authority-from-absence--apply
   if (actor === undefined || actorFault(actor) !== null) return null
   switch (actor.case) {
@@ -60,7 +60,7 @@ export function rightsOf(state: State, actor: ClaimedActor, kind: number): Actor
  * Owner of each of these commands: a token opens one thing, the certificate of a router what the
  * router does by itself.
  */
-const shownFor: ReadonlyMap<number, ShownId> = new Map([
+const shownFor: ReadonlyMap<number, CredentialIdField> = new Map([
   [CommandKind.ENROLL, 'enrollmentId'],
   [CommandKind.CA_ENROLL, 'caId'],
   [CommandKind.ROUTER_EXTEND, 'routerId'],
@@ -93,7 +93,7 @@ function enrollmentRights(actor: EnrollmentActor, kind: number): ActorRights | n
 
 function sessionRights(state: State, actor: SessionClaim): ActorRights | null {
   const { identityId, sessionId, permission, signerId } = actor
-  const standing = standingOf(state, sessionId)
+  const standing = sessionValidity(state, sessionId)
   // @guard authority-from-absence--session
   if (standing?.identity.id !== identityId) return null
   // @guard sessions-of-a-disabled-signer--apply
@@ -102,7 +102,7 @@ function sessionRights(state: State, actor: SessionClaim): ActorRights | null {
   if (permission === 'partial') return { authority: 'full', held }
   const shown = { signerId, signerRevision: Number(actor.signerRevision) }
   const pending = standing.pendingFactors
-  if (pending.length > 0 && pendingBeside(state, pending, shown).length > 0) return null
+  if (pending.length > 0 && pendingFactorsWithToken(state, pending, shown).length > 0) return null
   if (isAdmin || permission === 'session') return { authority: 'full', held }
   // A command that comes through the log is no read.
   return isGranted(held, permission, false) ? { authority: 'limited', held } : null
@@ -124,11 +124,11 @@ function ownerOf(kind: KindName, record: JsonObject): string | undefined {
  * Whether a record belongs to a privileged identity, or to a router with permitted names that could
  * impersonate a controller. A caller that knows the record could gain that access.
  */
-export function isOfPrivileged(records: Records, kind: KindName, record: JsonObject): boolean {
+export function belongsToPrivileged(records: Records, kind: KindName, record: JsonObject): boolean {
   const ownerId = ownerOf(kind, record)
   if (ownerId !== undefined && isPrivileged(records.get('identity', ownerId))) return true
   // @guard enrollments-read-before-a-promotion--listed
-  return kind === 'enrollment' && isNamed(enrolledRouterOf(records, record))
+  return kind === 'enrollment' && hasPermittedNames(enrolledRouterOf(records, record))
 }
 
 /** The router that an enrollment is for; undefined for one of an identity. */
@@ -138,7 +138,7 @@ function enrolledRouterOf(records: Records, enrollment: JsonObject): JsonObject 
 }
 
 /** Whether an administrator has allowed a router names, perhaps those of a controller. */
-export function isNamed(router: JsonObject | undefined): boolean {
+export function hasPermittedNames(router: JsonObject | undefined): boolean {
   return namesOf(router).length > 0
 }
 
@@ -173,7 +173,7 @@ export function identityGuard(
 ): Refusal | null {
   if (authority === 'full') return null
   const reason = reachReason(state, identityId, held)
-  return reason === null ? null : refused('UNAUTHORIZED', reason)
+  return reason === null ? null : refusedOutcome('UNAUTHORIZED', reason)
 }
 
 /**
@@ -235,17 +235,18 @@ export function writeGuard(
   { authority, held }: CommandContext,
 ): Refusal | null {
   if (authority === 'full') return null
-  if (kind === 'identity' && setsRights(mode, fields)) return refused('UNAUTHORIZED', unsettable)
+  if (kind === 'identity' && setsRights(mode, fields))
+    return refusedOutcome('UNAUTHORIZED', unsettable)
   // @guard router-certificate-names--allowed
-  if (changesNames(before, fields)) return refused('UNAUTHORIZED', unnameable)
+  if (changesNames(before, fields)) return refusedOutcome('UNAUTHORIZED', unnameable)
   for (const record of before === undefined ? [fields] : [before, fields]) {
     // @guard enrollments-read-before-a-promotion--made
-    if (kind === 'enrollment' && isNamed(enrolledRouterOf(state, record))) {
-      return refused('UNAUTHORIZED', unenrollable)
+    if (kind === 'enrollment' && hasPermittedNames(enrolledRouterOf(state, record))) {
+      return refusedOutcome('UNAUTHORIZED', unenrollable)
     }
     const identityId = kind === 'identity' ? before?.id : ownerOf(kind, record)
     const reason = identityId === undefined ? null : reachReason(state, identityId, held)
-    if (reason !== null) return refused('UNAUTHORIZED', reason)
+    if (reason !== null) return refusedOutcome('UNAUTHORIZED', reason)
   }
   return null
 }

@@ -4,10 +4,10 @@ import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
 import type { Index } from '../../raft/types.ts'
-import type { Touched } from './audit.ts'
+import type { TouchedRecord } from './audit.ts'
 
 /** A write that its fields and references allow. */
-export interface Write<R extends EntityRecord = EntityRecord> {
+export interface AllowedWrite<R extends EntityRecord = EntityRecord> {
   readonly id: string
   /** Undefined at create. */
   readonly before: R | undefined
@@ -16,7 +16,7 @@ export interface Write<R extends EntityRecord = EntityRecord> {
 }
 
 /** A write that was done. */
-export interface Written<R extends EntityRecord = EntityRecord> {
+export interface CompletedWrite<R extends EntityRecord = EntityRecord> {
   /** Undefined at create. */
   readonly before: R | undefined
   readonly after: R
@@ -42,10 +42,10 @@ export interface Consequences {
  */
 export interface KindRules<R extends EntityRecord = EntityRecord> {
   /** Why a write is refused; null when it is not. */
-  judgeWrite?(state: State, write: Write<R>, context: CommandContext): Outcome | null
+  judgeWrite?(state: State, write: AllowedWrite<R>, context: CommandContext): Outcome | null
   /** Reason why a caller may not delete the record; null if it may. Not called for a cascade. */
   judgeDelete?(state: State, record: R, context: CommandContext): Outcome | null
-  afterWrite?(written: Written<R>, consequences: Consequences): void
+  afterWrite?(written: CompletedWrite<R>, consequences: Consequences): void
   /**
    * Called after a caller or a cascade has deleted the record. Called for a table, not for its
    * views.
@@ -65,11 +65,11 @@ export interface CommandContext {
   /** The router that acts by its certificate; '' where none does. */
   readonly routerId: string
   /** Extent of the caller's rights. */
-  readonly authority: Authority
+  readonly authority: CommandAuthority
   /** Permissions of the caller; they decide whom a limited authority may act on. */
   readonly held: readonly string[]
   /** Records that the entry has written for its caller, for the audit record. */
-  readonly touched: Touched[]
+  readonly touched: TouchedRecord[]
   /** Rules that judge a write of this kind beside its schema, and what follows from it. */
   readonly rulesOf: (kind: KindName) => KindRules
 }
@@ -78,4 +78,4 @@ export interface CommandContext {
  * `full`: an administrator, a session in matters of its identity, or the system actor. `limited`:
  * an identity with a permission, which cannot act on identities with more rights.
  */
-export type Authority = 'full' | 'limited'
+export type CommandAuthority = 'full' | 'limited'

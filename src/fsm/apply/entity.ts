@@ -8,22 +8,22 @@ import {
 } from '../../../proto/gen/command_pb.ts'
 import { checkFields, isObject } from '../../entities/check.ts'
 import type { Entity } from '../../entities/define.ts'
-import { merged } from '../../entities/nested.ts'
-import { entityNamed } from '../../entities/registry.ts'
+import { mergeMembers } from '../../entities/nested.ts'
+import { findEntity } from '../../entities/registry.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { ProblemCode } from '../../lib/problems.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
 import type { Table } from '../records/table.ts'
-import { changedFields, type Touched } from './audit.ts'
+import { changedFields, type TouchedRecord } from './audit.ts'
 import { writeGuard } from './authority.ts'
 import type { CommandContext, KindRules } from './context.ts'
-import { done, faulty, notFound, refused } from './outcome.ts'
+import { acceptedOutcome, fieldFaultOutcome, notFoundOutcome, refusedOutcome } from './outcome.ts'
 import { unprintableFields } from './printable-names.ts'
 import {
   blockingReference,
-  consequencesIn,
+  createConsequences,
   missingReference,
   removeWithReferences,
 } from './references.ts'
@@ -73,7 +73,7 @@ function uniqueFault(
     const owner = indexes.owner(name, value)
     if (owner !== undefined && owner !== id) {
       const field = entity.fields[name]?.faultField ?? name
-      return faulty({ field, reason: reason.replace('{value}', () => value), value })
+      return fieldFaultOutcome({ field, reason: reason.replace('{value}', () => value), value })
     }
   }
   return null
@@ -87,13 +87,13 @@ function fieldRefusal(
   fields: JsonObject,
 ): Outcome | null {
   const fault = checkFields(entity, fields)
-  if (fault !== null) return faulty(fault)
+  if (fault !== null) return fieldFaultOutcome(fault)
   return uniqueFault(table, entity, id, fields) ?? missingReference(state, entity, fields)
 }
 
 function guard(rules: Readonly<Record<string, ProblemCode>>, record: EntityRecord): Outcome | null {
   for (const [field, code] of Object.entries(rules)) {
-    if (record[field] === true) return refused(code)
+    if (record[field] === true) return refusedOutcome(code)
   }
   return null
 }
@@ -105,7 +105,7 @@ interface DecodedWrite {
 }
 
 function decode(state: State, write: EntityWrite, isCreate: boolean): DecodedWrite {
-  const entity = entityNamed(write.entity)
+  const entity = findEntity(write.entity)
   const at = { isCreate, level: state.featureLevel }
   return { entity, write, fields: writable(entity, parseFields(write.json), at) }
 }
@@ -116,7 +116,8 @@ function requiredFault(entity: Entity, fields: JsonObject, isCreate: boolean): O
     const field = entity.fields[name]
     if (field?.isRequired !== true || field.settable === 'never' || name in fields) continue
     if (field.settable === 'create' && !isCreate) continue
-    if (field.kind === 'text') return faulty({ field: name, reason: `${name} is required` })
+    if (field.kind === 'text')
+      return fieldFaultOutcome({ field: name, reason: `${name} is required` })
   }
   return null
 }
@@ -133,11 +134,11 @@ function insert(state: State, message: EntityWrite, context: CommandContext): Ou
   const denial = writeGuard(state, { kind, mode: 'create', before: undefined, fields }, context)
   if (denial !== null) return denial
   if (write.id === '' || write.id.length > idCharactersMax) {
-    return faulty({ field: 'id', reason: 'id is not usable' })
+    return fieldFaultOutcome({ field: 'id', reason: 'id is not usable' })
   }
   const table = state.table(kind)
   if (table.rows.has(write.id)) {
-    return faulty({ field: 'id', reason: 'id must be unique', value: write.id })
+    return fieldFaultOutcome({ field: 'id', reason: 'id must be unique', value: write.id })
   }
   // @guard names-at-a-terminal--create
   const refusal =
@@ -159,7 +160,7 @@ function insert(state: State, message: EntityWrite, context: CommandContext): Ou
   })
   const { afterWrite } = rules
   if (afterWrite !== undefined) follow(state, entity, write.id, undefined, afterWrite, context)
-  return done(write.id)
+  return acceptedOutcome(write.id)
 }
 
 /** Other changes of a write. */
@@ -172,7 +173,7 @@ function follow(
   context: CommandContext,
 ): void {
   const after = state.get(entity.name, id)
-  if (after !== undefined) afterWrite({ before, after }, consequencesIn(state, context))
+  if (after !== undefined) afterWrite({ before, after }, createConsequences(state, context))
 }
 
 /** New values of a patch's fields; mergeable fields are merged into the stored value. */
@@ -182,7 +183,9 @@ function changed(entity: Entity, record: EntityRecord, fields: JsonObject): Json
     const onto = entity.fields[name]?.mergedOnto ?? null
     const stored = record[name]
     result[name] =
-      onto !== null && isObject(value) ? merged(isObject(stored) ? stored : onto, value) : value
+      onto !== null && isObject(value)
+        ? mergeMembers(isObject(stored) ? stored : onto, value)
+        : value
   }
   return result
 }
@@ -196,7 +199,7 @@ function update(
   const { entity, write, fields } = decoded
   const rules = context.rulesOf(entity.name)
   const mode = isPatch ? 'patch' : 'replace'
-  const touched: Touched = {
+  const touched: TouchedRecord = {
     action: mode,
     entity: entity.name,
     id: write.id,
@@ -204,7 +207,7 @@ function update(
   }
   context.touched.push(touched)
   const record = state.get(entity.name, write.id)
-  if (record === undefined) return notFound(entity.name, write.id)
+  if (record === undefined) return notFoundOutcome(entity.name, write.id)
   const denial = writeGuard(state, { kind: entity.name, mode, before: record, fields }, context)
   if (denial !== null) return denial
   const cleared: Record<string, Json> = {}
@@ -226,7 +229,7 @@ function update(
   state.put(entity.name, { ...after, ...base })
   const { afterWrite } = rules
   if (afterWrite !== undefined) follow(state, entity, record.id, record, afterWrite, context)
-  return done(record.id)
+  return acceptedOutcome(record.id)
 }
 
 /**
@@ -244,13 +247,13 @@ export function patchEntity(state: State, payload: Uint8Array, context: CommandC
 
 export function deleteEntity(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { entity, id } = fromBinary(EntityDeleteSchema, payload)
-  return remove(state, entityNamed(entity), id, context)
+  return remove(state, findEntity(entity), id, context)
 }
 
 function remove(state: State, entity: Entity, id: string, context: CommandContext): Outcome {
   context.touched.push({ action: 'delete', entity: entity.name, id, fields: [] })
   const record = state.get(entity.name, id)
-  if (record === undefined) return notFound(entity.name, id)
+  if (record === undefined) return notFoundOutcome(entity.name, id)
   const guarded = { kind: entity.name, mode: 'delete', before: record, fields: {} } as const
   const refusal =
     writeGuard(state, guarded, context) ??
@@ -259,7 +262,7 @@ function remove(state: State, entity: Entity, id: string, context: CommandContex
     blockingReference(state, entity, record.id)
   if (refusal !== null) return refusal
   removeWithReferences(state, entity, record, context)
-  return done(record.id)
+  return acceptedOutcome(record.id)
 }
 
 export const batchLimits = {
@@ -274,7 +277,7 @@ export const batchLimits = {
 export function writeBatch(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { steps, answer } = fromBinary(EntityBatchSchema, payload)
   if (steps.length > batchLimits.stepsMax) {
-    return faulty({
+    return fieldFaultOutcome({
       field: 'steps',
       reason: `there are at most ${batchLimits.stepsMax} writes in one`,
     })
@@ -285,7 +288,7 @@ export function writeBatch(state: State, payload: Uint8Array, context: CommandCo
       const outcome = applyStep(state, kind, write, context)
       if (!outcome.ok) return outcome
     }
-    return done(steps[answer]?.write?.id ?? '')
+    return acceptedOutcome(steps[answer]?.write?.id ?? '')
   })
 }
 
@@ -307,7 +310,7 @@ export function applyStep(
     case CommandKind.ENTITY_PATCH:
       return update(state, decode(state, write, false), context, true)
     case CommandKind.ENTITY_DELETE:
-      return remove(state, entityNamed(write.entity), write.id, context)
+      return remove(state, findEntity(write.entity), write.id, context)
     default:
       throw new Error(`a step of kind ${kind} is unknown here`)
   }

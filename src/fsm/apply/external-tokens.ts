@@ -24,7 +24,7 @@ export function enabledSigner(records: RecordSource, id: string): ExternalJwtSig
 /**
  * Whether the claim that the signer identifies by names that identity. An empty claim names nobody.
  */
-export function isClaimOf(
+export function claimNamesIdentity(
   { useExternalId }: Pick<ExternalJwtSigner, 'useExternalId'>,
   claim: string,
   identity: Pick<Identity, 'id' | 'externalId'>,
@@ -33,7 +33,7 @@ export function isClaimOf(
 }
 
 /** Whether identities under that policy may log in by tokens of the signer. */
-export function takesTokensOf(policy: AuthPolicy | undefined, signerId: string): boolean {
+export function acceptsTokensOf(policy: AuthPolicy | undefined, signerId: string): boolean {
   if (policy?.primary.extJwt.allowed !== true) return false
   const { allowedSigners } = policy.primary.extJwt
   return allowedSigners.length === 0 || allowedSigners.includes(signerId)
@@ -43,7 +43,7 @@ export function takesTokensOf(policy: AuthPolicy | undefined, signerId: string):
  * Factors that are still pending for a request with a JWT of that signer. A signer that was changed
  * since the JWT was judged, disabled or deleted satisfies no factor.
  */
-export function pendingBeside(
+export function pendingFactorsWithToken(
   records: RecordSource,
   pending: readonly PendingFactor[],
   shown: ShownSigner | null,

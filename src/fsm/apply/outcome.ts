@@ -3,19 +3,22 @@ import type { Outcome } from '../../ports/proposer.ts'
 
 export type Refusal = Extract<Outcome, { ok: false }>
 
-export function done(id: string): Outcome {
+export function acceptedOutcome(id: string): Outcome {
   return { ok: true, id }
 }
 
-export function refused(code: ProblemCode, detail: string | null = null): Refusal {
+export function refusedOutcome(code: ProblemCode, detail: string | null = null): Refusal {
   return { ok: false, code, fault: null, detail }
 }
 
-export function faulty(fault: FieldFault, code: ProblemCode = 'COULD_NOT_VALIDATE'): Refusal {
+export function fieldFaultOutcome(
+  fault: FieldFault,
+  code: ProblemCode = 'COULD_NOT_VALIDATE',
+): Refusal {
   return { ok: false, code, fault, detail: null }
 }
 
 /** Refusal in OpenZiti's words. */
-export function notFound(entity: string, id: string): Refusal {
-  return refused('NOT_FOUND', `${entity} with id ${id.slice(0, 128)} not found`)
+export function notFoundOutcome(entity: string, id: string): Refusal {
+  return refusedOutcome('NOT_FOUND', `${entity} with id ${id.slice(0, 128)} not found`)
 }

@@ -4,7 +4,7 @@ import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { firstUnprintable } from '../../lib/text/terminal-text.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
-import { faulty } from './outcome.ts'
+import { fieldFaultOutcome } from './outcome.ts'
 
 /** Level from which on names refuse characters that a terminal acts on. */
 const PRINTABLE_FROM_LEVEL = 2
@@ -37,5 +37,5 @@ export function unprintableName(state: Levelled, field: string, text: string): O
   const found = firstUnprintable(text)
   if (found === null) return null
   const reason = `${field} must not contain control characters or controls of the text direction, found ${found}`
-  return faulty({ field, reason })
+  return fieldFaultOutcome({ field, reason })
 }

@@ -1,7 +1,7 @@
 import type { State } from '../records/state.ts'
-import { isOfPrivileged } from './authority.ts'
+import { belongsToPrivileged } from './authority.ts'
 import type { CommandContext, Consequences } from './context.ts'
-import { consequencesIn } from './references.ts'
+import { createConsequences } from './references.ts'
 
 // Callers with few rights may read the tokens of identities without any, and of routers. Once such
 // an identity gains rights, or an administrator allows a router names, its open enrollments would
@@ -33,10 +33,10 @@ export function withdrawEnrollmentsOf(
  * says whether they had fewer before, or have since.
  */
 export function withdrawPrivilegedEnrollments(state: State, context: CommandContext): void {
-  const { remove } = consequencesIn(state, context)
+  const { remove } = createConsequences(state, context)
   for (const id of Array.from(state.table('enrollment').ids)) {
     const enrollment = state.get('enrollment', id)
-    if (enrollment !== undefined && isOfPrivileged(state, 'enrollment', enrollment)) {
+    if (enrollment !== undefined && belongsToPrivileged(state, 'enrollment', enrollment)) {
       remove('enrollment', id)
     }
   }

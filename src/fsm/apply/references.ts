@@ -1,15 +1,15 @@
 import type { Entity } from '../../entities/define.ts'
 import type { Field } from '../../entities/fields.ts'
-import { elementNaming, type Referrer, referrersOf } from '../../entities/referrers.ts'
-import { entityNamed, pluralOf } from '../../entities/registry.ts'
+import { referenceIndexKey, type Referrer, findReferrers } from '../../entities/referrers.ts'
+import { findEntity, kindPlural } from '../../entities/registry.ts'
 import type { KindName } from '../../entities/kind-records.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import { elementsOf } from '../records/indexes.ts'
+import { indexedElements } from '../records/indexes.ts'
 import type { State } from '../records/state.ts'
 import type { CommandContext, Consequences } from './context.ts'
-import { done, faulty, notFound, refused } from './outcome.ts'
+import { acceptedOutcome, fieldFaultOutcome, notFoundOutcome, refusedOutcome } from './outcome.ts'
 
 /** Ids named in a refusal. */
 const shownIdsMax = 20
@@ -27,8 +27,8 @@ function roleFault(
     if (state.get(to, id) === undefined) unknown.push(id)
   }
   if (unknown.length === 0) return null
-  const reason = `no ${pluralOf(to)} found with the given ids`
-  return faulty({ field: name, reason, value: unknown.slice(0, shownIdsMax) })
+  const reason = `no ${kindPlural(to)} found with the given ids`
+  return fieldFaultOutcome({ field: name, reason, value: unknown.slice(0, shownIdsMax) })
 }
 
 /** The first of the given fields that names a record which does not exist; null when all do. */
@@ -43,21 +43,21 @@ export function missingReference(state: State, entity: Entity, fields: JsonObjec
       if (fault !== null) return fault
       continue
     }
-    for (const id of elementsOf(value)) {
-      if (state.get(reference.to, id) === undefined) return notFound(reference.to, id)
+    for (const id of indexedElements(value)) {
+      if (state.get(reference.to, id) === undefined) return notFoundOutcome(reference.to, id)
     }
   }
   return null
 }
 
 function holders(state: State, referrer: Referrer, id: string): string[] {
-  const element = elementNaming(referrer, id)
+  const element = referenceIndexKey(referrer, id)
   return [...state.table(referrer.entity.name).indexes.ids(referrer.name, element)]
 }
 
 /** Why the record can not go while others name it; null when it can. */
 export function blockingReference(state: State, entity: Entity, id: string): Outcome | null {
-  for (const referrer of referrersOf(entity)) {
+  for (const referrer of findReferrers(entity)) {
     if (state.featureLevel < referrer.refusedFrom) continue
     const ids = holders(state, referrer, id)
     if (ids.length === 0) continue
@@ -65,7 +65,7 @@ export function blockingReference(state: State, entity: Entity, id: string): Out
     const reason = `entity type ${entity.plural} referenced by ${referrer.entity.plural}: [${shown.join(' ')}]`
     const field = referrer.field.faultField ?? referrer.name
     const fault = { field, reason, value: shown }
-    return faulty(fault, 'CAN_NOT_DELETE_REFERENCED_ENTITY')
+    return fieldFaultOutcome(fault, 'CAN_NOT_DELETE_REFERENCED_ENTITY')
   }
   return null
 }
@@ -102,7 +102,7 @@ export function removeWithReferences(
   record: EntityRecord,
   context: CommandContext,
 ): void {
-  for (const referrer of referrersOf(entity)) {
+  for (const referrer of findReferrers(entity)) {
     for (const holderId of holders(state, referrer, record.id)) {
       if (referrer.onDelete === 'strip') strip(state, referrer, holderId, record.id, context.index)
       if (referrer.onDelete !== 'cascade') continue
@@ -113,11 +113,11 @@ export function removeWithReferences(
   // Another record that it lived by may have taken it along.
   if (state.inTable(entity.name, record.id) === undefined) return
   state.remove(entity.name, record.id)
-  context.rulesOf(entity.table).afterDelete?.(record, consequencesIn(state, context))
+  context.rulesOf(entity.table).afterDelete?.(record, createConsequences(state, context))
 }
 
 /** Means of the rules of a kind once a write of it is done. */
-export function consequencesIn(state: State, context: CommandContext): Consequences {
+export function createConsequences(state: State, context: CommandContext): Consequences {
   const { logTimeMs, index } = context
   return {
     state,
@@ -128,7 +128,7 @@ export function consequencesIn(state: State, context: CommandContext): Consequen
     },
     remove(kind, id) {
       const record = state.get(kind, id)
-      if (record !== undefined) removeWithReferences(state, entityNamed(kind), record, context)
+      if (record !== undefined) removeWithReferences(state, findEntity(kind), record, context)
     },
   }
 }
@@ -152,11 +152,11 @@ export function detachReference(
   const field = entity.fields[name]
   const reference = field?.reference
   if (field === undefined || reference === null || reference === undefined) {
-    return refused('UNHANDLED', `${name} is no reference`)
+    return refusedOutcome('UNHANDLED', `${name} is no reference`)
   }
   if (reference.onDelete === 'cascade') {
     removeWithReferences(state, entity, record, context)
-    return done(record.id)
+    return acceptedOutcome(record.id)
   }
   const value = without(field, record[name], missingId)
   const isLost =
@@ -164,7 +164,7 @@ export function detachReference(
     (value === '' || value === null
       ? field.isRequired
       : state.inTable(reference.to, String(value)) === undefined)
-  if (isLost) return refused('UNHANDLED', `${name} can name nothing else`)
+  if (isLost) return refusedOutcome('UNHANDLED', `${name} can name nothing else`)
   state.put(entity.name, { ...record, [name]: value, revision: context.index })
-  return done(record.id)
+  return acceptedOutcome(record.id)
 }

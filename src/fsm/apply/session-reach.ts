@@ -16,7 +16,7 @@ const SAID_FROM_LEVEL = 2
  * Whether the client of the session may use routers, which see its token. One of an identity with
  * rights only where it is worth nothing without the key of its certificate.
  */
-export function mayMeetRouters(session: ApiSession, identity: Identity | undefined): boolean {
+export function canUseRouters(session: ApiSession, identity: Identity | undefined): boolean {
   const { api } = session
   // @guard sessions-at-a-stolen-router--management
   if (identity === undefined || api === 'management') return false
@@ -47,11 +47,11 @@ export function isUnsettled({ api, clientId }: ApiSession): boolean {
  * session that does not record its API if its client has a certificate, so such a session is
  * excluded.
  */
-export function mayManage(records: Records, session: ApiSession): boolean {
+export function canManage(records: Records, session: ApiSession): boolean {
   // @guard sessions-at-a-stolen-router--manages
   if (session.api === 'client' || session.api === 'management') return session.api === 'management'
   if (records.featureLevel < SAID_FROM_LEVEL) return true
-  return certificatesOf(records, session).length === 0
+  return sessionCertificateFingerprints(records, session).length === 0
 }
 
 /**
@@ -68,14 +68,17 @@ export function isShownBy(
   if ((api !== 'client' && !clientId) || !isKeyBound(session)) return true
   // @guard oidc/session-keys--none, sessions-at-a-stolen-router--certificate
   if (fingerprint === null) return false
-  return fingerprint === certFingerprint || certificatesOf(records, session).includes(fingerprint)
+  return (
+    fingerprint === certFingerprint ||
+    sessionCertificateFingerprints(records, session).includes(fingerprint)
+  )
 }
 
 /**
  * Hex SHA-1 fingerprints of the certificates that the client of a session may present: the one that
  * opened the session, those of its identity, and those issued for the session.
  */
-export function certificatesOf(
+export function sessionCertificateFingerprints(
   records: Records,
   { id, identityId, certFingerprint }: ApiSession,
 ): readonly string[] {

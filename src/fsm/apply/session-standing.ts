@@ -1,11 +1,11 @@
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
-import type { StandingRecords } from '../../ports/state-view.ts'
+import type { ValidityRecords } from '../../ports/state-view.ts'
 import type { State } from '../records/state.ts'
 import { isCertificateHonoured, pendingFactors, type PendingFactor } from './authentication.ts'
 import type { CommandContext, Consequences } from './context.ts'
 import { isSignerHonoured } from './external-tokens.ts'
-import { consequencesIn } from './references.ts'
+import { createConsequences } from './references.ts'
 
 /** Validity of a session by the records, regardless of the time. */
 interface SessionStanding {
@@ -29,14 +29,17 @@ interface Judgement {
  * Last judgment of each session, by the state that holds it. Records are replaced, never modified,
  * so a rewritten session has no entry here. An old session object keeps no other records alive.
  */
-const judgements = new WeakMap<StandingRecords, WeakMap<ApiSession, Judgement>>()
+const judgements = new WeakMap<ValidityRecords, WeakMap<ApiSession, Judgement>>()
 
 /**
  * Judges a session as it stands, for requests and for commands. It is judged again once a record
- * that decides it was written: the session, its identity, or any of `standingKinds`.
+ * that decides it was written: the session, its identity, or any of `validityKinds`.
  * @returns null for a session that is not there, or whose identity is not.
  */
-export function standingOf(records: StandingRecords, sessionId: string): SessionStanding | null {
+export function sessionValidity(
+  records: ValidityRecords,
+  sessionId: string,
+): SessionStanding | null {
   const session = records.get('apiSession', sessionId)
   if (session === undefined) return null
   const identity = records.get('identity', session.identityId)
@@ -52,7 +55,7 @@ export function standingOf(records: StandingRecords, sessionId: string): Session
 }
 
 function judged(
-  records: StandingRecords,
+  records: ValidityRecords,
   session: ApiSession,
   identity: Identity,
 ): SessionStanding {
@@ -76,13 +79,13 @@ const ENDED_FROM_LEVEL = 2
 type Owner = 'identityId' | 'authenticatorId' | 'caId' | 'signerId'
 
 /** Ends all API sessions that name a record, or all but one, with what lives by them. */
-export function endSessionsOf(
+export function endSessionsNaming(
   { state, context }: Pick<Consequences, 'state' | 'context'>,
   field: Owner,
   id: string,
   exceptId = '',
 ): void {
-  const { remove } = consequencesIn(state, context)
+  const { remove } = createConsequences(state, context)
   for (const sessionId of Array.from(state.table('apiSession').indexes.ids(field, id))) {
     if (sessionId !== exceptId) remove('apiSession', sessionId)
   }
@@ -92,20 +95,20 @@ export function endSessionsOf(
  * Ends sessions that a record refuses from now on, so that routers close what they carry for them:
  * the gate alone would refuse their requests, and leave their circuits open.
  */
-export function endRefusedSessionsOf(
+export function endSessionsRefusedBy(
   consequences: Consequences,
   field: Exclude<Owner, 'identityId'>,
   id: string,
 ): void {
   if (consequences.state.featureLevel < ENDED_FROM_LEVEL) return
-  endSessionsOf(consequences, field, id)
+  endSessionsNaming(consequences, field, id)
 }
 
 /** Ends sessions that were only refused so far, as the level that ends them comes into force. */
 export function endRefusedSessions(state: State, from: number, context: CommandContext): void {
   if (from >= ENDED_FROM_LEVEL || state.featureLevel < ENDED_FROM_LEVEL) return
-  const { remove } = consequencesIn(state, context)
+  const { remove } = createConsequences(state, context)
   for (const id of Array.from(state.table('apiSession').ids)) {
-    if (standingOf(state, id)?.isHonoured === false) remove('apiSession', id)
+    if (sessionValidity(state, id)?.isHonoured === false) remove('apiSession', id)
   }
 }

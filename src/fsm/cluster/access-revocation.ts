@@ -4,8 +4,8 @@ import { AccessRevokeSchema } from '../../../proto/gen/command_pb.ts'
 import { isControllerId } from '../../lib/text/names.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { CommandContext } from '../apply/context.ts'
-import { done, faulty } from '../apply/outcome.ts'
-import { consequencesIn } from '../apply/references.ts'
+import { acceptedOutcome, fieldFaultOutcome } from '../apply/outcome.ts'
+import { createConsequences } from '../apply/references.ts'
 import type { State } from '../records/state.ts'
 import { withdrawJoining } from './cluster.ts'
 
@@ -23,8 +23,9 @@ const TOUCHED_MAX = 100
  */
 export function revokeAccess(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { nodeId } = fromBinary(AccessRevokeSchema, payload)
-  if (!isControllerId(nodeId)) return faulty({ field: 'nodeId', reason: 'nodeId is not usable' })
-  const { remove } = consequencesIn(state, context)
+  if (!isControllerId(nodeId))
+    return fieldFaultOutcome({ field: 'nodeId', reason: 'nodeId is not usable' })
+  const { remove } = createConsequences(state, context)
   // @guard access-after-a-compromise--sessions
   for (const id of Array.from(state.table('apiSession').ids)) remove('apiSession', id)
   for (const id of Array.from(state.table('enrollment').ids)) {
@@ -35,5 +36,5 @@ export function revokeAccess(state: State, payload: Uint8Array, context: Command
     }
   }
   withdrawJoining(state, context)
-  return done(nodeId)
+  return acceptedOutcome(nodeId)
 }

@@ -3,7 +3,7 @@ import { ClusterActionSchema } from '../../../proto/gen/command_pb.ts'
 import { isControllerId } from '../../lib/text/names.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
-import { done, faulty } from '../apply/outcome.ts'
+import { acceptedOutcome, fieldFaultOutcome } from '../apply/outcome.ts'
 
 /** Words of the program's own, which the audit writes down as they are. */
 const ACTION = /^[a-z][a-z-]{0,63}$/
@@ -12,10 +12,12 @@ const OUTCOME = /^(?:requested|done|[A-Z][A-Z0-9_]{0,63})$/
 /** Changes nothing: that it is in the log, with its actor, is all that is wanted. */
 export function recordAction(_state: State, payload: Uint8Array): Outcome {
   const { action, target, outcome } = fromBinary(ClusterActionSchema, payload)
-  if (!ACTION.test(action)) return faulty({ field: 'action', reason: 'action is not usable' })
-  if (!OUTCOME.test(outcome)) return faulty({ field: 'outcome', reason: 'outcome is not usable' })
+  if (!ACTION.test(action))
+    return fieldFaultOutcome({ field: 'action', reason: 'action is not usable' })
+  if (!OUTCOME.test(outcome))
+    return fieldFaultOutcome({ field: 'outcome', reason: 'outcome is not usable' })
   if (target !== '' && !isControllerId(target)) {
-    return faulty({ field: 'target', reason: 'target is not the id of a controller' })
+    return fieldFaultOutcome({ field: 'target', reason: 'target is not the id of a controller' })
   }
-  return done(target)
+  return acceptedOutcome(target)
 }

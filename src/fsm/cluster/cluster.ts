@@ -13,12 +13,17 @@ import type { AdmissionFields } from '../../entities/kinds/admission.ts'
 import type { JoinTicket } from '../../entities/kinds/join-ticket.ts'
 import { isControllerId, parseHostPort } from '../../lib/text/names.ts'
 import type { FieldFault } from '../../lib/problems.ts'
-import { hexOf } from '../../lib/text/hex-digits.ts'
+import { toHex } from '../../lib/text/hex-digits.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
 import type { CommandContext } from '../apply/context.ts'
-import { done, faulty, notFound, refused } from '../apply/outcome.ts'
-import { dropWrapped, missingSecret, wrapInForce } from './secret.ts'
+import {
+  acceptedOutcome,
+  fieldFaultOutcome,
+  notFoundOutcome,
+  refusedOutcome,
+} from '../apply/outcome.ts'
+import { removeWrappedSecrets, missingSecret, addWrappedSecrets } from './secret.ts'
 
 /** Bounds of what joining may leave in the state. */
 export const joiningLimits = {
@@ -55,29 +60,29 @@ export function createTicket(state: State, payload: Uint8Array, context: Command
   const expiresAt = Number(message.expiresAtMs)
   pruneTickets(state, context)
   if (!TICKET_ID.test(message.id) || state.get('joinTicket', message.id) !== undefined) {
-    return faulty({ field: 'id', reason: 'id must be usable and unique' })
+    return fieldFaultOutcome({ field: 'id', reason: 'id must be usable and unique' })
   }
   if (message.digest.length !== DIGEST_BYTES) {
-    return faulty({ field: 'digest', reason: 'digest has 32 bytes' })
+    return fieldFaultOutcome({ field: 'digest', reason: 'digest has 32 bytes' })
   }
   const { ticketLifetimeMsMax, ticketSlackMs } = joiningLimits
   const lifetimeMs = expiresAt - context.logTimeMs
   if (lifetimeMs <= 0 || lifetimeMs > ticketLifetimeMsMax + ticketSlackMs) {
-    return faulty({ field: 'lifetimeMs', reason: 'a ticket lives for at most 7 days' })
+    return fieldFaultOutcome({ field: 'lifetimeMs', reason: 'a ticket lives for at most 7 days' })
   }
   if (state.table('joinTicket').rows.size >= joiningLimits.ticketsMax) {
-    return refused(
+    return refusedOutcome(
       'SERVER_TOO_MANY_REQUESTS',
       `${joiningLimits.ticketsMax} tickets are open; wait until some have expired`,
     )
   }
   state.put('joinTicket', {
     ...base(message.id, context),
-    digest: hexOf(message.digest),
+    digest: toHex(message.digest),
     isVoter: message.voter,
     expiresAt,
   })
-  return done(message.id)
+  return acceptedOutcome(message.id)
 }
 
 /**
@@ -86,17 +91,17 @@ export function createTicket(state: State, payload: Uint8Array, context: Command
 export function revokeTicket(state: State, payload: Uint8Array): Outcome {
   const { id } = fromBinary(TicketRevokeSchema, payload)
   const ticket = state.get('joinTicket', id)
-  if (ticket === undefined) return notFound('joinTicket', id)
+  if (ticket === undefined) return notFoundOutcome('joinTicket', id)
   const { usedByNodeId } = ticket
   if (usedByNodeId !== '') {
-    return refused(
+    return refusedOutcome(
       'MEMBERSHIP_REFUSED',
       `${usedByNodeId} has joined by ticket ${id}; remove that controller instead ('flotilla cluster remove ${usedByNodeId}')`,
     )
   }
   // @guard revoked-ticket
   state.remove('joinTicket', id)
-  return done(id)
+  return acceptedOutcome(id)
 }
 
 /**
@@ -107,7 +112,7 @@ export function revokeTicket(state: State, payload: Uint8Array): Outcome {
 export function redeemTicket(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(TicketRedeemSchema, payload)
   const fault = redeemFault(message)
-  if (fault !== null) return faulty(fault)
+  if (fault !== null) return fieldFaultOutcome(fault)
   const ticket = state.get('joinTicket', message.ticketId)
   const refusal = ticketRefusal(ticket, message, context)
   if (refusal !== null) return refusal
@@ -117,8 +122,8 @@ export function redeemTicket(state: State, payload: Uint8Array, context: Command
       known?.ticketId === message.ticketId &&
       ticket.usedByNodeId === message.nodeId &&
       isSame(known, message)
-    if (isRepeated) return done(message.nodeId)
-    return refused('TICKET_REFUSED', 'this ticket was used before; ask for a new one')
+    if (isRepeated) return acceptedOutcome(message.nodeId)
+    return refusedOutcome('TICKET_REFUSED', 'this ticket was used before; ask for a new one')
   }
   const taken = takenRefusal(state, known, message)
   if (taken !== null) return taken
@@ -134,7 +139,7 @@ export function redeemTicket(state: State, payload: Uint8Array, context: Command
     })
   }
   pruneTickets(state, context)
-  return done(message.nodeId)
+  return acceptedOutcome(message.nodeId)
 }
 
 function redeemFault(message: TicketRedeem): FieldFault | null {
@@ -163,13 +168,13 @@ function ticketRefusal(
   { logTimeMs }: CommandContext,
 ): Outcome | null {
   if (ticket === undefined || !isEqual(Buffer.from(ticket.digest, 'hex'), message.ticketDigest)) {
-    return refused(
+    return refusedOutcome(
       'TICKET_REFUSED',
       "the cluster does not know this ticket, or no longer; ask for a new one ('flotilla cluster invite')",
     )
   }
   if ((ticket.expiresAt ?? 0) > logTimeMs) return null
-  return refused(
+  return refusedOutcome(
     'TICKET_REFUSED',
     "this ticket has expired; ask for a new one ('flotilla cluster invite')",
   )
@@ -194,27 +199,27 @@ function takenRefusal(
     const other = state.get('admission', id)
     if (other === undefined || id === nodeId) continue
     if (other.publicKeySpki === base64(message.publicKeySpki)) {
-      return refused(
+      return refusedOutcome(
         'MEMBERSHIP_REFUSED',
         `controller ${id} has this key; make a new one for ${nodeId}`,
       )
     }
-    if (other.storeId === hexOf(message.storeId)) {
-      return refused(
+    if (other.storeId === toHex(message.storeId)) {
+      return refusedOutcome(
         'MEMBERSHIP_REFUSED',
         `controller ${id} has this data folder; begin with an empty one for ${nodeId}`,
       )
     }
   }
   if (known !== undefined || table.rows.size < joiningLimits.admissionsMax) return null
-  return refused(
+  return refusedOutcome(
     'MEMBERSHIP_REFUSED',
     `a cluster has at most ${joiningLimits.admissionsMax} controllers; remove one first`,
   )
 }
 
 function idTaken(id: string): Outcome {
-  return refused(
+  return refusedOutcome(
     'MEMBERSHIP_REFUSED',
     `${id} is the id of another controller of this cluster; choose another id, or remove that one first ('flotilla cluster remove ${id}')`,
   )
@@ -230,13 +235,13 @@ function admit(
   state.put('admission', {
     ...base(nodeId, context),
     publicKeySpki: base64(message.publicKeySpki),
-    storeId: hexOf(message.storeId),
+    storeId: toHex(message.storeId),
     address: message.address,
     certificatePem: message.certificatePem,
     ticketId: message.ticketId,
     isVoter,
   })
-  wrapInForce(state, nodeId, message.secrets, context)
+  addWrappedSecrets(state, nodeId, message.secrets, context)
 }
 
 /** Last step of a removal. It never deletes the admission of a current member. */
@@ -248,16 +253,19 @@ export function deleteAdmission(
   const message = fromBinary(AdmissionDeleteSchema, payload)
   const { nodeId } = message
   const known = state.get('admission', nodeId)
-  if (known === undefined) return done(nodeId)
+  if (known === undefined) return acceptedOutcome(nodeId)
   if (known.publicKeySpki !== base64(message.publicKeySpki)) {
-    return refused('MEMBERSHIP_REFUSED', `${nodeId} has been admitted with another key meanwhile`)
+    return refusedOutcome(
+      'MEMBERSHIP_REFUSED',
+      `${nodeId} has been admitted with another key meanwhile`,
+    )
   }
   if (memberNamed(state, nodeId) !== undefined) {
-    return refused('MEMBERSHIP_REFUSED', `${nodeId} is still a member; remove it first`)
+    return refusedOutcome('MEMBERSHIP_REFUSED', `${nodeId} is still a member; remove it first`)
   }
-  dropWrapped(state, nodeId, message.compromised ? 'compromised' : 'left', context)
+  removeWrappedSecrets(state, nodeId, message.compromised ? 'compromised' : 'left', context)
   state.remove('admission', nodeId)
-  return done(nodeId)
+  return acceptedOutcome(nodeId)
 }
 
 /**
@@ -276,7 +284,7 @@ export function withdrawJoining(state: State, context: CommandContext): void {
   for (const nodeId of Array.from(state.table('admission').ids)) {
     if (memberNamed(state, nodeId) !== undefined) continue
     // @guard join-after-a-compromise--opened
-    dropWrapped(state, nodeId, 'compromised', context)
+    removeWrappedSecrets(state, nodeId, 'compromised', context)
     // @guard join-after-a-compromise--admission
     state.remove('admission', nodeId)
     context.touched.push({ action: 'delete', entity: 'admission', id: nodeId, fields: [] })
@@ -292,7 +300,7 @@ function memberNamed(state: State, id: string): Member | undefined {
 function isSame(known: AdmissionFields, message: TicketRedeem): boolean {
   return (
     known.publicKeySpki === base64(message.publicKeySpki) &&
-    known.storeId === hexOf(message.storeId)
+    known.storeId === toHex(message.storeId)
   )
 }
 

@@ -5,8 +5,8 @@ import type { KindName } from '../../entities/kind-records.ts'
 import { present } from '../../lib/assert.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { integrityLimits } from './integrity.ts'
-import { lanesOf } from '../records/digest.ts'
-import { elementsOf } from '../records/indexes.ts'
+import { digestLanes } from '../records/digest.ts'
+import { indexedElements } from '../records/indexes.ts'
 import { recordKey, type Table } from '../records/table.ts'
 import type { State } from '../records/state.ts'
 
@@ -14,7 +14,7 @@ import type { State } from '../records/state.ts'
 const STEP_ITEMS = 64
 
 /** Repair of a fault, by entries that every controller applies. */
-export type Repair =
+export type IntegrityRepair =
   /** Rebuilds the indexes and digests of a table from its records. */
   | { readonly kind: 'rebuild'; readonly entity: KindName }
   /** Removes a dangling reference from the record that holds it. */
@@ -27,9 +27,9 @@ export type Repair =
     }
 
 /** A fault in derived data, with its repair. */
-export interface Finding {
+export interface IntegrityFinding {
   readonly description: string
-  readonly repair: Repair
+  readonly repair: IntegrityRepair
 }
 
 /**
@@ -39,7 +39,7 @@ export interface Finding {
  */
 export class StateScan {
   /** Findings in the order found, at most as many as are shown. */
-  readonly findings: Finding[] = []
+  readonly findings: IntegrityFinding[] = []
   /** There were more. */
   hasMore = false
   readonly #state: State
@@ -99,7 +99,7 @@ export class StateScan {
     for (const field of indexes.lacking(id, record)) {
       this.#note(`${what} is not found by its ${field}`, rebuild)
     }
-    const lanes = lanesOf(recordKey(entity.name, id), table.stored(record))
+    const lanes = digestLanes(recordKey(entity.name, id), table.stored(record))
     const kept = table.rows.get(id)?.lanes
     const isSame =
       kept?.a === lanes.a && kept.b === lanes.b && kept.c === lanes.c && kept.d === lanes.d
@@ -134,7 +134,7 @@ export class StateScan {
     this.#note(`the digest of the records ${which} is not their sum`, { kind: 'rebuild', entity })
   }
 
-  #note(description: string, repair: Repair): void {
+  #note(description: string, repair: IntegrityRepair): void {
     if (this.findings.length >= integrityLimits.findingsMax) {
       this.hasMore = true
       return
@@ -169,7 +169,7 @@ function missingOf(state: State, entity: Entity, record: EntityRecord): Missing[
 
 /** The ids that a reference holds. */
 function referredBy(field: Field, value: EntityRecord[string] | undefined): readonly string[] {
-  const elements = elementsOf(value)
+  const elements = indexedElements(value)
   if (field.kind !== 'roleList') return elements
   return elements.filter((role) => role.startsWith('@')).map((role) => role.slice(1))
 }

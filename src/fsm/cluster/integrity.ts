@@ -8,12 +8,12 @@ import {
   IntegrityStartSchema,
 } from '../../../proto/gen/command_pb.ts'
 import { type IntegrityRun, integrityRunId } from '../../entities/kinds/integrity-run.ts'
-import { entityNamed } from '../../entities/registry.ts'
+import { findEntity } from '../../entities/registry.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import { elementsOf } from '../records/indexes.ts'
+import { indexedElements } from '../records/indexes.ts'
 import type { State } from '../records/state.ts'
 import type { CommandContext } from '../apply/context.ts'
-import { done, notFound, refused } from '../apply/outcome.ts'
+import { acceptedOutcome, notFoundOutcome, refusedOutcome } from '../apply/outcome.ts'
 import { detachReference } from '../apply/references.ts'
 
 export const integrityLimits = {
@@ -37,7 +37,7 @@ export function startIntegrityRun(
   const { id: runId, isFixing } = fromBinary(IntegrityStartSchema, payload)
   const run = runOf(state)
   if (run?.isInProgress === true) {
-    return refused('RATE_LIMITED', 'a check or fix of the data integrity is under way')
+    return refusedOutcome('RATE_LIMITED', 'a check or fix of the data integrity is under way')
   }
   state.put('integrityRun', {
     id: integrityRunId,
@@ -49,7 +49,7 @@ export function startIntegrityRun(
     isInProgress: true,
     startedAt: logTimeMs,
   })
-  return done(runId)
+  return acceptedOutcome(runId)
 }
 
 /**
@@ -64,10 +64,10 @@ export function claimIntegrityRun(
   const { runId, runner } = fromBinary(IntegrityClaimSchema, payload)
   const run = runOf(state)
   if (run?.isInProgress !== true || run.runId !== runId || run.runner !== '') {
-    return refused('REVISION_MOVED')
+    return refusedOutcome('REVISION_MOVED')
   }
   state.put('integrityRun', { ...run, runner, updatedAt: logTimeMs, revision: index })
-  return done(runId)
+  return acceptedOutcome(runId)
 }
 
 export function endIntegrityRun(
@@ -78,7 +78,7 @@ export function endIntegrityRun(
   const message = fromBinary(IntegrityEndSchema, payload)
   const run = runOf(state)
   const isOwn = run?.runId === message.runId && run.runner === message.runner
-  if (run?.isInProgress !== true || !isOwn) return refused('REVISION_MOVED')
+  if (run?.isInProgress !== true || !isOwn) return refusedOutcome('REVISION_MOVED')
   state.put('integrityRun', {
     ...run,
     isInProgress: false,
@@ -89,7 +89,7 @@ export function endIntegrityRun(
     updatedAt: logTimeMs,
     revision: index,
   })
-  return done(run.runId)
+  return acceptedOutcome(run.runId)
 }
 
 function findingsOf({ findings }: IntegrityEnd): IntegrityRun['findings'] {
@@ -101,20 +101,21 @@ function findingsOf({ findings }: IntegrityEnd): IntegrityRun['findings'] {
 /** Changes nothing where indexes and digests are what the records make them. */
 export function rebuildTable(state: State, payload: Uint8Array): Outcome {
   const { entity } = fromBinary(IntegrityRebuildSchema, payload)
-  state.rebuild(entityNamed(entity).name)
-  return done('')
+  state.rebuild(findEntity(entity).name)
+  return acceptedOutcome('')
 }
 
 export function detachMissing(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { entity, id, field: name, missingId } = fromBinary(IntegrityDetachSchema, payload)
-  const kind = entityNamed(entity)
+  const kind = findEntity(entity)
   const record = state.inTable(kind.name, id)
   const field = kind.fields[name]
   const to = field?.reference?.to
-  if (record === undefined || field === undefined || to === undefined) return notFound(entity, id)
+  if (record === undefined || field === undefined || to === undefined)
+    return notFoundOutcome(entity, id)
   const element = field.kind === 'roleList' ? `@${missingId}` : missingId
   const isDangling =
-    elementsOf(record[name]).includes(element) && state.inTable(to, missingId) === undefined
-  if (!isDangling) return refused('REVISION_MOVED')
+    indexedElements(record[name]).includes(element) && state.inTable(to, missingId) === undefined
+  if (!isDangling) return refusedOutcome('REVISION_MOVED')
   return detachReference(state, { entity: kind, record, name, missingId }, context)
 }

@@ -7,7 +7,7 @@ import type { Outcome } from '../../ports/proposer.ts'
 import { requestAheadMsMax } from '../records/dedupe.ts'
 import type { State } from '../records/state.ts'
 import type { CommandContext } from '../apply/context.ts'
-import { done, faulty } from '../apply/outcome.ts'
+import { acceptedOutcome, fieldFaultOutcome } from '../apply/outcome.ts'
 
 /**
  * Resets log time. Timestamps of log entries never go back, so log time stays behind them by a
@@ -17,12 +17,12 @@ import { done, faulty } from '../apply/outcome.ts'
 export function resetLogTime(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const targetMs = Number(fromBinary(LogTimeResetSchema, payload).targetMs)
   if (!Number.isSafeInteger(targetMs) || targetMs <= 0) {
-    return faulty({ field: 'targetMs', reason: 'targetMs is no time' })
+    return fieldFaultOutcome({ field: 'targetMs', reason: 'targetMs is no time' })
   }
   const aheadMs = state.logTimeMs - targetMs
   // Asked for twice, or overtaken by the clocks.
   // @guard log-time-of-an-attacker--forward
-  if (aheadMs <= 0) return done('0')
+  if (aheadMs <= 0) return acceptedOutcome('0')
   state.logTimeMs = targetMs
   const createdAt = state.get(logTimeReset.name, logTimeResetId)?.createdAt ?? targetMs
   state.put(logTimeReset.name, {
@@ -39,7 +39,7 @@ export function resetLogTime(state: State, payload: Uint8Array, context: Command
   state.forgetRequests()
   state.staged.clear()
   moveBack(state, targetMs, context.index)
-  return done(String(aheadMs))
+  return acceptedOutcome(String(aheadMs))
 }
 
 function moveBack(state: State, targetMs: number, revision: number): void {

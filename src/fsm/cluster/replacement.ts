@@ -6,7 +6,7 @@ import type { KindName } from '../../entities/kind-records.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
 import { gainsNames, gainsRights } from '../apply/authority.ts'
 import type { State } from '../records/state.ts'
-import { withSchemaOfToday } from '../seed/superseded-schemas.ts'
+import { upgradeConfigTypeSchema } from '../seed/superseded-schemas.ts'
 import type { ShapedRecord } from '../records/record-blocks.ts'
 
 /**
@@ -53,7 +53,7 @@ export interface KindReplacement {
  * @param revision given to every record of a backup of another cluster, whose revisions are of
  * another log; null: they stay.
  */
-export function replacementOf(
+export function planReplacement(
   state: State,
   staged: Iterable<ShapedRecord>,
   revision: number | null,
@@ -118,7 +118,7 @@ function changedByNow(
   { kind, record }: ShapedRecord,
 ): Readonly<Record<string, Json>> | null {
   if (kind === 'mfa') return spentSince(state, record as Mfa)
-  const carried = kind === 'configType' ? withSchemaOfToday(record as ConfigType) : null
+  const carried = kind === 'configType' ? upgradeConfigTypeSchema(record as ConfigType) : null
   return carried === null ? null : { schema: carried.schema }
 }
 
@@ -179,7 +179,7 @@ export function unreadableFactor(
  * Applies the replacement. Deletions come first, because a unique name may belong to another record
  * afterwards.
  */
-export function replace(state: State, replacement: readonly KindReplacement[]): void {
+export function applyReplacement(state: State, replacement: readonly KindReplacement[]): void {
   state.wholesale(() => {
     for (const { kind, changed, deleted } of replacement) {
       for (const id of deleted) state.remove(kind, id)

@@ -8,15 +8,20 @@ import {
   RestoreEndSchema,
 } from '../../../proto/gen/command_pb.ts'
 import { entitiesByName } from '../../entities/registry.ts'
-import { hexOf } from '../../lib/text/hex-digits.ts'
+import { toHex } from '../../lib/text/hex-digits.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import { replace, replacementOf, restoredKinds, unreadableFactor } from './replacement.ts'
+import {
+  applyReplacement,
+  planReplacement,
+  restoredKinds,
+  unreadableFactor,
+} from './replacement.ts'
 import { restoreLimits } from '../records/restore-limits.ts'
 import type { StagedHead } from '../records/staged-restore.ts'
 import type { State } from '../records/state.ts'
 import type { CommandContext } from '../apply/context.ts'
-import { done, faulty, refused } from '../apply/outcome.ts'
-import { consequencesIn } from '../apply/references.ts'
+import { acceptedOutcome, fieldFaultOutcome, refusedOutcome } from '../apply/outcome.ts'
+import { createConsequences } from '../apply/references.ts'
 
 const ID = /^[A-Za-z0-9_.-]{1,64}$/
 const SHA256_BYTES = 32
@@ -29,10 +34,10 @@ export function beginRestore(
 ): Outcome {
   const message = fromBinary(RestoreBeginSchema, payload)
   const { head } = state.staged
-  if (head !== null && head.id === message.id) return done(message.id)
+  if (head !== null && head.id === message.id) return acceptedOutcome(message.id)
   // @guard restore-one-at-a-time, 44-restore-takes-effect-twice:1
   if (head !== null)
-    return refused('RESTORE_UNDER_WAY', `another one may go on until ${untilText(head)}`)
+    return refusedOutcome('RESTORE_UNDER_WAY', `another one may go on until ${untilText(head)}`)
   const fault = beginFault(state, message)
   if (fault !== null) return fault
   const { id, chunks, clusterId } = message
@@ -41,10 +46,10 @@ export function beginRestore(
     chunks,
     clusterId,
     bytes: Number(message.bytes),
-    sha256: hexOf(message.sha256),
+    sha256: toHex(message.sha256),
     expiresAtMs: logTimeMs + restoreLimits.lifetimeMs,
   })
-  return done(id)
+  return acceptedOutcome(id)
 }
 
 function untilText({ expiresAtMs }: StagedHead): string {
@@ -54,25 +59,32 @@ function untilText({ expiresAtMs }: StagedHead): string {
 function beginFault(state: State, message: RestoreBegin): Outcome | null {
   const { id, chunks, sha256, clusterId, featureLevel, allowsOtherCluster } = message
   const bytes = Number(message.bytes)
-  if (!ID.test(id)) return faulty({ field: 'id', reason: 'id is not usable' })
-  if (id === state.staged.lastId) return refused('RESTORE_REFUSED', 'this restore is complete')
+  if (!ID.test(id)) return fieldFaultOutcome({ field: 'id', reason: 'id is not usable' })
+  if (id === state.staged.lastId)
+    return refusedOutcome('RESTORE_REFUSED', 'this restore is complete')
   if (chunks < 1 || bytes < chunks || bytes > chunks * restoreLimits.chunkBytesMax) {
-    return faulty({ field: 'chunks', reason: 'chunks and bytes do not fit together' })
+    return fieldFaultOutcome({ field: 'chunks', reason: 'chunks and bytes do not fit together' })
   }
   if (bytes > restoreLimits.stagedBytesMax) {
-    return refused('RESTORE_REFUSED', `at most ${restoreLimits.stagedBytesMax} bytes can be staged`)
+    return refusedOutcome(
+      'RESTORE_REFUSED',
+      `at most ${restoreLimits.stagedBytesMax} bytes can be staged`,
+    )
   }
   if (sha256.length !== SHA256_BYTES) {
-    return faulty({ field: 'sha256', reason: 'sha256 is not usable' })
+    return fieldFaultOutcome({ field: 'sha256', reason: 'sha256 is not usable' })
   }
   if (featureLevel > state.featureLevel) {
-    return refused(
+    return refusedOutcome(
       'RESTORE_REFUSED',
       `the backup is of feature level ${featureLevel} and level ${state.featureLevel} is in force`,
     )
   }
   if (clusterId === state.clusterId || allowsOtherCluster) return null
-  return refused('RESTORE_REFUSED', `the backup is of another cluster, ${clusterId.slice(0, 64)}`)
+  return refusedOutcome(
+    'RESTORE_REFUSED',
+    `the backup is of another cluster, ${clusterId.slice(0, 64)}`,
+  )
 }
 
 /**
@@ -83,21 +95,21 @@ export function stageRestore(state: State, payload: Uint8Array): Outcome {
   const { staged } = state
   const { head } = staged
   if (head?.id !== id) return notStaged()
-  if (number < staged.received) return done(id)
+  if (number < staged.received) return acceptedOutcome(id)
   if (number > staged.received) {
-    return refused('RESTORE_REFUSED', `chunk ${staged.received} is the next one`)
+    return refusedOutcome('RESTORE_REFUSED', `chunk ${staged.received} is the next one`)
   }
   const isTooLarge = bytes.length === 0 || bytes.length > restoreLimits.chunkBytesMax
   if (isTooLarge || number >= head.chunks || staged.bytes + bytes.length > head.bytes) {
-    return refused('RESTORE_REFUSED', 'the chunk is not what was announced')
+    return refusedOutcome('RESTORE_REFUSED', 'the chunk is not what was announced')
   }
   // @guard restore-chunks-change-no-record
-  if (staged.add(bytes, endsBlock, restoredKinds)) return done(id)
-  return refused('RESTORE_REFUSED', 'the chunk holds no records that can be restored')
+  if (staged.add(bytes, endsBlock, restoredKinds)) return acceptedOutcome(id)
+  return refusedOutcome('RESTORE_REFUSED', 'the chunk holds no records that can be restored')
 }
 
 function notStaged(): Outcome {
-  return refused('RESTORE_REFUSED', 'it is not staged, or no longer; begin again')
+  return refusedOutcome('RESTORE_REFUSED', 'it is not staged, or no longer; begin again')
 }
 
 /** Replaces all records with the staged ones, or drops the staged ones. */
@@ -106,23 +118,24 @@ export function endRestore(state: State, payload: Uint8Array, context: CommandCo
   const { staged } = state
   // A retry of an entry that took effect, or of one that left nothing to drop.
   // @guard restore-takes-effect-once, 44-restore-takes-effect-twice:2
-  if (message.id === staged.lastId) return done(message.id)
-  if (staged.head?.id !== message.id) return message.isAbandoned ? done(message.id) : notStaged()
+  if (message.id === staged.lastId) return acceptedOutcome(message.id)
+  if (staged.head?.id !== message.id)
+    return message.isAbandoned ? acceptedOutcome(message.id) : notStaged()
   if (message.isAbandoned) {
     staged.clear()
-    return done(message.id)
+    return acceptedOutcome(message.id)
   }
   return swapFault(state, staged.head, message) ?? swapIn(state, staged.head, context)
 }
 
 function swapFault(state: State, head: StagedHead, message: RestoreEnd): Outcome | null {
   // @guard restore-digest-of-the-whole
-  if (!state.staged.isWhole || hexOf(message.sha256) !== head.sha256) {
-    return refused('RESTORE_REFUSED', 'what is staged is not whole; begin again')
+  if (!state.staged.isWhole || toHex(message.sha256) !== head.sha256) {
+    return refusedOutcome('RESTORE_REFUSED', 'what is staged is not whole; begin again')
   }
   const index = Number(message.ifIndex)
   if (index === 0 || !hasWritesAfter(state, index)) return null
-  return refused('RESTORE_REFUSED', `records were written after index ${index}`)
+  return refusedOutcome('RESTORE_REFUSED', `records were written after index ${index}`)
 }
 
 /**
@@ -144,20 +157,20 @@ function isOfRecords({ entity, action }: Readonly<Record<string, unknown>>): boo
 
 function swapIn(state: State, { id, clusterId }: StagedHead, context: CommandContext): Outcome {
   const revision = clusterId === state.clusterId ? null : context.index
-  const replacement = replacementOf(state, state.staged.records(restoredKinds), revision)
+  const replacement = planReplacement(state, state.staged.records(restoredKinds), revision)
   const unreadable = unreadableFactor(state, replacement)
   if (unreadable !== null) {
     const { identityId, keyVersion } = unreadable
-    return refused(
+    return refusedOutcome(
       'RESTORE_REFUSED',
       `the second factor of ${identityId.slice(0, 64)} is encrypted by version ${keyVersion} of a key that this cluster does not hold`,
     )
   }
   // @guard tokens-after-a-restore
   revokeSessions(state, context)
-  replace(state, replacement)
+  applyReplacement(state, replacement)
   state.staged.clear(id)
-  return done(id)
+  return acceptedOutcome(id)
 }
 
 /**
@@ -166,7 +179,7 @@ function swapIn(state: State, { id, clusterId }: StagedHead, context: CommandCon
  */
 function revokeSessions(state: State, context: CommandContext): void {
   const { afterDelete } = context.rulesOf('apiSession')
-  const consequences = consequencesIn(state, context)
+  const consequences = createConsequences(state, context)
   for (const id of Array.from(state.table('apiSession').ids)) {
     const session = state.get('apiSession', id)
     if (session !== undefined) afterDelete?.(session, consequences)

@@ -17,7 +17,7 @@ import {
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
 import type { CommandContext } from '../apply/context.ts'
-import { done, faulty, refused } from '../apply/outcome.ts'
+import { acceptedOutcome, fieldFaultOutcome, refusedOutcome } from '../apply/outcome.ts'
 
 /** Bounds of a shared secret. */
 export const secretLimits = {
@@ -74,20 +74,21 @@ export function missingSecret(
   { logTimeMs }: CommandContext,
 ): Outcome | null {
   if (given.length > sharedSecretNames.length * secretLimits.versionsMax) {
-    return faulty({ field: 'secrets', reason: 'there are too many' })
+    return fieldFaultOutcome({ field: 'secrets', reason: 'there are too many' })
   }
   for (const { id, versions } of secrets(state)) {
     for (const version of versions) {
       if (!isVersionNeeded(id as SharedSecretName, version, logTimeMs)) continue
       // A secret was rotated after the proposer wrapped the secrets; it must wrap them again.
-      if (find(given, id, version.version, nodeId) === undefined) return refused('REVISION_MOVED')
+      if (find(given, id, version.version, nodeId) === undefined)
+        return refusedOutcome('REVISION_MOVED')
     }
   }
   return null
 }
 
 /** Adds the wrapped secrets after `missingSecret`; entries for removed versions are ignored. */
-export function wrapInForce(
+export function addWrappedSecrets(
   state: State,
   nodeId: string,
   given: readonly WrappedSecret[],
@@ -107,7 +108,7 @@ export function wrapInForce(
  * Removes the copies of a removed controller and marks the secrets that it could read, so that the
  * leader rotates them.
  */
-export function dropWrapped(
+export function removeWrappedSecrets(
   state: State,
   nodeId: string,
   exposure: Exclude<SecretExposure, 'none'>,
@@ -133,21 +134,23 @@ export function dropWrapped(
 export function rotateSecret(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(SecretRotateSchema, payload)
   const name = sharedSecretNames.find((one) => one === message.name)
-  if (name === undefined) return faulty({ field: 'name', reason: 'no secret has this name' })
+  if (name === undefined)
+    return fieldFaultOutcome({ field: 'name', reason: 'no secret has this name' })
   const refusal = rotateFault(name, message)
   if (refusal !== null) return refusal
   const known = state.get('sharedSecret', name)
   const before = known?.versions ?? []
-  if (message.version !== (before.at(-1)?.version ?? 0) + 1) return refused('REVISION_MOVED')
+  if (message.version !== (before.at(-1)?.version ?? 0) + 1) return refusedOutcome('REVISION_MOVED')
   const admitted = [...state.table('admission').ids]
   const isCovered = admitted.every(
     (id) => find(message.wrapped, name, message.version, id) !== undefined,
   )
   // One too many is one that was admitted no longer: the new version must not reach it.
-  if (!isCovered || message.wrapped.length !== admitted.length) return refused('REVISION_MOVED')
+  if (!isCovered || message.wrapped.length !== admitted.length)
+    return refusedOutcome('REVISION_MOVED')
   const { index: revision, logTimeMs } = context
   const kept = keptVersions(state, name, before, message, logTimeMs)
-  if (kept === null) return faulty({ field: 'name', reason: allInUse })
+  if (kept === null) return fieldFaultOutcome({ field: 'name', reason: allInUse })
   state.put('sharedSecret', {
     ...(known ?? { id: name, createdAt: logTimeMs }),
     id: name,
@@ -155,14 +158,14 @@ export function rotateSecret(state: State, payload: Uint8Array, context: Command
     revision,
     versions: [...kept, newVersion(message, logTimeMs)],
   })
-  return done(name)
+  return acceptedOutcome(name)
 }
 
 function rotateFault(name: SharedSecretName, message: SecretRotate): Outcome | null {
   const { length } = message.certificatePem
   const hasCertificate = length > 0 && length <= secretLimits.certificateCharactersMax
   if (isRandomKey(name) ? length === 0 : hasCertificate) return null
-  return faulty({
+  return fieldFaultOutcome({
     field: 'certificatePem',
     reason: isRandomKey(name) ? 'a key of this kind has none' : 'it is missing or too large',
   })
@@ -235,5 +238,5 @@ export function shareSecrets(state: State, payload: Uint8Array, context: Command
       putVersions(state, secret, versions, context)
     }
   }
-  return isUseful || wrapped.length === 0 ? done('') : refused('REVISION_MOVED')
+  return isUseful || wrapped.length === 0 ? acceptedOutcome('') : refusedOutcome('REVISION_MOVED')
 }

@@ -2,11 +2,11 @@ import type { Ca } from '../../entities/kinds/ca.ts'
 import type { ExternalIdClaim } from '../../entities/parts/ca-external-id-claim.ts'
 import type { FieldFault } from '../../lib/problems.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import { faulty } from '../apply/outcome.ts'
+import { fieldFaultOutcome } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
-import type { Consequences, KindRules, Write, Written } from '../apply/context.ts'
-import { endRefusedSessionsOf } from '../apply/session-standing.ts'
-import { takesLogIns } from '../apply/authentication.ts'
+import type { Consequences, KindRules, AllowedWrite, CompletedWrite } from '../apply/context.ts'
+import { endSessionsRefusedBy } from '../apply/session-standing.ts'
+import { acceptsLogIns } from '../apply/authentication.ts'
 
 /** Each of them may have to be looked at for one certificate. */
 export const casMax = 1000
@@ -14,29 +14,29 @@ export const casMax = 1000
 export const caRules: KindRules<Ca> = { judgeWrite: judgeCa, afterWrite: endSessionsOfUntrusted }
 
 /** The CA was named at their log-in, or by the authenticator that they were opened by. */
-function endSessionsOfUntrusted({ after }: Written<Ca>, consequences: Consequences): void {
-  if (takesLogIns(after)) return
+function endSessionsOfUntrusted({ after }: CompletedWrite<Ca>, consequences: Consequences): void {
+  if (acceptsLogIns(after)) return
   // @guard access-that-stays-open--ca
-  endRefusedSessionsOf(consequences, 'caId', after.id)
+  endSessionsRefusedBy(consequences, 'caId', after.id)
   for (const id of consequences.state.table('authenticator').indexes.ids('caId', after.id)) {
     // @guard access-that-stays-open--credential
-    endRefusedSessionsOf(consequences, 'authenticatorId', id)
+    endSessionsRefusedBy(consequences, 'authenticatorId', id)
   }
 }
 
-function judgeCa(state: State, { before, after }: Write<Ca>): Outcome | null {
+function judgeCa(state: State, { before, after }: AllowedWrite<Ca>): Outcome | null {
   if (before === undefined && state.table('ca').rows.size >= casMax) {
     const reason = `there are at most ${casMax} CAs; delete one first`
-    return faulty({ field: 'certPem', reason })
+    return fieldFaultOutcome({ field: 'certPem', reason })
   }
   for (const name of ['fingerprint', 'verificationToken'] as const) {
     if (!after[name]) {
-      return faulty({ field: 'certPem', reason: `${name} is missing` })
+      return fieldFaultOutcome({ field: 'certPem', reason: `${name} is missing` })
     }
   }
   const { externalIdClaim: claim = null } = after
   const fault = claim === null ? null : claimFault(claim)
-  return fault === null ? null : faulty(fault)
+  return fault === null ? null : fieldFaultOutcome(fault)
 }
 
 const isOneOf = (values: readonly string[], value: unknown): boolean =>

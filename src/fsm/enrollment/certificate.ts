@@ -9,8 +9,13 @@ import {
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
 import type { CommandContext } from '../apply/context.ts'
-import { done, faulty, notFound, refused } from '../apply/outcome.ts'
-import { consequencesIn } from '../apply/references.ts'
+import {
+  acceptedOutcome,
+  fieldFaultOutcome,
+  notFoundOutcome,
+  refusedOutcome,
+} from '../apply/outcome.ts'
+import { createConsequences } from '../apply/references.ts'
 
 /** Certificates of one session at a time: a client needs one, and a next one before that ends. */
 export const sessionCertificatesMax = 10
@@ -26,23 +31,24 @@ export function extendAuthenticator(
 ): Outcome {
   const { id, fingerprint, certificate } = fromBinary(AuthenticatorExtendSchema, payload)
   const authenticator = state.get('authenticator', id)
-  if (authenticator === undefined) return notFound('authenticator', id)
-  if (!isOfCaller(state, authenticator.identityId, context)) return notFound('authenticator', id)
+  if (authenticator === undefined) return notFoundOutcome('authenticator', id)
+  if (!isOfCaller(state, authenticator.identityId, context))
+    return notFoundOutcome('authenticator', id)
   if (certificate === undefined || !authenticator.isIssuedByNetwork) {
-    return refused('CAN_NOT_UPDATE_AUTHENTICATOR')
+    return refusedOutcome('CAN_NOT_UPDATE_AUTHENTICATOR')
   }
-  if (authenticator.fingerprint !== fingerprint) return refused('UNAUTHORIZED')
+  if (authenticator.fingerprint !== fingerprint) return refusedOutcome('UNAUTHORIZED')
   const { indexes } = state.table('authenticator')
   if (indexes.owner('fingerprint', certificate.fingerprint) !== undefined) {
-    return refused('CERT_IN_USE')
+    return refusedOutcome('CERT_IN_USE')
   }
   const fields = {
     nextCertPem: certificate.pem,
     nextFingerprint: certificate.fingerprint,
     nextPublicKeyPrint: certificate.publicKeyPrint,
   }
-  consequencesIn(state, context).put('authenticator', id, { ...authenticator, ...fields })
-  return done(id)
+  createConsequences(state, context).put('authenticator', id, { ...authenticator, ...fields })
+  return acceptedOutcome(id)
 }
 
 /** The new certificate takes the place of the old one, which from here on opens nothing. */
@@ -53,17 +59,18 @@ export function verifyExtension(
 ): Outcome {
   const { id, fingerprint } = fromBinary(AuthenticatorExtendVerifySchema, payload)
   const authenticator = state.get('authenticator', id)
-  if (authenticator === undefined) return notFound('authenticator', id)
-  if (!isOfCaller(state, authenticator.identityId, context)) return notFound('authenticator', id)
+  if (authenticator === undefined) return notFoundOutcome('authenticator', id)
+  if (!isOfCaller(state, authenticator.identityId, context))
+    return notFoundOutcome('authenticator', id)
   const { nextCertPem, nextFingerprint, nextPublicKeyPrint } = authenticator
   if (nextCertPem === null || nextFingerprint === null) {
-    return refused('CAN_NOT_UPDATE_AUTHENTICATOR', 'no new certificate waits to be verified')
+    return refusedOutcome('CAN_NOT_UPDATE_AUTHENTICATOR', 'no new certificate waits to be verified')
   }
-  if (nextFingerprint !== fingerprint) return refused('INVALID_CLIENT_CERT')
+  if (nextFingerprint !== fingerprint) return refusedOutcome('INVALID_CLIENT_CERT')
   const owner = state.table('authenticator').indexes.owner('fingerprint', nextFingerprint)
-  if (owner !== undefined) return refused('CERT_IN_USE')
+  if (owner !== undefined) return refusedOutcome('CERT_IN_USE')
   const before = authenticator.fingerprint
-  const consequences = consequencesIn(state, context)
+  const consequences = createConsequences(state, context)
   consequences.put('authenticator', id, {
     ...authenticator,
     certPem: nextCertPem,
@@ -78,7 +85,7 @@ export function verifyExtension(
     extendRequestedAt: null,
   })
   followInSessions(state, id, { before, after: nextFingerprint }, context)
-  return done(id)
+  return acceptedOutcome(id)
 }
 
 /** Keeps sessions that the old certificate opened, under the new fingerprint. */
@@ -107,21 +114,21 @@ export function createSessionCertificate(
   const { id, apiSessionId, certificate, subject } = message
   const session = state.get('apiSession', apiSessionId)
   if (session === undefined || certificate === undefined || !isSessionOf(apiSessionId, context)) {
-    return refused('UNAUTHORIZED')
+    return refusedOutcome('UNAUTHORIZED')
   }
   if (id === '' || state.get('sessionCertificate', id) !== undefined) {
-    return faulty({ field: 'id', reason: 'id must be unique' })
+    return fieldFaultOutcome({ field: 'id', reason: 'id must be unique' })
   }
   const { indexes } = state.table('sessionCertificate')
   if (indexes.owner('fingerprint', certificate.fingerprint) !== undefined) {
-    return refused('CERT_IN_USE')
+    return refusedOutcome('CERT_IN_USE')
   }
   forgetOthers(state, message, context)
   if (indexes.ids('apiSessionId', apiSessionId).size >= sessionCertificatesMax) {
     const reason = `an API session has at most ${sessionCertificatesMax} certificates; delete one first`
-    return faulty({ field: 'csr', reason })
+    return fieldFaultOutcome({ field: 'csr', reason })
   }
-  consequencesIn(state, context).put('sessionCertificate', id, {
+  createConsequences(state, context).put('sessionCertificate', id, {
     apiSessionId,
     identityId: session.identityId,
     certificate: certificate.pem,
@@ -130,7 +137,7 @@ export function createSessionCertificate(
     validFrom: Number(message.validFromMs),
     validTo: Number(message.validToMs),
   })
-  return done(id)
+  return acceptedOutcome(id)
 }
 
 /** Expired ones are useless, and must not prevent a new one. */
@@ -146,7 +153,7 @@ function forgetOthers(
     const isExpired = (known?.validTo ?? Infinity) <= context.logTimeMs
     // @guard oidc/session-keys--rotated
     if (replacesOthers || isExpired) {
-      consequencesIn(state, context).remove('sessionCertificate', id)
+      createConsequences(state, context).remove('sessionCertificate', id)
     }
   }
 }
@@ -160,10 +167,10 @@ export function deleteSessionCertificate(
   const known = state.get('sessionCertificate', id)
   const isOwn = known?.apiSessionId === apiSessionId && isSessionOf(apiSessionId, context)
   if (!isOwn) {
-    return notFound('sessionCertificate', id)
+    return notFoundOutcome('sessionCertificate', id)
   }
-  consequencesIn(state, context).remove('sessionCertificate', id)
-  return done(id)
+  createConsequences(state, context).remove('sessionCertificate', id)
+  return acceptedOutcome(id)
 }
 
 /** A session may only act on its own identity; the system may act on any. */

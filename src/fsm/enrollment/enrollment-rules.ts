@@ -1,8 +1,14 @@
 import type { Enrollment } from '../../entities/kinds/enrollment.ts'
 import { usernameSchema } from '../../entities/kinds/authenticator.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import type { CommandContext, Consequences, KindRules, Write, Written } from '../apply/context.ts'
-import { faulty, notFound } from '../apply/outcome.ts'
+import type {
+  CommandContext,
+  Consequences,
+  KindRules,
+  AllowedWrite,
+  CompletedWrite,
+} from '../apply/context.ts'
+import { fieldFaultOutcome, notFoundOutcome } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
 
 export const enrollmentRules: KindRules<Enrollment> = {
@@ -18,7 +24,7 @@ const routerFields = ['edgeRouterId', 'transitRouterId'] as const
 
 function judgeEnrollment(
   state: State,
-  write: Write<Enrollment>,
+  write: AllowedWrite<Enrollment>,
   context: CommandContext,
 ): Outcome | null {
   const { before, after } = write
@@ -27,7 +33,9 @@ function judgeEnrollment(
     const kind = routerKinds[field]
     const id = after[field] ?? ''
     if (id === '') continue
-    return state.get(kind, id) === undefined ? notFound(kind, id) : expiryFault(after, context)
+    return state.get(kind, id) === undefined
+      ? notFoundOutcome(kind, id)
+      : expiryFault(after, context)
   }
   return (
     identityFault(state, after.identityId ?? '') ??
@@ -42,11 +50,11 @@ function identityFault(state: State, id: string): Outcome | null {
   const identity = state.get('identity', id)
   const value = id.slice(0, 128)
   if (identity === undefined) {
-    return faulty({ field: 'identityId', reason: 'identity not found', value })
+    return fieldFaultOutcome({ field: 'identityId', reason: 'identity not found', value })
   }
   if (identity.typeId !== 'Router') return null
   const reason = 'an identity of the type Router has no enrollments: its router has'
-  return faulty({ field: 'identityId', reason, value })
+  return fieldFaultOutcome({ field: 'identityId', reason, value })
 }
 
 const identityMethods: readonly string[] = ['ott', 'ottca', 'updb']
@@ -55,14 +63,14 @@ function methodFault(after: Partial<Enrollment>): Outcome | null {
   const method = after.method ?? ''
   if (identityMethods.includes(method)) return null
   const reason = `method in body should be one of [${identityMethods.join(' ')}]`
-  return faulty({ field: 'method', reason, value: method })
+  return fieldFaultOutcome({ field: 'method', reason, value: method })
 }
 
 /** Fault by log time: the same on every controller. */
 function expiryFault(after: Partial<Enrollment>, { logTimeMs }: CommandContext): Outcome | null {
   const { expiresAt } = after
   if (typeof expiresAt === 'number' && expiresAt > logTimeMs) return null
-  return faulty({ field: 'expiresAt', reason: 'expiresAt must be in the future' })
+  return fieldFaultOutcome({ field: 'expiresAt', reason: 'expiresAt must be in the future' })
 }
 
 /** Fault in what its method needs beside the identity. */
@@ -71,17 +79,18 @@ function detailFault(state: State, after: Partial<Enrollment>): Outcome | null {
   if (method === 'ottca') {
     const caId = after.caId ?? ''
     if (state.get('ca', caId) !== undefined) return null
-    return faulty({ field: 'caId', reason: 'ca not found', value: caId.slice(0, 128) })
+    return fieldFaultOutcome({ field: 'caId', reason: 'ca not found', value: caId.slice(0, 128) })
   }
   return method === 'updb' ? usernameFault(after.username ?? '') : null
 }
 
 function usernameFault(username: string): Outcome | null {
-  if (username === '') return faulty({ field: 'username', reason: 'username is required' })
+  if (username === '')
+    return fieldFaultOutcome({ field: 'username', reason: 'username is required' })
   const { minLength, maxLength } = usernameSchema
   if (username.length >= minLength && username.length <= maxLength) return null
   const reason = `username in body should be ${minLength} to ${maxLength} chars long`
-  return faulty({ field: 'username', reason })
+  return fieldFaultOutcome({ field: 'username', reason })
 }
 
 /** An expired enrollment blocks a new one too; it can be refreshed or deleted. */
@@ -91,14 +100,14 @@ function outstandingRefusal(state: State, after: Partial<Enrollment>): Outcome |
   for (const id of ids) {
     if (state.get('enrollment', id)?.method !== method) continue
     const reason = `the identity has an outstanding enrollment of the method ${method}`
-    return faulty({ field: 'method', reason, value: method }, 'ENROLLMENT_EXISTS')
+    return fieldFaultOutcome({ field: 'method', reason, value: method }, 'ENROLLMENT_EXISTS')
   }
   return null
 }
 
 /** A router has one enrollment at most: the last one. */
 function replaceOfRouter(
-  { before, after }: Written<Enrollment>,
+  { before, after }: CompletedWrite<Enrollment>,
   { state, remove }: Consequences,
 ): void {
   if (before !== undefined) return

@@ -19,9 +19,14 @@ import type { Json } from '../../lib/text/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
 import type { CommandContext } from '../apply/context.ts'
-import { done, faulty, notFound, refused } from '../apply/outcome.ts'
+import {
+  acceptedOutcome,
+  fieldFaultOutcome,
+  notFoundOutcome,
+  refusedOutcome,
+} from '../apply/outcome.ts'
 import { unprintableName } from '../apply/printable-names.ts'
-import { consequencesIn } from '../apply/references.ts'
+import { createConsequences } from '../apply/references.ts'
 
 /**
  * Consumes an enrollment token. The proposer has already validated and created the credentials.
@@ -33,16 +38,16 @@ export function enroll(state: State, payload: Uint8Array, context: CommandContex
   const enrollment = state.get('enrollment', message.enrollmentId)
   // @guard token-used-twice--text
   if (enrollment === undefined || enrollment.token !== message.token) {
-    return refused('INVALID_ENROLLMENT_TOKEN')
+    return refusedOutcome('INVALID_ENROLLMENT_TOKEN')
   }
   const { id, method, expiresAt } = enrollment
-  if (method !== message.method) return refused('INVALID_ENROLL_METHOD')
+  if (method !== message.method) return refusedOutcome('INVALID_ENROLL_METHOD')
   // @guard token-used-twice--end
-  if ((expiresAt ?? 0) <= context.logTimeMs) return refused('ENROLLMENT_EXPIRED')
+  if ((expiresAt ?? 0) <= context.logTimeMs) return refusedOutcome('ENROLLMENT_EXPIRED')
   return state.transact(() => {
     context.touched.push({ action: 'delete', entity: 'enrollment', id, fields: [] })
     // @guard token-used-twice--gone
-    consequencesIn(state, context).remove('enrollment', id)
+    createConsequences(state, context).remove('enrollment', id)
     return grant(state, enrollment, message, context)
   })
 }
@@ -55,26 +60,26 @@ function grant(
 ): Outcome {
   const { credential, authenticatorId } = message
   const { method, identityId, token } = enrollment
-  const enrolledBy = digestOf(token)
+  const enrolledBy = enrollmentTokenDigest(token)
   switch (credential.case) {
     case 'router':
       return method === 'erott' || method === 'trott'
         ? enrollRouter(state, enrollment, credential.value, context)
-        : refused('INVALID_ENROLL_METHOD')
+        : refusedOutcome('INVALID_ENROLL_METHOD')
     case 'certificate': {
-      if (method !== 'ott' && method !== 'ottca') return refused('INVALID_ENROLL_METHOD')
+      if (method !== 'ott' && method !== 'ottca') return refusedOutcome('INVALID_ENROLL_METHOD')
       const refusal = caRefusal(state, enrollment, credential.value)
       const made = { id: authenticatorId, identityId, enrolledBy }
       return refusal ?? addCertificate(state, made, credential.value, context)
     }
     case 'passwordHash': {
-      if (method !== 'updb') return refused('INVALID_ENROLL_METHOD')
+      if (method !== 'updb') return refusedOutcome('INVALID_ENROLL_METHOD')
       const fields = { username: enrollment.username, passwordHash: credential.value, enrolledBy }
       const made = { id: authenticatorId, identityId }
       return addAuthenticator(state, made, { ...fields, method: 'updb' }, context)
     }
     case undefined:
-      return refused('INVALID_ENROLL_METHOD')
+      return refusedOutcome('INVALID_ENROLL_METHOD')
   }
 }
 
@@ -88,13 +93,13 @@ function caRefusal(
   certificate: ClientCertificate,
 ): Outcome | null {
   if (method === 'ott') {
-    return certificate.caId === '' ? null : refused('CERTIFICATE_FAILED_VALIDATION')
+    return certificate.caId === '' ? null : refusedOutcome('CERTIFICATE_FAILED_VALIDATION')
   }
   const ca = state.get('ca', caId)
   if (ca?.isVerified !== true || !ca.isOttCaEnrollmentEnabled) {
-    return refused('ENROLLMENT_CA_NOT_VALID')
+    return refusedOutcome('ENROLLMENT_CA_NOT_VALID')
   }
-  return certificate.caId === caId ? null : refused('CERTIFICATE_FAILED_VALIDATION')
+  return certificate.caId === caId ? null : refusedOutcome('CERTIFICATE_FAILED_VALIDATION')
 }
 
 interface NewAuthenticator {
@@ -113,7 +118,7 @@ export function addCertificate(
   context: CommandContext,
 ): Outcome {
   if (state.table('authenticator').indexes.owner('fingerprint', fingerprint) !== undefined) {
-    return refused('CERT_IN_USE')
+    return refusedOutcome('CERT_IN_USE')
   }
   const fields = {
     method: 'cert',
@@ -135,26 +140,27 @@ function addAuthenticator(
 ): Outcome {
   context.touched.push({ action: 'create', entity: 'authenticator', id, fields: [] })
   if (id === '' || state.get('authenticator', id) !== undefined) {
-    return faulty({ field: 'id', reason: 'id must be unique' })
+    return fieldFaultOutcome({ field: 'id', reason: 'id must be unique' })
   }
-  if (state.get('identity', identityId) === undefined) return notFound('identity', identityId)
+  if (state.get('identity', identityId) === undefined)
+    return notFoundOutcome('identity', identityId)
   const { username } = fields
   if (
     typeof username === 'string' &&
     state.table('authenticator').indexes.owner('username', username) !== undefined
   ) {
-    return faulty({ field: 'username', reason: 'username must be unique' })
+    return fieldFaultOutcome({ field: 'username', reason: 'username must be unique' })
   }
   const own = state.table('authenticator').indexes.ids('identityId', identityId).size
   if (own >= authenticatorsPerIdentityMax) {
     const advice = 'delete those that are not used any more'
-    return refused(
+    return refusedOutcome(
       'MAX_AUTHENTICATOR_METHODS_REACHED',
       `the identity has ${own} authenticators; ${advice}`,
     )
   }
-  consequencesIn(state, context).put('authenticator', id, { ...fields, identityId })
-  return done(id)
+  createConsequences(state, context).put('authenticator', id, { ...fields, identityId })
+  return acceptedOutcome(id)
 }
 
 /**
@@ -173,8 +179,8 @@ function enrollRouter(
   const kind = method === 'erott' ? routerOf.erott : routerOf.trott
   const id = edgeRouterId || transitRouterId
   const router = state.get('router', id)
-  if (router === undefined) return notFound(kind, id)
-  return certify(state, router, certificates, context, { enrolledBy: digestOf(token) })
+  if (router === undefined) return notFoundOutcome(kind, id)
+  return certify(state, router, certificates, context, { enrolledBy: enrollmentTokenDigest(token) })
 }
 
 /** The new certificate is the router's from here on, and the one before is nobody's. */
@@ -188,10 +194,10 @@ function certify(
   const { id } = router
   const fingerprint = client?.fingerprint ?? ''
   if (client === undefined || fingerprint === '' || serverPem === '') {
-    return refused('MISSING_OR_INVALID_CSR')
+    return refusedOutcome('MISSING_OR_INVALID_CSR')
   }
   const owner = state.table('router').indexes.owner('fingerprint', fingerprint)
-  if (owner !== undefined && owner !== id) return refused('CERT_IN_USE')
+  if (owner !== undefined && owner !== id) return refusedOutcome('CERT_IN_USE')
   const fields = {
     fingerprint,
     certPem: client.pem,
@@ -202,8 +208,8 @@ function certify(
     ...noNext,
   }
   context.touched.push({ action: 'patch', entity: 'router', id, fields: Object.keys(fields) })
-  consequencesIn(state, context).put('router', id, { ...router, ...fields, ...also })
-  return done(id)
+  createConsequences(state, context).put('router', id, { ...router, ...fields, ...also })
+  return acceptedOutcome(id)
 }
 
 /**
@@ -213,10 +219,10 @@ function certify(
 export function extendRouter(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { routerId, fingerprint, certificates } = fromBinary(RouterExtendSchema, payload)
   const router = state.get('router', routerId)
-  if (router === undefined || certificates === undefined) return refused('UNAUTHORIZED')
+  if (router === undefined || certificates === undefined) return refusedOutcome('UNAUTHORIZED')
   // @guard router-extension--in-force
   const isInForce = router.isVerified && !router.disabled && router.fingerprint === fingerprint
-  if (!isInForce || fingerprint === '') return refused('UNAUTHORIZED')
+  if (!isInForce || fingerprint === '') return refusedOutcome('UNAUTHORIZED')
   return certify(state, router, certificates, context, { enrolledBy: null })
 }
 
@@ -232,13 +238,14 @@ export function beginRouterExtension(
   const { routerId, fingerprint, certificates } = fromBinary(RouterExtendSchema, payload)
   const router = routerInForce(state, routerId, fingerprint, context)
   const { client, serverPem = '', serverNames = [] } = certificates ?? {}
-  if (router === undefined) return refused('UNAUTHORIZED')
+  if (router === undefined) return refusedOutcome('UNAUTHORIZED')
   const nextFingerprint = client?.fingerprint ?? ''
   if (client === undefined || nextFingerprint === '' || serverPem === '') {
-    return refused('MISSING_OR_INVALID_CSR')
+    return refusedOutcome('MISSING_OR_INVALID_CSR')
   }
   const { indexes } = state.table('router')
-  if (indexes.owner('fingerprint', nextFingerprint) !== undefined) return refused('CERT_IN_USE')
+  if (indexes.owner('fingerprint', nextFingerprint) !== undefined)
+    return refusedOutcome('CERT_IN_USE')
   const fields = {
     nextFingerprint,
     nextCertPem: client.pem,
@@ -251,8 +258,8 @@ export function beginRouterExtension(
     id: routerId,
     fields: Object.keys(fields),
   })
-  consequencesIn(state, context).put('router', routerId, { ...router, ...fields })
-  return done(routerId)
+  createConsequences(state, context).put('router', routerId, { ...router, ...fields })
+  return acceptedOutcome(routerId)
 }
 
 export function verifyRouterExtension(
@@ -263,14 +270,17 @@ export function verifyRouterExtension(
   const { routerId, fingerprint } = fromBinary(RouterExtendVerifySchema, payload)
   const router = state.get('router', routerId)
   const isOwn = router !== undefined && context.routerId === routerId
-  if (!isOwn || !router.isVerified || router.disabled) return refused('UNAUTHORIZED')
+  if (!isOwn || !router.isVerified || router.disabled) return refusedOutcome('UNAUTHORIZED')
   const { nextCertPem, nextServerCertPem, nextFingerprint, nextCertificateNames } = router
   if (nextCertPem === null || nextFingerprint === null || nextFingerprint !== fingerprint) {
     // Said again, as after a lost answer.
-    return router.fingerprint === fingerprint ? done(routerId) : refused('CERT_FAILED_VALIDATION')
+    return router.fingerprint === fingerprint
+      ? acceptedOutcome(routerId)
+      : refusedOutcome('CERT_FAILED_VALIDATION')
   }
   const { indexes } = state.table('router')
-  if (indexes.owner('fingerprint', nextFingerprint) !== undefined) return refused('CERT_IN_USE')
+  if (indexes.owner('fingerprint', nextFingerprint) !== undefined)
+    return refusedOutcome('CERT_IN_USE')
   const fields = {
     fingerprint,
     certPem: nextCertPem,
@@ -285,8 +295,8 @@ export function verifyRouterExtension(
     id: routerId,
     fields: Object.keys(fields),
   })
-  consequencesIn(state, context).put('router', routerId, { ...router, ...fields })
-  return done(routerId)
+  createConsequences(state, context).put('router', routerId, { ...router, ...fields })
+  return acceptedOutcome(routerId)
 }
 
 const noNext = {
@@ -318,17 +328,18 @@ export function enrollByCa(state: State, payload: Uint8Array, context: CommandCo
   const { caId, identityId, certificate, externalId } = message
   const ca = state.get('ca', caId)
   if (ca?.isVerified !== true || !ca.isAutoCaEnrollmentEnabled || certificate?.caId !== caId) {
-    return refused('CERT_FAILED_VALIDATION')
+    return refusedOutcome('CERT_FAILED_VALIDATION')
   }
-  if ((externalId !== '') !== (ca.externalIdClaim !== null)) return refused('MISSING_CERT_CLAIM')
+  if ((externalId !== '') !== (ca.externalIdClaim !== null))
+    return refusedOutcome('MISSING_CERT_CLAIM')
   if (identityId === '' || state.get('identity', identityId) !== undefined) {
-    return faulty({ field: 'id', reason: 'id must be unique' })
+    return fieldFaultOutcome({ field: 'id', reason: 'id must be unique' })
   }
   if (
     externalId !== '' &&
     state.table('identity').indexes.owner('externalId', externalId) !== undefined
   ) {
-    return refused('ENROLLMENT_IDENTITY_ALREADY_ENROLLED')
+    return refusedOutcome('ENROLLMENT_IDENTITY_ALREADY_ENROLLED')
   }
   return state.transact(() => admit(state, message, ca, certificate, context))
 }
@@ -340,28 +351,29 @@ function admit(
   certificate: ClientCertificate,
   context: CommandContext,
 ): Outcome {
-  const name = freeName(state, wanted)
-  if (name === null) return faulty({ field: 'name', reason: 'no number makes the name unique' })
+  const name = uniqueName(state, wanted)
+  if (name === null)
+    return fieldFaultOutcome({ field: 'name', reason: 'no number makes the name unique' })
   // @guard names-at-a-terminal--certificate
   const fault = unprintableName(state, 'name', name)
   if (fault !== null) return fault
   context.touched.push({ action: 'create', entity: 'identity', id: identityId, fields: [] })
-  consequencesIn(state, context).put('identity', identityId, {
+  createConsequences(state, context).put('identity', identityId, {
     name,
     typeId: 'Default',
     roleAttributes: ca.identityRoles,
     externalId: externalId === '' ? null : externalId,
   })
-  if (externalId !== '') return done(identityId)
+  if (externalId !== '') return acceptedOutcome(identityId)
   const made = { id: authenticatorId, identityId, enrolledBy: null }
   const added = addCertificate(state, made, certificate, context)
-  return added.ok ? done(identityId) : added
+  return added.ok ? acceptedOutcome(identityId) : added
 }
 
 const NUMBER_MAX = 9999
 
 /** The name as it is, or with the first number that makes it unique. */
-export function freeName(state: State, wanted: string): string | null {
+export function uniqueName(state: State, wanted: string): string | null {
   const { indexes } = state.table('identity')
   for (let number = 0; number <= NUMBER_MAX; number += 1) {
     const name = number === 0 ? wanted : `${wanted}${String(number).padStart(6, '0')}`
@@ -372,6 +384,6 @@ export function freeName(state: State, wanted: string): string | null {
 }
 
 /** Digest of the enrollment token, which a credential stores instead of the token. */
-export function digestOf(token: string): string {
+export function enrollmentTokenDigest(token: string): string {
   return hash('sha256', token)
 }

@@ -3,13 +3,13 @@ import { type TokenEnroll, TokenEnrollSchema } from '../../../proto/gen/command_
 import type { AuthPolicy } from '../../entities/kinds/auth-policy.ts'
 import type { ExternalJwtSigner } from '../../entities/kinds/external-jwt-signer.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import { enabledSigner, takesTokensOf } from '../apply/external-tokens.ts'
+import { enabledSigner, acceptsTokensOf } from '../apply/external-tokens.ts'
 import type { State } from '../records/state.ts'
 import type { CommandContext } from '../apply/context.ts'
-import { addCertificate, freeName } from './enrollment.ts'
-import { done, faulty, refused } from '../apply/outcome.ts'
+import { addCertificate, uniqueName } from './enrollment.ts'
+import { acceptedOutcome, fieldFaultOutcome, refusedOutcome } from '../apply/outcome.ts'
 import { unprintableName } from '../apply/printable-names.ts'
-import { consequencesIn } from '../apply/references.ts'
+import { createConsequences } from '../apply/references.ts'
 
 /**
  * A new identity for the holder of a token of an external JWT signer. The token was judged before
@@ -20,19 +20,19 @@ export function enrollByToken(state: State, payload: Uint8Array, context: Comman
   const message = fromBinary(TokenEnrollSchema, payload)
   const { signerId, identityId, externalId, certificate } = message
   const signer = enabledSigner(state, signerId)
-  if (signer === undefined || externalId === '') return refused('INVALID_ENROLLMENT_JWT')
+  if (signer === undefined || externalId === '') return refusedOutcome('INVALID_ENROLLMENT_JWT')
   if (certificate !== undefined && certificate.caId !== '') {
-    return refused('CERTIFICATE_FAILED_VALIDATION')
+    return refusedOutcome('CERTIFICATE_FAILED_VALIDATION')
   }
   if (state.table('identity').indexes.owner('externalId', externalId) !== undefined) {
-    return refused('ENROLLMENT_IDENTITY_ALREADY_ENROLLED')
+    return refusedOutcome('ENROLLMENT_IDENTITY_ALREADY_ENROLLED')
   }
   const policy = state.get('authPolicy', signer.enrollAuthPolicyId)
   const reason = enrollmentRefusal(signer, policy, certificate !== undefined)
   // @guard enrollment-by-any-token--apply
-  if (reason !== null) return refused('INVALID_ENROLLMENT_NOT_ALLOWED', reason)
+  if (reason !== null) return refusedOutcome('INVALID_ENROLLMENT_NOT_ALLOWED', reason)
   if (identityId === '' || state.get('identity', identityId) !== undefined) {
-    return faulty({ field: 'id', reason: 'id must be unique' })
+    return fieldFaultOutcome({ field: 'id', reason: 'id must be unique' })
   }
   return state.transact(() => admit(state, message, signer, context))
 }
@@ -57,7 +57,7 @@ export function enrollmentRefusal(
   // The identity is found by its external id alone, so one that is looked for by its id could never
   // log in.
   if (!signer.useExternalId) return 'the signer does not identify by external id'
-  return takesTokensOf(policy, signer.id)
+  return acceptsTokensOf(policy, signer.id)
     ? null
     : 'the auth policy for enrolled identities does not allow tokens of the signer'
 }
@@ -69,21 +69,22 @@ function admit(
   context: CommandContext,
 ): Outcome {
   const { identityId, externalId, roleAttributes, authenticatorId, certificate } = message
-  const name = freeName(state, message.name)
-  if (name === null) return faulty({ field: 'name', reason: 'no number makes the name unique' })
+  const name = uniqueName(state, message.name)
+  if (name === null)
+    return fieldFaultOutcome({ field: 'name', reason: 'no number makes the name unique' })
   // @guard names-at-a-terminal--token
   const fault = unprintableName(state, 'name', name)
   if (fault !== null) return fault
   context.touched.push({ action: 'create', entity: 'identity', id: identityId, fields: [] })
-  consequencesIn(state, context).put('identity', identityId, {
+  createConsequences(state, context).put('identity', identityId, {
     name,
     typeId: 'Default',
     roleAttributes,
     externalId,
     authPolicyId: enrollAuthPolicyId,
   })
-  if (certificate === undefined) return done(identityId)
+  if (certificate === undefined) return acceptedOutcome(identityId)
   const made = { id: authenticatorId, identityId, enrolledBy: null }
   const added = addCertificate(state, made, certificate, context)
-  return added.ok ? done(identityId) : added
+  return added.ok ? acceptedOutcome(identityId) : added
 }

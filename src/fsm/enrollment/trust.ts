@@ -3,7 +3,7 @@ import { AuthenticatorRequestExtendSchema, CaVerifySchema } from '../../../proto
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
 import type { CommandContext } from '../apply/context.ts'
-import { done, notFound, refused } from '../apply/outcome.ts'
+import { acceptedOutcome, notFoundOutcome, refusedOutcome } from '../apply/outcome.ts'
 
 /**
  * Verifies a CA: from here on its certificates may enroll and log in, as far as it is enabled for
@@ -12,19 +12,19 @@ import { done, notFound, refused } from '../apply/outcome.ts'
 export function verifyCa(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { id } = fromBinary(CaVerifySchema, payload)
   const ca = state.get('ca', id)
-  if (ca === undefined) return notFound('ca', id)
-  if (ca.isVerified) return refused('CA_ALREADY_VERIFIED')
+  if (ca === undefined) return notFoundOutcome('ca', id)
+  if (ca.isVerified) return refusedOutcome('CA_ALREADY_VERIFIED')
   const { logTimeMs: updatedAt, index: revision } = context
   state.put('ca', { ...ca, isVerified: true, updatedAt, revision })
-  return done(id)
+  return acceptedOutcome(id)
 }
 
 /** A wish that the holder of the certificate meets at its next log-in. */
 export function requestExtend(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { id, rollKeys } = fromBinary(AuthenticatorRequestExtendSchema, payload)
   const authenticator = state.get('authenticator', id)
-  if (authenticator === undefined) return notFound('authenticator', id)
-  if (authenticator.method !== 'cert') return refused('CAN_NOT_UPDATE_AUTHENTICATOR')
+  if (authenticator === undefined) return notFoundOutcome('authenticator', id)
+  if (authenticator.method !== 'cert') return refusedOutcome('CAN_NOT_UPDATE_AUTHENTICATOR')
   const { logTimeMs: updatedAt, index: revision } = context
   state.put('authenticator', {
     ...authenticator,
@@ -34,5 +34,5 @@ export function requestExtend(state: State, payload: Uint8Array, context: Comman
     updatedAt,
     revision,
   })
-  return done(id)
+  return acceptedOutcome(id)
 }

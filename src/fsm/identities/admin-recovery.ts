@@ -4,14 +4,14 @@ import { openPrimary, openSecondary } from '../../entities/parts/auth-policy-fac
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import { authPolicyOf, recoveryPolicyOf } from '../apply/authentication.ts'
+import { identityAuthPolicy, recoveryAuthPolicy } from '../apply/authentication.ts'
 import type { State } from '../records/state.ts'
 import type { CommandContext } from '../apply/context.ts'
-import { endSessionsOf } from '../apply/session-standing.ts'
-import { takeMfa } from './mfa.ts'
-import { done, faulty, refused } from '../apply/outcome.ts'
-import { forgetAttemptsOf } from './password-attempt.ts'
-import { consequencesIn } from '../apply/references.ts'
+import { endSessionsNaming } from '../apply/session-standing.ts'
+import { deleteMfa } from './mfa.ts'
+import { acceptedOutcome, fieldFaultOutcome, refusedOutcome } from '../apply/outcome.ts'
+import { deleteIdentityPasswordAttempts } from './password-attempt.ts'
+import { createConsequences } from '../apply/references.ts'
 
 /**
  * Sets the password of an administrator and removes all obstacles to logging in with it: a disabled
@@ -24,16 +24,16 @@ export function recoverAdmin(state: State, payload: Uint8Array, context: Command
   if (identity === undefined) {
     const who =
       message.name === '' ? 'default administrator' : `administrator named ${message.name}`
-    return refused('NOT_FOUND', `there is no ${who.slice(0, 256)}`)
+    return refusedOutcome('NOT_FOUND', `there is no ${who.slice(0, 256)}`)
   }
   const known = passwordOf(state, identity.id)
   if (known === undefined && isTaken(state, 'username', identity.name)) {
     const reason = `another identity logs in as ${identity.name}; rename its user name or recover another administrator`
-    return faulty({ field: 'username', reason })
+    return fieldFaultOutcome({ field: 'username', reason })
   }
-  const { put } = consequencesIn(state, context)
+  const { put } = createConsequences(state, context)
   const authPolicyId = usablePolicyId(state, identity, context)
-  endSessionsOf({ state, context }, 'identityId', identity.id)
+  endSessionsNaming({ state, context }, 'identityId', identity.id)
   put('identity', identity.id, {
     ...identity,
     authPolicyId,
@@ -41,11 +41,11 @@ export function recoverAdmin(state: State, payload: Uint8Array, context: Command
     disabledUntil: null,
   })
   putPassword(state, identity, known, message, context)
-  forgetAttemptsOf(state, identity.id)
-  takeMfa(state, identity.id, context)
+  deleteIdentityPasswordAttempts(state, identity.id)
+  deleteMfa(state, identity.id, context)
   const fields = authPolicyId === identity.authPolicyId ? [] : ['authPolicyId']
   context.touched.unshift({ action: 'patch', entity: 'identity', id: identity.id, fields })
-  return done(identity.id)
+  return acceptedOutcome(identity.id)
 }
 
 function administratorNamed(state: State, name: string): Identity | undefined {
@@ -78,7 +78,7 @@ function putPassword(
 ): void {
   const id = known?.id ?? authenticatorId
   const made = { method: 'updb', identityId: identity.id, username: identity.name }
-  consequencesIn(state, context).put('authenticator', id, { ...made, ...known, passwordHash })
+  createConsequences(state, context).put('authenticator', id, { ...made, ...known, passwordHash })
   const action = known === undefined ? 'create' : 'patch'
   context.touched.push({ action, entity: 'authenticator', id, fields: ['passwordHash'] })
 }
@@ -88,12 +88,12 @@ function putPassword(
  * nothing for anybody else.
  */
 function usablePolicyId(state: State, identity: Identity, context: CommandContext): string {
-  const known = recoveryPolicyOf(state, identity)
+  const known = recoveryAuthPolicy(state, identity)
   if (known !== undefined) {
-    return authPolicyOf(state, identity) === known ? identity.authPolicyId : known.id
+    return identityAuthPolicy(state, identity) === known ? identity.authPolicyId : known.id
   }
   const id = `recovery-${context.index}`
-  consequencesIn(state, context).put('authPolicy', id, {
+  createConsequences(state, context).put('authPolicy', id, {
     name: nameFor(state, id),
     primary: openPrimary,
     secondary: openSecondary,

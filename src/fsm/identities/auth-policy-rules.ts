@@ -9,8 +9,14 @@ import { isObject } from '../../entities/check.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { adminLossReason } from '../apply/admins.ts'
-import type { CommandContext, Consequences, KindRules, Write, Written } from '../apply/context.ts'
-import { faulty, refused } from '../apply/outcome.ts'
+import type {
+  CommandContext,
+  Consequences,
+  KindRules,
+  AllowedWrite,
+  CompletedWrite,
+} from '../apply/context.ts'
+import { fieldFaultOutcome, refusedOutcome } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
 
 export const authPolicyRules: KindRules<AuthPolicy> = {
@@ -23,7 +29,7 @@ export const passwordLengthMin = 5
 
 function judgeAuthPolicy(
   state: State,
-  { before, after }: Write<AuthPolicy>,
+  { before, after }: AllowedWrite<AuthPolicy>,
   { logTimeMs }: CommandContext,
 ): Outcome | null {
   const { primary, secondary } = after
@@ -32,14 +38,14 @@ function judgeAuthPolicy(
     ['secondary', secondary, openSecondary],
   ] as const) {
     if (!hasMembersOf(value, example)) {
-      return faulty({ field, reason: `${field} does not say all that it must` })
+      return fieldFaultOutcome({ field, reason: `${field} does not say all that it must` })
     }
   }
   const rules = primary as PrimaryRules
   const fault = boundFault(rules.updb) ?? signerFault(state, rules, secondary as SecondaryRules)
   if (fault !== null || before === undefined) return fault
   const reason = adminLossReason(state, { kind: 'authPolicy', id: before.id, after }, logTimeMs)
-  return reason === null ? null : refused('ENTITY_CAN_NOT_BE_UPDATED', reason)
+  return reason === null ? null : refusedOutcome('ENTITY_CAN_NOT_BE_UPDATED', reason)
 }
 
 /** Patches are merged by apply, so only apply can validate the result. */
@@ -67,7 +73,11 @@ function boundFault(updb: PrimaryRules['updb']): Outcome | null {
   ] as const) {
     const value = updb[name]
     if (Number.isSafeInteger(value) && value >= minimum) continue
-    return faulty({ field: `primary.updb.${name}`, reason: `should be at least ${minimum}`, value })
+    return fieldFaultOutcome({
+      field: `primary.updb.${name}`,
+      reason: `should be at least ${minimum}`,
+      value,
+    })
   }
   return null
 }
@@ -90,10 +100,13 @@ function signerFault(
 }
 
 function unknownSigner(field: string, value: string): Outcome {
-  return faulty({ field, reason: 'no external JWT signer has this id', value }, 'NOT_FOUND')
+  return fieldFaultOutcome(
+    { field, reason: 'no external JWT signer has this id', value },
+    'NOT_FOUND',
+  )
 }
 
-function noteSigners({ after }: Written<AuthPolicy>, { put }: Consequences): void {
+function noteSigners({ after }: CompletedWrite<AuthPolicy>, { put }: Consequences): void {
   const { primary, secondary, ...record } = after
   const allowedSignerIds = [...new Set(primary.extJwt.allowedSigners)].sort()
   const required = secondary.requireExtJwtSigner

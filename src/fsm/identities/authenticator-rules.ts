@@ -1,9 +1,15 @@
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { adminLossReason } from '../apply/admins.ts'
-import type { CommandContext, Consequences, KindRules, Write, Written } from '../apply/context.ts'
-import { endSessionsOf } from '../apply/session-standing.ts'
-import { faulty, refused } from '../apply/outcome.ts'
+import type {
+  CommandContext,
+  Consequences,
+  KindRules,
+  AllowedWrite,
+  CompletedWrite,
+} from '../apply/context.ts'
+import { endSessionsNaming } from '../apply/session-standing.ts'
+import { fieldFaultOutcome, refusedOutcome } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
 
 export const authenticatorRules: KindRules<Authenticator> = {
@@ -12,11 +18,12 @@ export const authenticatorRules: KindRules<Authenticator> = {
   afterWrite: followPassword,
 }
 
-function judgeAuthenticator(state: State, write: Write<Authenticator>): Outcome | null {
+function judgeAuthenticator(state: State, write: AllowedWrite<Authenticator>): Outcome | null {
   const { before, after } = write
   if (before === undefined) return newAuthenticatorRefusal(state, after)
   const hasMoved = before.username !== after.username || before.passwordHash !== after.passwordHash
-  if (before.method !== 'updb') return hasMoved ? refused('CAN_NOT_UPDATE_AUTHENTICATOR') : null
+  if (before.method !== 'updb')
+    return hasMoved ? refusedOutcome('CAN_NOT_UPDATE_AUTHENTICATOR') : null
   return missingFault(after, updbNeeds)
 }
 
@@ -26,7 +33,7 @@ function judgeAuthenticatorDelete(
   { logTimeMs }: CommandContext,
 ): Outcome | null {
   const reason = adminLossReason(state, { kind: 'authenticator', id, after: undefined }, logTimeMs)
-  return reason === null ? null : refused('ENTITY_CAN_NOT_BE_DELETED', reason)
+  return reason === null ? null : refusedOutcome('ENTITY_CAN_NOT_BE_DELETED', reason)
 }
 
 /**
@@ -34,7 +41,7 @@ function judgeAuthenticatorDelete(
  * session: all of its holder's end, but the one that the holder changed it in.
  */
 function followPassword(
-  { before, after }: Written<Authenticator>,
+  { before, after }: CompletedWrite<Authenticator>,
   { state, context, remove }: Consequences,
 ): void {
   if (before?.passwordHash === after.passwordHash) return
@@ -42,7 +49,7 @@ function followPassword(
   if (before === undefined) return
   const { identityId } = after
   // @guard old-password--sessions
-  endSessionsOf({ state, context }, 'identityId', identityId, context.sessionId)
+  endSessionsNaming({ state, context }, 'identityId', identityId, context.sessionId)
 }
 
 /** Required fields of each method, with their names in requests. */
@@ -56,7 +63,7 @@ function missingFault(
 ): Outcome | null {
   for (const [name, field] of Object.entries(needs)) {
     if (after[name as keyof typeof needs]) continue
-    return faulty({ field, reason: `${field} is required` })
+    return fieldFaultOutcome({ field, reason: `${field} is required` })
   }
   return null
 }
@@ -64,15 +71,18 @@ function missingFault(
 function newAuthenticatorRefusal(state: State, after: Partial<Authenticator>): Outcome | null {
   const { identityId = '', method } = after
   if (method !== 'updb' && method !== 'cert') {
-    return faulty({ field: 'method', reason: 'method in body should be one of [updb cert]' })
+    return fieldFaultOutcome({
+      field: 'method',
+      reason: 'method in body should be one of [updb cert]',
+    })
   }
   if (state.get('identity', identityId)?.typeId === 'Router') {
     const reason = 'an identity of the type Router has no authenticators'
-    return faulty({ field: 'identityId', reason, value: identityId })
+    return fieldFaultOutcome({ field: 'identityId', reason, value: identityId })
   }
   for (const id of state.table('authenticator').indexes.ids('identityId', identityId)) {
     if (state.get('authenticator', id)?.method === method) {
-      return refused('MAX_AUTHENTICATOR_METHODS_REACHED')
+      return refusedOutcome('MAX_AUTHENTICATOR_METHODS_REACHED')
     }
   }
   return missingFault(after, method === 'updb' ? updbNeeds : certNeeds) ?? caFault(state, after)
@@ -80,5 +90,8 @@ function newAuthenticatorRefusal(state: State, after: Partial<Authenticator>): O
 
 function caFault(state: State, { caId }: Partial<Authenticator>): Outcome | null {
   if (!caId || state.get('ca', caId)?.isVerified === true) return null
-  return faulty({ field: 'certPem', reason: 'the CA that issued the certificate is not verified' })
+  return fieldFaultOutcome({
+    field: 'certPem',
+    reason: 'the CA that issued the certificate is not verified',
+  })
 }

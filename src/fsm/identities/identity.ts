@@ -5,10 +5,10 @@ import type { State } from '../records/state.ts'
 import { adminLossReason } from '../apply/admins.ts'
 import { identityGuard } from '../apply/authority.ts'
 import type { CommandContext } from '../apply/context.ts'
-import { forgetMfaAttempts } from './mfa-attempt.ts'
-import { done, notFound, refused } from '../apply/outcome.ts'
-import { forgetAttemptsOf } from './password-attempt.ts'
-import { endSessionsOf } from '../apply/session-standing.ts'
+import { deleteMfaAttempts } from './mfa-attempt.ts'
+import { acceptedOutcome, notFoundOutcome, refusedOutcome } from '../apply/outcome.ts'
+import { deleteIdentityPasswordAttempts } from './password-attempt.ts'
+import { endSessionsNaming } from '../apply/session-standing.ts'
 
 /** 100 years: a longer time could not be represented. */
 export const disableMinutesMax = 52_560_000
@@ -23,7 +23,7 @@ export function disableIdentity(
 ): Outcome {
   const { id, durationMinutes } = fromBinary(IdentityDisableSchema, payload)
   const identity = state.get('identity', id)
-  if (identity === undefined) return notFound('identity', id)
+  if (identity === undefined) return notFoundOutcome('identity', id)
   const denial = identityGuard(state, id, context)
   if (denial !== null) return denial
   const { logTimeMs, index } = context
@@ -33,15 +33,15 @@ export function disableIdentity(
   if (identity.isAdmin) {
     const change = { kind: 'identity', id, after: disabled } as const
     const reason = adminLossReason(state, change, logTimeMs)
-    if (reason !== null) return refused('ENTITY_CAN_NOT_BE_UPDATED', reason)
+    if (reason !== null) return refusedOutcome('ENTITY_CAN_NOT_BE_UPDATED', reason)
   }
-  endSessionsOf({ state, context }, 'identityId', id)
+  endSessionsNaming({ state, context }, 'identityId', id)
   state.put('identity', {
     ...disabled,
     updatedAt: logTimeMs,
     revision: index,
   })
-  return done(id)
+  return acceptedOutcome(id)
 }
 
 export function enableIdentity(
@@ -51,11 +51,11 @@ export function enableIdentity(
 ): Outcome {
   const { id } = fromBinary(IdentityEnableSchema, payload)
   const identity = state.get('identity', id)
-  if (identity === undefined) return notFound('identity', id)
+  if (identity === undefined) return notFoundOutcome('identity', id)
   const denial = identityGuard(state, id, context)
   if (denial !== null) return denial
-  forgetAttemptsOf(state, id)
-  forgetMfaAttempts(state, id)
+  deleteIdentityPasswordAttempts(state, id)
+  deleteMfaAttempts(state, id)
   const { logTimeMs: updatedAt, index: revision } = context
   state.put('identity', {
     ...identity,
@@ -64,5 +64,5 @@ export function enableIdentity(
     updatedAt,
     revision,
   })
-  return done(id)
+  return acceptedOutcome(id)
 }

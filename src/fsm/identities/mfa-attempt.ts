@@ -4,7 +4,7 @@ import type { Outcome } from '../../ports/proposer.ts'
 import { mfaLimits, mfaPausedUntilMs } from '../apply/authentication.ts'
 import type { State } from '../records/state.ts'
 import type { CommandContext } from '../apply/context.ts'
-import { done, notFound, refused } from '../apply/outcome.ts'
+import { acceptedOutcome, notFoundOutcome, refusedOutcome } from '../apply/outcome.ts'
 
 const PAUSE = ['pause'] as const
 
@@ -16,12 +16,13 @@ const PAUSE = ['pause'] as const
 export function attemptMfa(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { identityId } = fromBinary(MfaAttemptSchema, payload)
   if (state.get('identity', identityId) === undefined) {
-    return notFound('identity', identityId)
+    return notFoundOutcome('identity', identityId)
   }
   const known = state.get('mfaAttempts', identityId)
   const { logTimeMs, index: revision } = context
   // @guard mfa-guesses
-  if (logTimeMs < mfaPausedUntilMs(known)) return refused('SERVER_TOO_MANY_REQUESTS', tooMany)
+  if (logTimeMs < mfaPausedUntilMs(known))
+    return refusedOutcome('SERVER_TOO_MANY_REQUESTS', tooMany)
   const count = (known?.count ?? 0) + 1
   state.put('mfaAttempts', {
     id: identityId,
@@ -35,13 +36,13 @@ export function attemptMfa(state: State, payload: Uint8Array, context: CommandCo
   if (count >= mfaLimits.attemptsMax) {
     context.touched.push({ action: 'patch', entity: 'mfa', id: identityId, fields: PAUSE })
   }
-  return done(identityId)
+  return acceptedOutcome(identityId)
 }
 
 const tooMany = 'too many wrong codes were given; wait before the next attempt'
 
 /** A code was right, or MFA was taken away. */
-export function forgetMfaAttempts(state: State, identityId: string): void {
+export function deleteMfaAttempts(state: State, identityId: string): void {
   if (state.get('mfaAttempts', identityId) === undefined) return
   state.remove('mfaAttempts', identityId)
 }

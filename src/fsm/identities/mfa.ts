@@ -14,8 +14,14 @@ import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
 import { identityGuard } from '../apply/authority.ts'
 import type { CommandContext } from '../apply/context.ts'
-import { forgetMfaAttempts } from './mfa-attempt.ts'
-import { done, faulty, notFound, type Refusal, refused } from '../apply/outcome.ts'
+import { deleteMfaAttempts } from './mfa-attempt.ts'
+import {
+  acceptedOutcome,
+  fieldFaultOutcome,
+  notFoundOutcome,
+  type Refusal,
+  refusedOutcome,
+} from '../apply/outcome.ts'
 import { removeWithReferences } from '../apply/references.ts'
 
 /** Recovery codes in one set. */
@@ -26,10 +32,10 @@ const idCharactersMax = 64
 export function beginMfa(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { secretId, factor } = fromBinary(MfaBeginSchema, payload)
   const session = state.get('apiSession', context.sessionId)
-  if (session === undefined) return refused('UNAUTHORIZED')
+  if (session === undefined) return refusedOutcome('UNAUTHORIZED')
   const { identityId } = session
   const known = state.get('mfa', identityId)
-  if (known?.isVerified === true) return refused('MFA_EXISTS')
+  if (known?.isVerified === true) return refusedOutcome('MFA_EXISTS')
   const fault = secretId === '' ? idFault : factorFault(state, factor)
   if (fault !== null || factor === undefined) return fault ?? idFault
   const { logTimeMs, index: revision } = context
@@ -46,10 +52,10 @@ export function beginMfa(state: State, payload: Uint8Array, context: CommandCont
     usedCodes: [],
   })
   context.touched.push({ action: 'create', entity: 'mfa', id: identityId, fields: [] })
-  return done(identityId)
+  return acceptedOutcome(identityId)
 }
 
-const idFault = faulty({ field: 'id', reason: 'the factor or its id is missing' })
+const idFault = fieldFaultOutcome({ field: 'id', reason: 'the factor or its id is missing' })
 
 /**
  * Reason why a factor cannot be stored; REVISION_MOVED if the key was rotated and the proposer must
@@ -59,10 +65,10 @@ function factorFault(state: State, factor: SealedFactor | undefined): Refusal | 
   if (factor === undefined || factor.codesId === '') return idFault
   const { sealed, codesId, keyVersion } = factor
   if (sealed === '' || sealed.length > sealedCharactersMax || codesId.length > idCharactersMax) {
-    return faulty({ field: 'sealed', reason: 'it is missing or too long' })
+    return fieldFaultOutcome({ field: 'sealed', reason: 'it is missing or too long' })
   }
   const inForce = state.get('sharedSecret', 'factorKey')?.versions.at(-1)?.version
-  return keyVersion === inForce ? null : refused('REVISION_MOVED')
+  return keyVersion === inForce ? null : refusedOutcome('REVISION_MOVED')
 }
 
 function sealedFields({ sealed, codesId, keyVersion }: SealedFactor) {
@@ -85,18 +91,18 @@ export function proveMfa(state: State, payload: Uint8Array, context: CommandCont
   const message = fromBinary(MfaProveSchema, payload)
   const { purpose, secretId } = message
   const session = state.get('apiSession', context.sessionId)
-  if (session === undefined) return refused('UNAUTHORIZED')
+  if (session === undefined) return refusedOutcome('UNAUTHORIZED')
   const { identityId } = session
   const known = state.get('mfa', identityId)
   const wanted = known === undefined ? missing : stateFault(known, purpose)
   if (wanted !== null || known === undefined) return wanted ?? missing
-  if (known.secretId !== secretId) return refused('REVISION_MOVED')
+  if (known.secretId !== secretId) return refusedOutcome('REVISION_MOVED')
   const isFree = purpose === Purpose.END && !known.isVerified
   const used = isFree ? changing({}) : judgeUse(known, message)
   if (used.refusal !== null) return used.refusal
   if (purpose === Purpose.END) {
     endMfa(state, known, context)
-    return done(identityId)
+    return acceptedOutcome(identityId)
   }
   const renewal = purpose === Purpose.RENEW ? renewed(state, message) : changing({})
   if (renewal.refusal !== null) return renewal.refusal
@@ -104,15 +110,15 @@ export function proveMfa(state: State, payload: Uint8Array, context: CommandCont
   const isVerified = known.isVerified || purpose === Purpose.VERIFY
   const change = { ...used.change, ...renewal.change, isVerified }
   state.put('mfa', { ...known, ...change, updatedAt, revision })
-  forgetMfaAttempts(state, identityId)
+  deleteMfaAttempts(state, identityId)
   if (purpose === Purpose.VERIFY || purpose === Purpose.PASS) passIn(state, session, context)
   const fields = fieldsOf[purpose] ?? []
   context.touched.push({ action: 'patch', entity: 'mfa', id: identityId, fields })
-  return done(identityId)
+  return acceptedOutcome(identityId)
 }
 
-const usedOrWrong = refused('MFA_INVALID_TOKEN')
-const missing = refused('NOT_FOUND', 'mfa of the current identity not found')
+const usedOrWrong = refusedOutcome('MFA_INVALID_TOKEN')
+const missing = refusedOutcome('NOT_FOUND', 'mfa of the current identity not found')
 /** Fields that an audit record says were changed. */
 const fieldsOf: Readonly<Partial<Record<Purpose, readonly string[]>>> = {
   [Purpose.VERIFY]: ['isVerified'],
@@ -127,14 +133,14 @@ function stateFault({ isVerified }: Mfa, purpose: Purpose): Refusal | null {
     case Purpose.VERIFY:
       return isVerified ? missing : null
     case Purpose.PASS:
-      return isVerified ? null : refused('MFA_NOT_ENROLLED')
+      return isVerified ? null : refusedOutcome('MFA_NOT_ENROLLED')
     case Purpose.VIEW:
     case Purpose.RENEW:
       return isVerified ? null : missing
     case Purpose.END:
       return null
     default:
-      return faulty({ field: 'purpose', reason: 'it is not known' })
+      return fieldFaultOutcome({ field: 'purpose', reason: 'it is not known' })
   }
 }
 
@@ -177,19 +183,20 @@ function passIn(state: State, session: ApiSession, context: CommandContext): voi
 
 export function removeMfa(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { identityId } = fromBinary(MfaRemoveSchema, payload)
-  if (state.get('identity', identityId) === undefined) return notFound('identity', identityId)
+  if (state.get('identity', identityId) === undefined)
+    return notFoundOutcome('identity', identityId)
   // @guard mfa-of-others
   const denial = identityGuard(state, identityId, context)
   if (denial !== null) return denial
-  takeMfa(state, identityId, context)
-  return done(identityId)
+  deleteMfa(state, identityId, context)
+  return acceptedOutcome(identityId)
 }
 
 /** Removes MFA in any state, and ends the pause after wrong codes. */
-export function takeMfa(state: State, identityId: string, context: CommandContext): void {
+export function deleteMfa(state: State, identityId: string, context: CommandContext): void {
   const known = state.get('mfa', identityId)
   if (known !== undefined) endMfa(state, known, context)
-  forgetMfaAttempts(state, identityId)
+  deleteMfaAttempts(state, identityId)
 }
 
 /**
@@ -199,7 +206,7 @@ export function takeMfa(state: State, identityId: string, context: CommandContex
 function endMfa(state: State, known: Mfa, context: CommandContext): void {
   const { identityId } = known
   removeWithReferences(state, mfaKind, known, context)
-  forgetMfaAttempts(state, identityId)
+  deleteMfaAttempts(state, identityId)
   const { logTimeMs: updatedAt, index: revision } = context
   for (const id of Array.from(state.table('apiSession').indexes.ids('identityId', identityId))) {
     const session = state.get('apiSession', id)
@@ -221,7 +228,7 @@ export function resealMfa(
   const fault = factorFault(state, factor)
   if (fault !== null || factor === undefined) return fault ?? idFault
   const isSame = known?.secretId === secretId && known.codesId === factor.codesId
-  if (known === undefined || !isSame) return refused('REVISION_MOVED')
+  if (known === undefined || !isSame) return refusedOutcome('REVISION_MOVED')
   state.put('mfa', { ...known, ...sealedFields(factor), revision })
-  return done(identityId)
+  return acceptedOutcome(identityId)
 }

@@ -1,11 +1,11 @@
 import { fromBinary } from '@bufbuild/protobuf'
 import { PasswordAttemptSchema } from '../../../proto/gen/command_pb.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import { isLockedOut, lockoutRulesOf, nextAttempt } from '../apply/authentication.ts'
+import { isLockedOut, identityLockoutRules, nextAttempt } from '../apply/authentication.ts'
 import type { State } from '../records/state.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import type { CommandContext } from '../apply/context.ts'
-import { done, refused } from '../apply/outcome.ts'
+import { acceptedOutcome, refusedOutcome } from '../apply/outcome.ts'
 
 /**
  * Counts an attempt before its hash is computed, or forgets those counted when it was right.
@@ -20,17 +20,18 @@ export function attemptPassword(
   const { authenticatorId, proven } = fromBinary(PasswordAttemptSchema, payload)
   const authenticator = state.get('authenticator', authenticatorId)
   const identity = state.get('identity', authenticator?.identityId ?? '')
-  if (identity === undefined) return refused('INVALID_AUTH')
+  if (identity === undefined) return refusedOutcome('INVALID_AUTH')
   if (proven) {
-    forgetAttempts(state, authenticatorId)
-    return done('')
+    deletePasswordAttempts(state, authenticatorId)
+    return acceptedOutcome('')
   }
-  const rules = lockoutRulesOf(state, identity, state.featureLevel)
-  if (rules === undefined || isDisabled(identity, context.logTimeMs)) return refused('INVALID_AUTH')
+  const rules = identityLockoutRules(state, identity, state.featureLevel)
+  if (rules === undefined || isDisabled(identity, context.logTimeMs))
+    return refusedOutcome('INVALID_AUTH')
   // The policy may have stopped counting since the attempt was proposed.
-  if (rules.maxAttempts <= 0) return done('')
+  if (rules.maxAttempts <= 0) return acceptedOutcome('')
   const known = state.get('passwordAttempts', authenticatorId)
-  if (isLockedOut(known, rules, context.logTimeMs)) return refused('INVALID_AUTH')
+  if (isLockedOut(known, rules, context.logTimeMs)) return refusedOutcome('INVALID_AUTH')
   const count = nextAttempt(known, rules, context.logTimeMs)
   const { logTimeMs, index: revision } = context
   state.put('passwordAttempts', {
@@ -48,19 +49,19 @@ export function attemptPassword(
     const action = 'patch'
     context.touched.push({ action, entity: 'authenticator', id: authenticatorId, fields: LOCKOUT })
   }
-  return done('')
+  return acceptedOutcome('')
 }
 
 const LOCKOUT = ['lockout'] as const
 
 /** Called when the password was verified, replaced, or unlocked by an administrator. */
-export function forgetAttempts(state: State, authenticatorId: string): void {
+export function deletePasswordAttempts(state: State, authenticatorId: string): void {
   if (state.get('passwordAttempts', authenticatorId) === undefined) return
   state.remove('passwordAttempts', authenticatorId)
 }
 
-export function forgetAttemptsOf(state: State, identityId: string): void {
+export function deleteIdentityPasswordAttempts(state: State, identityId: string): void {
   for (const id of state.table('authenticator').indexes.ids('identityId', identityId)) {
-    forgetAttempts(state, id)
+    deletePasswordAttempts(state, id)
   }
 }

@@ -5,8 +5,8 @@ import type { ListResult, Listing } from '../../ports/state-view.ts'
 import { SetScope, SortedIds } from '../records/sorted-ids.ts'
 import type { Records } from '../records/table.ts'
 import type { Predicate } from './evaluate.ts'
-import { isWholeOrder, orderedValues, ownersOf, type Stretch } from './range.ts'
-import type { Order } from './symbols.ts'
+import { isWholeOrder, orderedValues, idsByUniqueValues, type IndexRange } from './range.ts'
+import type { RecordOrder } from './symbols.ts'
 import type { Turns } from './work.ts'
 
 /**
@@ -24,18 +24,18 @@ export interface Page {
 
 /** The order of a list; by id when nothing is said. */
 export interface ListOrder {
-  readonly compare: Order
+  readonly compare: RecordOrder
   /** The stored field that it goes by before all others, when it is one. */
   readonly field: string | null
   readonly isDescending: boolean
 }
 
 /** The records to choose from. */
-export interface Source {
+export interface ListRecords {
   /** Sorted, each once. */
   readonly ids: Iterable<string>
   /** Set when they are the records with those values of a unique field. */
-  readonly stretch: Stretch | null
+  readonly stretch: IndexRange | null
 }
 
 /**
@@ -43,9 +43,9 @@ export interface Source {
  * is a turn. The candidates are copied before the first one, so that later writes neither add a
  * record nor repeat one.
  */
-export function* collect(
+export function* collectPage(
   table: Records,
-  source: Source,
+  source: ListRecords,
   test: Predicate | null,
   order: ListOrder | null,
   page: Page,
@@ -88,9 +88,9 @@ function* recordsNamed(table: Records, ids: Iterable<string>): Iterable<EntityRe
  */
 function walkable(
   table: Records,
-  { ids, stretch }: Source,
+  { ids, stretch }: ListRecords,
   order: ListOrder | null,
-): Stretch | null {
+): IndexRange | null {
   const field = order === null ? 'id' : order.field
   if (field === null) return null
   if (stretch?.field === field) return stretch
@@ -104,7 +104,7 @@ function walkable(
  */
 function* walk(
   table: Records,
-  { field, start, end }: Stretch,
+  { field, start, end }: IndexRange,
   isDescending: boolean,
   test: Predicate | null,
   page: Page,
@@ -119,7 +119,7 @@ function* walk(
   const first = isDescending ? end - skip - length : start + skip
   const own = values?.slice(first, length) ?? []
   if (isDescending) own.reverse()
-  const ids = ownersOf(table, field, own)
+  const ids = idsByUniqueValues(table, field, own)
   if (isCut) return pageOf(table, ids, total, page)
   return yield* pick(recordsNamed(table, ids), test, null, page, turns)
 }
@@ -138,7 +138,7 @@ function pageOf(
 function insertBounded(
   kept: EntityRecord[],
   record: EntityRecord,
-  compare: Order,
+  compare: RecordOrder,
   max: number,
 ): void {
   const last = kept.at(-1)
@@ -159,7 +159,7 @@ function insertBounded(
 function* pick(
   records: Iterable<EntityRecord>,
   test: Predicate | null,
-  compare: Order | null,
+  compare: RecordOrder | null,
   { offset, limit }: Page,
   turns: Turns,
 ): Listing {

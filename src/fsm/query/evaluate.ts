@@ -7,10 +7,16 @@ import { type IdScope, noIds } from '../records/sorted-ids.ts'
 import type { Records } from '../records/table.ts'
 import type { Expression, Query, SetExpression } from './ast.ts'
 import { candidateIds } from './plan.ts'
-import { invalidFilter } from './scanner.ts'
-import { clauseComparator, type LiveReader, reader, spelledOut, symbolNamed } from './symbols.ts'
+import { invalidFilterProblem } from './scanner.ts'
+import {
+  filterSortComparator,
+  type LiveReader,
+  symbolReader,
+  replaceTypeNumbers,
+  symbolNamed,
+} from './symbols.ts'
 import { type Comparison, valueTest, type ValueTest } from './value-tests.ts'
-import type { Work } from './work.ts'
+import type { QueryWork } from './work.ts'
 
 /** Characters of a text that is looked through: as many take the time of one test of a term. */
 const testCharacters = 32
@@ -53,9 +59,9 @@ interface ValueReader {
  */
 export class Compiler {
   readonly #links: QueryLinks
-  readonly #work: Work
+  readonly #work: QueryWork
 
-  constructor(links: QueryLinks, work: Work) {
+  constructor(links: QueryLinks, work: QueryWork) {
     this.#links = links
     this.#work = work
   }
@@ -92,7 +98,8 @@ export class Compiler {
   /** A symbol standing alone is a boolean one. */
   #flag(entity: Entity<string>, name: string): Predicate {
     const { type, read } = this.#value(entity, symbolNamed(entity, name))
-    if (type !== 'boolean' && type !== 'any') throw invalidFilter(`${name} is no boolean symbol`)
+    if (type !== 'boolean' && type !== 'any')
+      throw invalidFilterProblem(`${name} is no boolean symbol`)
     return (record) => read(record) === true
   }
 
@@ -106,10 +113,10 @@ export class Compiler {
     const symbol = symbolNamed(entity, operand.name)
     if (operand.type !== 'symbol') return this.#quantified(entity, symbol, operand.type, operation)
     const { type, read } = this.#value(entity, symbol)
-    const spelled = spelledOut(symbol, operation)
+    const spelled = replaceTypeNumbers(symbol, operation)
     const test = this.#charged(spelled, valueTest(spelled, symbol.name, type))
     if (type === 'stringSet') {
-      throw invalidFilter(`${symbol.name} is a set: use anyOf, allOf, count or isEmpty`)
+      throw invalidFilterProblem(`${symbol.name} is a set: use anyOf, allOf, count or isEmpty`)
     }
     return (record) => test(read(record))
   }
@@ -152,7 +159,7 @@ export class Compiler {
 
   /** The single value that a symbol means, of the record itself or of the one that it names. */
   #value(entity: Entity<string>, symbol: FilterSymbol): ValueReader {
-    const own = reader(symbol, this.#links.live)
+    const own = symbolReader(symbol, this.#links.live)
     if (symbol.through === null) return { type: symbol.type, read: own }
     const table = symbol.of === null ? null : this.#links.table(symbol.of)
     assert(table !== null, `there are records for ${entity.name}.${symbol.name} to lead to`)
@@ -168,10 +175,10 @@ export class Compiler {
   }
 
   #set(entity: Entity<string>, symbol: FilterSymbol): SetReader {
-    if (symbol.type !== 'stringSet') throw invalidFilter(`${symbol.name} is no set`)
+    if (symbol.type !== 'stringSet') throw invalidFilterProblem(`${symbol.name} is no set`)
     const { list } = symbol
     if (list !== null) return this.#linkedSet(entity, list)
-    const read = reader(symbol, this.#links.live)
+    const read = symbolReader(symbol, this.#links.live)
     const elements = (record: EntityRecord): readonly string[] =>
       (read(record) ?? []) as readonly string[]
     return {
@@ -205,7 +212,8 @@ export class Compiler {
     if (query === null) return (record) => set.size(record)
     const kind = symbol.list === null ? symbol.of : entity.lists[symbol.list]?.of
     const table = kind === null || kind === undefined ? null : this.#links.table(kind)
-    if (table === null) throw invalidFilter(`${name} leads to no records that could be queried`)
+    if (table === null)
+      throw invalidFilterProblem(`${name} leads to no records that could be queried`)
     const meant = this.#meant(table, query)
     const skip = Math.max(0, query.skip ?? 0)
     const isLimited = typeof query.limit === 'number' && query.limit >= 0
@@ -220,7 +228,7 @@ export class Compiler {
 
   /** The records of another kind that a query in the query finds, once it is first asked for. */
   #meant(table: Records, { where, sort }: Query): () => ReadonlySet<string> {
-    if (sort !== null) clauseComparator(table.entity, sort, this.#links.live)
+    if (sort !== null) filterSortComparator(table.entity, sort, this.#links.live)
     const test = where === null ? null : this.predicate(table.entity, where)
     let found: ReadonlySet<string> | null = null
     return () => {

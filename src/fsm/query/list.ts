@@ -5,19 +5,25 @@ import { idsByAttributes } from '../records/roles.ts'
 import { type IdScope, SetScope } from '../records/sorted-ids.ts'
 import type { Records } from '../records/table.ts'
 import type { Expression, ParsedQuery, Query, SortField } from './ast.ts'
-import { collect, type ListOrder, type Page, type Source, wholeListRowsMax } from './collect.ts'
+import {
+  collectPage,
+  type ListOrder,
+  type Page,
+  type ListRecords,
+  wholeListRowsMax,
+} from './collect.ts'
 import { Compiler, type QueryLinks } from './evaluate.ts'
 import { parseQuery, parseSort } from './parser.ts'
 import { candidateIds, type Candidates, isTooMany } from './plan.ts'
 import {
-  clauseComparator,
-  comparator,
+  filterSortComparator,
+  sortComparator,
   type LiveReader,
-  type Order,
+  type RecordOrder,
   symbolNamed,
 } from './symbols.ts'
 import { queryLimits } from './scanner.ts'
-import { Turns, Work } from './work.ts'
+import { Turns, QueryWork } from './work.ts'
 
 export const pageLimits = {
   limitDefault: 10,
@@ -31,7 +37,7 @@ export const pageLimits = {
   roleFiltersMax: 100,
 } as const
 
-interface CountedSource extends Source {
+interface CountedSource extends ListRecords {
   /** Upper bound on how many records are looked at. */
   readonly size: number
   /** All of them satisfy the filter. */
@@ -84,17 +90,17 @@ function orderOf(
   readLive: LiveReader,
 ): ListOrder | null {
   if (parsed.sort !== null) {
-    return listOrder(entity, parsed.sort, clauseComparator(entity, parsed.sort, readLive))
+    return listOrder(entity, parsed.sort, filterSortComparator(entity, parsed.sort, readLive))
   }
   if (query.sort === undefined || isBlank(query.sort)) return null
   const fields = sortParameter(query.sort)
-  return listOrder(entity, fields, comparator(entity, fields, readLive))
+  return listOrder(entity, fields, sortComparator(entity, fields, readLive))
 }
 
 function listOrder(
   entity: Entity<string>,
   fields: readonly SortField[],
-  compare: Order,
+  compare: RecordOrder,
 ): ListOrder | null {
   const [first] = fields
   if (first === undefined) return null
@@ -144,7 +150,7 @@ export class Lister {
 
   /** Lists at once. `within`: the ids to choose from, null for all. @throws as `listing`. */
   list(table: Records, query: ListQuery, within: IdScope | null): ListResult {
-    return completed(this.listing(table, query, within))
+    return runListing(this.listing(table, query, within))
   }
 
   /**
@@ -162,7 +168,7 @@ export class Lister {
     const { termsCount } = parsed
     const where = isTrue(parsed.where) ? null : parsed.where
     // @guard costly-filter--of-others
-    const work = new Work(isForOthers ? queryLimits.workOfOthersMax : queryLimits.workMax)
+    const work = new QueryWork(isForOthers ? queryLimits.workOfOthersMax : queryLimits.workMax)
     const test = where === null ? null : new Compiler(this.#links, work).predicate(entity, where)
     const order = orderOf(entity, query, parsed, this.#links.live)
     const page = pageOf(query, parsed)
@@ -172,12 +178,12 @@ export class Lister {
     const source = sourceOf(table, found, scope, order)
     if (test !== null && !source.isExact) work.spend(source.size * termsCount)
     const turns = new Turns(work, termsCount)
-    return yield* collect(table, source, source.isExact ? null : test, order, page, turns)
+    return yield* collectPage(table, source, source.isExact ? null : test, order, page, turns)
   }
 }
 
 /** All steps at once. */
-export function completed(listing: Listing): ListResult {
+export function runListing(listing: Listing): ListResult {
   for (;;) {
     const step = listing.next()
     if (step.done === true) return step.value

@@ -8,7 +8,7 @@ import type {
   SetExpression,
   SortField,
 } from './ast.ts'
-import { Scanner, invalidFilter, queryLimits } from './scanner.ts'
+import { Scanner, invalidFilterProblem, queryLimits } from './scanner.ts'
 
 const sortFieldsMax = 5
 const operators: readonly CompareOperator[] = ['!=', '<=', '>=', '=', '<', '>']
@@ -89,7 +89,7 @@ class Parser {
         return fields.slice(0, sortFieldsMax)
       }
       scanner.blanks()
-      if (fields.length > queryLimits.termsMax) throw invalidFilter('the filter is too long')
+      if (fields.length > queryLimits.termsMax) throw invalidFilterProblem('the filter is too long')
     }
   }
 
@@ -111,7 +111,8 @@ class Parser {
   /** Guards the stack; every way into a nested expression leads through here. */
   #nested<T>(read: () => T): T {
     this.#depth += 1
-    if (this.#depth > queryLimits.depthMax) throw invalidFilter('the filter is nested too deep')
+    if (this.#depth > queryLimits.depthMax)
+      throw invalidFilterProblem('the filter is nested too deep')
     const result = read()
     this.#depth -= 1
     return result
@@ -134,7 +135,8 @@ class Parser {
   #primary(): Expression {
     const scanner = this.#scanner
     this.#terms += 1
-    if (this.#terms > queryLimits.termsMax) throw invalidFilter('the filter has too many terms')
+    if (this.#terms > queryLimits.termsMax)
+      throw invalidFilterProblem('the filter has too many terms')
     if (scanner.take('(')) {
       scanner.blanks()
       const inner = this.#nested(() => this.#expression())
@@ -185,7 +187,7 @@ class Parser {
       scanner.requireBlanks()
       this.#subQueries += 1
       if (this.#subQueries > queryLimits.subQueriesMax) {
-        throw invalidFilter('the filter has too many queries in it')
+        throw invalidFilterProblem('the filter has too many queries in it')
       }
       set = { name, query: this.#nested(() => this.#query()) }
     } else {
@@ -326,7 +328,7 @@ class Parser {
         throw scanner.unexpected()
       }
       values.push(value)
-      if (values.length > queryLimits.arrayMax) throw invalidFilter('the list is too long')
+      if (values.length > queryLimits.arrayMax) throw invalidFilterProblem('the list is too long')
       scanner.blanks()
     } while (scanner.take(','))
     scanner.require(']')

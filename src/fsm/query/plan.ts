@@ -6,12 +6,12 @@ import type { Expression, Literal } from './ast.ts'
 import {
   isUniqueField,
   orderedValues,
-  ownersOf,
-  type Range,
-  type Stretch,
-  stretchOf,
+  idsByUniqueValues,
+  type TextBounds,
+  type IndexRange,
+  indexRange,
 } from './range.ts'
-import { spelledOut, symbolNamed } from './symbols.ts'
+import { replaceTypeNumbers, symbolNamed } from './symbols.ts'
 import type { Comparison } from './value-tests.ts'
 
 /** The kinds that symbols lead to. */
@@ -28,7 +28,7 @@ export interface Candidates {
   /** Every candidate satisfies the expression: it need not be tested again. */
   readonly isExact: boolean
   /** Set when the candidates are the records with those values of a unique field. */
-  readonly stretch: Stretch | null
+  readonly stretch: IndexRange | null
 }
 
 /**
@@ -89,9 +89,9 @@ function lookUp(table: Records, field: string, value: string): Candidates | null
   return owner === undefined ? none : one(owner)
 }
 
-function withinRange(table: Records, field: string, range: Range): Candidates | null {
+function withinRange(table: Records, field: string, range: TextBounds): Candidates | null {
   const values = orderedValues(table, field)
-  const stretch = stretchOf(table, field, range)
+  const stretch = indexRange(table, field, range)
   if (values === null || stretch === null) return null
   const { start, end } = stretch
   const own = (): string[] => values.slice(start, end - start)
@@ -103,7 +103,7 @@ function withinRange(table: Records, field: string, range: Range): Candidates | 
           own().map((value) => lookUp(table, field, value)),
         )
   }
-  const owners = (): readonly string[] => ownersOf(table, field, own())
+  const owners = (): readonly string[] => idsByUniqueValues(table, field, own())
   return {
     size: end - start,
     ids: field === 'id' ? own : () => new SetScope(new Set(owners())),
@@ -134,7 +134,7 @@ function byValues(table: Records, field: string, operation: Comparison): Candida
 function boundsOf(
   table: Records,
   expression: Expression,
-): { readonly field: string; readonly range: Range } | null {
+): { readonly field: string; readonly range: TextBounds } | null {
   if (expression.type !== 'compare' || expression.operand.type !== 'symbol') return null
   const { operator, value } = expression
   if (operator === '=' || operator === '!=' || value.type !== 'string') return null
@@ -179,7 +179,7 @@ function ofOperation(table: Records, operation: Comparison, tables: Tables): Can
   }
   if (symbol.type !== (operand.type === 'anyOf' ? 'stringSet' : 'string')) return null
   const field = indexedField(table, symbol)
-  return field === null ? null : byValues(table, field, spelledOut(symbol, operation))
+  return field === null ? null : byValues(table, field, replaceTypeNumbers(symbol, operation))
 }
 
 /** Candidates with a true flag; a false one may be missing as well, of which no index knows. */
@@ -205,7 +205,10 @@ function operandsOf(expression: Expression, joint: 'and' | 'or'): Expression[] {
  */
 function ofRow(table: Records, expression: Expression, tables: Tables): Candidates | null {
   const operands = operandsOf(expression, 'and')
-  const ranges = new Map<string, { low: Range['low']; high: Range['high']; count: number }>()
+  const ranges = new Map<
+    string,
+    { low: TextBounds['low']; high: TextBounds['high']; count: number }
+  >()
   let best: Candidates | null = null
   const consider = (found: Candidates | null, isWhole: boolean): void => {
     if (found === null || (best !== null && best.size <= found.size)) return

@@ -2,7 +2,7 @@ import type { SortedIds } from '../records/sorted-ids.ts'
 import type { Records } from '../records/table.ts'
 
 /** A stretch of the values of a field in their order: positions start to end - 1. */
-export interface Stretch {
+export interface IndexRange {
   readonly field: string
   readonly start: number
   readonly end: number
@@ -15,7 +15,7 @@ interface Bound {
 }
 
 /** Bounds on one text. */
-export interface Range {
+export interface TextBounds {
   readonly low: readonly Bound[]
   readonly high: readonly Bound[]
 }
@@ -36,7 +36,7 @@ export function isWholeOrder(table: Records, field: string): boolean {
 }
 
 /** Ids of the records with those values of a unique field, in their order. */
-export function ownersOf(
+export function idsByUniqueValues(
   table: Records,
   field: string,
   values: readonly string[],
@@ -50,7 +50,11 @@ function positionOf(values: SortedIds, value: string, isPassedOver: boolean): nu
 }
 
 /** The values in the range; null if the range may contain records that are not in the order. */
-export function stretchOf(table: Records, field: string, { low, high }: Range): Stretch | null {
+export function indexRange(
+  table: Records,
+  field: string,
+  { low, high }: TextBounds,
+): IndexRange | null {
   const values = orderedValues(table, field)
   if (values === null) return null
   // Empty texts are below all others, and in no index.

@@ -34,7 +34,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
   t: '\t',
 }
 
-export function invalidFilter(detail: string): Problem {
+export function invalidFilterProblem(detail: string): Problem {
   return new Problem('INVALID_FILTER', { detail })
 }
 
@@ -46,7 +46,7 @@ export class Scanner {
   /** @throws {Problem} INVALID_FILTER when the text is too long. */
   constructor(text: string, charactersMax: number = queryLimits.charactersMax) {
     if (text.length > charactersMax) {
-      throw invalidFilter(`the filter is longer than ${charactersMax} characters`)
+      throw invalidFilterProblem(`the filter is longer than ${charactersMax} characters`)
     }
     this.#text = text
   }
@@ -68,7 +68,7 @@ export class Scanner {
       character === undefined ? '<EOF>' : (this.peekName() ?? String.fromCodePoint(character))
     const lineText = this.#text.split('\n')[line - 1] ?? ''
     const place = `at line: ${line} column: ${column}. line: ${lineText.slice(0, 256)}`
-    return invalidFilter(`Unexpected symbol: "${symbol.slice(0, 64)}" ${place}`)
+    return invalidFilterProblem(`Unexpected symbol: "${symbol.slice(0, 64)}" ${place}`)
   }
 
   #match(pattern: RegExp): string | null {

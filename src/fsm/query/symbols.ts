@@ -1,17 +1,17 @@
 import type { Entity, FilterSymbol } from '../../entities/define.ts'
-import type { RouterFact } from '../../entities/fields.ts'
+import type { LiveRouterField } from '../../entities/fields.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { compareText } from '../../lib/text/text-order.ts'
 import type { Literal, SortField } from './ast.ts'
-import { invalidFilter } from './scanner.ts'
+import { invalidFilterProblem } from './scanner.ts'
 import type { Comparison } from './value-tests.ts'
 
 /** Reads a live fact about a record that the record does not contain. */
-export type LiveReader = (record: EntityRecord, fact: RouterFact) => Json | undefined
+export type LiveReader = (record: EntityRecord, fact: LiveRouterField) => Json | undefined
 
-export type Order = (a: EntityRecord, b: EntityRecord) => number
+export type RecordOrder = (a: EntityRecord, b: EntityRecord) => number
 
 const tagPrefix = 'tags.'
 
@@ -44,12 +44,12 @@ function unknown(name: string): string {
 /** @throws {Problem} INVALID_FILTER: symbols are public or they are unknown. */
 export function symbolNamed(entity: Entity<string>, name: string): FilterSymbol {
   const symbol = find(entity, name)
-  if (symbol === null) throw invalidFilter(unknown(name))
+  if (symbol === null) throw invalidFilterProblem(unknown(name))
   return symbol
 }
 
 /** The value of a symbol; undefined when it is missing or null. */
-export function reader(
+export function symbolReader(
   symbol: FilterSymbol,
   readLive: LiveReader,
 ): (record: EntityRecord) => Json | undefined {
@@ -74,14 +74,14 @@ function compareValues(a: Json, b: Json): number {
   return a < b ? -1 : 1
 }
 
-function orderBy(entity: Entity<string>, field: SortField, readLive: LiveReader): Order {
+function orderBy(entity: Entity<string>, field: SortField, readLive: LiveReader): RecordOrder {
   const symbol = find(entity, field.name)
   if (symbol === null) throw new Problem('INVALID_SORT_IDENTIFIER', { detail: unknown(field.name) })
   if (symbol.type === 'any' || symbol.type === 'stringSet') {
     const detail = `${field.name.slice(0, 128)} can not be sorted by`
     throw new Problem('INVALID_SORT_IDENTIFIER', { detail })
   }
-  const read = reader(symbol, readLive)
+  const read = symbolReader(symbol, readLive)
   const missing = symbol.type === 'boolean' ? false : null
   const sign = field.isDescending ? -1 : 1
   return (a, b) => {
@@ -97,11 +97,11 @@ function orderBy(entity: Entity<string>, field: SortField, readLive: LiveReader)
  * The order that sort fields mean, ties broken by id.
  * @throws {Problem} INVALID_SORT_IDENTIFIER for a symbol that is unknown or has no single value.
  */
-export function comparator(
+export function sortComparator(
   entity: Entity<string>,
   fields: readonly SortField[],
   readLive: LiveReader,
-): Order {
+): RecordOrder {
   const orders = fields.map((field) => orderBy(entity, field, readLive))
   return (a, b) => {
     for (const order of orders) {
@@ -116,17 +116,17 @@ export function comparator(
  * Comparator as `comparator`, of a clause inside a filter: there a symbol that is unknown is the
  * filter's fault.
  */
-export function clauseComparator(
+export function filterSortComparator(
   entity: Entity<string>,
   fields: readonly SortField[],
   readLive: LiveReader,
-): Order {
+): RecordOrder {
   for (const { name } of fields) symbolNamed(entity, name)
-  return comparator(entity, fields, readLive)
+  return sortComparator(entity, fields, readLive)
 }
 
 /** OpenZiti clients also filter a policy type by its number. */
-export function spelledOut({ numbered }: FilterSymbol, operation: Comparison): Comparison {
+export function replaceTypeNumbers({ numbered }: FilterSymbol, operation: Comparison): Comparison {
   if (numbered === null) return operation
   const spelled = (literal: Literal): Literal => {
     const value = literal.type === 'number' ? numbered[literal.value - 1] : undefined

@@ -3,7 +3,7 @@ import type { Json } from '../../lib/text/canonical-json.ts'
 import { searcherFor } from '../../lib/text/text-search.ts'
 import { compareText } from '../../lib/text/text-order.ts'
 import type { CompareOperator, Expression, Literal, Operand } from './ast.ts'
-import { invalidFilter } from './scanner.ts'
+import { invalidFilterProblem } from './scanner.ts'
 
 /** Undefined: the value is missing. */
 export type ValueTest = (value: Json | undefined) => boolean
@@ -11,7 +11,9 @@ export type ValueTest = (value: Json | undefined) => boolean
 export type Comparison = Extract<Expression, { readonly operand: Operand }>
 
 function mismatch(name: string, type: SymbolType, operation: string, literal: string): Error {
-  return invalidFilter(`${operation} is not supported with ${name} (${type}) and a ${literal}`)
+  return invalidFilterProblem(
+    `${operation} is not supported with ${name} (${type}) and a ${literal}`,
+  )
 }
 
 /** The literal is of the symbol's type; an `any` symbol takes the literal's. */

@@ -1,10 +1,10 @@
-import { invalidFilter, queryLimits } from './scanner.ts'
+import { invalidFilterProblem, queryLimits } from './scanner.ts'
 
 /** Units of a scan between two turns of others: about a tenth of a millisecond. */
 const turnUnits = 2000
 
 /** Cost of one answer, in tests of a term on a record and in elements of linked sets. */
-export class Work {
+export class QueryWork {
   readonly #max: number
   #left: number
 
@@ -24,20 +24,22 @@ export class Work {
   spend(units: number): void {
     this.#left -= units
     if (this.#left < 0) {
-      throw invalidFilter('the filter costs too much on so many records: ask for less at once')
+      throw invalidFilterProblem(
+        'the filter costs too much on so many records: ask for less at once',
+      )
     }
   }
 }
 
 /** When a scan lets others have their turn. */
 export class Turns {
-  readonly #work: Work
+  readonly #work: QueryWork
   readonly #recordsMax: number
   #records = 0
   #spent: number
 
   /** A turn ends after so many terms were tested on records, or what they led to cost as much. */
-  constructor(work: Work, termsCount: number) {
+  constructor(work: QueryWork, termsCount: number) {
     this.#work = work
     this.#recordsMax = Math.max(1, Math.floor(turnUnits / Math.max(1, termsCount)))
     this.#spent = work.spent

@@ -2,7 +2,7 @@ import { deflateRawSync, inflateRawSync } from 'node:zlib'
 import type { Json } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { AuditRecord } from '../../ports/audit.ts'
-import { type Lanes, lanesOf, type SetDigest } from './digest.ts'
+import { type Lanes, digestLanes, type SetDigest } from './digest.ts'
 
 /**
  * Parts of the replicated state, so not for a configuration to differ in: every controller forgets
@@ -158,7 +158,7 @@ export class AuditLog {
 
   #newBlock(key: string, lines: readonly string[], lastAtMs: number): Block {
     const text = lines.join('\n')
-    const lanes = lanesOf(key, text)
+    const lanes = digestLanes(key, text)
     const counts = new Map<string, number>()
     for (const line of lines) {
       const actor = actorOf(line)
@@ -275,7 +275,7 @@ export class AuditLog {
 
   /** Adds the records that are in no full block yet. */
   openInto(digest: SetDigest): void {
-    if (this.#lines.length > 0) digest.add(lanesOf(this.#openKey, this.#lines.join('\n')))
+    if (this.#lines.length > 0) digest.add(digestLanes(this.#openKey, this.#lines.join('\n')))
   }
 
   /** A page of all, the newest first; only its blocks are read. */

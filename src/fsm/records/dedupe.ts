@@ -1,7 +1,7 @@
 import type { Outcome } from '../../ports/proposer.ts'
 import { uuidv7TimeMs } from '../../lib/text/uuid.ts'
-import { hexOf } from '../../lib/text/hex-digits.ts'
-import { lanesOf, type SetDigest } from './digest.ts'
+import { toHex } from '../../lib/text/hex-digits.ts'
+import { digestLanes, type SetDigest } from './digest.ts'
 import { type RequestRecord, RequestRecords } from './request-records.ts'
 
 /** Retention of the outcome of a request id, in log time. */
@@ -123,7 +123,7 @@ export class OriginWindows {
   /** Few and small: hashed when a digest is computed, not at each command. */
   digestInto(digest: SetDigest, key: (storeId: string) => string): void {
     for (const storeId of this.#windows.keys()) {
-      digest.add(lanesOf(key(storeId), JSON.stringify(this.stored(storeId))))
+      digest.add(digestLanes(key(storeId), JSON.stringify(this.stored(storeId))))
     }
   }
 }
@@ -153,7 +153,7 @@ export type RequestJudgement = 'new' | Outcome
 
 /** `caller` is an identity id or ''. */
 function requestKey(caller: string, id: Uint8Array): string {
-  return `r/${caller}/${hexOf(id)}`
+  return `r/${caller}/${toHex(id)}`
 }
 
 /** `requestKey` of an id of 16 bytes. */
@@ -285,7 +285,7 @@ export class RequestTable {
     const key = requestKey(caller, id)
     const outcome = JSON.stringify(decided)
     const value = storedText(atMs, bodyHash, index, outcome)
-    this.#add(key, { atMs, index, outcome: packed(outcome), lanes: lanesOf(key, value) })
+    this.#add(key, { atMs, index, outcome: packed(outcome), lanes: digestLanes(key, value) })
     return { key, value }
   }
 
@@ -298,7 +298,7 @@ export class RequestTable {
     const outcome = JSON.stringify(decided)
     const isOwn = REQUEST_KEY.test(key) && storedText(atMs, bodyHash, index, outcome) === value
     if (!isOwn) throw new Error(`the store holds a malformed request: ${key.slice(0, 80)}`)
-    this.#add(key, { atMs, index, outcome: packed(outcome), lanes: lanesOf(key, value) })
+    this.#add(key, { atMs, index, outcome: packed(outcome), lanes: digestLanes(key, value) })
   }
 
   #add(key: string, record: RequestRecord): void {
@@ -349,6 +349,6 @@ function isOf(
   { atMs, index, outcome, lanes }: RequestRecord,
   bodyHash: string,
 ): boolean {
-  const own = lanesOf(key, storedText(atMs, bodyHash, index, unpacked(outcome)))
+  const own = digestLanes(key, storedText(atMs, bodyHash, index, unpacked(outcome)))
   return own.a === lanes.a && own.b === lanes.b && own.c === lanes.c && own.d === lanes.d
 }

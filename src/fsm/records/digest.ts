@@ -12,7 +12,7 @@ export interface Lanes {
 const LONG_CHARACTERS = 65_536
 
 /** The lanes of one record as it lies in the store. */
-export function lanesOf(key: string, value: string): Lanes {
+export function digestLanes(key: string, value: string): Lanes {
   const bytes =
     value.length < LONG_CHARACTERS
       ? hash('sha256', `${key}\0${value}`, 'buffer')

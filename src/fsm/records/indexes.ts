@@ -1,4 +1,4 @@
-import { bytesOfMap } from '../../entities/check.ts'
+import { mapBytes } from '../../entities/check.ts'
 import type { Entity } from '../../entities/define.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
@@ -9,7 +9,7 @@ import { SortedIds, noIds } from './sorted-ids.ts'
 /**
  * Elements that an index holds for a field: those of a list, keys of a map, else the value as text.
  */
-export function elementsOf(value: Json | undefined): readonly string[] {
+export function indexedElements(value: Json | undefined): readonly string[] {
   if (value === null || value === undefined || value === '') return []
   if (typeof value === 'string') return [value]
   if (typeof value !== 'object') return [String(value)]
@@ -98,7 +98,7 @@ export class Indexes {
 
   #weigh(record: EntityRecord | undefined, sign: 1 | -1): void {
     if (this.#weighed === null || record === undefined) return
-    const bytes = bytesOfMap(record[this.#weighed.field])
+    const bytes = mapBytes(record[this.#weighed.field])
     const ownerId = record[this.#weighed.by]
     if (bytes === 0 || typeof ownerId !== 'string') return
     const sum = this.weight(ownerId) + sign * bytes
@@ -127,7 +127,9 @@ export class Indexes {
       if (typeof value === 'string' && value !== '' && owners.get(value) !== id) lacking.add(field)
     }
     for (const [field, postings] of this.#postings) {
-      const isFound = elementsOf(record[field]).every((element) => postings.get(element)?.has(id))
+      const isFound = indexedElements(record[field]).every((element) =>
+        postings.get(element)?.has(id),
+      )
       if (!isFound) lacking.add(field)
     }
     return [...lacking]
@@ -151,7 +153,7 @@ export class Indexes {
   /** Whether an entry is still held and leads to a record that does not have that value. */
   isStray({ field, element, id, isUnique }: IndexEntry, record: EntityRecord | undefined): boolean {
     const isHeld = isUnique ? this.owner(field, element) === id : this.ids(field, element).has(id)
-    return isHeld && !elementsOf(record?.[field]).includes(element)
+    return isHeld && !indexedElements(record?.[field]).includes(element)
   }
 
   /** `before` is undefined for an added record, `after` for a removed one. */
@@ -179,7 +181,7 @@ export class Indexes {
       const old = before?.[field]
       const value = after?.[field]
       if (old === value) continue
-      this.#movePostings(field, postings, id, elementsOf(old), elementsOf(value))
+      this.#movePostings(field, postings, id, indexedElements(old), indexedElements(value))
     }
   }
 
@@ -191,7 +193,7 @@ export class Indexes {
       if (typeof value === 'string' && value !== '') owners.set(value, id)
     }
     for (const [field, postings] of this.#postings) {
-      for (const element of elementsOf(record[field])) {
+      for (const element of indexedElements(record[field])) {
         const held = postings.get(element)
         if (held === undefined) postings.set(element, SortedIds.of([id]))
         else held.add(id)

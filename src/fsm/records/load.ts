@@ -1,22 +1,22 @@
 import type { StateStore } from '../../ports/state-store.ts'
-import { FEATURE_LEVEL, FeatureLevelUnknown } from '../../ports/feature-level.ts'
+import { FEATURE_LEVEL, FeatureLevelUnknownError } from '../../ports/feature-level.ts'
 import type { State } from './state.ts'
 
 /** The records do not match the store's digests: the store is damaged and must not be used. */
-export class StateDamaged extends Error {
+export class StateDamagedError extends Error {
   override readonly name = 'StateDamaged'
 }
 
 /**
  * Loads the records of a store into an empty state; it stays empty if nothing was ever written.
- * @throws {StateDamaged} And {FeatureLevelUnknown}, and what the store throws.
+ * @throws {StateDamagedError} And {FeatureLevelUnknown}, and what the store throws.
  */
 export async function loadState<S extends State>(store: StateStore, state: S): Promise<S> {
   const mark = store.mark()
   if (mark === null) return state
   // A record of a kind that is not known here must not be taken for damage.
   if (mark.featureLevel > FEATURE_LEVEL) {
-    throw new FeatureLevelUnknown('the state of this controller', mark.featureLevel)
+    throw new FeatureLevelUnknownError('the state of this controller', mark.featureLevel)
   }
   state.featureLevel = mark.featureLevel
   for await (const { key, value } of store.records()) readable(() => state.load(key, value))
@@ -25,7 +25,7 @@ export async function loadState<S extends State>(store: StateStore, state: S): P
   state.logTimeMs = mark.timeMs
   state.configuration = Uint8Array.from(Buffer.from(mark.configuration, 'base64'))
   if (state.stateDigest() !== mark.digest || state.entitiesDigest() !== mark.entitiesDigest) {
-    throw new StateDamaged(
+    throw new StateDamagedError(
       `the state store is damaged: its digest at ${mark.position.index} is not met`,
     )
   }
@@ -36,6 +36,8 @@ function readable(load: () => void): void {
   try {
     load()
   } catch (error) {
-    throw new StateDamaged(`the state store is damaged: a record cannot be read (${String(error)})`)
+    throw new StateDamagedError(
+      `the state store is damaged: a record cannot be read (${String(error)})`,
+    )
   }
 }

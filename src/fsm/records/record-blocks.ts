@@ -27,12 +27,12 @@ export type Values = Readonly<Record<string, Json>> & { readonly id: string }
 const ID_CHARACTERS_MAX = 512
 
 /** One record as a line of a block. */
-export function lineOf(kind: KindName, value: string): string {
+export function blockLine(kind: KindName, value: string): string {
   return `${kind}\t${value}`
 }
 
 /** Compresses lines into blocks. */
-export function* blocksOf(lines: Iterable<string>): Generator<Uint8Array> {
+export function* compressLines(lines: Iterable<string>): Generator<Uint8Array> {
   let held: string[] = []
   let characters = 0
   for (const line of lines) {

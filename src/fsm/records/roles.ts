@@ -1,5 +1,5 @@
 import type { Entity } from '../../entities/define.ts'
-import { entityNamed } from '../../entities/registry.ts'
+import { findEntity } from '../../entities/registry.ts'
 import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import type { KindName } from '../../entities/kind-records.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
@@ -14,13 +14,13 @@ const ALL = '#all'
 export const BIND = 1
 export const DIAL = 2
 
-export function attributesOf(record: EntityRecord): readonly string[] {
+export function recordRoleAttributes(record: EntityRecord): readonly string[] {
   const attributes = record['roleAttributes']
   return Array.isArray(attributes) ? (attributes as readonly string[]) : []
 }
 
 function hasAttributes(record: EntityRecord, roles: readonly string[], semantic: string): boolean {
-  const own = attributesOf(record)
+  const own = recordRoleAttributes(record)
   let named = 0
   for (const role of roles) {
     if (!role.startsWith('#')) continue
@@ -37,7 +37,11 @@ function hasAttributes(record: EntityRecord, roles: readonly string[], semantic:
  * it has every `#attribute` of at least one, or AnyOf and it has any. Naming by id counts under
  * both semantics. The record is in the scope of the kind that the list speaks of.
  */
-export function matches(record: EntityRecord, roles: readonly string[], semantic: string): boolean {
+export function matchesRoles(
+  record: EntityRecord,
+  roles: readonly string[],
+  semantic: string,
+): boolean {
   if (roles.includes(ALL) || roles.includes(`@${record.id}`)) return true
   return hasAttributes(record, roles, semantic)
 }
@@ -48,8 +52,12 @@ export function matchingRoles(
   roles: readonly string[],
   semantic: string,
 ): readonly string[] {
-  if (!matches(record, roles, semantic)) return []
-  const own = new Set([ALL, `@${record.id}`, ...attributesOf(record).map((name) => `#${name}`)])
+  if (!matchesRoles(record, roles, semantic)) return []
+  const own = new Set([
+    ALL,
+    `@${record.id}`,
+    ...recordRoleAttributes(record).map((name) => `#${name}`),
+  ])
   return roles.filter((role) => own.has(role))
 }
 
@@ -122,7 +130,7 @@ function outside(table: Table, { scope }: Entity): IdScope {
 }
 
 /** The records of a kind; null for all of the table. */
-export function scopeOf(table: Table, kind: Entity): IdScope | null {
+export function kindScope(table: Table, kind: Entity): IdScope | null {
   const { scope } = kind
   if (scope === null || outside(table, kind).size === 0) return null
   return table.indexes.ids(scope.field, String(scope.value))
@@ -130,18 +138,18 @@ export function scopeOf(table: Table, kind: Entity): IdScope | null {
 
 /** The records of a kind that any of the role lists means. */
 export function roleMembers(state: State, kind: KindName, lists: readonly RoleList[]): IdScope {
-  const found = meant(state, kind, lists)
+  const found = unorderedRoleMembers(state, kind, lists)
   return found instanceof SortedIds ? found : new SetScope(found)
 }
 
 /** Ids as of `members`, in no order. */
-export function meant(
+export function unorderedRoleMembers(
   state: State,
   kind: KindName,
   lists: readonly RoleList[],
 ): ReadonlySet<string> | SortedIds {
   const table = state.table(kind)
-  const hidden = outside(table, entityNamed(kind))
+  const hidden = outside(table, findEntity(kind))
   const meansAll = lists.some(({ roles }) => roles.includes(ALL))
   if (meansAll && hidden.size === 0) return table.ids
   const found = new Set<string>(meansAll ? table.ids : [])
@@ -174,13 +182,13 @@ export function policiesMatching<P extends Policy>(
   }
   take(ALL)
   take(`@${record.id}`)
-  for (const name of attributesOf(record)) take(`#${name}`)
+  for (const name of recordRoleAttributes(record)) take(`#${name}`)
   const found: P[] = []
   for (const id of inIdOrder(candidates)) {
     const policy = policies.get(id)
     const list = policy?.[field] as readonly string[] | undefined
     if (policy === undefined || list === undefined) continue
-    if (matches(record, list, policy.semantic)) found.push(policy)
+    if (matchesRoles(record, list, policy.semantic)) found.push(policy)
   }
   return found
 }
@@ -195,7 +203,7 @@ function inIdOrder(lists: readonly Iterable<string>[]): Iterable<string> {
 }
 
 /** Grants of policies on one side of a pair: whom the other side may be, by type of policy. */
-export interface Grants {
+export interface PolicyGrants {
   readonly bind: IdScope
   readonly dial: IdScope
   /** Either of them. */
@@ -210,7 +218,7 @@ function union(a: IdScope, b: IdScope, sizeOfAll: number): IdScope {
 }
 
 /** The identities that may use a service. */
-export function identityGrants(state: State, service: EntityRecord): Grants {
+export function identityGrants(state: State, service: EntityRecord): PolicyGrants {
   const lists: Record<ServicePolicy['type'], RoleList[]> = { Bind: [], Dial: [] }
   const table = state.table('servicePolicy')
   for (const policy of policiesMatching(table, 'serviceRoles', service)) {
@@ -228,7 +236,7 @@ export function linkingPolicies(
   service: EntityRecord,
 ): ServicePolicy[] {
   return policiesMatching(state.table('servicePolicy'), 'identityRoles', identity).filter(
-    (policy) => matches(service, policy.serviceRoles, policy.semantic),
+    (policy) => matchesRoles(service, policy.serviceRoles, policy.semantic),
   )
 }
 

@@ -1,4 +1,4 @@
-import type { RouterFact } from '../../entities/fields.ts'
+import type { LiveRouterField } from '../../entities/fields.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { interfaceFlag } from '../../lib/interface-flags.ts'
 import { capabilityMask, capabilityNames } from '../../lib/router-capabilities.ts'
@@ -23,7 +23,7 @@ function shownInterface({ flags, addresses, ...rest }: RouterInterface): JsonObj
  * Fact that is shown of a router, and filtered by; the empty value of each while it is connected
  * nowhere.
  */
-export function routerFact(status: RouterStatus | null, fact: RouterFact): Json {
+export function liveRouterField(status: RouterStatus | null, fact: LiveRouterField): Json {
   switch (fact) {
     case 'isOnline':
       return status !== null

@@ -1,4 +1,4 @@
-import { chunkOf, isPlainText, lowerBound, sortTexts } from '../../lib/text/text-order.ts'
+import { chunkIndex, isPlainText, lowerBound, sortTexts } from '../../lib/text/text-order.ts'
 
 const CHUNK_LENGTH_MAX = 512
 
@@ -74,7 +74,7 @@ export class SortedIds implements IdScope {
 
   has(id: string): boolean {
     const isPlain = isPlainText(id)
-    const chunk = this.#chunks[chunkOf(this.#chunks, id, isPlain)]
+    const chunk = this.#chunks[chunkIndex(this.#chunks, id, isPlain)]
     return chunk !== undefined && chunk[lowerBound(chunk, id, isPlain)] === id
   }
 
@@ -87,7 +87,7 @@ export class SortedIds implements IdScope {
       return true
     }
     const isPlain = isPlainText(id)
-    const at = chunkOf(this.#chunks, id, isPlain)
+    const at = chunkIndex(this.#chunks, id, isPlain)
     const chunk = this.#chunks[at] ?? []
     const position = lowerBound(chunk, id, isPlain)
     if (chunk[position] === id) return false
@@ -110,7 +110,7 @@ export class SortedIds implements IdScope {
       return true
     }
     const isPlain = isPlainText(id)
-    const at = chunkOf(this.#chunks, id, isPlain)
+    const at = chunkIndex(this.#chunks, id, isPlain)
     const chunk = this.#chunks[at]
     if (chunk === undefined) return false
     const position = lowerBound(chunk, id, isPlain)
@@ -128,7 +128,7 @@ export class SortedIds implements IdScope {
   /** Number of ids before `id`, which need not be present. */
   rank(id: string): number {
     const isPlain = isPlainText(id)
-    const at = chunkOf(this.#chunks, id, isPlain)
+    const at = chunkIndex(this.#chunks, id, isPlain)
     let before = 0
     for (let i = 0; i < at; i += 1) before += this.#chunks[i]?.length ?? 0
     return before + lowerBound(this.#chunks[at] ?? [], id, isPlain)

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 
 import type { KindName } from '../../entities/kind-records.ts'
-import { type Lanes, lanesOf, type SetDigest } from './digest.ts'
+import { type Lanes, digestLanes, type SetDigest } from './digest.ts'
 import {
   type DecodedBlock,
   decodeBlock,
@@ -228,7 +228,7 @@ export class StagedRestore {
   }
 
   #keep(key: string, value: string): Lanes {
-    const lanes = lanesOf(key, value)
+    const lanes = digestLanes(key, value)
     this.#stored.set(key, lanes)
     return lanes
   }

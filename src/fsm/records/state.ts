@@ -2,11 +2,11 @@ import { hash } from 'node:crypto'
 import { type Entity, isInScope } from '../../entities/define.ts'
 import { type LogTimeReset, logTimeResetId } from '../../entities/kinds/log-time-reset.ts'
 import type { KindName, RecordOf } from '../../entities/kind-records.ts'
-import { entities, entitiesByName, entityNamed } from '../../entities/registry.ts'
+import { entities, entitiesByName, findEntity } from '../../entities/registry.ts'
 import { assert, AssertionError } from '../../lib/assert.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
-import { hexOf } from '../../lib/text/hex-digits.ts'
+import { toHex } from '../../lib/text/hex-digits.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { Position } from '../../raft/types.ts'
 import { AuditLog } from './audit-log.ts'
@@ -18,21 +18,21 @@ import {
   type StoredOrigin,
   type StoredRequest,
 } from './dedupe.ts'
-import { SetDigest, lanesOf } from './digest.ts'
+import { SetDigest, digestLanes } from './digest.ts'
 import { RecordChanges } from './record-changes.ts'
 import type { ShapedRecord, Values } from './record-blocks.ts'
 import { isStagedKey, StagedRestore } from './staged-restore.ts'
-import { recordKey, type Records, recordsAs, type Row, Table } from './table.ts'
+import { recordKey, type Records, recordsOfView, type Row, Table } from './table.ts'
 
 /** A layer over a state was to hold more writes than it takes. */
-export class TooManyWrites extends Error {
+export class TooManyWritesError extends Error {
   constructor() {
     super('too many records would change')
   }
 }
 
 /** Kinds that decide whether a session is valid, beside the session and its identity. */
-export const standingKinds: readonly KindName[] = [
+export const validityKinds: readonly KindName[] = [
   'authPolicy',
   'authenticator',
   'ca',
@@ -99,7 +99,7 @@ export class State {
    * The state as some writes would make it, with this one below it, which stays as it is. Good
    * until this one changes. Writes and reads of records are all that it is for: nothing follows it,
    * and what is no record is not there.
-   * @param writesMax beyond, `put` and `remove` throw {@link TooManyWrites}.
+   * @param writesMax beyond, `put` and `remove` throw {@link TooManyWritesError}.
    */
   layer(writesMax: number): State {
     return this.asLayer(new State(this), writesMax)
@@ -123,12 +123,12 @@ export class State {
         .map((entity) => [entity.name, new Table(entity, below?.table(entity.name) ?? null)]),
     )
     this.tables = new Map(
-      entities.map(({ name, table }) => [name, own.get(table) ?? new Table(entityNamed(table))]),
+      entities.map(({ name, table }) => [name, own.get(table) ?? new Table(findEntity(table))]),
     )
     this.records = new Map(
-      entities.map((entity) => [entity.name, recordsAs(entity, this.table(entity.name))]),
+      entities.map((entity) => [entity.name, recordsOfView(entity, this.table(entity.name))]),
     )
-    this.#standing = standingKinds.map((kind) => this.table(kind))
+    this.#standing = validityKinds.map((kind) => this.table(kind))
     this.requests = new RequestTable(this.#otherDigest)
     this.audit = new AuditLog(this.#otherDigest)
     this.staged = new StagedRestore(this.#otherDigest, this, (key, value) => this.#note(key, value))
@@ -154,7 +154,7 @@ export class State {
     return table as Table<RecordOf<K>>
   }
 
-  /** Moves with each write of one of `standingKinds`. */
+  /** Moves with each write of one of `validityKinds`. */
   get standingVersion(): number {
     let sum = 0
     for (const { version } of this.#standing) sum += version
@@ -191,7 +191,7 @@ export class State {
     const key = recordKey(name, values.id)
     const record = table.shape(values, this.featureLevel)
     const value = table.stored(record)
-    return { kind: name, record, value, lanes: lanesOf(key, value) }
+    return { kind: name, record, value, lanes: digestLanes(key, value) }
   }
 
   /** Writes a record from `shaped` under the same feature level. */
@@ -236,7 +236,7 @@ export class State {
   #write(table: Table, id: string, row: Row | undefined, value: string | null): void {
     this.#writesLeft -= 1
     // @guard preview-tells-or-costs--writes
-    if (this.#writesLeft < 0) throw new TooManyWrites()
+    if (this.#writesLeft < 0) throw new TooManyWritesError()
     const { name, digest: digestName } = table.entity
     const key = recordKey(name, id)
     const before = table.change(id, row)
@@ -324,10 +324,10 @@ export class State {
     const [kind, name] = key.split('/', 2)
     if (key === CLUSTER_KEY) this.#clusterId = JSON.parse(value) as string
     else if (kind === 'e' && name !== undefined) {
-      const table = this.table(entityNamed(name).name)
+      const table = this.table(findEntity(name).name)
       const values = JSON.parse(value) as Readonly<Record<string, Json>>
       const record = table.shape(values, this.featureLevel)
-      const lanes = lanesOf(key, value)
+      const lanes = digestLanes(key, value)
       table.load({ record, lanes })
       this.#digestOf(table.entity.digest).add(lanes)
     } else if (kind === 'o' && name !== undefined) {
@@ -400,7 +400,7 @@ export class State {
       this.position.index,
       this.logTimeMs,
       this.featureLevel,
-      hexOf(this.configuration),
+      toHex(this.configuration),
     ]
     return hash('sha256', whole.join('\n')).slice(0, 32)
   }

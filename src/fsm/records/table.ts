@@ -2,7 +2,7 @@ import type { Entity } from '../../entities/define.ts'
 import type { KindName } from '../../entities/kind-records.ts'
 import { isSameJson, type Json } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
-import { type Lanes, lanesOf } from './digest.ts'
+import { type Lanes, digestLanes } from './digest.ts'
 import { Indexes } from './indexes.ts'
 import { LayeredMap } from './layered-map.ts'
 import { SortedIds } from './sorted-ids.ts'
@@ -77,7 +77,7 @@ export class Table<R extends EntityRecord = EntityRecord, N extends string = Kin
     this.#sharesIds = false
     this.indexes = new Indexes(this.entity)
     for (const [id, { record }] of this.rows) {
-      const lanes = lanesOf(recordKey(this.entity.name, id), this.stored(record))
+      const lanes = digestLanes(recordKey(this.entity.name, id), this.stored(record))
       this.load({ record, lanes })
     }
     this.loaded()
@@ -149,7 +149,7 @@ export type Records<R extends EntityRecord = EntityRecord> = Pick<
 >
 
 /** The records of a table in the words of a kind that is a view of it. */
-export function recordsAs(entity: Entity, table: Table): Records {
+export function recordsOfView(entity: Entity, table: Table): Records {
   if (entity === table.entity) return table
   return {
     entity,

@@ -16,7 +16,7 @@ export interface WriteBehindLimits {
   readonly dirtyCharactersMax: number
 }
 
-export function markOf(state: State): StorePosition {
+export function currentStorePosition(state: State): StorePosition {
   return {
     position: state.position,
     timeMs: state.logTimeMs,
@@ -82,7 +82,7 @@ export class WriteBehind {
 
   /** Never rejects. If the store fails, it calls `onFailed` once and writes nothing more. */
   async #write(state: State): Promise<void> {
-    const mark = markOf(state)
+    const mark = currentStorePosition(state)
     try {
       // @guard 33-applied-index-apart-from-the-data
       await this.#store.write(state.takeDirty(), mark)

@@ -3,8 +3,8 @@ import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { changesByKind, type RecordChange } from '../../ports/change-feed.ts'
 import type { ModelEvent, PolicyMember } from '../../ports/router-model.ts'
-import { changeInScope, sameTexts } from '../access/changes.ts'
-import { matches, meant, policiesMatching } from '../records/roles.ts'
+import { changeInScope, isSameTexts } from '../access/changes.ts'
+import { matchesRoles, unorderedRoleMembers, policiesMatching } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
 
 const memberKinds = ['service', 'identity', 'postureCheck'] as const
@@ -25,7 +25,7 @@ export function* allMembers(state: State, policy: ServicePolicy): Iterable<Model
   for (const of of memberKinds) {
     const roles = policy[roleFields[of]]
     if (roles.length === 0) continue
-    const ids = [...meant(state, of, [{ roles, semantic: policy.semantic }])].sort()
+    const ids = [...unorderedRoleMembers(state, of, [{ roles, semantic: policy.semantic }])].sort()
     yield* eventsOf(policy.id, of, ids, true)
   }
 }
@@ -68,7 +68,7 @@ function notePolicy(
     const was = record.before !== undefined && old !== undefined && means(old, field, record.before)
     moved.note(id, record, was, means(now, field, record.after))
   }
-  if (old?.semantic === now.semantic && sameTexts(old[field], now[field])) return
+  if (old?.semantic === now.semantic && isSameTexts(old[field], now[field])) return
   const idsBefore = old === undefined ? new Set<string>() : unchangedIds(state, of, old, changed)
   const idsAfter = unchangedIds(state, of, now, changed)
   for (const member of idsAfter) if (!idsBefore.has(member)) moved.add(id, member, true)
@@ -103,7 +103,7 @@ function means(
   field: (typeof roleFields)[PolicyMember],
   record: EntityRecord | undefined,
 ): boolean {
-  return record !== undefined && matches(record, policy[field], policy.semantic)
+  return record !== undefined && matchesRoles(record, policy[field], policy.semantic)
 }
 
 function unchangedIds(
@@ -114,7 +114,7 @@ function unchangedIds(
 ): Set<string> {
   const roles = policy[roleFields[of]]
   if (roles.length === 0) return new Set()
-  const found = meant(state, of, [{ roles, semantic: policy.semantic }])
+  const found = unorderedRoleMembers(state, of, [{ roles, semantic: policy.semantic }])
   return new Set([...found].filter((id) => !changed.has(id)))
 }
 

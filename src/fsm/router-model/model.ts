@@ -7,7 +7,7 @@ import type { ModelAction, ModelEvent, ModelIdentity } from '../../ports/router-
 import type { State } from '../records/state.ts'
 import { changeInScope } from '../access/changes.ts'
 import { allMembers, movedMembers } from './members.ts'
-import { identityOf, type ModelKind, modelKinds, recordEvent } from './shapes.ts'
+import { toModelIdentity, type ModelKind, modelKinds, recordEvent } from './shapes.ts'
 
 /** Kinds of records the router data model is built from. */
 export const followedKinds: readonly KindName[] = [...modelKinds, 'serviceConfig']
@@ -26,7 +26,7 @@ export function* wholeModel(state: State): Iterable<ModelEvent> {
 
 export function modelIdentity(state: State, id: string): ModelIdentity | undefined {
   const identity = state.get('identity', id)
-  return identity === undefined ? undefined : identityOf(state, identity)
+  return identity === undefined ? undefined : toModelIdentity(state, identity)
 }
 
 /**

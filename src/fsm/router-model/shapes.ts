@@ -45,7 +45,7 @@ const events: { readonly [K in ModelKind]: EventOf<K> } = {
   identity: (action, record, state) => ({
     kind: 'identity',
     action,
-    value: identityOf(state, record),
+    value: toModelIdentity(state, record),
   }),
   service: (action, { id, name, encryptionRequired, configs }) => ({
     kind: 'service',
@@ -85,7 +85,7 @@ export function recordEvent<K extends ModelKind>(
   return events[kind](action, record, state)
 }
 
-export function identityOf(state: State, identity: Identity): ModelIdentity {
+export function toModelIdentity(state: State, identity: Identity): ModelIdentity {
   const { id, name, defaultHostingPrecedence, defaultHostingCost } = identity
   const { serviceHostingPrecedences, serviceHostingCosts, disabledAt, disabledUntil } = identity
   return {

@@ -1,12 +1,12 @@
 import { fromBinary } from '@bufbuild/protobuf'
 
 import { FeatureLevelRaiseSchema } from '../../../proto/gen/command_pb.ts'
-import { FEATURE_LEVEL, FeatureLevelUnknown } from '../../ports/feature-level.ts'
+import { FEATURE_LEVEL, FeatureLevelUnknownError } from '../../ports/feature-level.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
-import { carrySchemasOver } from './superseded-schemas.ts'
+import { upgradeConfigTypes } from './superseded-schemas.ts'
 import type { CommandContext } from '../apply/context.ts'
-import { done } from '../apply/outcome.ts'
+import { acceptedOutcome } from '../apply/outcome.ts'
 import { withdrawAtLevel } from '../apply/read-enrollments.ts'
 import { endRefusedSessions } from '../apply/session-standing.ts'
 import { seededIdentityTypes } from './seed-identity-types.ts'
@@ -14,7 +14,7 @@ import { seededIdentityTypes } from './seed-identity-types.ts'
 /**
  * Raises the feature level and adds the records of the new level. A level that is not higher
  * changes nothing, because two leaders may have proposed the same raise.
- * @throws {FeatureLevelUnknown} when this version cannot apply entries of that level.
+ * @throws {FeatureLevelUnknownError} when this version cannot apply entries of that level.
  */
 export function raiseFeatureLevel(
   state: State,
@@ -22,14 +22,14 @@ export function raiseFeatureLevel(
   context: CommandContext,
 ): Outcome {
   const { level } = fromBinary(FeatureLevelRaiseSchema, payload)
-  if (level > FEATURE_LEVEL) throw new FeatureLevelUnknown('the log from here on', level)
+  if (level > FEATURE_LEVEL) throw new FeatureLevelUnknownError('the log from here on', level)
   const from = state.featureLevel
   state.featureLevel = Math.max(from, level)
   addLevelRecords(state, from, context)
-  carrySchemasOver(state, from, context)
+  upgradeConfigTypes(state, from, context)
   endRefusedSessions(state, from, context)
   withdrawAtLevel(state, from, context)
-  return done(String(state.featureLevel))
+  return acceptedOutcome(String(state.featureLevel))
 }
 
 /**

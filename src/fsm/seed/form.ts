@@ -1,25 +1,30 @@
 import { fromBinary } from '@bufbuild/protobuf'
 import { FormSchema } from '../../../proto/gen/command_pb.ts'
-import { entityNamed } from '../../entities/registry.ts'
-import { FEATURE_LEVEL, FeatureLevelUnknown } from '../../ports/feature-level.ts'
+import { findEntity } from '../../entities/registry.ts'
+import { FEATURE_LEVEL, FeatureLevelUnknownError } from '../../ports/feature-level.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
 import type { CommandContext } from '../apply/context.ts'
 import { parseFields } from '../apply/entity.ts'
-import { done, refused } from '../apply/outcome.ts'
+import { acceptedOutcome, refusedOutcome } from '../apply/outcome.ts'
 
 /**
  * The first command of a cluster: its id, its feature level and the records that it begins with. A
  * formed cluster refuses another.
- * @throws {FeatureLevelUnknown}
+ * @throws {FeatureLevelUnknownError}
  */
-export function form(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+export function applyFormCommand(
+  state: State,
+  payload: Uint8Array,
+  context: CommandContext,
+): Outcome {
   const message = fromBinary(FormSchema, payload)
-  if (state.clusterId !== '') return refused('ENTITY_CAN_NOT_BE_UPDATED', 'the cluster is formed')
+  if (state.clusterId !== '')
+    return refusedOutcome('ENTITY_CAN_NOT_BE_UPDATED', 'the cluster is formed')
   const level = Math.max(1, message.featureLevel)
-  if (level > FEATURE_LEVEL) throw new FeatureLevelUnknown('the log', level)
+  if (level > FEATURE_LEVEL) throw new FeatureLevelUnknownError('the log', level)
   const decoded = message.records.map((record) => ({
-    entity: entityNamed(record.entity),
+    entity: findEntity(record.entity),
     id: record.id,
     fields: parseFields(record.json),
   }))
@@ -34,5 +39,5 @@ export function form(state: State, payload: Uint8Array, context: CommandContext)
     })
   }
   state.clusterId = message.clusterId
-  return done(message.clusterId)
+  return acceptedOutcome(message.clusterId)
 }

@@ -27,7 +27,7 @@ const superseded: ReadonlyMap<string, string> = new Map([
  * The record of a config type with the schema of today, where it has the one that its cluster began
  * with; null where somebody has changed that, or it is as it should be.
  */
-export function withSchemaOfToday(configType: ConfigType): ConfigType | null {
+export function upgradeConfigTypeSchema(configType: ConfigType): ConfigType | null {
   const known = superseded.get(configType.id)
   if (known === undefined) return null
   if (hash('sha256', canonicalJson(configType.schema)) !== known) return null
@@ -36,7 +36,7 @@ export function withSchemaOfToday(configType: ConfigType): ConfigType | null {
 }
 
 /** Carries the config types over that an entry finds, once its raise is in force. */
-export function carrySchemasOver(
+export function upgradeConfigTypes(
   state: State,
   from: number,
   { index, logTimeMs }: { readonly index: number; readonly logTimeMs: number },
@@ -44,7 +44,7 @@ export function carrySchemasOver(
   if (from >= SCHEMAS_LEVEL || state.featureLevel < SCHEMAS_LEVEL) return
   for (const id of superseded.keys()) {
     const record = state.get('configType', id)
-    const carried = record === undefined ? null : withSchemaOfToday(record)
+    const carried = record === undefined ? null : upgradeConfigTypeSchema(record)
     if (carried === null) continue
     state.put('configType', { ...carried, updatedAt: logTimeMs, revision: index })
   }

@@ -1,13 +1,17 @@
 import type { ConfigType } from '../../entities/kinds/config-type.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import { faulty } from '../apply/outcome.ts'
+import { fieldFaultOutcome } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
-import type { KindRules, Write } from '../apply/context.ts'
+import type { KindRules, AllowedWrite } from '../apply/context.ts'
 
 export const configTypeRules: KindRules<ConfigType> = { judgeWrite: judgeConfigType }
 
 /** Clients use `all` for every type. */
-function judgeConfigType(_state: State, { after }: Write<ConfigType>): Outcome | null {
+function judgeConfigType(_state: State, { after }: AllowedWrite<ConfigType>): Outcome | null {
   if (after.name !== 'all') return null
-  return faulty({ field: 'name', reason: 'all is reserved for every config type', value: 'all' })
+  return fieldFaultOutcome({
+    field: 'name',
+    reason: 'all is reserved for every config type',
+    value: 'all',
+  })
 }

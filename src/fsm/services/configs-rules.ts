@@ -1,9 +1,9 @@
 import type { Router } from '../../entities/kinds/router.ts'
 import type { Service } from '../../entities/kinds/service.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import { faulty } from '../apply/outcome.ts'
+import { fieldFaultOutcome } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
-import type { Write } from '../apply/context.ts'
+import type { AllowedWrite } from '../apply/context.ts'
 
 /**
  * Checks the configs that a record references: each type must fit the kind, and a type may occur
@@ -11,7 +11,7 @@ import type { Write } from '../apply/context.ts'
  */
 export function judgeConfigs(
   state: State,
-  { before, after }: Write<Router | Service>,
+  { before, after }: AllowedWrite<Router | Service>,
   target: 'service' | 'router',
 ): Outcome | null {
   const { configs } = after
@@ -23,12 +23,12 @@ export function judgeConfigs(
     const name = type?.name ?? typeId
     if (type?.target !== target) {
       const reason = `config ${id} is of the type ${name}, which is not for ${target}s`
-      return faulty({ field: 'configs', reason, value: id })
+      return fieldFaultOutcome({ field: 'configs', reason, value: id })
     }
     const other = typesSeen.get(typeId)
     if (other !== undefined) {
       const reason = `duplicate config types: ${other} and ${id} are both of the type ${name}`
-      return faulty({ field: 'configs', reason, value: id })
+      return fieldFaultOutcome({ field: 'configs', reason, value: id })
     }
     typesSeen.set(typeId, id)
   }

@@ -17,8 +17,13 @@ import { isDisabled } from '../../lib/is-disabled.ts'
 import { linkingPolicies } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
 import type { CommandContext } from '../apply/context.ts'
-import { done, faulty, notFound, refused } from '../apply/outcome.ts'
-import { consequencesIn, removeWithReferences } from '../apply/references.ts'
+import {
+  acceptedOutcome,
+  fieldFaultOutcome,
+  notFoundOutcome,
+  refusedOutcome,
+} from '../apply/outcome.ts'
+import { createConsequences, removeWithReferences } from '../apply/references.ts'
 
 export const hostedTerminatorLimits = {
   /** Terminators of clients of one router. */
@@ -57,16 +62,16 @@ export function createHostedTerminator(
 ): Outcome {
   const message = fromBinary(HostedTerminatorCreateSchema, payload)
   const router = actingRouter(state, context)
-  if (router === undefined) return refused('UNAUTHORIZED')
+  if (router === undefined) return refusedOutcome('UNAUTHORIZED')
   const isOfTunnel = message.serviceId !== '' && state.featureLevel >= TUNNELS_LEVEL
   const hosting = isOfTunnel
     ? hostingOfTunnel(state, router, message.serviceId, context)
     : hostingOfSession(state, router, message.sessionId)
-  if (hosting === null) return refused('INVALID_AUTH')
+  if (hosting === null) return refusedOutcome('INVALID_AUTH')
   const { identity, service, binding } = hosting
   // @guard hosting-at-a-router--policy
   if (!commonRouters(state, identity, service).has(router.id)) {
-    return refused('NO_EDGE_ROUTERS_AVAILABLE')
+    return refusedOutcome('NO_EDGE_ROUTERS_AVAILABLE')
   }
   const known = state.get('terminator', message.id)
   if (known !== undefined) {
@@ -77,7 +82,9 @@ export function createHostedTerminator(
       known.serviceId === service.id &&
       known.address === message.address &&
       known.binding === binding
-    return isSame ? done(known.id) : faulty({ field: 'id', reason: 'id must be unique' })
+    return isSame
+      ? acceptedOutcome(known.id)
+      : fieldFaultOutcome({ field: 'id', reason: 'id must be unique' })
   }
   return (
     boundsFault(message) ??
@@ -134,7 +141,7 @@ function insert(
   const { id, address, cost, precedence, instanceId, instanceSecret, peerData } = message
   const { defaultHostingCost, defaultHostingPrecedence } = identity
   context.touched.push({ action: 'create', entity: 'terminator', id, fields: [] })
-  consequencesIn(state, context).put('terminator', id, {
+  createConsequences(state, context).put('terminator', id, {
     serviceId: service.id,
     routerId: router.id,
     hostId: identity.id,
@@ -151,7 +158,7 @@ function insert(
         ? precedence
         : (identity.serviceHostingPrecedences[service.id] ?? defaultHostingPrecedence),
   })
-  return done(id)
+  return acceptedOutcome(id)
 }
 
 export function updateHostedTerminator(
@@ -161,20 +168,21 @@ export function updateHostedTerminator(
 ): Outcome {
   const { id, cost, precedence } = fromBinary(HostedTerminatorUpdateSchema, payload)
   const router = actingRouter(state, context)
-  if (router === undefined) return refused('UNAUTHORIZED')
+  if (router === undefined) return refusedOutcome('UNAUTHORIZED')
   const known = state.get('terminator', id)
-  if (known === undefined || !isHostedAt(known, router.id)) return notFound('terminator', id)
-  if (cost !== undefined && cost > costMax) return faulty({ field: 'cost', reason: 'too large' })
+  if (known === undefined || !isHostedAt(known, router.id)) return notFoundOutcome('terminator', id)
+  if (cost !== undefined && cost > costMax)
+    return fieldFaultOutcome({ field: 'cost', reason: 'too large' })
   if (precedence !== undefined && !isPrecedence(precedence)) {
-    return faulty({ field: 'precedence', reason: 'no precedence of that name' })
+    return fieldFaultOutcome({ field: 'precedence', reason: 'no precedence of that name' })
   }
   const fields = {
     ...(cost === undefined ? {} : { cost }),
     ...(precedence === undefined ? {} : { precedence }),
   }
   context.touched.push({ action: 'patch', entity: 'terminator', id, fields: Object.keys(fields) })
-  consequencesIn(state, context).put('terminator', id, { ...known, ...fields })
-  return done(id)
+  createConsequences(state, context).put('terminator', id, { ...known, ...fields })
+  return acceptedOutcome(id)
 }
 
 /**
@@ -188,21 +196,21 @@ export function removeHostedTerminators(
 ): Outcome {
   const { ids } = fromBinary(HostedTerminatorsRemoveSchema, payload)
   const router = actingRouter(state, context)
-  if (router === undefined) return refused('UNAUTHORIZED')
+  if (router === undefined) return refusedOutcome('UNAUTHORIZED')
   const isForeign = (id: string): boolean => {
     const known = state.get('terminator', id)
     return known !== undefined && !isHostedAt(known, router.id)
   }
   const foreign = state.featureLevel >= OWN_TERMINATORS_LEVEL ? ids.find(isForeign) : undefined
   // @guard hosting-at-a-router--foreign
-  if (foreign !== undefined) return notFound('terminator', foreign)
+  if (foreign !== undefined) return notFoundOutcome('terminator', foreign)
   for (const id of ids) {
     const known = state.get('terminator', id)
     if (known === undefined || isForeign(id)) continue
     removeWithReferences(state, terminator, known, context)
     context.touched.push({ action: 'delete', entity: 'terminator', id, fields: [] })
   }
-  return done('')
+  return acceptedOutcome('')
 }
 
 function actingRouter(state: State, { routerId }: CommandContext): Router | undefined {
@@ -222,7 +230,7 @@ function isPrecedence(name: string): boolean {
 
 function boundsFault(message: HostedTerminatorCreate): Outcome | null {
   const { id, address, cost, precedence, instanceId, instanceSecret, peerData } = message
-  const fault = (field: string): Outcome => faulty({ field, reason: 'is not usable' })
+  const fault = (field: string): Outcome => fieldFaultOutcome({ field, reason: 'is not usable' })
   if (id === '' || id.length > limits.idCharactersMax) return fault('id')
   if (address === '' || address.length > terminatorBounds.addressCharactersMax) {
     return fault('address')
@@ -251,11 +259,17 @@ function instanceFault(
     if (other?.serviceId !== serviceId) continue
     // @guard hosting-at-a-router--identity
     if (state.featureLevel >= ONE_IDENTITY_LEVEL && other.hostId !== hostId) {
-      return faulty({ field: 'identity', reason: 'another identity hosts this instance' })
+      return fieldFaultOutcome({
+        field: 'identity',
+        reason: 'another identity hosts this instance',
+      })
     }
     // @guard hosting-at-a-router--secret
     if (other.instanceSecret !== instanceSecret) {
-      return faulty({ field: 'identitySecret', reason: 'another host has this identity' })
+      return fieldFaultOutcome({
+        field: 'identitySecret',
+        reason: 'another host has this identity',
+      })
     }
   }
   return null
@@ -266,5 +280,5 @@ function crowdFault(state: State, routerId: string, identityId: string): Outcome
   const isFull =
     indexes.ids('routerId', routerId).size >= limits.terminatorsPerRouterMax ||
     indexes.ids('hostId', identityId).size >= limits.terminatorsPerIdentityMax
-  return isFull ? refused('SERVER_TOO_MANY_REQUESTS') : null
+  return isFull ? refusedOutcome('SERVER_TOO_MANY_REQUESTS') : null
 }

@@ -3,9 +3,9 @@ import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import { isGranted } from '../../lib/permissions.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import type { CommandContext, KindRules, Write } from '../apply/context.ts'
-import { faulty, refused } from '../apply/outcome.ts'
-import { matches, meant, policiesMatching } from '../records/roles.ts'
+import type { CommandContext, KindRules, AllowedWrite } from '../apply/context.ts'
+import { fieldFaultOutcome, refusedOutcome } from '../apply/outcome.ts'
+import { matchesRoles, unorderedRoleMembers, policiesMatching } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
 
 export const postureCheckRules: KindRules<PostureCheck> = {
@@ -15,7 +15,7 @@ export const postureCheckRules: KindRules<PostureCheck> = {
 
 function judgePostureCheck(
   state: State,
-  { before, after }: Write<PostureCheck>,
+  { before, after }: AllowedWrite<PostureCheck>,
   context: CommandContext,
 ): Outcome | null {
   const fault = contentFault(after)
@@ -46,13 +46,13 @@ function judgeLoss(
     ({ postureCheckRoles: roles, semantic }) => {
       if (roles.includes(`@${before.id}`)) return false
       // @guard posture-checks-taken-away--semantic
-      return after === null || !matches(after, roles, semantic)
+      return after === null || !matchesRoles(after, roles, semantic)
     },
   )
   if (losing.length === 0) return null
   // @guard posture-checks-taken-away--rights
   if (authority === 'limited' && !isGranted(held, 'service-policy.update', false)) {
-    return refused('UNAUTHORIZED', unpermitted)
+    return refusedOutcome('UNAUTHORIZED', unpermitted)
   }
   const opened = losing.filter(isLastOf(state, before.id)).map(({ id }) => id)
   // @guard posture-checks-taken-away--last
@@ -60,8 +60,11 @@ function judgeLoss(
   const value = opened.slice(0, SHOWN_IDS_MAX)
   const reason = `the service policies [${value.join(' ')}] select no other posture check and would ask for none; change their postureCheckRoles first`
   return after === null
-    ? faulty({ field: 'postureCheckRoles', reason, value }, 'CAN_NOT_DELETE_REFERENCED_ENTITY')
-    : faulty({ field: 'roleAttributes', reason, value })
+    ? fieldFaultOutcome(
+        { field: 'postureCheckRoles', reason, value },
+        'CAN_NOT_DELETE_REFERENCED_ENTITY',
+      )
+    : fieldFaultOutcome({ field: 'roleAttributes', reason, value })
 }
 
 const unpermitted =
@@ -80,10 +83,11 @@ function isLastOf(state: State, checkId: string): (policy: ServicePolicy) => boo
 
 function selectsAnother(
   state: State,
-  list: Parameters<typeof meant>[2][number],
+  list: Parameters<typeof unorderedRoleMembers>[2][number],
   checkId: string,
 ): boolean {
-  for (const id of meant(state, 'postureCheck', [list])) if (id !== checkId) return true
+  for (const id of unorderedRoleMembers(state, 'postureCheck', [list]))
+    if (id !== checkId) return true
   return false
 }
 
@@ -92,10 +96,12 @@ function contentFault(after: Partial<PostureCheck>): Outcome | null {
   const { typeId: type } = after
   if (type === undefined || !Object.hasOwn(postureFields, type)) {
     const reason = `typeId in body should be one of [${Object.keys(postureFields).join(' ')}]`
-    return faulty({ field: 'typeId', reason, value: type })
+    return fieldFaultOutcome({ field: 'typeId', reason, value: type })
   }
   const missing = postureFields[type].required.find((name) => isEmpty(after[name]))
-  return missing === undefined ? null : faulty({ field: missing, reason: `${missing} is required` })
+  return missing === undefined
+    ? null
+    : fieldFaultOutcome({ field: missing, reason: `${missing} is required` })
 }
 
 function isEmpty(value: Json | undefined): boolean {

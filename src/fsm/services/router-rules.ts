@@ -3,11 +3,11 @@ import { identity, type Identity } from '../../entities/kinds/identity.ts'
 import type { Router } from '../../entities/kinds/router.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { gainsNames } from '../apply/authority.ts'
-import { faulty, refused } from '../apply/outcome.ts'
+import { fieldFaultOutcome, refusedOutcome } from '../apply/outcome.ts'
 import { withdrawEnrollmentsOf } from '../apply/read-enrollments.ts'
 import type { State } from '../records/state.ts'
 import { judgeConfigs } from './configs-rules.ts'
-import type { Consequences, KindRules, Write, Written } from '../apply/context.ts'
+import type { Consequences, KindRules, AllowedWrite, CompletedWrite } from '../apply/context.ts'
 
 /** Every router of the table has what follows of it; only edge routers tunnel. */
 const common = { afterWrite: followRouter, afterDelete: removeTunneler } as const
@@ -16,13 +16,13 @@ export const edgeRouterRules: KindRules<Router> = { ...common, judgeWrite: judge
 export const fabricRouterRules: KindRules<Router> = { ...common, judgeWrite: judgeRouter }
 export const transitRouterRules: KindRules<Router> = { ...common, judgeWrite: judgeTransitRouter }
 
-function judgeTransitRouter(state: State, write: Write<Router>): Outcome | null {
+function judgeTransitRouter(state: State, write: AllowedWrite<Router>): Outcome | null {
   const { before } = write
-  if (before !== undefined && !before.isTransit) return refused('CAN_NOT_UPDATE_ROUTER')
+  if (before !== undefined && !before.isTransit) return refusedOutcome('CAN_NOT_UPDATE_ROUTER')
   return judgeRouter(state, write)
 }
 
-function judgeRouter(state: State, write: Write<Router>): Outcome | null {
+function judgeRouter(state: State, write: AllowedWrite<Router>): Outcome | null {
   return judgeConfigs(state, write, 'router') ?? judgeTunneler(state, write)
 }
 
@@ -34,24 +34,24 @@ function policyNameOf(id: string): string {
  * A tunneling router has an identity and a system edge router policy that lets the identity use the
  * router; neither may clash with other records.
  */
-function judgeTunneler(state: State, { id, after }: Write<Router>): Outcome | null {
+function judgeTunneler(state: State, { id, after }: AllowedWrite<Router>): Outcome | null {
   if (after.isTunnelerEnabled !== true) return null
   const { name = '' } = after
   const namesake = state.table('identity').indexes.owner('name', name)
   if (isOther(namesake, id)) {
     const reason = identity.fields['name']?.unique?.replace('{value}', () => name) ?? ''
-    return faulty({ field: 'name', reason, value: name })
+    return fieldFaultOutcome({ field: 'name', reason, value: name })
   }
   const policyName = policyNameOf(id)
   if (isOther(state.table('edgeRouterPolicy').indexes.owner('name', policyName), id)) {
     const reason = `the policy of the router would be called ${policyName}, as another one is`
-    return faulty({ field: 'isTunnelerEnabled', reason })
+    return fieldFaultOutcome({ field: 'isTunnelerEnabled', reason })
   }
   const held = state.get('identity', id)
   const policy = state.get('edgeRouterPolicy', id)
   if ((held !== undefined && !isOwned(held)) || (policy !== undefined && !isOwned(policy))) {
     const reason = 'the id of the router is that of a record which is not its own'
-    return faulty({ field: 'isTunnelerEnabled', reason })
+    return fieldFaultOutcome({ field: 'isTunnelerEnabled', reason })
   }
   return null
 }
@@ -65,7 +65,7 @@ function isOwned(record: EdgeRouterPolicy | Identity): boolean {
   return 'typeId' in record ? record.typeId === 'Router' : record.isSystem
 }
 
-function followRouter(written: Written<Router>, consequences: Consequences): void {
+function followRouter(written: CompletedWrite<Router>, consequences: Consequences): void {
   keepTunneler(written, consequences)
   const { before, after } = written
   // @guard enrollments-read-before-a-promotion--names
@@ -74,7 +74,7 @@ function followRouter(written: Written<Router>, consequences: Consequences): voi
   withdrawEnrollmentsOf('transitRouterId', after.id, consequences)
 }
 
-function keepTunneler({ before, after }: Written<Router>, consequences: Consequences): void {
+function keepTunneler({ before, after }: CompletedWrite<Router>, consequences: Consequences): void {
   if (!after.isTunnelerEnabled) {
     if (before?.isTunnelerEnabled === true) removeTunneler(after, consequences)
     return

@@ -6,7 +6,7 @@ import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
 import { identityGuard } from '../apply/authority.ts'
 import type { CommandContext } from '../apply/context.ts'
-import { done, faulty, notFound } from '../apply/outcome.ts'
+import { acceptedOutcome, fieldFaultOutcome, notFoundOutcome } from '../apply/outcome.ts'
 
 /** Most configs of one identity: each list of services it is shown looks through them. */
 export const serviceConfigsPerIdentityMax = 16_384
@@ -28,13 +28,14 @@ type Judged =
 
 function decode(state: State, payload: Uint8Array, context: CommandContext): Judged {
   const { identityId, pairs } = fromBinary(ServiceConfigsSchema, payload)
-  if (state.get('identity', identityId) === undefined) return notFound('identity', identityId)
+  if (state.get('identity', identityId) === undefined)
+    return notFoundOutcome('identity', identityId)
   const denial = identityGuard(state, identityId, context)
   if (denial !== null) return denial
   const associations: Association[] = []
   for (const { serviceId, configId } of pairs) {
     const config = state.get('config', configId)
-    if (config === undefined) return notFound('config', configId)
+    if (config === undefined) return notFoundOutcome('config', configId)
     const id = `${serviceConfigHolder(identityId, serviceId)}:${config.configTypeId}`
     const type = state.get('configType', config.configTypeId)
     associations.push({ id, serviceId, configId, type })
@@ -54,20 +55,20 @@ export function associateServiceConfigs(
   for (const { serviceId, configId, type } of associations) {
     if (state.get('service', serviceId) === undefined) {
       const reason = `service with id ${serviceId.slice(0, 128)} not found`
-      return faulty({ field: 'serviceConfigs', reason, value: serviceId.slice(0, 128) })
+      return fieldFaultOutcome({ field: 'serviceConfigs', reason, value: serviceId.slice(0, 128) })
     }
     if (type?.target !== 'service') {
       const reason = `config ${configId} is of the type ${type?.name ?? ''}, which is not for services`
-      return faulty({ field: 'serviceConfigs', reason, value: configId })
+      return fieldFaultOutcome({ field: 'serviceConfigs', reason, value: configId })
     }
   }
   const known = state.table('serviceConfig').indexes.ids('identityId', identityId)
   if (known.size + associations.length > serviceConfigsPerIdentityMax) {
     const reason = `an identity has at most ${serviceConfigsPerIdentityMax} configs of services; remove some first`
-    return faulty({ field: 'serviceConfigs', reason })
+    return fieldFaultOutcome({ field: 'serviceConfigs', reason })
   }
   for (const association of associations) put(state, identityId, association, context)
-  return done(identityId)
+  return acceptedOutcome(identityId)
 }
 
 function put(
@@ -102,5 +103,5 @@ export function disassociateServiceConfigs(
   for (const { id } of judged.associations) {
     if (state.get('serviceConfig', id) !== undefined) state.remove('serviceConfig', id)
   }
-  return done(judged.identityId)
+  return acceptedOutcome(judged.identityId)
 }

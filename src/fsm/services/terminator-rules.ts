@@ -1,8 +1,8 @@
 import type { Terminator } from '../../entities/kinds/terminator.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import { notFound } from '../apply/outcome.ts'
+import { notFoundOutcome } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
-import type { Consequences, KindRules, Write, Written } from '../apply/context.ts'
+import type { Consequences, KindRules, AllowedWrite, CompletedWrite } from '../apply/context.ts'
 
 export const terminatorRules: KindRules<Terminator> = {
   judgeWrite: (state, write) => judgeTerminator(state, write, 'service', 'router'),
@@ -16,12 +16,12 @@ export const fabricTerminatorRules: KindRules<Terminator> = {
 /** References to nothing at all pass for none elsewhere; a terminator has both. */
 function judgeTerminator(
   _state: State,
-  { after }: Write<Terminator>,
+  { after }: AllowedWrite<Terminator>,
   service: string,
   router: string,
 ): Outcome | null {
-  if ((after.serviceId ?? '') === '') return notFound(service, '')
-  if ((after.routerId ?? '') === '') return notFound(router, '')
+  if ((after.serviceId ?? '') === '') return notFoundOutcome(service, '')
+  if ((after.routerId ?? '') === '') return notFoundOutcome(router, '')
   return null
 }
 
@@ -30,7 +30,7 @@ function judgeTerminator(
  * either.
  */
 function markFabricOnly(
-  { before, after }: Written<Terminator>,
+  { before, after }: CompletedWrite<Terminator>,
   { state, put }: Consequences,
 ): void {
   if (before !== undefined) return

@@ -1,9 +1,9 @@
 import type { ExternalJwtSigner } from '../../entities/kinds/external-jwt-signer.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import { faulty } from '../apply/outcome.ts'
+import { fieldFaultOutcome } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
-import type { Consequences, KindRules, Write, Written } from '../apply/context.ts'
-import { endRefusedSessionsOf } from '../apply/session-standing.ts'
+import type { Consequences, KindRules, AllowedWrite, CompletedWrite } from '../apply/context.ts'
+import { endSessionsRefusedBy } from '../apply/session-standing.ts'
 
 export const externalJwtSignerRules: KindRules<ExternalJwtSigner> = {
   judgeWrite: judgeSigner,
@@ -11,14 +11,14 @@ export const externalJwtSignerRules: KindRules<ExternalJwtSigner> = {
 }
 
 function endSessionsOfDisabled(
-  { after }: Written<ExternalJwtSigner>,
+  { after }: CompletedWrite<ExternalJwtSigner>,
   consequences: Consequences,
 ): void {
   // @guard sessions-of-a-disabled-signer--ended
-  if (!after.enabled) endRefusedSessionsOf(consequences, 'signerId', after.id)
+  if (!after.enabled) endSessionsRefusedBy(consequences, 'signerId', after.id)
 }
 
-function judgeSigner(state: State, { id, after }: Write<ExternalJwtSigner>): Outcome | null {
+function judgeSigner(state: State, { id, after }: AllowedWrite<ExternalJwtSigner>): Outcome | null {
   return keyFault(after) ?? enrollmentFault(state, id, after)
 }
 
@@ -30,10 +30,10 @@ function keyFault(after: Partial<ExternalJwtSigner>): Outcome | null {
   const hasCertificate = isText(after.certPem)
   if (hasCertificate === isText(after.jwksEndpoint)) {
     const reason = 'exactly one of certPem and jwksEndpoint is needed'
-    return faulty({ field: hasCertificate ? 'jwksEndpoint' : 'certPem', reason })
+    return fieldFaultOutcome({ field: hasCertificate ? 'jwksEndpoint' : 'certPem', reason })
   }
   if (hasCertificate && !(isText(after.kid) && isText(after.fingerprint))) {
-    return faulty({ field: 'kid', reason: 'kid is required with certPem' })
+    return fieldFaultOutcome({ field: 'kid', reason: 'kid is required with certPem' })
   }
   return null
 }
@@ -54,14 +54,14 @@ function enrollmentFault(
   const { cert, extJwt } = state.get('authPolicy', policyId)?.primary ?? {}
   if (after.enrollToCertEnabled === true && cert?.allowed !== true) {
     const reason = 'the auth policy for enrolled identities does not allow certificates'
-    return faulty({ field: 'enrollToCertEnabled', reason, value: policyId })
+    return fieldFaultOutcome({ field: 'enrollToCertEnabled', reason, value: policyId })
   }
   const takesToken =
     extJwt?.allowed === true &&
     (extJwt.allowedSigners.length === 0 || extJwt.allowedSigners.includes(id))
   if (after.enrollToTokenEnabled === true && !takesToken) {
     const reason = 'the auth policy for enrolled identities does not allow tokens of this signer'
-    return faulty({ field: 'enrollToTokenEnabled', reason, value: policyId })
+    return fieldFaultOutcome({ field: 'enrollToTokenEnabled', reason, value: policyId })
   }
   return null
 }

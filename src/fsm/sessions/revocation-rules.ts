@@ -1,9 +1,15 @@
 import type { Enrollment } from '../../entities/kinds/enrollment.ts'
 import type { Revocation } from '../../entities/kinds/revocation.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import type { CommandContext, Consequences, KindRules, Write, Written } from '../apply/context.ts'
+import type {
+  CommandContext,
+  Consequences,
+  KindRules,
+  AllowedWrite,
+  CompletedWrite,
+} from '../apply/context.ts'
 import { identityGuard } from '../apply/authority.ts'
-import { refused } from '../apply/outcome.ts'
+import { refusedOutcome } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
 
 export const revocationLimits = {
@@ -28,7 +34,7 @@ export const revocationRules: KindRules<Revocation> = {
 
 function judgeRevocation(
   state: State,
-  { id, before, after }: Write<Revocation>,
+  { id, before, after }: AllowedWrite<Revocation>,
   context: CommandContext,
 ): Outcome | null {
   const { logTimeMs } = context
@@ -55,7 +61,7 @@ function isInForce({ expiresAt }: Revocation, logTimeMs: number): boolean {
 }
 
 function tooMany(max: number): Outcome {
-  return refused(
+  return refusedOutcome(
     'SERVER_TOO_MANY_REQUESTS',
     `${max} revocations are in force; wait until some have expired`,
   )
@@ -65,7 +71,7 @@ function tooMany(max: number): Outcome {
  * Ends the API sessions that a revocation names, with their service sessions, or the enrollment
  * with that token. The revocation expires by log time; expired ones are removed at the same time.
  */
-function settle({ before, after }: Written<Revocation>, consequences: Consequences): void {
+function settle({ before, after }: CompletedWrite<Revocation>, consequences: Consequences): void {
   const { context, put } = consequences
   if (before === undefined) endRevoked(after, consequences)
   const expiresAt = context.logTimeMs + revocationLimits.lifetimeMs

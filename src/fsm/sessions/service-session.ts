@@ -4,7 +4,7 @@ import {
   ServiceSessionEndSchema,
 } from '../../../proto/gen/command_pb.ts'
 import type { PostureCheck } from '../../entities/kinds/posture-check.ts'
-import { bytesOfMap, checkFields } from '../../entities/check.ts'
+import { mapBytes, checkFields } from '../../entities/check.ts'
 import { session, type Session } from '../../entities/kinds/session.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
@@ -15,7 +15,12 @@ import { linkingPolicies } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
 import type { CommandContext } from '../apply/context.ts'
 import { parseFields } from '../apply/entity.ts'
-import { done, faulty, notFound, refused } from '../apply/outcome.ts'
+import {
+  acceptedOutcome,
+  fieldFaultOutcome,
+  notFoundOutcome,
+  refusedOutcome,
+} from '../apply/outcome.ts'
 import { removeWithReferences } from '../apply/references.ts'
 
 export const serviceSessionLimits = {
@@ -43,30 +48,30 @@ export function createServiceSession(
   const { id, apiSessionId, serviceId, passingChecks, tagsJson } = message
   const tags = tagsJson.length === 0 ? {} : parseFields(tagsJson)
   const fault = checkFields(session, { tags })
-  if (fault !== null) return faulty(fault)
+  if (fault !== null) return fieldFaultOutcome(fault)
   const type = (['Dial', 'Bind'] as const).find((known) => known === message.type)
   if (type === undefined) {
-    return faulty({ field: 'type', reason: 'type in body should be one of [Dial Bind]' })
+    return fieldFaultOutcome({ field: 'type', reason: 'type in body should be one of [Dial Bind]' })
   }
   const apiSession = state.get('apiSession', apiSessionId)
   const identity = state.get('identity', apiSession?.identityId ?? '')
-  if (apiSession === undefined || identity === undefined) return refused('UNAUTHORIZED')
+  if (apiSession === undefined || identity === undefined) return refusedOutcome('UNAUTHORIZED')
   const service = state.get('service', serviceId)
   const policies = service === undefined ? [] : linkingPolicies(state, identity, service)
-  if (service === undefined || policies.length === 0) return notFound('service', serviceId)
+  if (service === undefined || policies.length === 0) return notFoundOutcome('service', serviceId)
   const granting = policies.filter((policy) => policy.type === type)
   if (granting.length === 0) {
-    return faulty({ field: 'ServiceId', reason: 'service not found', value: serviceId })
+    return fieldFaultOutcome({ field: 'ServiceId', reason: 'service not found', value: serviceId })
   }
   // A check that has changed since it was judged may ask for something else by now.
   const vouchedFor = new Map(passingChecks.map((one) => [one.id, Number(one.revision)]))
   const isPassing = (check: PostureCheck): boolean => vouchedFor.get(check.id) === check.revision
-  if (!isGrantedByAny(state, granting, isPassing)) return refused('INVALID_POSTURE')
+  if (!isGrantedByAny(state, granting, isPassing)) return refusedOutcome('INVALID_POSTURE')
   if (commonRouters(state, identity, service).size === 0) {
-    return refused('NO_EDGE_ROUTERS_AVAILABLE')
+    return refusedOutcome('NO_EDGE_ROUTERS_AVAILABLE')
   }
   const known = sessionOf(state, apiSessionId, serviceId, type)
-  if (known !== undefined) return done(known.id)
+  if (known !== undefined) return acceptedOutcome(known.id)
   const wanted = { id, apiSessionId, identityId: identity.id, serviceId, type, tags }
   return insert(state, wanted, context)
 }
@@ -86,7 +91,7 @@ export function endServiceSessions(
     context.touched.push({ action: 'delete', entity: 'session', id, fields: [] })
     ended += 1
   }
-  return ended === 0 ? refused('NOT_FOUND') : done('')
+  return ended === 0 ? refusedOutcome('NOT_FOUND') : acceptedOutcome('')
 }
 
 interface Wanted extends Pick<
@@ -100,20 +105,20 @@ function insert(state: State, wanted: Wanted, context: CommandContext): Outcome 
   const { id, apiSessionId } = wanted
   const table = state.table('session')
   if (id === '' || table.get(id) !== undefined) {
-    return faulty({ field: 'id', reason: 'id must be unique' })
+    return fieldFaultOutcome({ field: 'id', reason: 'id must be unique' })
   }
   const { indexes } = table
   const own = indexes.ids('apiSessionId', apiSessionId).size
   const { serviceSessionsMax, serviceSessionsPerApiSessionMax } = serviceSessionLimits
   if (table.rows.size >= serviceSessionsMax || own >= serviceSessionsPerApiSessionMax) {
-    return refused('SERVER_TOO_MANY_REQUESTS')
+    return refusedOutcome('SERVER_TOO_MANY_REQUESTS')
   }
   // @guard filling-the-state--service-sessions
   const excess = excessOf(indexes, wanted)
-  if (excess !== null) return refused('SERVER_TOO_MANY_REQUESTS', excess)
+  if (excess !== null) return refusedOutcome('SERVER_TOO_MANY_REQUESTS', excess)
   const { logTimeMs, index: revision } = context
   state.put('session', { ...wanted, createdAt: logTimeMs, updatedAt: logTimeMs, revision })
-  return done(id)
+  return acceptedOutcome(id)
 }
 
 /**
@@ -125,7 +130,7 @@ function excessOf(indexes: Indexes, { identityId, tags }: Wanted): string | null
   if (indexes.ids('identityId', identityId).size >= serviceSessionsPerIdentityMax) {
     return `the identity has ${serviceSessionsPerIdentityMax} service sessions; end some of them`
   }
-  const bytes = indexes.weight(identityId) + bytesOfMap(tags)
+  const bytes = indexes.weight(identityId) + mapBytes(tags)
   if (bytes <= serviceSessionTagsBytesPerIdentityMax) return null
   const limit = `${serviceSessionTagsBytesPerIdentityMax} bytes`
   return `the tags of all service sessions of the identity take more than ${limit}; end some of them`

@@ -16,14 +16,19 @@ import type { Identity } from '../../entities/kinds/identity.ts'
 import { isSameJson } from '../../lib/text/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { isUnsettled } from '../apply/session-reach.ts'
-import { authPolicyOf, takesLogIns } from '../apply/authentication.ts'
-import { enabledSigner, isClaimOf, takesTokensOf } from '../apply/external-tokens.ts'
+import { identityAuthPolicy, acceptsLogIns } from '../apply/authentication.ts'
+import { enabledSigner, claimNamesIdentity, acceptsTokensOf } from '../apply/external-tokens.ts'
 import type { State } from '../records/state.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import type { CommandContext } from '../apply/context.ts'
 import { parseFields } from '../apply/entity.ts'
-import { done, faulty, notFound, refused } from '../apply/outcome.ts'
-import { forgetAttempts } from '../identities/password-attempt.ts'
+import {
+  acceptedOutcome,
+  fieldFaultOutcome,
+  notFoundOutcome,
+  refusedOutcome,
+} from '../apply/outcome.ts'
+import { deletePasswordAttempts } from '../identities/password-attempt.ts'
 import { removeWithReferences } from '../apply/references.ts'
 
 /** Sessions of the whole network; expiry keeps the number far below. */
@@ -94,7 +99,7 @@ function isStillHeld(
     return false
   }
   if (caId === '') return !isByClaim
-  return takesLogIns(state.get('ca', caId))
+  return acceptsLogIns(state.get('ca', caId))
 }
 
 /**
@@ -106,7 +111,7 @@ function isMethodAllowed(
   identity: Identity,
   { certificate, authenticatorId }: SessionCreate,
 ): boolean {
-  const primary = authPolicyOf(state, identity)?.primary
+  const primary = identityAuthPolicy(state, identity)?.primary
   if (certificate !== undefined) return primary?.cert.allowed === true
   return authenticatorId === '' || primary?.updb.allowed === true
 }
@@ -117,9 +122,9 @@ function isMethodAllowed(
  */
 function isStillTaken(state: State, identity: Identity, { signerId, claim }: TokenProof): boolean {
   const signer = enabledSigner(state, signerId)
-  if (signer === undefined || !isClaimOf(signer, claim, identity)) return false
+  if (signer === undefined || !claimNamesIdentity(signer, claim, identity)) return false
   // @guard forged-tokens--policy
-  return takesTokensOf(authPolicyOf(state, identity), signerId)
+  return acceptsTokensOf(identityAuthPolicy(state, identity), signerId)
 }
 
 /**
@@ -131,36 +136,40 @@ export function createSession(state: State, payload: Uint8Array, context: Comman
   const identity = state.get('identity', message.identityId)
   const authenticator = state.get('authenticator', message.authenticatorId)
   if (identity === undefined || isDisabled(identity, context.logTimeMs)) {
-    return refused('INVALID_AUTH')
+    return refusedOutcome('INVALID_AUTH')
   }
   if (message.authenticatorId !== '' && authenticator?.identityId !== identity.id) {
-    return refused('INVALID_AUTH')
+    return refusedOutcome('INVALID_AUTH')
   }
-  if (!isMethodAllowed(state, identity, message)) return refused('INVALID_AUTH')
+  if (!isMethodAllowed(state, identity, message)) return refusedOutcome('INVALID_AUTH')
   const { certificate, token } = message
   if (certificate !== undefined && !isStillHeld(state, identity, authenticator, certificate)) {
-    return refused('INVALID_AUTH')
+    return refusedOutcome('INVALID_AUTH')
   }
-  if (token !== undefined && !isStillTaken(state, identity, token)) return refused('INVALID_AUTH')
+  if (token !== undefined && !isStillTaken(state, identity, token))
+    return refusedOutcome('INVALID_AUTH')
   // Its credential was right, even if the session is refused for another reason.
-  forgetAttempts(state, message.authenticatorId)
+  deletePasswordAttempts(state, message.authenticatorId)
   if (message.oidc?.isBegun === true) return redeemCode(state, message, message.oidc, context)
   if (message.id === '' || state.get('apiSession', message.id) !== undefined) {
-    return faulty({ field: 'id', reason: 'id must be unique' })
+    return fieldFaultOutcome({ field: 'id', reason: 'id must be unique' })
   }
   // Its tokens may be left, and its code unexpired: the same session never begins again.
   // @guard oidc/code-flow--ended
   if (message.oidc !== undefined && state.get('revocation', message.id) !== undefined) {
-    return refused('INVALID_AUTH', 'the session has ended; log in again')
+    return refusedOutcome('INVALID_AUTH', 'the session has ended; log in again')
   }
   if (state.table('apiSession').rows.size >= apiSessionsMax) {
-    return refused('SERVER_TOO_MANY_REQUESTS')
+    return refusedOutcome('SERVER_TOO_MANY_REQUESTS')
   }
   const own = state.table('apiSession').indexes.ids('identityId', identity.id).size
   // @guard filling-the-state--api-sessions
   if (own >= apiSessionsPerIdentityMax) {
     const advice = 'log out of some, or wait until they end unused'
-    return refused('SERVER_TOO_MANY_REQUESTS', `the identity has ${own} API sessions; ${advice}`)
+    return refusedOutcome(
+      'SERVER_TOO_MANY_REQUESTS',
+      `the identity has ${own} API sessions; ${advice}`,
+    )
   }
   if (message.oidc?.codeHash === '') endOldestBegun(state, identity.id, context)
   state.put('apiSession', {
@@ -189,7 +198,7 @@ export function createSession(state: State, payload: Uint8Array, context: Comman
   if (certificate !== undefined && authenticator?.isIssuedByNetwork === true) {
     noteChain(state, authenticator, !certificate.improperChain, context)
   }
-  return done(message.id)
+  return acceptedOutcome(message.id)
 }
 
 /** A flow that is begun once more takes the place of the oldest one that was left half way. */
@@ -215,7 +224,7 @@ function redeemCode(
 ): Outcome {
   const session = state.get('apiSession', id)
   const isOfFlow = session?.identityId === identityId && session.clientId === clientId
-  if (!isOfFlow || session.codeHash !== '' || codeHash === '') return refused('INVALID_AUTH')
+  if (!isOfFlow || session.codeHash !== '' || codeHash === '') return refusedOutcome('INVALID_AUTH')
   const { logTimeMs: updatedAt, index: revision } = context
   state.put('apiSession', {
     ...session,
@@ -225,7 +234,7 @@ function redeemCode(
     lastActivityAt: updatedAt,
     revision,
   })
-  return done(id)
+  return acceptedOutcome(id)
 }
 
 function isApi(text: string): text is 'client' | 'management' {
@@ -235,9 +244,9 @@ function isApi(text: string): text is 'client' | 'management' {
 export function deleteSession(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { id } = fromBinary(SessionDeleteSchema, payload)
   const session = state.get('apiSession', id)
-  if (session === undefined) return notFound('apiSession', id)
+  if (session === undefined) return notFoundOutcome('apiSession', id)
   removeWithReferences(state, apiSession, session, context)
-  return done(id)
+  return acceptedOutcome(id)
 }
 
 /**
@@ -265,7 +274,7 @@ export function touchSessions(state: State, payload: Uint8Array, context: Comman
       revision: context.index,
     })
   }
-  return done('')
+  return acceptedOutcome('')
 }
 
 /** Level from which on log time decides whether a session has expired. */
@@ -291,7 +300,7 @@ export function expireSessions(
     removeWithReferences(state, apiSession, session, context)
     ended += 1
   }
-  return ended === 0 && marks.length > 0 ? refused('REVISION_MOVED') : done('')
+  return ended === 0 && marks.length > 0 ? refusedOutcome('REVISION_MOVED') : acceptedOutcome('')
 }
 
 /** False for a mark of an older member, which names no end. */

@@ -3,7 +3,7 @@ import type { Server, Socket } from 'node:net'
 import type { FairShare } from './fair-share.ts'
 import { KeyedCounts } from './keyed-counts.ts'
 import type { KeyedRate } from './keyed-rate.ts'
-import { sourceOf } from './source.ts'
+import { addressSource } from './source.ts'
 
 export interface ConnectionBounds {
   /** Maximum open connections of one source; further ones are closed at once. */
@@ -54,7 +54,7 @@ export function limitConnections(server: Server, bounds: ConnectionBounds): void
   const admitted = server.listeners('connection') as ((socket: Socket) => void)[]
   server.removeAllListeners('connection')
   server.on('connection', (socket: Socket) => {
-    const source = sourceOf(socket.remoteAddress ?? '')
+    const source = addressSource(socket.remoteAddress ?? '')
     const { room, rate, connectionsMax = Infinity } = bounds
     // @guard connections-of-one-source, no-descriptors-left--room
     const hasRoom =
@@ -69,7 +69,7 @@ export function limitConnections(server: Server, bounds: ConnectionBounds): void
     sources.add(source, 1)
     open += 1
     room?.take(source)
-    const endpoint = endpointOf(socket)
+    const endpoint = socketEndpoint(socket)
     handshakes.begin(endpoint, source, socket)
     socket.once('close', () => {
       handshakes.end(endpoint)
@@ -80,7 +80,7 @@ export function limitConnections(server: Server, bounds: ConnectionBounds): void
     for (const listener of admitted) listener.call(server, socket)
   })
   server.on('secureConnection', (socket: Socket) => {
-    handshakes.end(endpointOf(socket))
+    handshakes.end(socketEndpoint(socket))
   })
 }
 
@@ -139,6 +139,6 @@ export class PendingConnections {
   }
 }
 
-export function endpointOf({ remoteAddress, remotePort }: Socket): string {
+export function socketEndpoint({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress ?? ''} ${remotePort ?? 0}`
 }

@@ -1,7 +1,7 @@
 import { isIPv6 } from 'node:net'
 
 /** One customer holds a /64 of IPv6 (RFC 6177), so that is one source. */
-export function sourceOf(address: string): string {
+export function addressSource(address: string): string {
   // A quick check first, because `isIPv6` is slow and rarely needed.
   if (!address.includes(':') || !isIPv6(address) || address.startsWith('::ffff:')) return address
   const [head = '', tail = ''] = address.split('::')
@@ -13,5 +13,5 @@ export function sourceOf(address: string): string {
 
 /** Key in a `FairShare` for unauthenticated requests from this address. */
 export function addressShareKey(address: string): string {
-  return `from ${sourceOf(address)}`
+  return `from ${addressSource(address)}`
 }

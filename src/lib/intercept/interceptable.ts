@@ -1,14 +1,14 @@
-import { parseName } from '../text/host-name.ts'
+import { parseDnsName } from '../text/host-name.ts'
 import { parseIp } from '../text/ip-address.ts'
 import {
   addressAt,
-  isLocal,
+  isLocalAddress,
   type Network,
   networkContains,
   networkSize,
-  networkText,
+  formatNetwork,
   parseCidr,
-  singleNetwork,
+  singleAddressNetwork,
 } from '../text/networks.ts'
 import { interceptTargetLimits } from './limits.ts'
 
@@ -31,10 +31,10 @@ export type InterceptTarget =
 /** @param text an address, `address/prefix`, a name or `*.domain`. null for any other text. */
 export function readInterceptTarget(text: string): InterceptTarget | null {
   const address = parseIp(text)
-  const network = address === null ? parseCidr(text) : singleNetwork(address)
+  const network = address === null ? parseCidr(text) : singleAddressNetwork(address)
   if (network !== null) return { type: 'network', network }
   const isDomain = text.startsWith('*.')
-  const name = parseName(isDomain ? text.slice(2) : text)
+  const name = parseDnsName(isDomain ? text.slice(2) : text)
   return name === null ? null : { type: isDomain ? 'domain' : 'name', name }
 }
 
@@ -47,14 +47,14 @@ const localNetworks = ['127.0.0.0/8', '169.254.0.0/16', '224.0.0.0/4', 'fe80::/1
 
 /** Why no host intercepts the network; null if some may. */
 export function networkFault(network: Network): string | null {
-  const text = networkText(network)
+  const text = formatNetwork(network)
   // @guard addresses-a-service-takes--large
   if (network.prefix < interceptPrefixBitsMin) {
     return `${text} is larger than a network with a prefix of ${interceptPrefixBitsMin} bits`
   }
   const first = addressAt(network, 0)
   // @guard addresses-a-service-takes--local
-  if (first === null || isLocal(first) || takesLocal(network)) {
+  if (first === null || isLocalAddress(first) || takesLocal(network)) {
     return `${text} has addresses of this host, of its link, or of no single host`
   }
   return null
@@ -89,11 +89,11 @@ export function listeningWay(
   // @guard addresses-a-service-takes--ports
   if (size > eachMax && ports <= portsLeft) {
     if (protocol === 'tcp') return { way: 'all' }
-    const fault = `${networkText(network)}: a network of more than ${eachMax} addresses is intercepted for tcp alone`
+    const fault = `${formatNetwork(network)}: a network of more than ${eachMax} addresses is intercepted for tcp alone`
     return { fault }
   }
   if (network.address.family === 'ipv4' && size <= redirectedMax) return { way: 'redirected' }
-  const fault = `${networkText(network)}: its ports and addresses need more than ${listenersMax} ports to listen on, which is possible for names and for networks of at most ${redirectedMax} IPv4 addresses alone`
+  const fault = `${formatNetwork(network)}: its ports and addresses need more than ${listenersMax} ports to listen on, which is possible for names and for networks of at most ${redirectedMax} IPv4 addresses alone`
   return { fault }
 }
 

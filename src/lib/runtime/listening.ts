@@ -10,7 +10,7 @@ export async function listenAt(server: Server, place: ListenOptions): Promise<vo
 }
 
 /** The port that a server listens on, even if the system chose it; 0 when it has none. */
-export function portOf(server: Server): number {
+export function listeningPort(server: Server): number {
   const address = server.address()
   return typeof address === 'object' && address !== null ? address.port : 0
 }

@@ -7,6 +7,6 @@ export function hexDigits(text: string): string {
 }
 
 /** The bytes as hexadecimal digits, in lower case. */
-export function hexOf(bytes: Uint8Array): string {
+export function toHex(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')
 }

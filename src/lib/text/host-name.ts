@@ -12,7 +12,7 @@ const TEXT_LENGTH_MAX = 1024
  * rejected: resolvers treat such names as addresses in old notations (`127.1`, `0x7f000001`), which
  * would bypass the address rules.
  */
-export function parseName(text: string): string | null {
+export function parseDnsName(text: string): string | null {
   // It maps forms such as full-width digits to ASCII, so all checks look at its result.
   if (text.length > TEXT_LENGTH_MAX) return null
   const ascii = isAscii(text) ? text : domainToASCII(text)

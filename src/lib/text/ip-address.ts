@@ -19,7 +19,10 @@ export function parseIp(text: string): IpAddress | null {
   const normal = normalIpv6(text)
   const [, high, low] = MAPPED.exec(normal) ?? []
   if (high === undefined || low === undefined) return { text: normal, family: 'ipv6' }
-  return { text: ipv4OfGroups(Number.parseInt(high, 16), Number.parseInt(low, 16)), family: 'ipv4' }
+  return {
+    text: ipv4FromGroups(Number.parseInt(high, 16), Number.parseInt(low, 16)),
+    family: 'ipv4',
+  }
 }
 
 /** The URL parser converts every notation to that of RFC 5952, without dotted IPv4 parts. */
@@ -36,6 +39,6 @@ export function ipv6Groups(text: string): number[] {
 }
 
 /** The IPv4 address that two groups of an IPv6 address contain. */
-export function ipv4OfGroups(high: number, low: number): string {
+export function ipv4FromGroups(high: number, low: number): string {
   return [high >> 8, high & 255, low >> 8, low & 255].join('.')
 }

@@ -13,11 +13,11 @@ const CIDR = /^([^/]+)\/([0-9]{1,3})$/
 /** @param text `address/prefix`. null when it is not a network. */
 export function parseCidr(text: string): Network | null {
   const [, base = '', length = ''] = CIDR.exec(text) ?? []
-  return isIP(base) === 0 ? null : networkOf(base, Number(length))
+  return isIP(base) === 0 ? null : createNetwork(base, Number(length))
 }
 
 /** null when the network is invalid. */
-export function networkOf(text: string, prefix: number): Network | null {
+export function createNetwork(text: string, prefix: number): Network | null {
   const address = parseIp(text)
   if (address === null || !Number.isInteger(prefix) || prefix < 0) return null
   const isMapped = address.family === 'ipv4' && text.includes(':')
@@ -39,7 +39,7 @@ export function isSingleAddress({ address, prefix }: Network): boolean {
   return prefix === widths[address.family]
 }
 
-export function singleNetwork(address: IpAddress): Network {
+export function singleAddressNetwork(address: IpAddress): Network {
   return { address, prefix: widths[address.family] }
 }
 
@@ -49,7 +49,7 @@ export function addressAt(network: Network, offset: number): IpAddress | null {
 }
 
 /** Canonical text of a network: its first address and the prefix. */
-export function networkText(network: Network): string {
+export function formatNetwork(network: Network): string {
   return `${addressFrom(network, 0n)?.text ?? ''}/${network.prefix}`
 }
 
@@ -57,11 +57,7 @@ export function networkText(network: Network): string {
  * Translates an address to another network by keeping its host bits; null when it is not in the
  * first network.
  */
-export function translatedAddress(
-  address: IpAddress,
-  from: Network,
-  to: Network,
-): IpAddress | null {
+export function translateAddress(address: IpAddress, from: Network, to: Network): IpAddress | null {
   const { family } = address
   if (from.address.family !== family || to.address.family !== family) return null
   if (from.prefix !== to.prefix) return null
@@ -115,6 +111,6 @@ for (const [address, prefix] of [
 }
 
 /** Whether the address is loopback, link-local, multicast, broadcast or unspecified. */
-export function isLocal({ text, family }: IpAddress): boolean {
+export function isLocalAddress({ text, family }: IpAddress): boolean {
   return notRoutable.check(text, family)
 }

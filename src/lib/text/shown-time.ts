@@ -1,9 +1,9 @@
 /** The zero time of Go, which OpenZiti sends for "never". */
-export const never = '0001-01-01T00:00:00.000Z'
+export const zeroTimeText = '0001-01-01T00:00:00.000Z'
 
 /** @param atMs UTC; null: never. */
-export function shownTime(atMs: number | null): string {
-  return atMs === null ? never : new Date(atMs).toISOString()
+export function formatTime(atMs: number | null): string {
+  return atMs === null ? zeroTimeText : new Date(atMs).toISOString()
 }
 
 /** UTC, to the second: `2027-03-01T12:00:00Z`. */

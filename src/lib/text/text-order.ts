@@ -65,7 +65,7 @@ export function lowerBound(sorted: readonly string[], text: string, isPlain: boo
  * is none.
  * @param isPlain result of `isPlainText(text)`.
  */
-export function chunkOf(
+export function chunkIndex(
   chunks: readonly (readonly string[])[],
   text: string,
   isPlain: boolean,

@@ -1,4 +1,4 @@
-import { keptBody, type Payload } from '../../channel/messages/payload.ts'
+import { bodyToStore, type Payload } from '../../channel/messages/payload.ts'
 
 /** Maximum bytes of the length before the first chunk, with seven bits each. */
 const LENGTH_BYTES_MAX = 5
@@ -79,7 +79,7 @@ function readLength(body: Uint8Array): { total: number; bytes: number } | null {
 }
 
 /** Splits a body into parts of at most `bytesMax`; the first part starts with the total length. */
-export function cutBody(body: Uint8Array, bytesMax: number): readonly Uint8Array[] {
+export function splitBody(body: Uint8Array, bytesMax: number): readonly Uint8Array[] {
   const length: number[] = []
   let rest = body.length
   for (; rest >= 0x80; rest = Math.floor(rest / 0x80)) length.push((rest & 0x7f) | 0x80)
@@ -96,5 +96,5 @@ export function cutBody(body: Uint8Array, bytesMax: number): readonly Uint8Array
 }
 
 function keptTraceId({ traceId }: Payload): Uint8Array | null {
-  return traceId === null ? null : keptBody(traceId)
+  return traceId === null ? null : bodyToStore(traceId)
 }

@@ -5,7 +5,7 @@ import type { TraceAnswer, TraceRequest } from '../../channel/messages/route-tra
 import type { XgressOptions } from './xgress-options.ts'
 
 /** User of one end of a circuit: a socket, or a connection of an SDK. */
-export interface Application {
+export interface CircuitApplication {
   /**
    * Receives pieces in order, each once.
    * @returns false: nothing more is delivered until `CircuitEnd.resume`.
@@ -50,7 +50,7 @@ export interface CircuitEnd {
 }
 
 /** Destination for the frames of a circuit: a link, an end in this router, or an end in an SDK. */
-export interface Destination {
+export interface FrameDestination {
   /** Never waits. @returns false when the frame was dropped; the ends send it again. */
   forward(message: ChannelMessage): boolean
   /** Calls back once, in a later turn, when there is space after `forward` returned false. */
@@ -62,9 +62,9 @@ export interface Destination {
 /** Ends of circuits at this router. */
 export interface LocalCircuits {
   /** Opens this router's end of a circuit that a controller has created and routed. */
-  open(circuit: LocalCircuit, application: Application): CircuitEnd
+  open(circuit: LocalCircuit, application: CircuitApplication): CircuitEnd
   /** The same for an end outside of this router; `leave` removes it. */
-  attach(circuit: LocalCircuit, destination: Destination): void
+  attach(circuit: LocalCircuit, destination: FrameDestination): void
   /** Forwards a message from such an end into its circuit. */
   enter(circuit: LocalCircuit, message: ChannelMessage): void
   /** Removes such an end and reports that to the owner of the circuit. */

@@ -1,11 +1,11 @@
-import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
+import type { ChannelMessage, OutboundMessage } from '../../channel/frame.ts'
 import type { LocalCircuit } from './circuit-ends.ts'
 
 /**
  * A controller refused the circuit, or none was reachable; the message is one clause for the
  * client.
  */
-export class CircuitUnavailable extends Error {
+export class CircuitUnavailableError extends Error {
   override readonly name = 'CircuitUnavailable'
 }
 
@@ -29,7 +29,7 @@ export interface CircuitSource {
   /**
    * @param service its id or name.
    * @param circuitData data for the other end of this circuit; absent: none.
-   * @throws {CircuitUnavailable}
+   * @throws {CircuitUnavailableError}
    */
   request(
     service: string,
@@ -41,7 +41,7 @@ export interface CircuitSource {
 
 /** One form of circuit request to a controller. */
 export interface CircuitExchange {
-  readonly message: Outgoing
+  readonly message: OutboundMessage
   /** @returns the circuit, or a text that explains why there is none. */
   readonly read: (
     answer: ChannelMessage,

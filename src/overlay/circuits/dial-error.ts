@@ -23,7 +23,7 @@ const byText: readonly (readonly [string, DialError])[] = [
 ]
 
 /** Failure code for the answer to a dial. */
-export function dialErrorOf(error: unknown): DialError {
+export function dialErrorCode(error: unknown): DialError {
   if (error instanceof DialFailure && error.code !== dialError.other) return error.code
   const known = byCode.get(errorCode(error))
   if (known !== undefined) return known

@@ -1,4 +1,4 @@
-import type { Outgoing } from '../../channel/frame.ts'
+import type { OutboundMessage } from '../../channel/frame.ts'
 import { BoundedQueue } from '../../lib/bounds/bounded-queue.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { circuitLimits } from './limits.ts'
@@ -9,7 +9,7 @@ import {
   type Piece,
   SEQUENCE_MAX,
 } from '../../channel/messages/payload.ts'
-import { type OutboundPayload, SendBuffer, stampAt } from './send-buffer.ts'
+import { type OutboundPayload, SendBuffer, payloadStamp } from './send-buffer.ts'
 import type { XgressOptions } from './xgress-options.ts'
 
 /**
@@ -17,7 +17,7 @@ import type { XgressOptions } from './xgress-options.ts'
  * dropped.
  */
 export type TransmitKind = 'payload' | 'retransmission' | 'acknowledgement'
-export type Transmit = (message: Outgoing, kind: TransmitKind) => 'sent' | 'full'
+export type Transmit = (message: OutboundMessage, kind: TransmitKind) => 'sent' | 'full'
 
 interface OutboxDeps {
   /** Id of the circuit in its wire form. */
@@ -205,7 +205,7 @@ export class Outbox {
   }
 
   #transmitOne(payload: Omit<OutboundPayload, 'sentMs'>, kind: TransmitKind): 'sent' | 'full' {
-    const stamp = stampAt(this.#nowMs())
+    const stamp = payloadStamp(this.#nowMs())
     return this.#deps.transmit(payloadMessage(this.#deps.circuitId, payload, stamp), kind)
   }
 

@@ -1,5 +1,5 @@
 import { circuitLimits } from './limits.ts'
-import { keptBody, type Payload } from '../../channel/messages/payload.ts'
+import { bodyToStore, type Payload } from '../../channel/messages/payload.ts'
 
 /**
  * Received payloads that wait for earlier ones or for the application. `#head` is the next one in
@@ -103,7 +103,7 @@ function kept(payload: Payload): Payload {
   const { traceId } = payload
   return {
     ...payload,
-    body: keptBody(payload.body),
-    traceId: traceId === null ? null : keptBody(traceId),
+    body: bodyToStore(payload.body),
+    traceId: traceId === null ? null : bodyToStore(traceId),
   }
 }

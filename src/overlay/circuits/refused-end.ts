@@ -1,9 +1,9 @@
-import type { Application, CircuitEnd } from './circuit-ends.ts'
+import type { CircuitApplication, CircuitEnd } from './circuit-ends.ts'
 
 /** An end that is closed from the start; its application gets `onClosed` in a microtask. */
-export function refusedEnd(
+export function refusedCircuitEnd(
   circuitId: string,
-  application: Application,
+  application: CircuitApplication,
   reason: string,
 ): CircuitEnd {
   queueMicrotask(() => application.onClosed(reason, false))

@@ -1,5 +1,5 @@
 import { circuitLimits } from './limits.ts'
-import { type Acknowledgement, type Piece, sequenceAt } from '../../channel/messages/payload.ts'
+import { type Acknowledgement, type Piece, readSequenceAt } from '../../channel/messages/payload.ts'
 import type { XgressOptions } from './xgress-options.ts'
 
 /** A sent payload, kept until the other end acknowledges it. */
@@ -108,7 +108,7 @@ export class SendBuffer {
   }
 
   acknowledge({ body, bufferedBytes, stamp }: Acknowledgement, nowMs: number): void {
-    for (let at = 0; at < body.length; at += 4) this.#acknowledgeOne(sequenceAt(body, at))
+    for (let at = 0; at < body.length; at += 4) this.#acknowledgeOne(readSequenceAt(body, at))
     this.#peerBufferedBytes = bufferedBytes
     if (stamp !== 0) this.#measure(stamp, nowMs)
   }
@@ -141,7 +141,7 @@ export class SendBuffer {
   #measure(stamp: number, nowMs: number): void {
     const { maxRttScale, retxAddMs, retxMaxMs } = this.#options
     const last = this.#roundTripMs
-    let roundTripMs = (stampAt(nowMs) - stamp + STAMP_MODULUS) % STAMP_MODULUS
+    let roundTripMs = (payloadStamp(nowMs) - stamp + STAMP_MODULUS) % STAMP_MODULUS
     if (last > 0) {
       // A scale of 1 would never let the round trip time grow.
       const scale = maxRttScale === 1 ? 2 : maxRttScale
@@ -200,7 +200,7 @@ export class SendBuffer {
 const none: readonly OutboundPayload[] = []
 
 /** The low 16 bits of a clock in ms; 0 means no stamp. */
-export function stampAt(nowMs: number): number {
+export function payloadStamp(nowMs: number): number {
   // The preceding value: with the following one, an answer within the same ms would seem older than
   // its payload.
   return Math.floor(nowMs) % STAMP_MODULUS || STAMP_MODULUS - 1

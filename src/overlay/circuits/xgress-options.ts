@@ -1,9 +1,9 @@
 import { flowOptions } from '../../config/router/shared-options.ts'
-import type { ValuesOf } from '../../config/engine/schema.ts'
+import type { ConfigValues } from '../../config/engine/schema.ts'
 
 /** Options of a dialer or listener that apply to its circuit ends. */
 export type XgressOptions = Omit<
-  ValuesOf<typeof flowOptions>,
+  ConfigValues<typeof flowOptions>,
   'getCircuitTimeout' | 'connectTimeout' | 'txPortalDupAckScale'
 >
 

@@ -1,22 +1,22 @@
 import type { ChannelMessage } from '../../channel/frame.ts'
-import { textValue } from '../../channel/headers.ts'
+import { encodeText } from '../../channel/headers.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { circuitLimits } from './limits.ts'
-import { ChunkJoiner, cutBody } from './chunks.ts'
-import type { Application, CircuitEnd } from './circuit-ends.ts'
+import { ChunkJoiner, splitBody } from './chunks.ts'
+import type { CircuitApplication, CircuitEnd } from './circuit-ends.ts'
 import { ENDS, Outbox, type Transmit } from './outbox.ts'
 import {
   acknowledgementMessage,
   CAN_END_OF_FILE,
   circuitMessage,
-  isContent,
-  keptBody,
+  hasContent,
+  bodyToStore,
   type Payload,
   payloadFlag,
   type Piece,
   readAcknowledgement,
   readPayload,
-  traceRouteAnswer,
+  routeTraceAnswerMessage,
 } from '../../channel/messages/payload.ts'
 import { ReceiveBuffer } from './receive-buffer.ts'
 import {
@@ -27,7 +27,7 @@ import {
 import type { XgressOptions } from './xgress-options.ts'
 
 /** Memory budget that ends share for unacknowledged and undelivered payloads. */
-export interface BufferRoom {
+export interface BufferBudget {
   /** Whether an end that already has buffered data may buffer more. */
   readonly hasRoom: () => boolean
   /** @param bytes negative values release memory. */
@@ -38,7 +38,7 @@ export interface XgressDeps {
   readonly circuitId: string
   readonly isTerminator: boolean
   readonly options: XgressOptions
-  readonly application: Application
+  readonly application: CircuitApplication
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly transmit: Transmit
   /**
@@ -56,7 +56,7 @@ export interface XgressDeps {
   /** Called with the bytes of each delivered piece. */
   readonly onDelivered?: (bytes: number) => void
   /** Memory budget for this end; absent: not limited. */
-  readonly room?: BufferRoom
+  readonly room?: BufferBudget
   /** Random numbers in [0, 1) for the option randomDrops. */
   readonly random?: () => number
 }
@@ -121,7 +121,7 @@ export class Xgress implements CircuitEnd {
   constructor(deps: XgressDeps) {
     const { circuitId, isTerminator, options, clock, transmit } = deps
     this.#deps = deps
-    this.#circuitId = textValue(circuitId)
+    this.#circuitId = encodeText(circuitId)
     this.#sideFlag = isTerminator ? payloadFlag.fromTerminator : 0
     this.#openedMs = clock.monotonicMs()
     this.#progressMs = this.#openedMs
@@ -177,7 +177,7 @@ export class Xgress implements CircuitEnd {
       this.#onAcknowledgement(message)
     } else if (message.contentType === circuitMessage.control) {
       const traced = this.#deps.traced ?? { type: 'xgress', id: '' }
-      const answer = traceRouteAnswer(message, traced)
+      const answer = routeTraceAnswerMessage(message, traced)
       if (answer !== null) this.#deps.transmit(answer, 'acknowledgement')
       else this.#onTraced(message)
     }
@@ -218,10 +218,10 @@ export class Xgress implements CircuitEnd {
   send({ body, edgeFlags, traceId }: Piece): boolean {
     if (this.#sendHalf !== 'open') return false
     const { mtu } = this.#deps.options
-    const piece = { body: keptBody(body), edgeFlags, traceId }
+    const piece = { body: bodyToStore(body), edgeFlags, traceId }
     if (mtu > 0 && body.length > mtu) {
       let part: Omit<Piece, 'body'> = piece
-      for (const cut of cutBody(piece.body, mtu)) {
+      for (const cut of splitBody(piece.body, mtu)) {
         this.#push(payloadFlag.chunk, { ...part, body: cut })
         part = nothing
       }
@@ -418,7 +418,7 @@ export class Xgress implements CircuitEnd {
     if (capabilities !== null) this.#onCapabilities(capabilities)
     if (this.#receiveHalf !== 'open') return
     if ((flags & payloadFlag.chunk) === 0) {
-      if (!isContent(payload)) return
+      if (!hasContent(payload)) return
       this.#deliverPiece(payload)
       return
     }

@@ -4,9 +4,9 @@ import { DatagramListener, type DatagramListenerDeps } from '../sockets/datagram
 import { StreamListener, type StreamListenerDeps } from '../sockets/stream-listener.ts'
 import type { TunnelProtocol } from '../services/host-config.ts'
 import {
-  type ListeningPlace,
+  type ListeningPort,
   type ListeningPlan,
-  placeKey,
+  listeningPortKey,
   type RedirectedPorts,
 } from './listening-plan.ts'
 import { DATAGRAM_HOST, PortRedirects, redirectedPort, type RunNft } from './port-redirects.ts'
@@ -119,8 +119,8 @@ export class InterceptListeners {
     }
   }
 
-  async #openPlace(place: ListeningPlace): Promise<void> {
-    const key = placeKey(place)
+  async #openPlace(place: ListeningPort): Promise<void> {
+    const key = listeningPortKey(place)
     if (this.#open.has(key)) return
     const listener = this.#listenerAt(place)
     try {
@@ -148,7 +148,7 @@ export class InterceptListeners {
     await Promise.all(all.map((listener) => listener.close()))
   }
 
-  #listenerAt({ protocol, family, address, port }: ListeningPlace): Opened {
+  #listenerAt({ protocol, family, address, port }: ListeningPort): Opened {
     const { choose } = this.#deps
     const host = address ?? (family === 'ipv4' ? '0.0.0.0' : '::')
     return this.#listener({ protocol, host, port }, (ends) => choose(protocol, ends))

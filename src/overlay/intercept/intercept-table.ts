@@ -4,14 +4,14 @@ import type { IpAddress } from '../../lib/text/ip-address.ts'
 import { networkContains } from '../../lib/text/networks.ts'
 
 /** An intercepted service. */
-export interface Intercept {
+export interface InterceptedService {
   readonly serviceId: string
   readonly service: string
   readonly terms: InterceptTerms
 }
 
 /** The destination that a client connects to. */
-export interface InterceptedPlace {
+export interface InterceptedDestination {
   readonly protocol: TunnelProtocol
   readonly address: IpAddress
   /** Name with this address; null when the client used the address itself. */
@@ -27,20 +27,21 @@ type Exactness = readonly [isExact: number, length: number, narrowness: number]
  * a domain, the longer domain or prefix, the narrower port range, the smaller id.
  */
 export class InterceptTable {
-  readonly #intercepts: readonly Intercept[]
+  readonly #intercepts: readonly InterceptedService[]
 
-  constructor(intercepts: readonly Intercept[]) {
+  constructor(intercepts: readonly InterceptedService[]) {
     this.#intercepts = intercepts.toSorted((one, other) =>
       one.serviceId < other.serviceId ? -1 : 1,
     )
   }
 
-  get intercepts(): readonly Intercept[] {
+  get intercepts(): readonly InterceptedService[] {
     return this.#intercepts
   }
 
-  find(place: InterceptedPlace): Intercept | null {
-    let found: { readonly intercept: Intercept; readonly exactness: Exactness } | null = null
+  find(place: InterceptedDestination): InterceptedService | null {
+    let found: { readonly intercept: InterceptedService; readonly exactness: Exactness } | null =
+      null
     for (const intercept of this.#intercepts) {
       const exactness = exactnessOf(intercept.terms, place)
       if (exactness === null) continue
@@ -49,15 +50,15 @@ export class InterceptTable {
     return found?.intercept ?? null
   }
 
-  /** Services that match a name on any port. @param name in the form of `parseName`. */
-  claimsOn(name: string): readonly Intercept[] {
+  /** Services that match a name on any port. @param name in the form of `parseDnsName`. */
+  claimsOn(name: string): readonly InterceptedService[] {
     return this.#intercepts.filter(({ terms }) => nameExactness(terms, name) !== null)
   }
 }
 
 function exactnessOf(
   terms: InterceptTerms,
-  { protocol, address, hostname, port }: InterceptedPlace,
+  { protocol, address, hostname, port }: InterceptedDestination,
 ): Exactness | null {
   if (!terms.protocols.has(protocol)) return null
   const widths = terms.ports

@@ -11,11 +11,11 @@ import { serviceLimits } from '../services/limits.ts'
 import { interceptLimits } from './limits.ts'
 import type { CircuitSource } from '../circuits/circuit-source.ts'
 import { FailureLog } from '../sockets/failure-log.ts'
-import type { ChosenService, ClientEnds } from '../sockets/stream-listener.ts'
+import type { ChosenService, ClientSocketAddresses } from '../sockets/stream-listener.ts'
 import { ProgramFailure } from '../failure.ts'
 import type { ProgramLogger } from '../logger.ts'
 import type { TunnelProtocol } from '../services/host-config.ts'
-import { filledTemplate } from '../services/identity-template.ts'
+import { fillIdentityTemplate } from '../services/identity-template.ts'
 import { SecureCircuits } from '../services/secure-circuits.ts'
 import type { UsableServices } from '../services/usable-services.ts'
 import {
@@ -24,7 +24,11 @@ import {
   parseInterceptConfig,
 } from './intercept-config.ts'
 import { InterceptListeners } from './intercept-listeners.ts'
-import { type Intercept, type InterceptedPlace, InterceptTable } from './intercept-table.ts'
+import {
+  type InterceptedService,
+  type InterceptedDestination,
+  InterceptTable,
+} from './intercept-table.ts'
 import { ListeningPlan } from './listening-plan.ts'
 import type { RunNft } from './port-redirects.ts'
 import { LocalRoutes, type RunIp } from './local-routes.ts'
@@ -68,7 +72,7 @@ interface Taken {
   readonly ends: Set<Pick<CircuitEnd, 'close'>>
 }
 
-interface Wanted extends Intercept {
+interface Wanted extends InterceptedService {
   /** Changes whenever a relevant part of the service changes. */
   readonly key: string
 }
@@ -232,7 +236,7 @@ export class InterceptedServices {
       const wanted = this.#wanted()
       this.#plan = new ListeningPlan(this.#redirectFault)
       const known = new Map(this.#taken)
-      const taken: Intercept[] = []
+      const taken: InterceptedService[] = []
       for (const [serviceId, each] of wanted) {
         const found = typeof each === 'string' ? { faults: [each] } : this.#planned(each)
         if ('terms' in found && typeof each !== 'string') {
@@ -343,7 +347,7 @@ export class InterceptedServices {
    * Plans the ports of names below wildcards that clients have queried. They come after all
    * services, so that many queries cannot take ports from services.
    */
-  #planKnownNames(taken: readonly Intercept[]): void {
+  #planKnownNames(taken: readonly InterceptedService[]): void {
     const wild = taken.filter(({ terms }) => terms.domains.size > 0)
     for (const [name, { address }] of this.#names.names) {
       for (const intercept of wild) {
@@ -356,7 +360,7 @@ export class InterceptedServices {
     }
   }
 
-  #take(intercept: Wanted): Intercept {
+  #take(intercept: Wanted): InterceptedService {
     const { serviceId, key } = intercept
     if (this.#taken.get(serviceId)?.key === key) return intercept
     this.#release(serviceId, 'the service has changed')
@@ -410,11 +414,11 @@ export class InterceptedServices {
     )
   }
 
-  #choose(protocol: TunnelProtocol, ends: ClientEnds): ChosenService | null {
+  #choose(protocol: TunnelProtocol, ends: ClientSocketAddresses): ChosenService | null {
     const address = parseIp(ends.localAddress)
     // @guard addresses-a-service-takes--source
     if (address === null || !this.#isClient(ends.remoteAddress)) return null
-    const place: InterceptedPlace = {
+    const place: InterceptedDestination = {
       protocol,
       address,
       hostname: this.#names.nameOf(address),
@@ -431,10 +435,10 @@ export class InterceptedServices {
   }
 
   #chosen(
-    { service, serviceId, terms }: Intercept,
-    place: InterceptedPlace,
+    { service, serviceId, terms }: InterceptedService,
+    place: InterceptedDestination,
     taken: Taken,
-    ends: ClientEnds,
+    ends: ClientSocketAddresses,
   ): ChosenService {
     const { services, circuits, circuitTimeoutMs } = this.#deps
     const values = valuesOf(place, ends)
@@ -558,7 +562,10 @@ function isBelow(name: string, domains: ReadonlySet<string>): boolean {
   return [...domains].some((domain) => name === domain || name.endsWith(`.${domain}`))
 }
 
-function valuesOf({ protocol, address, hostname, port }: InterceptedPlace, ends: ClientEnds) {
+function valuesOf(
+  { protocol, address, hostname, port }: InterceptedDestination,
+  ends: ClientSocketAddresses,
+) {
   return {
     dst_protocol: protocol,
     dst_ip: address.text,
@@ -576,5 +583,9 @@ function filled(
   values: Readonly<Record<string, string>>,
 ): string {
   if (template === '') return ''
-  return filledTemplate(template, identity ?? { name: '', appDataJson: new Uint8Array() }, values)
+  return fillIdentityTemplate(
+    template,
+    identity ?? { name: '', appDataJson: new Uint8Array() },
+    values,
+  )
 }

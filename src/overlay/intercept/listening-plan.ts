@@ -1,6 +1,6 @@
 import { interceptLimits } from './limits.ts'
 import type { TunnelProtocol } from '../services/host-config.ts'
-import type { Intercept } from './intercept-table.ts'
+import type { InterceptedService } from './intercept-table.ts'
 import { listeningWay } from '../../lib/intercept/interceptable.ts'
 import { interceptTargetLimits } from '../../lib/intercept/limits.ts'
 import type { PortRange } from '../services/service-config-reader.ts'
@@ -9,12 +9,12 @@ import {
   type Network,
   addressAt,
   networkSize,
-  networkText,
-  singleNetwork,
+  formatNetwork,
+  singleAddressNetwork,
 } from '../../lib/text/networks.ts'
 
 /** A listening port, on one address or on all. */
-export interface ListeningPlace {
+export interface ListeningPort {
   readonly protocol: TunnelProtocol
   readonly family: IpAddress['family']
   /** null: all addresses of this host. */
@@ -36,7 +36,7 @@ const {
   redirectedRangesMax,
 } = interceptLimits
 
-export function placeKey({ protocol, family, address, port }: ListeningPlace): string {
+export function listeningPortKey({ protocol, family, address, port }: ListeningPort): string {
   return `${protocol} ${address ?? `any ${family}`} ${port}`
 }
 
@@ -51,7 +51,7 @@ interface Asked {
 
 /** Places of one service before they become part of the plan. */
 interface Draft {
-  readonly places: ListeningPlace[]
+  readonly places: ListeningPort[]
   readonly redirected: (Omit<RedirectedPorts, 'ranges'> & { readonly range: PortRange })[]
   readonly networks: Network[]
   isAny: boolean
@@ -72,7 +72,7 @@ export interface Planned {
  */
 export class ListeningPlan {
   readonly #redirectFault: string | null
-  readonly #places = new Map<string, ListeningPlace>()
+  readonly #places = new Map<string, ListeningPort>()
   readonly #redirected = new Map<string, RedirectedPorts>()
   readonly #networks = new Map<string, Network>()
   #redirectedRanges = 0
@@ -83,11 +83,11 @@ export class ListeningPlan {
   }
 
   /** Ports without those that are covered by a port on all addresses. */
-  get places(): ReadonlyMap<string, ListeningPlace> {
+  get places(): ReadonlyMap<string, ListeningPort> {
     const left = new Map(this.#places)
     for (const [key, place] of this.#places) {
       if (place.address === null) continue
-      if (left.has(placeKey({ ...place, address: null }))) left.delete(key)
+      if (left.has(listeningPortKey({ ...place, address: null }))) left.delete(key)
     }
     return left
   }
@@ -105,10 +105,14 @@ export class ListeningPlan {
    * @param networks that the service intercepts.
    * @param named addresses of its names.
    */
-  add({ terms }: Intercept, networks: readonly Network[], named: readonly IpAddress[]): Planned {
+  add(
+    { terms }: InterceptedService,
+    networks: readonly Network[],
+    named: readonly IpAddress[],
+  ): Planned {
     const draft: Draft = { places: [], redirected: [], networks: [], isAny: false }
     const all = [
-      ...named.map((address) => ({ network: singleNetwork(address), needsRoute: false })),
+      ...named.map((address) => ({ network: singleAddressNetwork(address), needsRoute: false })),
       ...networks.map((network) => ({ network, needsRoute: true })),
     ]
     const faults = new Set<string>()
@@ -120,7 +124,7 @@ export class ListeningPlan {
         }
       }
     }
-    for (const place of draft.places) this.#places.set(placeKey(place), place)
+    for (const place of draft.places) this.#places.set(listeningPortKey(place), place)
     for (const place of draft.redirected) this.#redirect(place)
     for (const network of draft.networks) {
       this.#networks.set(`${network.address.text}/${network.prefix}`, network)
@@ -135,7 +139,7 @@ export class ListeningPlan {
     if (found.way === 'redirected') {
       const addresses = addressesOf(network)
       const fault = this.#redirectFault ?? this.#redirectedFault(draft, addresses.length)
-      if (fault !== null) return `${networkText(network)}: ${fault}`
+      if (fault !== null) return `${formatNetwork(network)}: ${fault}`
       for (const address of addresses) draft.redirected.push({ protocol, address, range })
       draft.isAny = true
       if (needsRoute) draft.networks.push(network)
@@ -143,12 +147,14 @@ export class ListeningPlan {
     }
     const each = found.way === 'each' ? addressesOf(network) : [network]
     const places = each.flatMap((at) => placesAt(at, protocol, range))
-    const added = [...draft.places, ...places].filter((place) => !this.#places.has(placeKey(place)))
+    const added = [...draft.places, ...places].filter(
+      (place) => !this.#places.has(listeningPortKey(place)),
+    )
     if (this.#places.size + added.length > listenersMax) return full
     draft.places.push(...places)
     // An IPv6 address can only be bound if it is assigned to this host.
     const isAssigned = found.way === 'each' && network.address.family === 'ipv6'
-    const assigned = isAssigned ? addressesOf(network).map(singleNetwork) : []
+    const assigned = isAssigned ? addressesOf(network).map(singleAddressNetwork) : []
     if (needsRoute) draft.networks.push(...assigned, network)
     draft.isAny = true
     return null
@@ -184,7 +190,7 @@ function placesAt(
   at: IpAddress | Network,
   protocol: TunnelProtocol,
   { low, high }: PortRange,
-): readonly ListeningPlace[] {
+): readonly ListeningPort[] {
   const { family } = 'family' in at ? at : at.address
   const address = 'family' in at ? at.text : null
   return Array.from({ length: high - low + 1 }, (_, offset) => ({

@@ -7,7 +7,7 @@ import { jsonOrNull } from '../../lib/text/json-value.ts'
 import { interceptLimits } from './limits.ts'
 import { ProgramFailure } from '../failure.ts'
 import type { ProgramLogger } from '../logger.ts'
-import { type Network, isSingleAddress, networkText } from '../../lib/text/networks.ts'
+import { type Network, isSingleAddress, formatNetwork } from '../../lib/text/networks.ts'
 
 /** Runs `ip` of iproute2. @returns its output. @throws with its error output when it fails. */
 export type RunIp = (args: readonly string[]) => Promise<string>
@@ -83,7 +83,7 @@ export class LocalRoutes {
     try {
       await this.#clear()
       await this.#change('replace', first)
-      this.#made.set(networkText(first), first)
+      this.#made.set(formatNetwork(first), first)
     } catch (error) {
       throw startFailure(error)
     }
@@ -92,7 +92,7 @@ export class LocalRoutes {
   /** Adds and removes routes to match these; logs those that cannot be added. */
   async set(wanted: readonly Network[]): Promise<void> {
     const { localRoutesMax } = interceptLimits
-    const byText = new Map(wanted.map((network) => [networkText(network), network]))
+    const byText = new Map(wanted.map((network) => [formatNetwork(network), network]))
     for (const [text, network] of Array.from(this.#made)) {
       // @guard addresses-a-service-takes--route
       if (!byText.has(text)) await this.#remove(text, network)
@@ -144,7 +144,7 @@ export class LocalRoutes {
   }
 
   async #change(verb: 'replace' | 'del', network: Network): Promise<void> {
-    const text = networkText(network)
+    const text = formatNetwork(network)
     const { run } = this.#deps
     if (network.address.family === 'ipv4') await run(['-4', ...this.#route(verb, text)])
     else if (!isSingleAddress(network)) await run(['-6', ...this.#route(verb, text)])

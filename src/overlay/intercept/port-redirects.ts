@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 
 import { errorCode, errorMessage } from '../../lib/error-code.ts'
-import { networkContains, networkOf } from '../../lib/text/networks.ts'
+import { networkContains, createNetwork } from '../../lib/text/networks.ts'
 import { interceptTargetLimits } from '../../lib/intercept/limits.ts'
 import { parseIp } from '../../lib/text/ip-address.ts'
 import type { ProgramLogger } from '../logger.ts'
@@ -26,7 +26,7 @@ export interface PortRedirectsDeps {
 
 /** Loopback addresses that stand for ports: the last two bytes are the port. */
 const PORTS_NETWORK = '127.187'
-const portsNetwork = networkOf(`${PORTS_NETWORK}.0.0`, 16)
+const portsNetwork = createNetwork(`${PORTS_NETWORK}.0.0`, 16)
 /** Listeners for datagrams are here. Those for streams need all addresses that stand for ports. */
 export const DATAGRAM_HOST = '127.0.0.1'
 

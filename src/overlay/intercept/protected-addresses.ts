@@ -3,9 +3,9 @@ import { networkInterfaces } from 'node:os'
 
 import { KeyedTasks } from '../../lib/keyed-tasks.ts'
 import { networkFault } from '../../lib/intercept/interceptable.ts'
-import { parseName } from '../../lib/text/host-name.ts'
+import { parseDnsName } from '../../lib/text/host-name.ts'
 import { type IpAddress, parseIp } from '../../lib/text/ip-address.ts'
-import { type Network, parseCidr, networkContains, networkText } from '../../lib/text/networks.ts'
+import { type Network, parseCidr, networkContains, formatNetwork } from '../../lib/text/networks.ts'
 
 interface ProtectedAddressesDeps {
   /** Hosts that the router depends on: controllers, other routers, name servers. */
@@ -58,7 +58,7 @@ export class ProtectedAddresses {
     const { hosts: hostsOf, isForServices } = this.#deps
     this.#own = ownAddresses().filter(({ text }) => !isForServices(text))
     const hosts = [...hostsOf(), ...this.#systemHosts]
-    const names = new Set(hosts.flatMap((host) => parseName(host) ?? []))
+    const names = new Set(hosts.flatMap((host) => parseDnsName(host) ?? []))
     this.#names = new Set([...LOCAL_NAMES, ...names])
     for (const name of names) void this.#resolve(name)
     for (const name of this.#resolved.keys()) if (!names.has(name)) this.#resolved.delete(name)
@@ -72,7 +72,7 @@ export class ProtectedAddresses {
   faultOf(network: Network): string | null {
     const fault = networkFault(network)
     if (fault !== null) return fault
-    const text = networkText(network)
+    const text = formatNetwork(network)
     const own = this.#own.find((address) => networkContains(network, address))
     // @guard addresses-a-service-takes--own
     if (own !== undefined) return `${text} contains ${own.text}, an address of this host`
@@ -84,7 +84,7 @@ export class ProtectedAddresses {
     return null
   }
 
-  /** @param name in the form of `parseName`. */
+  /** @param name in the form of `parseDnsName`. */
   hasName(name: string): boolean {
     // @guard addresses-a-service-takes--names
     return (

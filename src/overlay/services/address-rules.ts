@@ -1,14 +1,14 @@
 import { BlockList } from 'node:net'
 
 import { type IpAddress, parseIp } from '../../lib/text/ip-address.ts'
-import { parseName } from '../../lib/text/host-name.ts'
+import { parseDnsName } from '../../lib/text/host-name.ts'
 import { parseCidr } from '../../lib/text/networks.ts'
 
 /** Rule that allows a name. Names that an operator listed literally are trusted more. */
 type NameRule = 'exact' | 'wildcard'
 
 /** Whether it is the unspecified address; connecting to it reaches the host itself. */
-export function isUnspecified({ text }: IpAddress): boolean {
+export function isUnspecifiedAddress({ text }: IpAddress): boolean {
   return text === '0.0.0.0' || text === '::'
 }
 
@@ -28,7 +28,7 @@ export class AddressRules {
     return this.#addresses.check(text, family)
   }
 
-  /** @param name in the form of `parseName`. @returns null when it is not allowed. */
+  /** @param name in the form of `parseDnsName`. @returns null when it is not allowed. */
   ruleFor(name: string): NameRule | null {
     if (this.#names.has(name)) return 'exact'
     const isInDomain = this.#domains.some(
@@ -43,7 +43,7 @@ export class AddressRules {
       this.#hasAnyName = true
       return
     }
-    const domain = text.startsWith('*.') ? parseName(text.slice(2)) : null
+    const domain = text.startsWith('*.') ? parseDnsName(text.slice(2)) : null
     if (domain !== null) {
       this.#domains.push(domain)
       return
@@ -58,7 +58,7 @@ export class AddressRules {
       this.#addresses.addSubnet(network.address.text, network.prefix, network.address.family)
       return
     }
-    const name = parseName(text)
+    const name = parseDnsName(text)
     if (name !== null) this.#names.add(name)
   }
 }

@@ -3,7 +3,7 @@ import type { Precedence } from '../../channel/messages/terminators.ts'
 import { serviceLimits } from './limits.ts'
 import { AddressRules } from './address-rules.ts'
 import { ServiceConfigReader, PORT_MAX, type PortRange } from './service-config-reader.ts'
-import { type Network, networkOf } from '../../lib/text/networks.ts'
+import { type Network, createNetwork } from '../../lib/text/networks.ts'
 
 export type TunnelProtocol = 'tcp' | 'udp'
 
@@ -122,8 +122,8 @@ function translationsOf(data: ServiceConfigReader): HostTerms['translations'] {
   const found = data.list('forwardAddressTranslations', serviceLimits.hostRulesMax)
   const read = found.map((each) => {
     const prefix = each.integer('prefixLength', 0, 128) ?? 0
-    const from = networkOf(each.requiredText('from'), prefix)
-    const to = networkOf(each.requiredText('to'), prefix)
+    const from = createNetwork(each.requiredText('from'), prefix)
+    const to = createNetwork(each.requiredText('to'), prefix)
     if (from === null || to === null || from.address.family !== to.address.family) {
       return each.fault('from', 'and to are no addresses of one kind with such a prefix')
     }

@@ -1,13 +1,13 @@
 import { lookup } from 'node:dns/promises'
 
 import { DialFailure } from '../circuits/circuit-ends.ts'
-import { AddressRules, isUnspecified } from './address-rules.ts'
-import { parseName } from '../../lib/text/host-name.ts'
+import { AddressRules, isUnspecifiedAddress } from './address-rules.ts'
+import { parseDnsName } from '../../lib/text/host-name.ts'
 import type { AppData } from './app-data.ts'
 import type { HostTerms, TunnelProtocol } from './host-config.ts'
 import { dialError } from '../../channel/messages/dial-error.ts'
 import { type IpAddress, parseIp } from '../../lib/text/ip-address.ts'
-import { isLocal, translatedAddress } from '../../lib/text/networks.ts'
+import { isLocalAddress, translateAddress } from '../../lib/text/networks.ts'
 
 /** Target of a circuit to a hosted service. */
 export interface HostTarget {
@@ -24,7 +24,7 @@ export interface HostTarget {
  * allowed is refused.
  * @throws {DialFailure}
  */
-export function targetFor(terms: HostTerms, data: AppData): HostTarget {
+export function chooseHostTarget(terms: HostTerms, data: AppData): HostTarget {
   if (data.connectionType !== null) {
     throw refused(`connections of type ${data.connectionType} are not supported`)
   }
@@ -63,25 +63,25 @@ function hostFor(terms: HostTerms, data: AppData): Pick<HostTarget, 'host' | 'is
   if (data.address === null) throw refused('dst_hostname and dst_ip are missing')
   const asked = parseIp(data.address)
   // @guard targets-of-a-tunnel--addresses, targets-of-a-tunnel--any
-  if (asked === null || isUnspecified(asked) || !rules.allowsAddress(asked)) {
+  if (asked === null || isUnspecifiedAddress(asked) || !rules.allowsAddress(asked)) {
     throw refused(`address ${data.address} is not allowed`)
   }
   for (const { from, to } of terms.translations) {
-    const found = translatedAddress(asked, from, to)
+    const found = translateAddress(asked, from, to)
     if (found !== null) return { host: found.text, isReachable: null }
   }
   return { host: asked.text, isReachable: null }
 }
 
 function hostNamed(rules: AddressRules, asked: string): Pick<HostTarget, 'host' | 'isReachable'> {
-  const name = parseName(asked)
+  const name = parseDnsName(asked)
   const rule = name === null ? null : rules.ruleFor(name)
   // @guard targets-of-a-tunnel--names
   if (name === null || rule === null) throw refused(`name ${asked} is not allowed`)
   if (rule === 'exact') return { host: name, isReachable: null }
   // The owner of a domain below a wildcard controls where its names resolve to, so local addresses
   // need permission.
-  return { host: name, isReachable: (ip) => !isLocal(ip) || rules.allowsAddress(ip) }
+  return { host: name, isReachable: (ip) => !isLocalAddress(ip) || rules.allowsAddress(ip) }
 }
 
 /**
@@ -89,7 +89,7 @@ function hostNamed(rules: AddressRules, asked: string): Pick<HostTarget, 'host' 
  * used.
  * @throws {DialFailure} @throws {Error} of the resolver.
  */
-export async function resolvedTarget({ host, isReachable }: HostTarget): Promise<string> {
+export async function resolveTarget({ host, isReachable }: HostTarget): Promise<string> {
   const given = parseIp(host)
   if (given !== null) return given.text
   const found = await lookup(host, { all: true })

@@ -12,7 +12,7 @@ import {
   type HostTerms,
   parseHostConfig,
 } from './host-config.ts'
-import { filledTemplate } from './identity-template.ts'
+import { fillIdentityTemplate } from './identity-template.ts'
 import { newKeyPair } from './secure-stream.ts'
 import type { DialedTerminator } from './tunnel-dialer.ts'
 import { type OfferedTerminator, precedenceName } from '../../channel/messages/terminators.ts'
@@ -271,5 +271,5 @@ function offeredFor(
 }
 
 function instanceOf({ usesEdgeIdentity, identity: template }: HostTerms, identity: ModelIdentity) {
-  return usesEdgeIdentity ? identity.name : filledTemplate(template, identity)
+  return usesEdgeIdentity ? identity.name : fillIdentityTemplate(template, identity)
 }

@@ -61,7 +61,7 @@ const SERVICE = /^(.+):([0-9]{1,5})(?::(tcp|udp))?$/
 const { tunnelServicesMax, entriesRetriedEveryMs } = serviceLimits
 
 /** @param text `name:port`, `name:port:tcp` or `name:port:udp`. */
-export function configuredService(text: string): ConfiguredService | null {
+export function parseConfiguredService(text: string): ConfiguredService | null {
   const [, withPort = '', digits = '', protocol = 'tcp'] = SERVICE.exec(text) ?? []
   const port = Number(digits)
   if (withPort === '' || port < 1 || port > 65_535) return null

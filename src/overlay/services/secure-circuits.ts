@@ -1,12 +1,12 @@
 import type {
-  Application,
+  CircuitApplication,
   CircuitEnd,
   LocalCircuit,
   LocalCircuits,
 } from '../circuits/circuit-ends.ts'
 import type { CircuitData } from '../circuits/circuit-source.ts'
 import { appDataBytes, type WireAppData } from './app-data.ts'
-import { newKeyPair, SecureStream, type SessionKeys, sessionKeys } from './secure-stream.ts'
+import { newKeyPair, SecureStream, type SessionKeys, deriveSessionKeys } from './secure-stream.ts'
 import { peerDataKey } from '../../channel/messages/peer-data.ts'
 
 interface SecureCircuitsDeps extends Pick<LocalCircuits, 'open'> {
@@ -44,13 +44,13 @@ export class SecureCircuits {
           return 'the service requires encryption, and its host has no key'
         }
         const isSecure = own !== null && theirs !== undefined
-        this.#keys.set(id, isSecure ? sessionKeys('client', own, theirs) : null)
+        this.#keys.set(id, isSecure ? deriveSessionKeys('client', own, theirs) : null)
         return null
       },
     }
   }
 
-  open(circuit: LocalCircuit, application: Application): CircuitEnd {
+  open(circuit: LocalCircuit, application: CircuitApplication): CircuitEnd {
     const keys = this.#keys.get(circuit.id)
     this.#keys.delete(circuit.id)
     if (keys === undefined) throw new Error('a circuit is opened that was not asked for here')

@@ -1,6 +1,6 @@
 import sodium, { type StateAddress } from 'libsodium-wrappers'
 
-import type { Application, CircuitEnd } from '../circuits/circuit-ends.ts'
+import type { CircuitApplication, CircuitEnd } from '../circuits/circuit-ends.ts'
 import type { Piece } from '../../channel/messages/payload.ts'
 
 const FIN = 1
@@ -25,7 +25,7 @@ export interface SessionKeys {
 }
 
 /** Loads the crypto library; required before any other function of this file. */
-export function cryptoReady(): Promise<void> {
+export function loadCrypto(): Promise<void> {
   return sodium.ready
 }
 
@@ -35,7 +35,7 @@ export function newKeyPair(): KeyPair {
 }
 
 /** @throws {Error} when the peer's key is invalid. */
-export function sessionKeys(role: KeyRole, own: KeyPair, peerKey: Uint8Array): SessionKeys {
+export function deriveSessionKeys(role: KeyRole, own: KeyPair, peerKey: Uint8Array): SessionKeys {
   if (peerKey.length !== sodium.crypto_kx_PUBLICKEYBYTES) {
     throw new Error(`the public key of the peer has ${peerKey.length} bytes`)
   }
@@ -51,15 +51,15 @@ export function sessionKeys(role: KeyRole, own: KeyPair, peerKey: Uint8Array): S
  * message. Pieces are never split or joined. A modified, dropped, repeated or reordered piece ends
  * the circuit.
  */
-export class SecureStream implements Application, CircuitEnd {
-  readonly #application: Application
+export class SecureStream implements CircuitApplication, CircuitEnd {
+  readonly #application: CircuitApplication
   readonly #keys: SessionKeys
   readonly #sender: StateAddress
   readonly #header: Uint8Array
   #receiver: StateAddress | null = null
   #end: CircuitEnd | null = null
 
-  constructor(application: Application, keys: SessionKeys) {
+  constructor(application: CircuitApplication, keys: SessionKeys) {
     this.#application = application
     this.#keys = keys
     const { state, header } = sodium.crypto_secretstream_xchacha20poly1305_init_push(keys.sending)

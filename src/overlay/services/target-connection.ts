@@ -72,7 +72,7 @@ export async function connectDatagrams(
  * @returns bytes received after the proxy's response head.
  * @throws {DialFailure} when the proxy refuses.
  */
-export async function connectThrough(
+export async function openProxyTunnel(
   socket: Socket,
   server: HostPort,
   signal: AbortSignal,
@@ -86,6 +86,6 @@ export async function connectThrough(
 }
 
 /** Whether the proxy resolves the name, because it may know names that this host does not. */
-export function isNameOfProxy({ proxy }: HostTerms, isReachable: unknown): boolean {
+export function isResolvedByProxy({ proxy }: HostTerms, isReachable: unknown): boolean {
   return proxy !== null && isReachable === null
 }

@@ -1,9 +1,9 @@
 import { formatHostPort } from '../../lib/text/names.ts'
-import { dialFault, dialTimedOut } from '../sockets/dial-fault.ts'
-import { addressesOf } from '../sockets/target.ts'
+import { targetDialFailure, dialTimeoutFailure } from '../sockets/dial-fault.ts'
+import { addressPeerData } from '../sockets/target.ts'
 import type { TargetSockets } from '../sockets/target-sockets.ts'
 import {
-  type Application,
+  type CircuitApplication,
   type CircuitEnd,
   DialFailure,
   type DialRequest,
@@ -15,14 +15,14 @@ import { DatagramApplication } from '../sockets/datagram-application.ts'
 import { SocketApplication } from '../sockets/socket-application.ts'
 import { readAppData } from './app-data.ts'
 import type { HostTerms } from './host-config.ts'
-import { type HostTarget, resolvedTarget, targetFor } from './host-target.ts'
-import { type KeyPair, newKeyPair, SecureStream, sessionKeys } from './secure-stream.ts'
+import { type HostTarget, resolveTarget, chooseHostTarget } from './host-target.ts'
+import { type KeyPair, newKeyPair, SecureStream, deriveSessionKeys } from './secure-stream.ts'
 import {
   connectDatagrams,
   connectStream,
-  connectThrough,
+  openProxyTunnel,
   type CountedSockets,
-  isNameOfProxy,
+  isResolvedByProxy,
 } from './target-connection.ts'
 import { peerDataKey } from '../../channel/messages/peer-data.ts'
 import { dialError } from '../../channel/messages/dial-error.ts'
@@ -70,7 +70,7 @@ export class TunnelDialer implements TerminatorDialer {
       throw new DialFailure(dialError.rejected, 'the service requires encryption')
     }
     const { terms } = terminator
-    const target = targetFor(terms, readAppData(peerData.get(peerDataKey.appData)))
+    const target = chooseHostTarget(terms, readAppData(peerData.get(peerDataKey.appData)))
     const waitMs = Math.min(terms.connectTimeoutMs, timeoutMs)
     const ends = AbortSignal.any([signal, AbortSignal.timeout(waitMs)])
     const place = formatHostPort({ host: target.host, port: target.port })
@@ -79,8 +79,8 @@ export class TunnelDialer implements TerminatorDialer {
         ? await this.#stream(request, terminator, target, ends)
         : await this.#datagrams(request, terminator, target, ends)
     } catch (error) {
-      if (ends.aborted && !signal.aborted) throw dialTimedOut(place, waitMs)
-      throw dialFault(place, error)
+      if (ends.aborted && !signal.aborted) throw dialTimeoutFailure(place, waitMs)
+      throw targetDialFailure(place, error)
     }
   }
 
@@ -92,12 +92,12 @@ export class TunnelDialer implements TerminatorDialer {
   ): Promise<ReadonlyMap<number, Uint8Array>> {
     const { proxy } = terminator.terms
     const { port } = target
-    const isLeftToProxy = isNameOfProxy(terminator.terms, target.isReachable)
-    const host = isLeftToProxy ? target.host : await resolvedTarget(target)
+    const isLeftToProxy = isResolvedByProxy(terminator.terms, target.isReachable)
+    const host = isLeftToProxy ? target.host : await resolveTarget(target)
     const socket = await connectStream(proxy ?? { host, port }, signal, this.#counted(request))
-    const first = proxy === null ? undefined : await connectThrough(socket, { host, port }, signal)
+    const first = proxy === null ? undefined : await openProxyTunnel(socket, { host, port }, signal)
     const application = new SocketApplication(socket, first)
-    return this.#opened(request, terminator, addressesOf(socket), {
+    return this.#opened(request, terminator, addressPeerData(socket), {
       application,
       start: (end) => application.start(end),
       release: () => socket.destroy(),
@@ -113,7 +113,7 @@ export class TunnelDialer implements TerminatorDialer {
     if (terminator.terms.proxy !== null) {
       throw new DialFailure(dialError.misconfiguredTerminator, 'a proxy connects to TCP alone')
     }
-    const host = await resolvedTarget(target)
+    const host = await resolveTarget(target)
     const socket = await connectDatagrams(
       { host, port: target.port },
       signal,
@@ -127,7 +127,7 @@ export class TunnelDialer implements TerminatorDialer {
     socket.on('error', (error) => application.fail(error.message))
     socket.on('message', (body) => application.onDatagram(body))
     const [local, remote] = [socket.address(), socket.remoteAddress()]
-    const addresses = addressesOf({
+    const addresses = addressPeerData({
       localAddress: local.address,
       localPort: local.port,
       remoteAddress: remote.address,
@@ -150,7 +150,7 @@ export class TunnelDialer implements TerminatorDialer {
     terminator: DialedTerminator,
     addresses: ReadonlyMap<number, Uint8Array>,
     local: {
-      readonly application: Application
+      readonly application: CircuitApplication
       readonly start: (end: CircuitEnd) => void
       readonly release: () => void
     },
@@ -166,7 +166,7 @@ export class TunnelDialer implements TerminatorDialer {
       let secure: SecureStream | null = null
       if (peerPublicKey !== undefined) {
         const own = terminator.keyPair ?? newKeyPair()
-        secure = new SecureStream(inner, sessionKeys('server', own, peerPublicKey))
+        secure = new SecureStream(inner, deriveSessionKeys('server', own, peerPublicKey))
         answer.set(peerDataKey.publicKey, own.publicKey)
         inner = secure
       }
@@ -184,15 +184,15 @@ export class TunnelDialer implements TerminatorDialer {
 }
 
 /** Unregisters the circuit when its end closes. */
-class HeldApplication implements Application {
-  readonly #inner: Application
+class HeldApplication implements CircuitApplication {
+  readonly #inner: CircuitApplication
   onLeft: () => void = () => undefined
 
-  constructor(inner: Application) {
+  constructor(inner: CircuitApplication) {
     this.#inner = inner
   }
 
-  deliver(piece: Parameters<Application['deliver']>[0]): boolean {
+  deliver(piece: Parameters<CircuitApplication['deliver']>[0]): boolean {
     return this.#inner.deliver(piece)
   }
 

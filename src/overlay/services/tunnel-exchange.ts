@@ -5,7 +5,7 @@ import {
 } from '../../channel/messages/circuit-requests.ts'
 
 /** How a tunnel asks controllers for a circuit. */
-export function tunnelExchange(service: string, wish: CircuitData): CircuitExchange {
+export function tunnelCircuitExchange(service: string, wish: CircuitData): CircuitExchange {
   return {
     message: createTunnelCircuitMessage(service, wish.instanceId, wish.peerData),
     read: (answer) => {
@@ -17,4 +17,8 @@ export function tunnelExchange(service: string, wish: CircuitData): CircuitExcha
 }
 
 /** One that asks for nothing of the other end. */
-export const noCircuitData: CircuitData = { instanceId: '', peerData: new Map(), take: () => null }
+export const emptyCircuitData: CircuitData = {
+  instanceId: '',
+  peerData: new Map(),
+  take: () => null,
+}

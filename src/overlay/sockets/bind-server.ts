@@ -21,11 +21,11 @@ export async function bindServer(server: Server, bind: BindPlace, key: string): 
   try {
     await listenAt(server, { host, port, ipv6Only })
   } catch (error) {
-    throw cannotListen(key, bind, error)
+    throw listenFailure(key, bind, error)
   }
 }
 
-export function cannotListen(key: string, bind: BindPlace, error: unknown): ProgramFailure {
+export function listenFailure(key: string, bind: BindPlace, error: unknown): ProgramFailure {
   const text = bind.text ?? formatHostPort(bind)
   return new ProgramFailure(`${key}: cannot listen on ${text}: ${errorMessage(error)}`, {
     cause: error,

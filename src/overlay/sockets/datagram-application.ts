@@ -1,4 +1,4 @@
-import type { Application, CircuitEnd } from '../circuits/circuit-ends.ts'
+import type { CircuitApplication, CircuitEnd } from '../circuits/circuit-ends.ts'
 import { socketLimits } from './limits.ts'
 import type { Piece } from '../../channel/messages/payload.ts'
 
@@ -18,7 +18,7 @@ interface DatagramApplicationDeps {
  * the circuit is blocked are dropped, as in a network. There is no half-close; the circuit ends
  * after an idle time.
  */
-export class DatagramApplication implements Application {
+export class DatagramApplication implements CircuitApplication {
   readonly #deps: DatagramApplicationDeps
   readonly #idle: NodeJS.Timeout
   #end: CircuitEnd | null = null

@@ -2,7 +2,7 @@ import { createSocket, type RemoteInfo, type Socket } from 'node:dgram'
 import { isIPv6 } from 'node:net'
 
 import { KeyedCounts } from '../../lib/bounds/keyed-counts.ts'
-import { sourceOf } from '../../lib/bounds/source.ts'
+import { addressSource } from '../../lib/bounds/source.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
 import { bindDatagrams } from './bind-datagrams.ts'
@@ -10,7 +10,7 @@ import { socketLimits } from './limits.ts'
 import { DatagramApplication } from './datagram-application.ts'
 import { type ClientRequest, clientAnswer, readClientRequest } from './request-line.ts'
 import type { ChosenService, ListenerDeps } from './stream-listener.ts'
-import { cannotListen } from './bind-server.ts'
+import { listenFailure } from './bind-server.ts'
 
 const {
   datagramPeersMax,
@@ -63,7 +63,7 @@ export class DatagramListener {
       await bindDatagrams(this.#socket, bind)
     } catch (error) {
       this.#isClosed = true
-      throw cannotListen(`${place}.bind`, bind, error)
+      throw listenFailure(`${place}.bind`, bind, error)
     }
     this.#socket.on('error', (error) => this.#warn('listener failed', { err: error }))
   }
@@ -91,7 +91,7 @@ export class DatagramListener {
   }
 
   #admit(key: string, body: Uint8Array, from: RemoteInfo): void {
-    const source = sourceOf(from.address)
+    const source = addressSource(from.address)
     const isFull =
       this.#peers.size >= datagramPeersMax || this.#sources.of(source) >= datagramPeersPerSourceMax
     if (isFull) {
@@ -180,6 +180,6 @@ export class DatagramListener {
   }
 
   #forget({ key, from }: Peer): void {
-    if (this.#peers.delete(key)) this.#sources.add(sourceOf(from.address), -1)
+    if (this.#peers.delete(key)) this.#sources.add(addressSource(from.address), -1)
   }
 }

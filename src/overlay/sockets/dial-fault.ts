@@ -1,20 +1,20 @@
 import { errorMessage } from '../../lib/error-code.ts'
 import { DialFailure } from '../circuits/circuit-ends.ts'
-import { dialErrorOf } from '../circuits/dial-error.ts'
+import { dialErrorCode } from '../circuits/dial-error.ts'
 import { dialError } from '../../channel/messages/dial-error.ts'
 
 /** Failure to connect to a target, with its code for controllers and clients. */
-export function dialFault(destination: string, error: unknown): DialFailure {
+export function targetDialFailure(destination: string, error: unknown): DialFailure {
   if (error instanceof DialFailure) return error
   const reason = `cannot reach ${destination}: ${errorMessage(error)}`
-  return new DialFailure(dialErrorOf(error), reason)
+  return new DialFailure(dialErrorCode(error), reason)
 }
 
-export function dialTimedOut(destination: string, timeoutMs: number): DialFailure {
+export function dialTimeoutFailure(destination: string, timeoutMs: number): DialFailure {
   return new DialFailure(dialError.timedOut, `${destination} did not answer within ${timeoutMs} ms`)
 }
 
 /** Failure of a dial because of the configuration of the service. */
-export function misconfigured(reason: string): DialFailure {
+export function misconfigurationFailure(reason: string): DialFailure {
   return new DialFailure(dialError.misconfiguredTerminator, reason)
 }

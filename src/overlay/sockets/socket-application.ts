@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
 
-import type { Application, CircuitEnd } from '../circuits/circuit-ends.ts'
+import type { CircuitApplication, CircuitEnd } from '../circuits/circuit-ends.ts'
 import { socketLimits } from './limits.ts'
 import type { Piece } from '../../channel/messages/payload.ts'
 
@@ -15,7 +15,7 @@ const NONE = new Uint8Array()
  * because each direction ends separately. Buffers at most one read of the socket: the socket is
  * paused while the circuit is blocked, and the circuit waits while the socket is blocked.
  */
-export class SocketApplication implements Application {
+export class SocketApplication implements CircuitApplication {
   readonly #socket: Socket
   #end: CircuitEnd | null = null
   /** Bytes read from the socket but not sent. */

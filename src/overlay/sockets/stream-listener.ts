@@ -14,14 +14,14 @@ import { SocketApplication } from './socket-application.ts'
 import type { CircuitSource, CircuitData } from '../circuits/circuit-source.ts'
 import type { FailureLog } from './failure-log.ts'
 import { clientAnswer, readClientRequest, readRequestLine } from './request-line.ts'
-import { closeServer, portOf } from '../../lib/runtime/listening.ts'
+import { closeServer, listeningPort } from '../../lib/runtime/listening.ts'
 import { bindServer } from './bind-server.ts'
 
 const { streamConnectionsMax, streamConnectionsPerSourceMax, streamHandshakesMax, lingerMs } =
   socketLimits
 
 /** Local and remote address of a connection or datagram source. */
-export interface ClientEnds {
+export interface ClientSocketAddresses {
   readonly localAddress: string
   readonly localPort: number
   readonly remoteAddress: string
@@ -44,7 +44,7 @@ export interface ListenerDeps {
    * Selects service and options for each client; null: the client is refused. Absent: all clients
    * use the options here.
    */
-  readonly choose?: (ends: ClientEnds) => ChosenService | null
+  readonly choose?: (ends: ClientSocketAddresses) => ChosenService | null
   readonly circuitTimeoutMs: number
   readonly circuits: Pick<LocalCircuits, 'open'>
   readonly flow: XgressOptions
@@ -95,7 +95,7 @@ export class StreamListener {
   }
 
   get port(): number {
-    return portOf(this.#server)
+    return listeningPort(this.#server)
   }
 
   /** @throws {ProgramFailure} when it cannot listen. */
@@ -149,7 +149,7 @@ export class StreamListener {
     // The client may disconnect before its circuit exists.
     socket.on('error', () => undefined)
     const { choose } = this.#deps
-    const chosen = choose === undefined ? this.#deps : choose(endsOf(socket))
+    const chosen = choose === undefined ? this.#deps : choose(clientSocketAddresses(socket))
     if (chosen === null) {
       socket.resetAndDestroy()
       return
@@ -179,7 +179,7 @@ export class StreamListener {
     await this.#bridge(socket, { ...request, first: read.rest })
   }
 
-  /** @throws {CircuitUnavailable} */
+  /** @throws {CircuitUnavailableError} */
   async #bridge(
     socket: Socket,
     asked: { readonly service: string; readonly client: string; readonly first?: Uint8Array },
@@ -194,7 +194,12 @@ export class StreamListener {
   }
 }
 
-export function endsOf({ localAddress, localPort, remoteAddress, remotePort }: Socket): ClientEnds {
+export function clientSocketAddresses({
+  localAddress,
+  localPort,
+  remoteAddress,
+  remotePort,
+}: Socket): ClientSocketAddresses {
   return {
     localAddress: localAddress ?? '',
     localPort: localPort ?? 0,

@@ -1,20 +1,22 @@
 import { type Address, parseAddress } from '../../config/router/values.ts'
-import { textValue } from '../../channel/headers.ts'
+import { encodeText } from '../../channel/headers.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
-import { misconfigured } from './dial-fault.ts'
+import { misconfigurationFailure } from './dial-fault.ts'
 import { peerDataKey } from '../../channel/messages/peer-data.ts'
 
 /** Keys of the addresses of the connection to a target, among what the ends of a circuit send. */
 
 /** @throws {DialFailure} when it is not an address with one of these protocols. */
-export function targetOf(destination: string, protocols: readonly string[]): Address {
+export function parseTarget(destination: string, protocols: readonly string[]): Address {
   const address = parseAddress(destination)
   if (address === null || address.port === 0) {
-    throw misconfigured(`${destination} is no address <protocol>:<host>:<port>`)
+    throw misconfigurationFailure(`${destination} is no address <protocol>:<host>:<port>`)
   }
   if (!protocols.includes(address.protocol)) {
     const known = protocols.join(', ')
-    throw misconfigured(`${destination}: this router dials ${known}, and not ${address.protocol}`)
+    throw misconfigurationFailure(
+      `${destination}: this router dials ${known}, and not ${address.protocol}`,
+    )
   }
   return address
 }
@@ -26,12 +28,12 @@ interface SocketEnds {
   readonly remotePort?: number | undefined
 }
 
-export function addressesOf(socket: SocketEnds): ReadonlyMap<number, Uint8Array> {
+export function addressPeerData(socket: SocketEnds): ReadonlyMap<number, Uint8Array> {
   const { localAddress = '', localPort = 0, remoteAddress = '', remotePort = 0 } = socket
   const local = formatHostPort({ host: localAddress, port: localPort })
   const remote = formatHostPort({ host: remoteAddress, port: remotePort })
   return new Map([
-    [peerDataKey.terminatorLocalAddress, textValue(local)],
-    [peerDataKey.terminatorRemoteAddress, textValue(remote)],
+    [peerDataKey.terminatorLocalAddress, encodeText(local)],
+    [peerDataKey.terminatorRemoteAddress, encodeText(remote)],
   ])
 }

@@ -1,9 +1,9 @@
 import { createServer, type Server, type Socket } from 'node:net'
 import type { Server as TlsServer } from 'node:tls'
 
-import { endpointOf, PendingConnections } from '../../lib/bounds/connections.ts'
-import { sourceOf } from '../../lib/bounds/source.ts'
-import { closeServer, portOf } from '../../lib/runtime/listening.ts'
+import { socketEndpoint, PendingConnections } from '../../lib/bounds/connections.ts'
+import { addressSource } from '../../lib/bounds/source.ts'
+import { closeServer, listeningPort } from '../../lib/runtime/listening.ts'
 import { formatHostPort, type HostPort } from '../../lib/text/names.ts'
 import type { ProgramLogger } from '../logger.ts'
 import { bindServer } from './bind-server.ts'
@@ -61,7 +61,7 @@ export class TlsPorts {
   ): Promise<OpenPort> {
     if (!this.#isShared(bind)) {
       await bindServer(server, bind, key)
-      return { port: portOf(server), close: () => closeServer(server) }
+      return { port: listeningPort(server), close: () => closeServer(server) }
     }
     const name = formatHostPort(bind)
     const port = this.#shared.get(name) ?? new SharedPort(this.#deps)
@@ -118,9 +118,9 @@ class SharedPort {
   add(server: TlsServer, protocols: PortProtocols): OpenPort {
     const side = { server, ...protocols }
     this.#sides.add(side)
-    server.on('secureConnection', (socket: Socket) => this.#endDeadline(endpointOf(socket)))
+    server.on('secureConnection', (socket: Socket) => this.#endDeadline(socketEndpoint(socket)))
     return {
-      port: portOf(this.#server),
+      port: listeningPort(this.#server),
       close: async () => {
         this.#sides.delete(side)
         if (this.#sides.size > 0) return
@@ -132,12 +132,12 @@ class SharedPort {
   }
 
   #accept(socket: Socket): void {
-    const endpoint = endpointOf(socket)
+    const endpoint = socketEndpoint(socket)
     const read = (): void => {
       this.#unread.end(endpoint)
       this.#unreadSockets.delete(socket)
     }
-    this.#unread.begin(endpoint, sourceOf(socket.remoteAddress ?? ''), socket)
+    this.#unread.begin(endpoint, addressSource(socket.remoteAddress ?? ''), socket)
     this.#unreadSockets.add(socket)
     // One time for hello and handshake, as on a port without others.
     // @guard one-port-kept-busy--time

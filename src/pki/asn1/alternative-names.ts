@@ -7,7 +7,7 @@ import {
   type DerValue,
   onlyValue,
 } from './der.ts'
-import { type DistinguishedName, readName } from './distinguished-name.ts'
+import { type DistinguishedName, readDistinguishedName } from './distinguished-name.ts'
 
 /** Tags of the GeneralName types (RFC 5280, 4.2.1.6) that this program reads. */
 export const nameTag = {
@@ -30,7 +30,7 @@ export interface AlternativeNames {
   readonly otherTags: readonly number[]
 }
 
-export const noNames: AlternativeNames = {
+export const noAlternativeNames: AlternativeNames = {
   emails: [],
   dnsNames: [],
   uris: [],
@@ -74,7 +74,7 @@ export function ia5Text({ contents }: DerValue): string {
 }
 
 export function directoryName({ contents }: DerValue): DistinguishedName {
-  return readName(onlyValue(contents, derTag.sequence))
+  return readDistinguishedName(onlyValue(contents, derTag.sequence))
 }
 
 function ipAddress({ contents }: DerValue): Uint8Array {

@@ -1,5 +1,5 @@
-import { contextTag, DerError, DerReader, derTag, onlyValue, wholeBytes } from './der.ts'
-import { type DistinguishedName, readName } from './distinguished-name.ts'
+import { contextTag, DerError, DerReader, derTag, onlyValue, bitStringBytes } from './der.ts'
+import { type DistinguishedName, readDistinguishedName } from './distinguished-name.ts'
 import { type Extensions, readExtensions } from './extensions.ts'
 
 /** Contents of a certificate (RFC 5280, 4.1), as views of its bytes. */
@@ -23,7 +23,7 @@ export function readCertificate(der: Uint8Array): CertificateContents {
   const outer = new DerReader(onlyValue(der, derTag.sequence).contents)
   const tbs = outer.take(derTag.sequence)
   const signatureAlgorithm = outer.take(derTag.sequence).whole
-  const signature = wholeBytes(outer.take(derTag.bitString))
+  const signature = bitStringBytes(outer.take(derTag.bitString))
   outer.end()
   const reader = new DerReader(tbs.contents)
   reader.optional(contextTag(0))
@@ -36,7 +36,7 @@ export function readCertificate(der: Uint8Array): CertificateContents {
   }
   const issuer = reader.take(derTag.sequence).whole
   reader.take(derTag.sequence)
-  const subject = readName(reader.take(derTag.sequence))
+  const subject = readDistinguishedName(reader.take(derTag.sequence))
   const spki = reader.take(derTag.sequence).whole
   reader.optional(contextTag(1, false))
   reader.optional(contextTag(2, false))

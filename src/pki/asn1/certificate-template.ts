@@ -1,4 +1,4 @@
-import { contextTag, derTag, type DerTree, tagged, unsignedInteger } from './der.ts'
+import { contextTag, derTag, type DerTree, encodeTagged, encodeUnsignedInteger } from './der.ts'
 
 /** Contents of a certificate to be issued (RFC 5280, 4.1); all in DER except the times. */
 interface CertificateTemplate {
@@ -21,10 +21,10 @@ const VERSION_3: DerTree = [contextTag(0), [derTag.integer, Uint8Array.of(2)]]
 export function encodeTbs(template: CertificateTemplate): Buffer {
   const { serial, signatureAlgorithm, issuer, subject, spki, extensions } = template
   const validity = [encodeTime(template.notBeforeMs), encodeTime(template.notAfterMs)]
-  return tagged(
+  return encodeTagged(
     derTag.sequence,
     VERSION_3,
-    unsignedInteger(serial),
+    encodeUnsignedInteger(serial),
     signatureAlgorithm,
     issuer,
     [derTag.sequence, ...validity],
@@ -40,7 +40,7 @@ export function encodeCertificate(
   signature: Uint8Array,
 ): Buffer {
   const bits: DerTree = [derTag.bitString, Uint8Array.of(0), signature]
-  return tagged(derTag.sequence, tbs, signatureAlgorithm, bits)
+  return encodeTagged(derTag.sequence, tbs, signatureAlgorithm, bits)
 }
 
 const ZERO = 0x30

@@ -136,7 +136,7 @@ export function onlyValue(bytes: Uint8Array, tag: number): DerValue {
  * The values inside one value, at most `valuesMax`.
  * @throws {DerError}
  */
-export function valuesOf(value: DerValue, valuesMax: number): DerValue[] {
+export function innerDerValues(value: DerValue, valuesMax: number): DerValue[] {
   const reader = new DerReader(value.contents)
   const values: DerValue[] = []
   while (!reader.isAtEnd) {
@@ -150,7 +150,7 @@ export function valuesOf(value: DerValue, valuesMax: number): DerValue[] {
  * A non-negative integer.
  * @throws {DerError} when it is negative or does not fit 32 bits.
  */
-export function smallInteger({ contents }: DerValue): number {
+export function derSmallInteger({ contents }: DerValue): number {
   const [first = 0x80, second = 0] = contents
   if (first >= 0x80 || contents.length > 5) throw new DerError('an integer out of range')
   if (contents.length > 1 && first === 0 && second < 0x80) {
@@ -162,7 +162,7 @@ export function smallInteger({ contents }: DerValue): number {
 }
 
 /** @throws {DerError} when it is neither true nor false. */
-export function booleanOf({ contents }: DerValue): boolean {
+export function derBoolean({ contents }: DerValue): boolean {
   const [byte] = contents
   if (contents.length !== 1 || (byte !== 0 && byte !== 0xff)) {
     throw new DerError('a boolean that is neither true nor false')
@@ -171,7 +171,7 @@ export function booleanOf({ contents }: DerValue): boolean {
 }
 
 /** Never throws: a value of another tag gives '', which equals no identifier. */
-export function oidOf({ tag, contents }: DerValue): Oid {
+export function derOid({ tag, contents }: DerValue): Oid {
   return tag === derTag.objectIdentifier ? contents.toString('hex') : ''
 }
 
@@ -179,7 +179,7 @@ export function oidOf({ tag, contents }: DerValue): Oid {
  * The bytes of a BIT STRING without unused bits.
  * @throws {DerError}
  */
-export function wholeBytes({ contents }: DerValue): Buffer {
+export function bitStringBytes({ contents }: DerValue): Buffer {
   if (contents[0] !== 0) throw new DerError('a bit string that does not end with a whole byte')
   return contents.subarray(1)
 }
@@ -190,7 +190,7 @@ type Tagged<Content> = readonly [tag: number, ...contents: readonly Content[]]
 interface DerNode extends Tagged<DerTree> {}
 
 /** Encodes one value with its contents; each byte is copied once. */
-export function tagged(tag: number, ...contents: readonly DerTree[]): Buffer {
+export function encodeTagged(tag: number, ...contents: readonly DerTree[]): Buffer {
   const pieces: Uint8Array[] = []
   const length = gather([tag, ...contents], pieces)
   return Buffer.concat(pieces, length)
@@ -232,7 +232,7 @@ function headOf(tag: number, length: number): readonly number[] {
  * A non-negative INTEGER in its shortest form.
  * @param bytes big-endian.
  */
-export function unsignedInteger(bytes: Uint8Array): DerTree {
+export function encodeUnsignedInteger(bytes: Uint8Array): DerTree {
   let from = 0
   while (from < bytes.length - 1 && bytes[from] === 0) from += 1
   const magnitude = bytes.subarray(from)

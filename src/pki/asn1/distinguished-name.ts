@@ -1,4 +1,12 @@
-import { DerError, derTag, type DerValue, type Oid, oidOf, tagged, valuesOf } from './der.ts'
+import {
+  DerError,
+  derTag,
+  type DerValue,
+  type Oid,
+  derOid,
+  encodeTagged,
+  innerDerValues,
+} from './der.ts'
 import { attributeNames, attributeOids } from './object-identifiers.ts'
 
 /** Limits of one name: relative names, and attributes per relative name. */
@@ -22,12 +30,12 @@ export interface DistinguishedName {
 }
 
 /** @throws {DerError} */
-export function readName(value: DerValue): DistinguishedName {
+export function readDistinguishedName(value: DerValue): DistinguishedName {
   if (value.tag !== derTag.sequence) throw new DerError('a name is a sequence')
   const relativeNames: RelativeName[] = []
-  for (const set of valuesOf(value, RELATIVE_NAMES_MAX)) {
+  for (const set of innerDerValues(value, RELATIVE_NAMES_MAX)) {
     if (set.tag !== derTag.set) throw new DerError('a relative name is a set')
-    const attributes = valuesOf(set, ATTRIBUTES_MAX).map(readAttribute)
+    const attributes = innerDerValues(set, ATTRIBUTES_MAX).map(readAttribute)
     if (attributes.length === 0) throw new DerError('a relative name is empty')
     relativeNames.push(attributes)
   }
@@ -35,11 +43,11 @@ export function readName(value: DerValue): DistinguishedName {
 }
 
 function readAttribute(value: DerValue): NameAttribute {
-  const [type, one, ...others] = valuesOf(value, 2)
+  const [type, one, ...others] = innerDerValues(value, 2)
   if (type?.tag !== derTag.objectIdentifier || one === undefined || others.length > 0) {
     throw new DerError('an attribute of a name is a type and a value')
   }
-  return { type: oidOf(type), text: textOf(one), der: one.whole }
+  return { type: derOid(type), text: textOf(one), der: one.whole }
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
@@ -87,7 +95,7 @@ function wideText(contents: Buffer, bytesEach: number): string {
 }
 
 /** The texts of all attributes of one type, in the order of the name. */
-export function textsOf(name: DistinguishedName, type: Oid): string[] {
+export function attributeTexts(name: DistinguishedName, type: Oid): string[] {
   const texts: string[] = []
   for (const relative of name.relativeNames) {
     for (const attribute of relative) {
@@ -100,13 +108,13 @@ export function textsOf(name: DistinguishedName, type: Oid): string[] {
 /** A name with only a common name. */
 export function commonNameOnly(text: string): DistinguishedName {
   const type = attributeOids.commonName
-  const value = tagged(derTag.utf8String, Buffer.from(text, 'utf8'))
-  const der = tagged(derTag.sequence, [derTag.set, [derTag.sequence, type, value]])
+  const value = encodeTagged(derTag.utf8String, Buffer.from(text, 'utf8'))
+  const der = encodeTagged(derTag.sequence, [derTag.set, [derTag.sequence, type, value]])
   return { der, relativeNames: [[{ type, text, der: value }]] }
 }
 
 /** Formats a name by RFC 4514: `CN=a,O=b`, the most specific first, always on one line. */
-export function formatName({ relativeNames }: DistinguishedName): string {
+export function formatDistinguishedName({ relativeNames }: DistinguishedName): string {
   return relativeNames
     .toReversed()
     .map((relative) => relative.map(formatAttribute).join('+'))
@@ -148,7 +156,7 @@ function dotted(type: Oid): string {
  * Whether a name equals another one or is below it (RFC 5280, 7.1: ignoring case and runs of
  * blanks).
  */
-export function isWithin(name: DistinguishedName, above: DistinguishedName): boolean {
+export function isNameWithin(name: DistinguishedName, above: DistinguishedName): boolean {
   return (
     above.relativeNames.length <= name.relativeNames.length &&
     above.relativeNames.every((relative, at) => {

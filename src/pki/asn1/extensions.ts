@@ -1,15 +1,15 @@
 import {
-  booleanOf,
+  derBoolean,
   DerError,
   DerReader,
   derTag,
   type DerTree,
   type DerValue,
   type Oid,
-  oidOf,
+  derOid,
   onlyValue,
-  smallInteger,
-  valuesOf,
+  derSmallInteger,
+  innerDerValues,
 } from './der.ts'
 import { extensionOids } from './object-identifiers.ts'
 
@@ -32,16 +32,16 @@ export type Extensions = ReadonlyMap<Oid, Extension>
 export function readExtensions(sequence: DerValue): Extensions {
   if (sequence.tag !== derTag.sequence) throw new DerError('extensions are a sequence')
   const extensions = new Map<Oid, Extension>()
-  for (const value of valuesOf(sequence, EXTENSIONS_MAX)) {
+  for (const value of innerDerValues(sequence, EXTENSIONS_MAX)) {
     if (value.tag !== derTag.sequence) throw new DerError('an extension is a sequence')
     const reader = new DerReader(value.contents)
-    const type = oidOf(reader.take(derTag.objectIdentifier))
+    const type = derOid(reader.take(derTag.objectIdentifier))
     const critical = reader.optional(derTag.boolean)
     const { contents } = reader.take(derTag.octetString)
     reader.end()
     if (extensions.has(type)) throw new DerError('two extensions of one type')
     extensions.set(type, {
-      isCritical: critical !== null && booleanOf(critical),
+      isCritical: critical !== null && derBoolean(critical),
       value: contents,
     })
   }
@@ -54,7 +54,7 @@ interface BasicConstraints {
 }
 
 /** @throws {DerError} */
-export function basicConstraintsOf(extensions: Extensions): BasicConstraints {
+export function readBasicConstraints(extensions: Extensions): BasicConstraints {
   const extension = extensions.get(extensionOids.basicConstraints)
   if (extension === undefined) return { isAuthority: false, pathLengthMax: null }
   const reader = new DerReader(onlyValue(extension.value, derTag.sequence).contents)
@@ -62,8 +62,8 @@ export function basicConstraintsOf(extensions: Extensions): BasicConstraints {
   const pathLength = reader.optional(derTag.integer)
   reader.end()
   return {
-    isAuthority: authority !== null && booleanOf(authority),
-    pathLengthMax: pathLength === null ? null : smallInteger(pathLength),
+    isAuthority: authority !== null && derBoolean(authority),
+    pathLengthMax: pathLength === null ? null : derSmallInteger(pathLength),
   }
 }
 
@@ -76,7 +76,7 @@ export const keyUsageBit = {
 } as const
 
 /** @returns null without the extension, when every use is allowed. @throws {DerError} */
-export function keyUsesOf(extensions: Extensions): ReadonlySet<number> | null {
+export function readKeyUsage(extensions: Extensions): ReadonlySet<number> | null {
   const extension = extensions.get(extensionOids.keyUsage)
   if (extension === undefined) return null
   const [unused = 8, ...bytes] = onlyValue(extension.value, derTag.bitString).contents
@@ -89,10 +89,10 @@ export function keyUsesOf(extensions: Extensions): ReadonlySet<number> | null {
 }
 
 /** @returns null without the extension, when every purpose is allowed. @throws {DerError} */
-export function purposesOf(extensions: Extensions): readonly Oid[] | null {
+export function readKeyPurposes(extensions: Extensions): readonly Oid[] | null {
   const extension = extensions.get(extensionOids.extendedKeyUsage)
   if (extension === undefined) return null
-  return valuesOf(onlyValue(extension.value, derTag.sequence), PURPOSES_MAX).map(oidOf)
+  return innerDerValues(onlyValue(extension.value, derTag.sequence), PURPOSES_MAX).map(derOid)
 }
 
 /** @param value content of its OCTET STRING. */

@@ -1,4 +1,4 @@
-import { DerError, DerReader, derTag, oidOf, onlyValue, wholeBytes } from './der.ts'
+import { DerError, DerReader, derTag, derOid, onlyValue, bitStringBytes } from './der.ts'
 import { curveOids, keyOids } from './object-identifiers.ts'
 
 /** The kind of a public key; `other` is any kind that is refused everywhere. */
@@ -20,7 +20,7 @@ const ED25519_BYTES = 32
  * key (named curves, uncompressed points, DER), because keys are compared by the hash of the
  * encoding.
  */
-export function keyInfoOf(spki: Uint8Array): KeyInfo {
+export function inspectKey(spki: Uint8Array): KeyInfo {
   try {
     return readKeyInfo(spki)
   } catch (error) {
@@ -32,13 +32,13 @@ export function keyInfoOf(spki: Uint8Array): KeyInfo {
 function readKeyInfo(spki: Uint8Array): KeyInfo {
   const reader = new DerReader(onlyValue(spki, derTag.sequence).contents)
   const algorithm = new DerReader(reader.take(derTag.sequence).contents)
-  const key = wholeBytes(reader.take(derTag.bitString))
+  const key = bitStringBytes(reader.take(derTag.bitString))
   reader.end()
-  const kind = oidOf(algorithm.next())
+  const kind = derOid(algorithm.next())
   const parameters = algorithm.isAtEnd ? null : algorithm.next()
   algorithm.end()
   if (kind === keyOids.ec && parameters !== null) {
-    const curve = curveOids.get(oidOf(parameters))
+    const curve = curveOids.get(derOid(parameters))
     if (curve === undefined) return other
     const isWhole = key.length === pointBytes[curve] && key[0] === UNCOMPRESSED
     return isWhole ? { kind: 'ec', curve } : other

@@ -8,19 +8,19 @@ import {
   type DerTree,
   type DerValue,
   type Oid,
-  oidOf,
+  derOid,
   onlyValue,
-  smallInteger,
-  tagged,
+  derSmallInteger,
+  encodeTagged,
 } from './der.ts'
 import { brokenSignatures, hashOids, keyOids, signatureOids } from './object-identifiers.ts'
 
-export type Hash = 'sha256' | 'sha384' | 'sha512'
+export type HashAlgorithm = 'sha256' | 'sha384' | 'sha512'
 
 /** A signature algorithm; `kind` is the kind of key it needs. */
 export type SignatureAlgorithm =
-  | { readonly kind: 'rsa' | 'ec'; readonly hash: Hash }
-  | { readonly kind: 'rsa-pss'; readonly hash: Hash; readonly saltBytes: number }
+  | { readonly kind: 'rsa' | 'ec'; readonly hash: HashAlgorithm }
+  | { readonly kind: 'rsa-pss'; readonly hash: HashAlgorithm; readonly saltBytes: number }
   | { readonly kind: 'ed25519' }
 
 const plain: ReadonlyMap<Oid, SignatureAlgorithm> = new Map<Oid, SignatureAlgorithm>([
@@ -43,7 +43,7 @@ const SALT_BYTES_MAX = 512
  */
 export function readSignatureAlgorithm(identifier: Uint8Array): SignatureAlgorithm | string {
   const reader = new DerReader(onlyValue(identifier, derTag.sequence).contents)
-  const type = oidOf(reader.next())
+  const type = derOid(reader.next())
   const parameters = reader.isAtEnd ? null : reader.next()
   reader.end()
   const broken = brokenSignatures.get(type)
@@ -72,18 +72,18 @@ function readPss(parameters: DerValue | null): SignatureAlgorithm | string {
   if (hash === null || mask === null) return sha1
   const name = hashOf(onlyValue(hash.contents, derTag.sequence))
   const maskReader = new DerReader(onlyValue(mask.contents, derTag.sequence).contents)
-  const isMask1 = oidOf(maskReader.next()) === signatureOids.maskGeneration1
+  const isMask1 = derOid(maskReader.next()) === signatureOids.maskGeneration1
   const maskHash = hashOf(maskReader.take(derTag.sequence))
   if (name === null || maskHash !== name || !isMask1 || trailer !== null) {
     return 'in a way that is not accepted here'
   }
-  const saltBytes = salt === null ? 20 : smallInteger(onlyValue(salt.contents, derTag.integer))
+  const saltBytes = salt === null ? 20 : derSmallInteger(onlyValue(salt.contents, derTag.integer))
   if (saltBytes > SALT_BYTES_MAX) throw new DerError('a salt that is too long')
   return { kind: 'rsa-pss', hash: name, saltBytes }
 }
 
-function hashOf(identifier: DerValue): Hash | null {
-  return hashOids.get(oidOf(new DerReader(identifier.contents).next())) ?? null
+function hashOf(identifier: DerValue): HashAlgorithm | null {
+  return hashOids.get(derOid(new DerReader(identifier.contents).next())) ?? null
 }
 
 /** Verifies a signature; false also when the key does not fit the algorithm. */
@@ -110,7 +110,7 @@ export function isSignedBy(
 /** The algorithm that an authority's key signs with; null for an unsupported kind of key. */
 export function signingAlgorithm(
   key: KeyObject,
-): { readonly hash: Hash; readonly identifier: Buffer } | null {
+): { readonly hash: HashAlgorithm; readonly identifier: Buffer } | null {
   if (key.asymmetricKeyType === 'rsa') {
     return { hash: 'sha256', identifier: identify(signatureOids.sha256WithRsa, [derTag.null]) }
   }
@@ -127,5 +127,5 @@ export function signingAlgorithm(
 }
 
 function identify(type: Oid, ...parameters: readonly DerTree[]): Buffer {
-  return tagged(derTag.sequence, type, ...parameters)
+  return encodeTagged(derTag.sequence, type, ...parameters)
 }

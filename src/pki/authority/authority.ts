@@ -25,7 +25,7 @@ export const BACKDATE_MS = 5 * 60 * 1000
 
 /**
  * Algorithm of every key generated here. Keys of operators may be of other kinds; see
- * `signingAlgorithmOf`.
+ * `keySigningAlgorithm`.
  */
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const
 
@@ -43,19 +43,19 @@ export interface CertifiedKey {
 }
 
 /** UTC ms. */
-export interface Validity {
+export interface ValidityPeriod {
   readonly notBeforeMs: number
   readonly notAfterMs: number
 }
 
-export function validityFrom(nowMs: number, lifetimeMs: number): Validity {
+export function validityFrom(nowMs: number, lifetimeMs: number): ValidityPeriod {
   return { notBeforeMs: nowMs - BACKDATE_MS, notAfterMs: nowMs + lifetimeMs }
 }
 
 /** Creates a self-signed root with an EC P-256 key: the trust anchor of a cluster. */
 export async function createRootAuthority(options: {
   readonly commonName: string
-  readonly validity: Validity
+  readonly validity: ValidityPeriod
 }): Promise<CertifiedKey> {
   const { X509CertificateGenerator } = await import('./x509.ts')
   const keys = await generateKeys()
@@ -75,7 +75,7 @@ export async function createRootAuthority(options: {
 export async function createIssuingAuthority(options: {
   readonly commonName: string
   readonly root: CertifiedKey
-  readonly validity: Validity
+  readonly validity: ValidityPeriod
 }): Promise<CertifiedKey> {
   const keys = await generateKeys()
   const certificatePem = await sign({
@@ -99,7 +99,7 @@ export async function renewIssuingAuthority(options: {
   /** Its current certificate. */
   readonly presentPem: string
   readonly publicKeySpki: Uint8Array | null
-  readonly validity: Validity
+  readonly validity: ValidityPeriod
 }): Promise<{ readonly certificatePem: string; readonly privateKeyPem: string | null }> {
   const { X509Certificate } = await import('./x509.ts')
   const { publicKeySpki } = options
@@ -125,7 +125,7 @@ export interface LeafOptions {
   readonly uris: readonly string[]
   /** DNS names and IP addresses, distinguished by their form. */
   readonly hosts: readonly string[]
-  readonly validity: Validity
+  readonly validity: ValidityPeriod
   readonly usages: readonly ('server' | 'client')[]
 }
 
@@ -189,7 +189,7 @@ interface ControllerLeafOptions {
   readonly id: string
   /** Every host name and address at which peers or clients reach it. */
   readonly hosts: readonly string[]
-  readonly validity: Validity
+  readonly validity: ValidityPeriod
 }
 
 /** A controller's leaf: server and client use, one SPIFFE id, common name = id. */
@@ -241,14 +241,14 @@ async function sign(options: {
   readonly issuer: CertifiedKey
   readonly subject: JsonName | Name
   readonly publicKey: webcrypto.CryptoKey | PublicKey
-  readonly validity: Validity
+  readonly validity: ValidityPeriod
   readonly extensions: readonly Extension[]
 }): Promise<string> {
   const { X509Certificate, X509CertificateGenerator } = await import('./x509.ts')
   const [issuer] = parseCertificates(options.issuer.certificatePem)
   const signer = new X509Certificate(Uint8Array.from(issuer.der))
   const key = parsePrivateKey(options.issuer.privateKeyPem)
-  const algorithm = signingAlgorithmOf(key)
+  const algorithm = keySigningAlgorithm(key)
   const certificate = await X509CertificateGenerator.create({
     serialNumber: newSerialNumber(),
     subject: options.subject,
@@ -276,7 +276,7 @@ async function authorityKeyOf(signer: X509Certificate): Promise<AuthorityKeyIden
  * Algorithm for keys generated here, EC P-256, and for operators' keys, also P-384, P-521 and RSA.
  * @throws {CertificateError} `unreadable` for any other kind.
  */
-export function signingAlgorithmOf(key: KeyObject): {
+export function keySigningAlgorithm(key: KeyObject): {
   readonly name: string
   readonly hash: string
   readonly namedCurve?: string

@@ -34,7 +34,7 @@ export async function createCertificateRequest(options: {
   readonly id: string
 }): Promise<string> {
   const { Pkcs10CertificateRequestGenerator } = await import('./x509.ts')
-  const keys = keyPairOf(options.privateKeyPem)
+  const keys = importKeyPair(options.privateKeyPem)
   const request = await Pkcs10CertificateRequestGenerator.create({
     name: [{ CN: [options.id] }],
     keys,
@@ -57,7 +57,7 @@ export async function createControllerRequest(options: {
   const x509 = await import('./x509.ts')
   const { ExtendedKeyUsage, KeyUsageFlags } = x509
   const { id, trustDomain, hosts } = options
-  const keys = keyPairOf(options.privateKeyPem)
+  const keys = importKeyPair(options.privateKeyPem)
   const names: JsonGeneralNames = [
     { type: 'url', value: controllerSpiffeId(trustDomain, id) },
     ...hosts.map((value) =>
@@ -84,7 +84,7 @@ export async function createControllerRequest(options: {
  * Key pair of a PEM private key, in the form that @peculiar/x509 needs.
  * @throws {CertificateError}
  */
-export function keyPairOf(privateKeyPem: string): webcrypto.CryptoKeyPair & {
+export function importKeyPair(privateKeyPem: string): webcrypto.CryptoKeyPair & {
   readonly algorithm: webcrypto.EcdsaParams | webcrypto.Algorithm
 } {
   const privateKey = parsePrivateKey(privateKeyPem)

@@ -3,7 +3,7 @@ import { hash, type KeyObject, randomBytes, sign } from 'node:crypto'
 import {
   type AlternativeNames,
   encodeAlternativeNames,
-  noNames,
+  noAlternativeNames,
 } from '../asn1/alternative-names.ts'
 import { encodeCertificate, encodeTbs } from '../asn1/certificate-template.ts'
 import {
@@ -12,14 +12,18 @@ import {
   type DerTree,
   type Oid,
   onlyValue,
-  valuesOf,
-  wholeBytes,
+  innerDerValues,
+  bitStringBytes,
 } from '../asn1/der.ts'
-import { commonNameOnly, type DistinguishedName, formatName } from '../asn1/distinguished-name.ts'
+import {
+  commonNameOnly,
+  type DistinguishedName,
+  formatDistinguishedName,
+} from '../asn1/distinguished-name.ts'
 import { encodeExtension } from '../asn1/extensions.ts'
 import { extensionOids, purposeOids } from '../asn1/object-identifiers.ts'
 import {
-  type Hash,
+  type HashAlgorithm,
   isSignedBy,
   readSignatureAlgorithm,
   signingAlgorithm,
@@ -32,7 +36,7 @@ import {
 } from '../certificate.ts'
 import type { EnrollmentRequest } from './enrollment-request.ts'
 import { pemText } from '../pem.ts'
-import { grantedNames, hostKeysOf, type RouterNaming } from './router-names.ts'
+import { grantedNames, namedHostKeys, type RouterNaming } from './router-names.ts'
 import { identitySpiffeId, parseSpiffeId, routerSpiffeId, sessionSpiffeId } from '../spiffe.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
@@ -43,7 +47,7 @@ const ENROLLED_BACKDATE_MS = 60 * 1000
 export interface CertificateSigner {
   readonly certificate: Certificate
   readonly key: KeyObject
-  readonly hash: Hash
+  readonly hash: HashAlgorithm
   readonly signatureAlgorithm: Buffer
   /** Content of the authority key identifier extension of its leaves. */
   readonly authorityKeyIdentifier: DerTree
@@ -83,7 +87,7 @@ export interface EnrolledSubject {
  * @param authority its certificate first, then those above it.
  * @throws {CertificateError} `unreadable`, `key-mismatch`.
  */
-export function loadIssuer(authority: {
+export function loadCertificateSigner(authority: {
   readonly certificatePem: string
   readonly privateKeyPem: string
 }): CertificateSigner {
@@ -126,8 +130,8 @@ function keyIdentifierOf({ contents }: Certificate): Uint8Array {
 
 /** RFC 5280, 4.2.1.2, method 1. */
 function subjectKeyIdentifier(spki: Uint8Array): Buffer {
-  const [, key] = valuesOf(onlyValue(spki, derTag.sequence), 2)
-  return hash('sha1', key === undefined ? spki : wholeBytes(key), 'buffer')
+  const [, key] = innerDerValues(onlyValue(spki, derTag.sequence), 2)
+  return hash('sha1', key === undefined ? spki : bitStringBytes(key), 'buffer')
 }
 
 /**
@@ -141,7 +145,7 @@ export function certifyIdentity(
 ): EnrolledCertificate {
   return certify(enrollment, {
     subject: enrollment.request.subject,
-    names: { ...noNames, uris: [identityUri(enrollment, identityId)] },
+    names: { ...noAlternativeNames, uris: [identityUri(enrollment, identityId)] },
     purpose: purposeOids.clientAuth,
   })
 }
@@ -158,11 +162,11 @@ export function extendIdentity(
 ): EnrolledCertificate {
   const { dnsNames, ipAddresses, emails } = isIssuedBy(current, enrollment.issuer)
     ? current.names
-    : noNames
+    : noAlternativeNames
   const uris = [identityUri(enrollment, identityId)]
   return certify(enrollment, {
     subject: enrollment.request.subject,
-    names: { ...noNames, dnsNames, ipAddresses, emails, uris },
+    names: { ...noAlternativeNames, dnsNames, ipAddresses, emails, uris },
     purpose: purposeOids.clientAuth,
   })
 }
@@ -189,7 +193,7 @@ export function certifySession(
   const uri = checkedSpiffeId(sessionSpiffeId(enrollment.trustDomain, ids), 6)
   return certify(enrollment, {
     subject: commonNameOnly(ids.identityId),
-    names: { ...noNames, uris: [uri] },
+    names: { ...noAlternativeNames, uris: [uri] },
     purpose: purposeOids.clientAuth,
   })
 }
@@ -212,7 +216,7 @@ export function certifyRouterClient(
   }
   return certify(enrollment, {
     subject: request.subject,
-    names: { ...noNames, uris: [routerUri(enrollment, routerId)] },
+    names: { ...noAlternativeNames, uris: [routerUri(enrollment, routerId)] },
     purpose: purposeOids.clientAuth,
   })
 }
@@ -292,8 +296,8 @@ function certify(enrollment: EnrolledSubject, profile: Profile): EnrolledCertifi
     chainPem: leafPem + issuer.intermediatesPem,
     fingerprint: hash('sha1', der, 'hex'),
     publicKeyPrint: hash('sha256', request.publicKeySpki, 'hex'),
-    subject: formatName(profile.subject),
-    hosts: hostKeysOf(profile.names),
+    subject: formatDistinguishedName(profile.subject),
+    hosts: namedHostKeys(profile.names),
     notBeforeMs,
     notAfterMs,
   }

@@ -1,26 +1,34 @@
 import { createPublicKey, type KeyObject } from 'node:crypto'
 
-import { type AlternativeNames, noNames, readAlternativeNames } from '../asn1/alternative-names.ts'
+import {
+  type AlternativeNames,
+  noAlternativeNames,
+  readAlternativeNames,
+} from '../asn1/alternative-names.ts'
 import {
   contextTag,
   DerError,
   DerReader,
   derTag,
   type DerValue,
-  oidOf,
+  derOid,
   onlyValue,
-  valuesOf,
-  wholeBytes,
+  innerDerValues,
+  bitStringBytes,
 } from '../asn1/der.ts'
-import { type DistinguishedName, readName, textsOf } from '../asn1/distinguished-name.ts'
 import {
-  basicConstraintsOf,
+  type DistinguishedName,
+  readDistinguishedName,
+  attributeTexts,
+} from '../asn1/distinguished-name.ts'
+import {
+  readBasicConstraints,
   type Extensions,
   keyUsageBit,
-  keyUsesOf,
+  readKeyUsage,
   readExtensions,
 } from '../asn1/extensions.ts'
-import { isAllowedKey, keyInfoOf, KEYS_ALLOWED } from '../asn1/key-info.ts'
+import { isAllowedKey, inspectKey, KEYS_ALLOWED } from '../asn1/key-info.ts'
 import { attributeOids, extensionOids } from '../asn1/object-identifiers.ts'
 import { isSignedBy, readSignatureAlgorithm } from '../asn1/signature.ts'
 import { CertificateError } from '../certificate.ts'
@@ -78,7 +86,7 @@ function readRequest(der: Buffer): EnrollmentRequest {
   const outer = new DerReader(onlyValue(der, derTag.sequence).contents)
   const info = outer.take(derTag.sequence)
   const signatureAlgorithm = outer.take(derTag.sequence).whole
-  const signature = wholeBytes(outer.take(derTag.bitString))
+  const signature = bitStringBytes(outer.take(derTag.bitString))
   outer.end()
   const reader = new DerReader(info.contents)
   reader.take(derTag.integer)
@@ -88,13 +96,13 @@ function readRequest(der: Buffer): EnrollmentRequest {
   reader.end()
   const names = requestedNames(attributes)
   checkSignature({ publicKeySpki, signatureAlgorithm, signature, signed: info.whole })
-  const commonNames = textsOf(subject, attributeOids.commonName)
+  const commonNames = attributeTexts(subject, attributeOids.commonName)
   const commonName = commonNames.length === 1 ? (commonNames[0] ?? null) : null
   return { subject, commonName, names, publicKeySpki }
 }
 
 function readSubject(value: DerValue): DistinguishedName {
-  if (value.whole.length <= REQUEST_SUBJECT_BYTES_MAX) return readName(value)
+  if (value.whole.length <= REQUEST_SUBJECT_BYTES_MAX) return readDistinguishedName(value)
   throw new CertificateError(
     'unreadable',
     `its subject has more than ${REQUEST_SUBJECT_BYTES_MAX} bytes`,
@@ -103,10 +111,10 @@ function readSubject(value: DerValue): DistinguishedName {
 
 function requestedNames(attributes: DerValue | null): AlternativeNames {
   const extensions = attributes === null ? null : requestedExtensions(attributes)
-  if (extensions === null) return noNames
+  if (extensions === null) return noAlternativeNames
   const isForAuthority =
-    basicConstraintsOf(extensions).isAuthority ||
-    keyUsesOf(extensions)?.has(keyUsageBit.keyCertSign) === true
+    readBasicConstraints(extensions).isAuthority ||
+    readKeyUsage(extensions)?.has(keyUsageBit.keyCertSign) === true
   if (isForAuthority) {
     throw new CertificateError(
       'wrong-identity',
@@ -114,7 +122,7 @@ function requestedNames(attributes: DerValue | null): AlternativeNames {
     )
   }
   const alternative = extensions.get(extensionOids.subjectAlternativeName)
-  if (alternative === undefined) return noNames
+  if (alternative === undefined) return noAlternativeNames
   return readAlternativeNames(alternative.value, REQUEST_NAMES_MAX)
 }
 
@@ -124,10 +132,10 @@ function requestedNames(attributes: DerValue | null): AlternativeNames {
  */
 function requestedExtensions(attributes: DerValue): Extensions | null {
   let found: Extensions | null = null
-  for (const attribute of valuesOf(attributes, ATTRIBUTES_MAX)) {
+  for (const attribute of innerDerValues(attributes, ATTRIBUTES_MAX)) {
     if (attribute.tag !== derTag.sequence) throw new DerError('an attribute is a sequence')
     const reader = new DerReader(attribute.contents)
-    const type = oidOf(reader.next())
+    const type = derOid(reader.next())
     const values = reader.take(derTag.set)
     reader.end()
     if (type !== attributeOids.extensionRequest) continue
@@ -153,7 +161,7 @@ function checkSignature(parts: {
 }
 
 function requestKey(spki: Buffer): KeyObject {
-  if (!isAllowedKey(keyInfoOf(spki))) {
+  if (!isAllowedKey(inspectKey(spki))) {
     throw new CertificateError('unreadable', `its key is of no kind allowed: ${KEYS_ALLOWED}`)
   }
   try {

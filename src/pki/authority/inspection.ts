@@ -1,4 +1,4 @@
-import { type Certificate, isAmong } from '../certificate.ts'
+import { type Certificate, includesCertificate } from '../certificate.ts'
 import {
   certificateHealth,
   type CertificateKind,
@@ -35,11 +35,11 @@ export function inspectChain(
   const health = certificateHealth({ chain, anchors, nowMs })
   const path = [health.leaf, ...health.authorities].map(({ certificate }) => certificate)
   const isTrusted = anchors.length === 0 ? null : health.isTrusted
-  const others = chain.filter((certificate) => !isAmong(path, certificate))
+  const others = chain.filter((certificate) => !includesCertificate(path, certificate))
   return [
-    ...path.map((certificate) => inspectOne(certificate, nowMs, isTrusted)),
+    ...path.map((certificate) => inspectCertificate(certificate, nowMs, isTrusted)),
     ...others.map((certificate) =>
-      inspectOne(certificate, nowMs, trustOf(certificate, anchors, nowMs)),
+      inspectCertificate(certificate, nowMs, trustOf(certificate, anchors, nowMs)),
     ),
   ]
 }
@@ -49,7 +49,7 @@ function trustOf(one: Certificate, anchors: readonly Certificate[], nowMs: numbe
   return certificateHealth({ chain: [one], anchors, nowMs }).isTrusted
 }
 
-export function inspectOne(
+export function inspectCertificate(
   certificate: Certificate,
   nowMs: number,
   isTrusted: boolean | null,

@@ -1,7 +1,12 @@
 import { isIP } from 'node:net'
 
-import { LEAF_LIFETIME_MS, type Validity, validityFrom } from './authority.ts'
-import { type Certificate, isAmong, issuingPath, parseCertificates } from '../certificate.ts'
+import { LEAF_LIFETIME_MS, type ValidityPeriod, validityFrom } from './authority.ts'
+import {
+  type Certificate,
+  includesCertificate,
+  issuingPath,
+  parseCertificates,
+} from '../certificate.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
@@ -69,7 +74,7 @@ export function certificateHealth(options: {
   return {
     leaf,
     authorities,
-    isTrusted: [own, ...issuers].some((certificate) => isAmong(anchors, certificate)),
+    isTrusted: [own, ...issuers].some((certificate) => includesCertificate(anchors, certificate)),
     level: worstLevel([leaf, ...authorities]),
   }
 }
@@ -195,7 +200,7 @@ function isIssuedUnder(
 ): boolean {
   if (!leaf.native.checkIssued(issuing.native)) return false
   if (!leaf.native.verify(issuing.native.publicKey)) return false
-  return isAmong(others, issuing) || issuing.native.checkIssued(issuing.native)
+  return includesCertificate(others, issuing) || issuing.native.checkIssued(issuing.native)
 }
 
 /**
@@ -221,7 +226,11 @@ export function missingHosts(leaf: Certificate, hosts: readonly string[]): strin
 /**
  * The requested validity, cut to that of the issuer: verifiers check the times of the whole chain.
  */
-export function validityWithin(issuer: Certificate, nowMs: number, lifetimeMs: number): Validity {
+export function validityWithin(
+  issuer: Certificate,
+  nowMs: number,
+  lifetimeMs: number,
+): ValidityPeriod {
   const { notBeforeMs, notAfterMs } = validityFrom(nowMs, lifetimeMs)
   return {
     notBeforeMs: Math.max(notBeforeMs, issuer.notBeforeMs),

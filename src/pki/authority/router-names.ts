@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 
-import { type AlternativeNames, formatIp, noNames } from '../asn1/alternative-names.ts'
+import { type AlternativeNames, formatIp, noAlternativeNames } from '../asn1/alternative-names.ts'
 import { CertificateError, parseCertificates } from '../certificate.ts'
 
 const DNS_NAME = /^(?:\*\.)?(?!-)[A-Za-z0-9_-]{1,63}(?<!-)(?:\.(?!-)[A-Za-z0-9_-]{1,63}(?<!-))*\.?$/
@@ -63,7 +63,7 @@ export function isLoopback(host: string): boolean {
 }
 
 /** The normalized hosts among the names. */
-export function hostKeysOf({ dnsNames, ipAddresses }: AlternativeNames): string[] {
+export function namedHostKeys({ dnsNames, ipAddresses }: AlternativeNames): string[] {
   return [...new Set([...dnsNames, ...ipAddresses.map(formatIp)].map(hostKey))]
 }
 
@@ -84,11 +84,11 @@ export function grantedNames(
     if (/^spiffe:/i.test(uri)) refuse(uri, 'is a SPIFFE id, and not that of the router')
   }
   const { at, currentPem } = naming
-  const current = currentPem === null ? noNames : parseCertificates(currentPem)[0].names
-  const judge = hostJudge(naming, new Set(hostKeysOf(current)))
+  const current = currentPem === null ? noAlternativeNames : parseCertificates(currentPem)[0].names
+  const judge = hostJudge(naming, new Set(namedHostKeys(current)))
   const isNew = at === 'enrollment'
   return {
-    ...noNames,
+    ...noAlternativeNames,
     dnsNames: names.dnsNames.filter(judge),
     ipAddresses: names.ipAddresses.filter((address) => judge(formatIp(address))),
     emails: names.emails.filter((one) => isNew || current.emails.includes(one)),

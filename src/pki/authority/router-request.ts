@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto'
 
-import { keyPairOf } from './certificate-request.ts'
+import { importKeyPair } from './certificate-request.ts'
 import type { RouterKeyAlgorithm } from './router-key-algorithms.ts'
 import type { JsonGeneralNames, JsonName } from './x509.ts'
 
@@ -38,7 +38,7 @@ export async function createRouterRequest(options: {
 }): Promise<string> {
   const { Pkcs10CertificateRequestGenerator, SubjectAlternativeNameExtension } =
     await import('./x509.ts')
-  const keys = keyPairOf(options.privateKeyPem)
+  const keys = importKeyPair(options.privateKeyPem)
   const names = generalNames(options.names)
   const request = await Pkcs10CertificateRequestGenerator.create({
     name: subjectName(options.subject),

@@ -1,4 +1,4 @@
-import { type CertifiedKey, signingAlgorithmOf } from './authority.ts'
+import { type CertifiedKey, keySigningAlgorithm } from './authority.ts'
 import {
   type Certificate,
   CertificateError,
@@ -8,8 +8,8 @@ import {
   parseCertificates,
   parsePrivateKey,
 } from '../certificate.ts'
-import { keyUsageBit, keyUsesOf } from '../asn1/extensions.ts'
-import { pemOf, readCertificates } from '../verify/identity-files.ts'
+import { keyUsageBit, readKeyUsage } from '../asn1/extensions.ts'
+import { certificatesPem, readCertificates } from '../verify/identity-files.ts'
 import { readSecretFile } from '../key-file.ts'
 
 /**
@@ -31,7 +31,7 @@ export function checkSigner(options: {
       'not a CA certificate that may sign others (basic constraints CA, key usage keyCertSign)',
     )
   }
-  signingAlgorithmOf(parsePrivateKey(options.signer.privateKeyPem))
+  keySigningAlgorithm(parsePrivateKey(options.signer.privateKeyPem))
   checkKeyMatches(own, options.signer.privateKeyPem)
   checkChain(chain, options.anchors, options.nowMs)
   checkPathLength(issuingPath(chain, options.anchors, options.nowMs))
@@ -39,7 +39,7 @@ export function checkSigner(options: {
 
 /** Without the extension, every use is allowed (RFC 5280, 4.2.1.3). */
 function maySignCertificates({ contents }: Certificate): boolean {
-  return keyUsesOf(contents.extensions)?.has(keyUsageBit.keyCertSign) !== false
+  return readKeyUsage(contents.extensions)?.has(keyUsageBit.keyCertSign) !== false
 }
 
 /**
@@ -66,7 +66,7 @@ export function readSigner(
   anchors: readonly Certificate[],
   nowMs: number,
 ): CertifiedKey {
-  const certificatePem = pemOf(readCertificates(paths.cert))
+  const certificatePem = certificatesPem(readCertificates(paths.cert))
   const privateKeyPem = readSecretFile(paths.key).text
   const signer = { certificatePem, privateKeyPem }
   try {

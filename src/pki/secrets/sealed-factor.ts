@@ -3,7 +3,7 @@ import { canonicalJson } from '../../lib/text/canonical-json.ts'
 import { recoveryCode } from './totp.ts'
 
 /** Secrets of a second factor. */
-export interface Factor {
+export interface FactorSecrets {
   /** 20 bytes, as RFC 4226 recommends for SHA-1. */
   readonly secret: Uint8Array
   readonly recoveryCodes: readonly string[]
@@ -25,7 +25,7 @@ const NONCE_BYTES = 12
 const TAG_BYTES = 16
 const CIPHER = 'aes-256-gcm'
 
-export function newFactor(recoveryCodes: number): Factor {
+export function generateFactor(recoveryCodes: number): FactorSecrets {
   return {
     secret: Uint8Array.from(randomBytes(SECRET_BYTES)),
     recoveryCodes: newRecoveryCodes(recoveryCodes),
@@ -43,7 +43,7 @@ export function newRecoveryCodes(count: number): string[] {
  * Encrypts with AES-256-GCM and a random nonce; base64url of nonce, ciphertext, tag.
  * @param key 32 bytes.
  */
-export function sealFactor(key: Uint8Array, factor: Factor, context: FactorContext): string {
+export function sealFactor(key: Uint8Array, factor: FactorSecrets, context: FactorContext): string {
   const nonce = randomBytes(NONCE_BYTES)
   const cipher = createCipheriv(CIPHER, key, nonce)
   cipher.setAAD(Buffer.from(canonicalJson({ ...context })))
@@ -56,7 +56,11 @@ export function sealFactor(key: Uint8Array, factor: Factor, context: FactorConte
 }
 
 /** Decrypts a factor; null when it was made with another key or context, or was changed. */
-export function openFactor(key: Uint8Array, sealed: string, context: FactorContext): Factor | null {
+export function openFactor(
+  key: Uint8Array,
+  sealed: string,
+  context: FactorContext,
+): FactorSecrets | null {
   const bytes = Buffer.from(sealed, 'base64url')
   if (bytes.length <= NONCE_BYTES + TAG_BYTES) return null
   const end = bytes.length - TAG_BYTES

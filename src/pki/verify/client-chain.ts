@@ -1,13 +1,18 @@
 import type { KeyObject } from 'node:crypto'
 
 import { DerError } from '../asn1/der.ts'
-import { formatName } from '../asn1/distinguished-name.ts'
-import { basicConstraintsOf, keyUsageBit, keyUsesOf, purposesOf } from '../asn1/extensions.ts'
-import { isAllowedKey, keyInfoOf, KEYS_ALLOWED } from '../asn1/key-info.ts'
+import { formatDistinguishedName } from '../asn1/distinguished-name.ts'
+import {
+  readBasicConstraints,
+  keyUsageBit,
+  readKeyUsage,
+  readKeyPurposes,
+} from '../asn1/extensions.ts'
+import { isAllowedKey, inspectKey, KEYS_ALLOWED } from '../asn1/key-info.ts'
 import { extensionOids, purposeOids } from '../asn1/object-identifiers.ts'
 import { isSignedBy, readSignatureAlgorithm, type SignatureAlgorithm } from '../asn1/signature.ts'
 import { type Certificate } from '../certificate.ts'
-import { constraintFault, type ConstraintWork, nameConstraintsOf } from './name-constraints.ts'
+import { constraintFault, type ConstraintWork, readNameConstraints } from './name-constraints.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
 /** Limits of one chain search; a chain beyond them is refused. */
@@ -95,7 +100,7 @@ function leafFault(
   leafTime: LeafTime,
   question: ClientChainQuestion,
 ): string | null {
-  if (basicConstraintsOf(leaf.contents.extensions).isAuthority) {
+  if (readBasicConstraints(leaf.contents.extensions).isAuthority) {
     return 'is that of a CA, and no client is one'
   }
   if (question.leafTime === 'enforced' && leafTime !== 'valid') return timeFault(leaf, leafTime)
@@ -116,13 +121,13 @@ function commonFault(
   { contents }: Certificate,
   { requiresClientAuth }: ClientChainQuestion,
 ): string | null {
-  if (!isAllowedKey(keyInfoOf(contents.spki))) {
+  if (!isAllowedKey(inspectKey(contents.spki))) {
     return `has a key of no kind allowed (${KEYS_ALLOWED})`
   }
   for (const [type, { isCritical }] of contents.extensions) {
     if (isCritical && !known.has(type)) return 'has a critical extension that is not known here'
   }
-  const purposes = requiresClientAuth ? purposesOf(contents.extensions) : null
+  const purposes = requiresClientAuth ? readKeyPurposes(contents.extensions) : null
   const isForClients =
     purposes === null ||
     purposes.includes(purposeOids.clientAuth) ||
@@ -133,8 +138,8 @@ function commonFault(
 function authorityFault(authority: Certificate, question: ClientChainQuestion): string | null {
   const { extensions } = authority.contents
   // @guard client-chains--ca
-  if (!basicConstraintsOf(extensions).isAuthority) return 'is not a CA certificate'
-  if (keyUsesOf(extensions)?.has(keyUsageBit.keyCertSign) === false) {
+  if (!readBasicConstraints(extensions).isAuthority) return 'is not a CA certificate'
+  if (readKeyUsage(extensions)?.has(keyUsageBit.keyCertSign) === false) {
     return 'may not sign certificates (key usage without keyCertSign)'
   }
   const time = timeOf(authority, question.nowMs)
@@ -308,12 +313,12 @@ function faultOfPath([leaf, ...authorities]: Path, work: ConstraintWork): string
   let depth = 0
   for (const authority of authorities) {
     const { extensions } = authority.contents
-    const { pathLengthMax } = basicConstraintsOf(extensions)
+    const { pathLengthMax } = readBasicConstraints(extensions)
     // @guard client-chains--depth
     if (pathLengthMax !== null && depth > pathLengthMax) {
       return `the CA certificate ${nameOf(authority)} allows ${pathLengthMax} authorities below it, and there are ${depth}`
     }
-    const constraints = nameConstraintsOf(extensions)
+    const constraints = readNameConstraints(extensions)
     for (const one of constraints === null ? [] : below) {
       // A self-issued certificate of an authority is exempt (RFC 5280, 6.1.3).
       if (one !== leaf && isSelfIssued(one)) continue
@@ -334,5 +339,5 @@ function isSelfIssued({ contents }: Certificate): boolean {
 
 /** For a log: of limited length, on one line. */
 function nameOf({ contents }: Certificate): string {
-  return JSON.stringify(formatName(contents.subject).slice(0, 128))
+  return JSON.stringify(formatDistinguishedName(contents.subject).slice(0, 128))
 }

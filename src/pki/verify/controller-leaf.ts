@@ -1,6 +1,11 @@
-import { keyUsageBit, keyUsesOf, purposesOf } from '../asn1/extensions.ts'
+import { keyUsageBit, readKeyUsage, readKeyPurposes } from '../asn1/extensions.ts'
 import { purposeOids } from '../asn1/object-identifiers.ts'
-import { type Certificate, CertificateError, isAmong, issuingPath } from '../certificate.ts'
+import {
+  type Certificate,
+  CertificateError,
+  includesCertificate,
+  issuingPath,
+} from '../certificate.ts'
 import { verifyClientChain } from './client-chain.ts'
 
 /**
@@ -9,7 +14,7 @@ import { verifyClientChain } from './client-chain.ts'
  * @throws {CertificateError} `wrong-usage`.
  */
 export function checkControllerUsage({ contents: { extensions } }: Certificate): void {
-  const purposes = purposesOf(extensions)
+  const purposes = readKeyPurposes(extensions)
   const missing =
     purposes === null
       ? []
@@ -22,7 +27,7 @@ export function checkControllerUsage({ contents: { extensions } }: Certificate):
       `its extended key usage lacks ${missing.join(' and ')}, and a controller is server and client of its peers`,
     )
   }
-  if (keyUsesOf(extensions)?.has(keyUsageBit.digitalSignature) !== false) return
+  if (readKeyUsage(extensions)?.has(keyUsageBit.digitalSignature) !== false) return
   throw new CertificateError(
     'wrong-usage',
     'its key usage lacks digitalSignature, which TLS 1.3 needs',
@@ -58,7 +63,7 @@ export function checkClientPath(
   nowMs: number,
 ): void {
   // An intermediate among the anchors would end the path before the root's constraints are checked.
-  const between = anchors.filter((one) => !isSelfSigned(one) && !isAmong(others, one))
+  const between = anchors.filter((one) => !isSelfSigned(one) && !includesCertificate(others, one))
   const judged = verifyClientChain({
     chain: [leaf, ...others, ...between],
     anchors: anchors.filter(isSelfSigned),

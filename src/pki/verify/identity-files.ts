@@ -71,7 +71,7 @@ export function judgeIdentity(
   const faults: IdentityFault[] = []
   const step = <T>(file: IdentityFault['file'], about: IdentityFault['about'], run: () => T) => {
     try {
-      return about === 'file' ? run() : naming(paths[file], run)
+      return about === 'file' ? run() : withPathInError(paths[file], run)
     } catch (error) {
       faults.push({ file, about, error })
       return null
@@ -107,9 +107,9 @@ export function judgeIdentity(
   const set: IdentitySet = {
     chain,
     anchors,
-    certificatePem: pemOf(chain),
+    certificatePem: certificatesPem(chain),
     privateKeyPem: key.text,
-    caPem: pemOf(anchors),
+    caPem: certificatesPem(anchors),
   }
   // TLS has further rules, for example on key lengths and digests.
   const { certificatePem: cert, privateKeyPem, caPem: ca } = set
@@ -149,7 +149,7 @@ export function readCertificates(
   path: string,
   certificatesMax?: number,
 ): [Certificate, ...Certificate[]] {
-  return naming(path, () => {
+  return withPathInError(path, () => {
     if (statSync(path).size > PEM_BYTES_MAX) {
       throw new CertificateError('unreadable', `it is larger than ${PEM_BYTES_MAX} bytes`)
     }
@@ -158,7 +158,7 @@ export function readCertificates(
   })
 }
 
-export function pemOf(certificates: readonly Certificate[]): string {
+export function certificatesPem(certificates: readonly Certificate[]): string {
   return certificates.map(({ pem }) => pem).join('')
 }
 
@@ -184,7 +184,7 @@ function stampOf(path: string): string {
  * Runs a step and adds the path to its error.
  * @throws {CertificateError}
  */
-export function naming<T>(path: string, step: () => T): T {
+export function withPathInError<T>(path: string, step: () => T): T {
   try {
     return step()
   } catch (error) {

@@ -12,13 +12,13 @@ import {
   derTag,
   type DerValue,
   onlyValue,
-  valuesOf,
+  innerDerValues,
 } from '../asn1/der.ts'
 import {
   type DistinguishedName,
-  formatName,
-  isWithin,
-  textsOf,
+  formatDistinguishedName,
+  isNameWithin,
+  attributeTexts,
 } from '../asn1/distinguished-name.ts'
 import type { Extensions } from '../asn1/extensions.ts'
 import { attributeOids, extensionOids } from '../asn1/object-identifiers.ts'
@@ -58,7 +58,7 @@ export interface ConstraintWork {
  * @returns null when there is no such extension.
  * @throws {DerError}
  */
-export function nameConstraintsOf(extensions: Extensions): NameConstraints | null {
+export function readNameConstraints(extensions: Extensions): NameConstraints | null {
   const extension = extensions.get(extensionOids.nameConstraints)
   if (extension === undefined) return null
   const reader = new DerReader(onlyValue(extension.value, derTag.sequence).contents)
@@ -70,9 +70,9 @@ export function nameConstraintsOf(extensions: Extensions): NameConstraints | nul
 
 function subtreesOf(list: DerValue | null): Subtree[] {
   if (list === null) return []
-  return valuesOf(list, SUBTREES_MAX).map((value) => {
+  return innerDerValues(list, SUBTREES_MAX).map((value) => {
     // RFC 5280 does not use minimum and maximum, so a subtree with one is refused.
-    const [base, ...distances] = value.tag === derTag.sequence ? valuesOf(value, 3) : []
+    const [base, ...distances] = value.tag === derTag.sequence ? innerDerValues(value, 3) : []
     if (base === undefined || distances.length > 0) throw new DerError('no subtree of names')
     return subtreeOf(base)
   })
@@ -204,7 +204,7 @@ function ipTest(constraint: Uint8Array): NameTest {
 
 function directoryTest(above: DistinguishedName): NameTest {
   return (name) =>
-    typeof name === 'string' || name instanceof Uint8Array ? null : isWithin(name, above)
+    typeof name === 'string' || name instanceof Uint8Array ? null : isNameWithin(name, above)
 }
 
 /**
@@ -258,12 +258,16 @@ function emailsOf(subject: DistinguishedName, names: AlternativeNames): readonly
   const { emails, dnsNames, uris, ipAddresses, directoryNames, otherTags } = names
   const others = [dnsNames, uris, ipAddresses, directoryNames, otherTags]
   if (emails.length > 0 || others.some((list) => list.length > 0)) return emails
-  return textsOf(subject, attributeOids.emailAddress)
+  return attributeTexts(subject, attributeOids.emailAddress)
 }
 
 /** For a log: of limited length, on one line. */
 function printed(name: Name): string {
   const text =
-    typeof name === 'string' ? name : name instanceof Uint8Array ? formatIp(name) : formatName(name)
+    typeof name === 'string'
+      ? name
+      : name instanceof Uint8Array
+        ? formatIp(name)
+        : formatDistinguishedName(name)
   return JSON.stringify(text.slice(0, 256))
 }

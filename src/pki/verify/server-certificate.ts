@@ -1,4 +1,4 @@
-import { purposesOf } from '../asn1/extensions.ts'
+import { readKeyPurposes } from '../asn1/extensions.ts'
 import { purposeOids } from '../asn1/object-identifiers.ts'
 import {
   type Certificate,
@@ -6,7 +6,7 @@ import {
   checkKeyMatches,
   checkValidityTime,
 } from '../certificate.ts'
-import { naming, pemOf, readCertificates } from './identity-files.ts'
+import { withPathInError, certificatesPem, readCertificates } from './identity-files.ts'
 import { readSecretFile } from '../key-file.ts'
 
 /** Absolute paths of a listener's certificate for some host names. */
@@ -31,12 +31,12 @@ export function readServerCertificate(
 ): ServerCertificateSet {
   const chain = readCertificates(cert)
   const privateKeyPem = readSecretFile(key).text
-  naming(cert, () => {
+  withPathInError(cert, () => {
     checkValidityTime(chain[0], nowMs)
     checkServerLeaf(chain[0], chain.length)
   })
-  naming(key, () => checkKeyMatches(chain[0], privateKeyPem))
-  return { chain, certificatePem: pemOf(chain), privateKeyPem }
+  withPathInError(key, () => checkKeyMatches(chain[0], privateKeyPem))
+  return { chain, certificatePem: certificatesPem(chain), privateKeyPem }
 }
 
 function checkServerLeaf(
@@ -53,7 +53,7 @@ function checkServerLeaf(
   if (dnsNames.length + ipAddresses.length === 0) {
     throw new CertificateError('wrong-identity', 'it names no host as alternative name')
   }
-  if (purposesOf(contents.extensions)?.includes(purposeOids.serverAuth) === false) {
+  if (readKeyPurposes(contents.extensions)?.includes(purposeOids.serverAuth) === false) {
     throw new CertificateError('wrong-usage', 'its extended key usage lacks serverAuth')
   }
 }

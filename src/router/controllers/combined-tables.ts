@@ -1,7 +1,7 @@
 import type { ControlMessageHandler, ControlMessageTable } from './control-connection.ts'
 
 /** Combines several tables; a message goes to each of them that handles its type. */
-export function combinedTables(tables: readonly ControlMessageTable[]): ControlMessageTable {
+export function combineMessageTables(tables: readonly ControlMessageTable[]): ControlMessageTable {
   const all = new Map<number, ControlMessageHandler>()
   for (const [contentType, handler] of tables.flatMap((table) => [...table])) {
     const before = all.get(contentType)

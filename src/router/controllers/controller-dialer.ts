@@ -5,12 +5,12 @@ import { errorMessage } from '../../lib/error-code.ts'
 import { controllerLimits } from './limits.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import type { ControlConnection } from './control-connection.ts'
-import { ConnectedAlready, type DialedController } from './dial-controller.ts'
+import { AlreadyConnectedError, type DialedController } from './dial-controller.ts'
 
 const { dialWaitMs, dialWaitMsMax, dialEveryMsMin } = controllerLimits
 const DOUBLINGS_MAX = 16
 
-export type Dial = (
+export type DialController = (
   address: string,
   handlers: {
     readonly onMessage: (message: ChannelMessage) => null
@@ -20,7 +20,7 @@ export type Dial = (
 ) => Promise<DialedController>
 
 interface ControllerDialerDeps {
-  readonly dial: Dial
+  readonly dial: DialController
   readonly clock: Clock
   readonly random: Random
   readonly log: ProgramLogger
@@ -176,7 +176,7 @@ export class ControllerDialer {
 
   #onFailed(address: string, error: unknown): void {
     if (this.#isStopped) return
-    if (error instanceof ConnectedAlready) {
+    if (error instanceof AlreadyConnectedError) {
       this.connectedAlready = error.controllerId
       if (this.id !== null && this.id !== error.controllerId) this.#ofOthers.add(address)
       this.#schedule(this.#waitMsMax)

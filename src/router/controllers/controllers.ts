@@ -4,8 +4,8 @@ import type { Random } from '../../lib/random.ts'
 import { controllerLimits } from './limits.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import type { ControlConnection, ControlHandlers } from './control-connection.ts'
-import { ControllerDialer, type Dial, type DialTarget } from './controller-dialer.ts'
-import { ConnectedAlready, type DialedController } from './dial-controller.ts'
+import { ControllerDialer, type DialController, type DialTarget } from './controller-dialer.ts'
+import { AlreadyConnectedError, type DialedController } from './dial-controller.ts'
 import { type KnownEndpoints, readEndpoints, writeEndpoints } from './endpoints-file.ts'
 import { ControllerMembership } from './membership.ts'
 import { controlMessage } from '../../channel/messages/control.ts'
@@ -19,7 +19,7 @@ interface ControllersDeps {
   readonly endpointsFile: string
   /** Also dialed while fewer controllers are connected than are known or configured. */
   readonly configuredEndpoints: readonly string[]
-  readonly dial: Dial
+  readonly dial: DialController
   readonly clock: Clock
   readonly random: Random
   readonly log: ProgramLogger
@@ -191,7 +191,7 @@ export class Controllers {
 
   #onConnected(dialer: ControllerDialer, connection: DialedController): Error | null {
     const { id, address, version, keySha256 } = connection
-    if (this.#connections.has(id)) return new ConnectedAlready(id)
+    if (this.#connections.has(id)) return new AlreadyConnectedError(id)
     const fault = this.refusal(id, keySha256)
     if (fault !== null) return new Error(fault)
     const isChanged = this.#membership.onConnected(id, address, keySha256)

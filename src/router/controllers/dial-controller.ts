@@ -43,7 +43,7 @@ interface DialControllerDeps {
 }
 
 /** The dialed address belongs to a controller that is already connected. */
-export class ConnectedAlready extends Error {
+export class AlreadyConnectedError extends Error {
   override readonly name = 'ConnectedAlready'
   readonly controllerId: string
 
@@ -83,7 +83,7 @@ export async function dialController(
   const identity = deps.identity()
   let reservedId: string | null = null
   let known: Known | null = null
-  const localAddress = localAddressOf(config.bind, isIP(parsed.host) === 6 ? 6 : 4)
+  const localAddress = resolveLocalAddress(config.bind, isIP(parsed.host) === 6 ? 6 : 4)
   const { channel, answer } = await dialChannel({
     ...handlers,
     host: parsed.host,
@@ -99,7 +99,7 @@ export async function dialController(
         // Checked before the hello, because a controller closes the older of two channels of one
         // router.
         // @guard router-captured--hello
-        if (!deps.reserve(id)) return new ConnectedAlready(id)
+        if (!deps.reserve(id)) return new AlreadyConnectedError(id)
         reservedId = id
         return deps.refusal(id, keySha256)
       } catch (error) {
@@ -173,7 +173,7 @@ function limitsOf({
 }
 
 /** @param bind an interface name or one of its addresses. @throws {Error} when it is neither. */
-export function localAddressOf(bind: string | null, family: 4 | 6): string | null {
+export function resolveLocalAddress(bind: string | null, family: 4 | 6): string | null {
   if (bind === null) return null
   if (isIP(bind) !== 0) return bind
   const found = networkInterfaces()[bind]?.find((one) => one.family === `IPv${family}`)

@@ -120,7 +120,7 @@ function knownIn(tree: YamlTree): ReadEndpoints {
   const trustDomain = domain !== null && isTrustDomain(domain) ? domain : null
   return {
     kind: 'known',
-    known: bounded({ endpoints, controllers, removed, apis, trustDomain }),
+    known: limitEndpoints({ endpoints, controllers, removed, apis, trustDomain }),
   }
 }
 
@@ -156,7 +156,7 @@ function keyIn(entries: ReadonlyMap<string, YamlTree>): string | null {
 }
 
 /** Truncates the lists to their limits, because a controller could send lists of any length. */
-export function bounded(known: KnownEndpoints): KnownEndpoints {
+export function limitEndpoints(known: KnownEndpoints): KnownEndpoints {
   const { controllersMax, addressesPerControllerMax, apisMax, removedControllersMax } =
     controllerLimits
   return {

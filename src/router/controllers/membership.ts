@@ -1,6 +1,6 @@
 import type { Clock } from '../../lib/clock.ts'
 import { controllerLimits } from './limits.ts'
-import { bounded, type ControllerKey, type KnownController } from './endpoints-file.ts'
+import { limitEndpoints, type ControllerKey, type KnownController } from './endpoints-file.ts'
 
 const {
   addressesPerControllerMax,
@@ -229,7 +229,7 @@ export class ControllerMembership {
       addresses: addressesBy(votes, known),
       keySha256: this.#keyBy(votes, known),
     }))
-    this.#controllers = bounded({
+    this.#controllers = limitEndpoints({
       endpoints: [],
       apis: [],
       trustDomain: null,

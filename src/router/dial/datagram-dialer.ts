@@ -11,7 +11,7 @@ import type {
 import type { XgressOptions } from '../../overlay/circuits/xgress-options.ts'
 import { DatagramApplication } from '../../overlay/sockets/datagram-application.ts'
 import { reached } from './reached.ts'
-import { targetOf } from '../../overlay/sockets/target.ts'
+import { parseTarget } from '../../overlay/sockets/target.ts'
 import type { TargetSockets } from '../../overlay/sockets/target-sockets.ts'
 
 export interface DatagramDialerDeps {
@@ -38,7 +38,7 @@ export class DatagramDialer implements TerminatorDialer {
     signal: AbortSignal,
   ): Promise<ReadonlyMap<number, Uint8Array>> {
     const { circuits, flow, idleMs } = this.#deps
-    const target = targetOf(destination, Object.keys(families))
+    const target = parseTarget(destination, Object.keys(families))
     const socket = await this.#connect(target, dialedBy, timeoutMs, signal)
     const application = new DatagramApplication({
       idleMs,

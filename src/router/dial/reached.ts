@@ -1,5 +1,5 @@
 import { DialFailure } from '../../overlay/circuits/circuit-ends.ts'
-import { dialFault, dialTimedOut } from '../../overlay/sockets/dial-fault.ts'
+import { targetDialFailure, dialTimeoutFailure } from '../../overlay/sockets/dial-fault.ts'
 import { dialError } from '../../channel/messages/dial-error.ts'
 
 /**
@@ -14,14 +14,14 @@ export async function reached<T>(
   signal: AbortSignal,
 ): Promise<T> {
   const { promise: givenUp, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => reject(dialTimedOut(destination, waitMs)), waitMs)
+  const timer = setTimeout(() => reject(dialTimeoutFailure(destination, waitMs)), waitMs)
   const onAbort = (): void => reject(new DialFailure(dialError.other, 'the circuit has ended'))
   if (signal.aborted) onAbort()
   signal.addEventListener('abort', onAbort, { once: true })
   try {
     return await Promise.race([givenUp, work])
   } catch (error) {
-    throw dialFault(destination, error)
+    throw targetDialFailure(destination, error)
   } finally {
     clearTimeout(timer)
     signal.removeEventListener('abort', onAbort)

@@ -11,7 +11,7 @@ import {
 import type { XgressOptions } from '../../overlay/circuits/xgress-options.ts'
 import { SocketApplication } from '../../overlay/sockets/socket-application.ts'
 import { reached } from './reached.ts'
-import { addressesOf, targetOf } from '../../overlay/sockets/target.ts'
+import { addressPeerData, parseTarget } from '../../overlay/sockets/target.ts'
 import type { TargetSockets } from '../../overlay/sockets/target-sockets.ts'
 import { dialError } from '../../channel/messages/dial-error.ts'
 
@@ -45,10 +45,10 @@ export class StreamDialer implements TerminatorDialer {
     signal: AbortSignal,
   ): Promise<ReadonlyMap<number, Uint8Array>> {
     const { circuits, flow, connectTimeoutMs } = this.#deps
-    const target = targetOf(destination, ['tcp', 'tls'])
+    const target = parseTarget(destination, ['tcp', 'tls'])
     const waitMs = connectTimeoutMs === 0 ? timeoutMs : Math.min(connectTimeoutMs, timeoutMs)
     const socket = await this.#connect(target, dialedBy, waitMs, signal)
-    const addresses = addressesOf(socket)
+    const addresses = addressPeerData(socket)
     const application = new SocketApplication(socket)
     try {
       application.start(circuits.open({ ...circuit, options: flow }, application))

@@ -5,7 +5,7 @@ import type { ProgramLogger } from '../../overlay/logger.ts'
 import {
   readSessionsAdded,
   readSessionsRemoved,
-  type SyncPart,
+  type FullStateMessage,
   type ClientApiSession,
 } from '../../channel/messages/clients.ts'
 import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
@@ -126,7 +126,7 @@ export class ApiSessions {
   #sync(
     connection: ControlConnection,
     sessions: readonly ClientApiSession[],
-    part: SyncPart,
+    part: FullStateMessage,
   ): void {
     const { id, sequence, isLast } = part
     let sync = this.#syncs.get(connection.id)

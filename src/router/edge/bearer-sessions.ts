@@ -1,8 +1,8 @@
 import type { ModelRevocation } from '../../../proto/gen/router_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { CertificateError } from '../../pki/certificate.ts'
-import { type OidcToken, oidcTokenOf, seemsAccessToken } from '../../pki/oidc-token.ts'
-import { keyIdOf, type TokenLeaf, tokenLeafOf, verifyJwt } from '../../pki/jwt-verifier.ts'
+import { type OidcToken, parseOidcClaims, seemsAccessToken } from '../../pki/oidc-token.ts'
+import { tokenKeyId, type TokenLeaf, parseTokenLeaf, verifyJwt } from '../../pki/jwt-verifier.ts'
 import { edgeLimits } from './limits.ts'
 import type { RouterDataModel } from '../model/router-data-model.ts'
 import type { EdgeApiSession } from './edge-api-session.ts'
@@ -151,13 +151,13 @@ export class BearerSessions {
 
   #isKeyKnown(text: string): boolean {
     const { publicKeys } = this.#deps.model.contents
-    return publicKeys.get(keyIdOf(text) ?? '')?.usages.includes(VERIFIES_TOKENS) === true
+    return publicKeys.get(tokenKeyId(text) ?? '')?.usages.includes(VERIFIES_TOKENS) === true
   }
 
   async #verify(text: string): Promise<Verified | null> {
     const leaves = [...this.#leaves.values()].filter((leaf) => leaf !== null)
     const found = await verifyJwt(text, leaves, this.#deps.clock.nowMs())
-    const token = found === null ? null : oidcTokenOf(text, found.claims, 'access')
+    const token = found === null ? null : parseOidcClaims(text, found.claims, 'access')
     return found === null || token === null ? null : { token, keyId: found.keyId }
   }
 
@@ -224,7 +224,7 @@ function cutOffMs({ issuedBefore }: ModelRevocation): number {
 
 function readLeaf(der: Uint8Array): TokenLeaf | null {
   try {
-    return tokenLeafOf(Uint8Array.from(der))
+    return parseTokenLeaf(Uint8Array.from(der))
   } catch (error) {
     if (error instanceof CertificateError) return null
     throw error

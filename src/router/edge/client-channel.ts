@@ -1,5 +1,5 @@
 import type { Channel } from '../../channel/channel.ts'
-import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
+import type { ChannelMessage, OutboundMessage } from '../../channel/frame.ts'
 import { readText } from '../../channel/headers.ts'
 import type { LocalCircuit, LocalCircuits } from '../../overlay/circuits/circuit-ends.ts'
 import type { XgressOptions } from '../../overlay/circuits/xgress-options.ts'
@@ -10,19 +10,19 @@ import type { EdgeClient } from './client-admission.ts'
 import { ClientConnection } from './client-connection.ts'
 import type { ClientFlow } from './client-flow.ts'
 import { ClientXgress } from './client-xgress.ts'
-import type { Claim } from '../../channel/messages/clients.ts'
+import type { RouterClientClaim } from '../../channel/messages/clients.ts'
 import {
   CONNECTION_ID_MAX,
   edgeErrorCode,
   edgeMessage,
   INVALID_SESSION,
-  pieceIn,
+  readPiece,
   readConnectionId,
   ROUTER_CONNECTION_ID_MIN,
-  stateClosed,
-  ownHop,
+  stateClosedMessage,
+  firstHopAnswer,
   traceAnswerMessage,
-  traceRequestIn,
+  readTraceRequest,
 } from '../../channel/messages/edge.ts'
 import { isSessionAmong, type ServiceSession } from './service-session.ts'
 import { circuitHeader, circuitMessage } from '../../channel/messages/payload.ts'
@@ -33,7 +33,7 @@ const { clientConnectionsPerChannelMax } = edgeLimits
 export type ClientEnd = ClientConnection | ClientXgress
 
 /** Other parts of the router that a channel uses for the requests of its client. */
-export interface ClientServices {
+export interface ClientRequestHandlers {
   readonly circuits: LocalCircuits
   connect(client: ClientChannel, message: ChannelMessage, connectionId: number): void
   connectByService(client: ClientChannel, message: ChannelMessage, connectionId: number): void
@@ -58,7 +58,7 @@ export interface ClientChannelDeps {
   readonly client: EdgeClient
   /** Aborted when the channel closes. */
   readonly closeSignal: AbortSignal
-  readonly services: ClientServices
+  readonly services: ClientRequestHandlers
   /** Options of the listener for the ends of its circuits. */
   readonly options: XgressOptions
   /** Address and port. */
@@ -112,7 +112,7 @@ export class ClientChannel {
   }
 
   /** The claim by which a controller judges the client. */
-  claimOf({ token }: ServiceSession): Claim {
+  claimOf({ token }: ServiceSession): RouterClientClaim {
     const { session, fingerprint } = this.client
     return { sessionToken: token, apiSessionToken: session.token, fingerprint }
   }
@@ -145,7 +145,7 @@ export class ClientChannel {
     switch (message.contentType) {
       case edgeMessage.data: {
         const end = this.#ends.get(id)
-        if (end instanceof ClientConnection) end.take(pieceIn(message))
+        if (end instanceof ClientConnection) end.take(readPiece(message))
         return
       }
       case edgeMessage.stateClosed:
@@ -176,13 +176,13 @@ export class ClientChannel {
     }
   }
 
-  send(outgoing: Outgoing): void {
+  send(outgoing: OutboundMessage): void {
     this.channel.send(outgoing)
   }
 
   refuse(message: ChannelMessage, connectionId: number, text: string, code?: number): void {
     const reason = code === undefined ? { text } : { text, code }
-    this.channel.reply(message, stateClosed(connectionId, reason))
+    this.channel.reply(message, stateClosedMessage(connectionId, reason))
   }
 
   /** Why an ID chosen by the client is invalid; null if it is valid. */
@@ -277,13 +277,13 @@ export class ClientChannel {
   }
 
   #answerTrace(id: number, message: ChannelMessage): void {
-    const request = traceRequestIn(message)
+    const request = readTraceRequest(message)
     const end = this.#ends.get(id)
     // A client that keeps its end of the circuit sends the controls of the circuit itself.
     const canPass = request.hops > 1 && end instanceof ClientConnection
     if (canPass && end.trace({ ...request, hops: request.hops - 1 })) return
     const error = request.hops > 1 ? 'the connection has no route that can be traced' : ''
-    this.channel.reply(message, traceAnswerMessage(id, ownHop(request, error)))
+    this.channel.reply(message, traceAnswerMessage(id, firstHopAnswer(request, error)))
   }
 
   /** Renews one token at a time, because each must be verified. */
@@ -299,7 +299,7 @@ export class ClientChannel {
       this.channel.reply(message, { contentType: edgeMessage.updateTokenSuccess })
       return
     }
-    const { headers, body } = stateClosed(0, {
+    const { headers, body } = stateClosedMessage(0, {
       text: fault,
       code: edgeErrorCode.invalidApiSessionType,
     })

@@ -1,13 +1,13 @@
 import { BoundedQueue } from '../../lib/bounds/bounded-queue.ts'
-import type { Outgoing } from '../../channel/frame.ts'
-import type { Application, CircuitEnd } from '../../overlay/circuits/circuit-ends.ts'
+import type { OutboundMessage } from '../../channel/frame.ts'
+import type { CircuitApplication, CircuitEnd } from '../../overlay/circuits/circuit-ends.ts'
 import type { TraceAnswer, TraceRequest } from '../../channel/messages/route-trace.ts'
 import { edgeLimits } from './limits.ts'
 import type { ClientFlow } from './client-flow.ts'
 import {
   dataMessage,
   edgeFlag,
-  stateClosed,
+  stateClosedMessage,
   traceAnswerMessage,
 } from '../../channel/messages/edge.ts'
 import type { ServiceSession } from './service-session.ts'
@@ -18,7 +18,7 @@ export interface ClientConnectionDeps {
   readonly session: ServiceSession
   readonly flow: Pick<ClientFlow, 'trySend' | 'onceWritable' | 'addQueued'>
   /** Sends messages other than data. */
-  readonly send: (outgoing: Outgoing) => void
+  readonly send: (outgoing: OutboundMessage) => void
   /**
    * Answers the client's request for the connection if its session ends before the connection has a
    * circuit; absent: the connection has one at once.
@@ -32,7 +32,7 @@ export interface ClientConnectionDeps {
  * A client connection whose end of the circuit this router keeps. It forwards pieces unchanged,
  * because the ends encrypt each piece.
  */
-export class ClientConnection implements Application {
+export class ClientConnection implements CircuitApplication {
   readonly #deps: ClientConnectionDeps
   #end: CircuitEnd | null = null
   /** Pieces of the client that the circuit does not accept yet. */
@@ -68,7 +68,7 @@ export class ClientConnection implements Application {
   }
 
   /** @param open creates the end of the circuit with this connection as its application. */
-  start(open: (application: Application) => CircuitEnd): void {
+  start(open: (application: CircuitApplication) => CircuitEnd): void {
     this.#end = open(this)
     this.#flushQueue()
   }
@@ -96,7 +96,7 @@ export class ClientConnection implements Application {
     if (this.#isOver) return
     const { id, send, refuse } = this.#deps
     if (this.#end === null && refuse !== undefined) refuse()
-    else send(stateClosed(id, { text: reason }))
+    else send(stateClosedMessage(id, { text: reason }))
     this.abandon(reason)
   }
 
@@ -195,7 +195,7 @@ export class ClientConnection implements Application {
 
   #sendClosed(): void {
     if (this.#isOver) return
-    this.#deps.send(stateClosed(this.#deps.id, { text: this.#closedReason ?? '' }))
+    this.#deps.send(stateClosedMessage(this.#deps.id, { text: this.#closedReason ?? '' }))
     this.#over()
   }
 

@@ -1,6 +1,6 @@
 import type { Channel } from '../../channel/channel.ts'
 import { edgeLimits } from './limits.ts'
-import type { Outgoing } from '../../channel/frame.ts'
+import type { OutboundMessage } from '../../channel/frame.ts'
 
 const { clientQueuedBytesMax, clientUnsentBytesMax } = edgeLimits
 
@@ -18,7 +18,7 @@ export class ClientFlow {
   }
 
   /** Sends data. @returns false if it was not sent; `onceWritable` calls back when to retry. */
-  trySend(outgoing: Outgoing): boolean {
+  trySend(outgoing: OutboundMessage): boolean {
     // @guard client-that-never-reads--out
     return this.#channel.trySend(outgoing, clientUnsentBytesMax)
   }

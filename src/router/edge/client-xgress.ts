@@ -1,12 +1,12 @@
-import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
-import { int32Value } from '../../channel/headers.ts'
+import type { ChannelMessage, OutboundMessage } from '../../channel/frame.ts'
+import { encodeInt32 } from '../../channel/headers.ts'
 import type {
-  Destination,
+  FrameDestination,
   LocalCircuit,
   LocalCircuits,
 } from '../../overlay/circuits/circuit-ends.ts'
 import type { ClientFlow } from './client-flow.ts'
-import { edgeHeader, stateClosed } from '../../channel/messages/edge.ts'
+import { edgeHeader, stateClosedMessage } from '../../channel/messages/edge.ts'
 import type { ServiceSession } from './service-session.ts'
 
 export interface ClientXgressDeps {
@@ -16,12 +16,12 @@ export interface ClientXgressDeps {
   readonly circuits: Pick<LocalCircuits, 'attach' | 'enter' | 'leave'>
   /** The ends of the circuit retransmit frames that could not be sent. */
   readonly flow: Pick<ClientFlow, 'trySend' | 'onceWritable'>
-  readonly send: (outgoing: Outgoing) => void
+  readonly send: (outgoing: OutboundMessage) => void
   readonly onOver: () => void
 }
 
 /** A client connection whose end of the circuit the client keeps itself. */
-export class ClientXgress implements Destination {
+export class ClientXgress implements FrameDestination {
   readonly #deps: ClientXgressDeps
   #isOver = false
 
@@ -44,7 +44,7 @@ export class ClientXgress implements Destination {
 
   forward({ contentType, headers, body }: ChannelMessage): boolean {
     if (this.#isOver) return false
-    const sentHeaders = new Map(headers).set(edgeHeader.connId, int32Value(this.#deps.id))
+    const sentHeaders = new Map(headers).set(edgeHeader.connId, encodeInt32(this.#deps.id))
     return this.#deps.flow.trySend({ contentType, headers: sentHeaders, body })
   }
 
@@ -54,7 +54,7 @@ export class ClientXgress implements Destination {
 
   onUnrouted(): void {
     if (this.#isOver) return
-    this.#deps.send(stateClosed(this.#deps.id, { text: 'xgress unrouted' }))
+    this.#deps.send(stateClosedMessage(this.#deps.id, { text: 'xgress unrouted' }))
     this.#over()
   }
 
@@ -69,7 +69,7 @@ export class ClientXgress implements Destination {
 
   close(reason: string): void {
     if (this.#isOver) return
-    this.#deps.send(stateClosed(this.#deps.id, { text: reason }))
+    this.#deps.send(stateClosedMessage(this.#deps.id, { text: reason }))
     this.abandon(reason)
   }
 

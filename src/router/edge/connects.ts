@@ -1,10 +1,10 @@
 import type { ChannelMessage } from '../../channel/frame.ts'
-import { flagValue, readFlag, readText, textValue } from '../../channel/headers.ts'
+import { encodeFlag, readFlag, readText, encodeText } from '../../channel/headers.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import type { KeyedTasks } from '../../lib/keyed-tasks.ts'
 import type { ControlConnection } from '../controllers/control-connection.ts'
 import type {
-  Application,
+  CircuitApplication,
   LocalCircuit,
   LocalCircuits,
 } from '../../overlay/circuits/circuit-ends.ts'
@@ -19,16 +19,16 @@ import {
   edgeErrorCode,
   edgeHeader,
   edgeMessage,
-  stateClosed,
+  stateClosedMessage,
   xgressHeaders,
 } from '../../channel/messages/edge.ts'
-import { type ServiceSession, shownServiceSession } from './service-session.ts'
+import { type ServiceSession, readServiceSession } from './service-session.ts'
 import {
   type CircuitOutcome,
   createCircuitMessage,
   readCircuitAnswer,
 } from '../../channel/messages/circuit-requests.ts'
-import { connectedHeaders, peerDataOf } from '../../channel/messages/peer-data.ts'
+import { connectAnswerHeaders, clientPeerData } from '../../channel/messages/peer-data.ts'
 
 const { connectsWaitingMax } = edgeLimits
 const ID_CHARACTERS_MAX = 128
@@ -62,7 +62,7 @@ interface Asked {
  * Connect requests of clients: a controller authorizes each and creates its circuit. An identity
  * with many pending requests only delays itself, whatever channels it uses.
  */
-export class Connects {
+export class ConnectRequests {
   readonly #deps: ConnectsDeps
 
   constructor(deps: ConnectsDeps) {
@@ -70,7 +70,7 @@ export class Connects {
   }
 
   connect(client: ClientChannel, message: ChannelMessage, id: number): void {
-    const session = shownServiceSession(message.body)
+    const session = readServiceSession(message.body)
     if (session === null) client.refuse(message, id, 'the request shows no service session')
     else this.#connect(client, message, id, session)
   }
@@ -150,7 +150,7 @@ export class Connects {
       identityId: client.client.session.identityId,
       serviceId: session.serviceId,
       instanceId: readText(message.headers, edgeHeader.terminatorIdentity) ?? '',
-      peerData: peerDataOf(message, client.client.session.identityId),
+      peerData: clientPeerData(message, client.client.session.identityId),
     })
     return readCircuitAnswer(await channel.request(request, this.#deps.timeoutMs))
   }
@@ -162,7 +162,7 @@ export class Connects {
       ...(code === null ? {} : { code, retryHint }),
       ...(circuitId === null ? {} : { circuitId }),
     }
-    client.channel.reply(message, stateClosed(id, reason))
+    client.channel.reply(message, stateClosedMessage(id, reason))
   }
 
   #open(
@@ -205,7 +205,7 @@ export class Connects {
   }
 }
 
-const nobody: Application = {
+const nobody: CircuitApplication = {
   deliver: () => true,
   onFinished: () => undefined,
   onWritable: () => undefined,
@@ -219,9 +219,9 @@ function connectedMessage(
 ) {
   const isAsked = readFlag(message.headers, edgeHeader.routerProvidedConnId)
   return connectionMessage(edgeMessage.stateConnected, id, [
-    ...connectedHeaders(made.peerData),
-    [edgeHeader.circuitId, textValue(made.id)],
-    ...(isAsked ? [[edgeHeader.routerProvidedConnId, flagValue(true)] as const] : []),
+    ...connectAnswerHeaders(made.peerData),
+    [edgeHeader.circuitId, encodeText(made.id)],
+    ...(isAsked ? [[edgeHeader.routerProvidedConnId, encodeFlag(true)] as const] : []),
     ...more,
   ])
 }

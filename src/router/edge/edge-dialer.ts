@@ -1,5 +1,5 @@
 import type { ChannelMessage } from '../../channel/frame.ts'
-import { int32Value, readInt32, textValue } from '../../channel/headers.ts'
+import { encodeInt32, readInt32, encodeText } from '../../channel/headers.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import {
   DialFailure,
@@ -64,7 +64,7 @@ export class EdgeDialer implements TerminatorDialer {
     if (end === null) throw noRoom()
     try {
       const answer = await this.#ask(terminator, request, signal, [
-        [edgeHeader.routerProvidedConnId, int32Value(id)],
+        [edgeHeader.routerProvidedConnId, encodeInt32(id)],
         ...(isXgressInClient ? xgressHeaders(circuit) : []),
       ])
       if (end.isOver) throw new DialFailure(dialError.other, 'the host closed the connection')
@@ -122,8 +122,8 @@ export class EdgeDialer implements TerminatorDialer {
     const dial = connectionMessage(
       edgeMessage.dial,
       connectionId,
-      [...dialHeaders(peerData), [edgeHeader.circuitId, textValue(circuit.id)], ...more],
-      textValue(session.token),
+      [...dialHeaders(peerData), [edgeHeader.circuitId, encodeText(circuit.id)], ...more],
+      encodeText(session.token),
     )
     const waitMs = Math.min(edgeLimits.hostDialMsMax, Math.max(1, timeoutMs))
     let answer

@@ -2,13 +2,13 @@ import { createServer, type Server, type TLSSocket } from 'node:tls'
 
 import { Channel } from '../../channel/channel.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
-import { flagValue, maskValue, textValue } from '../../channel/headers.ts'
+import { encodeFlag, encodeMask, encodeText } from '../../channel/headers.ts'
 import {
   type HelloRejectClass,
-  helloAccepted,
-  helloRefused,
+  helloAcceptedMessage,
+  helloRefusedMessage,
   readHello,
-  versionLine,
+  formatVersionLine,
   type VersionLine,
 } from '../../channel/hello.ts'
 import { channelLimits } from '../../channel/limits.ts'
@@ -17,20 +17,23 @@ import type { WebSocketTimeouts } from '../../config/router/table-transport.ts'
 import type { Address } from '../../config/router/values.ts'
 import { limitConnections } from '../../lib/bounds/connections.ts'
 import { KeyedCounts } from '../../lib/bounds/keyed-counts.ts'
-import { sourceOf } from '../../lib/bounds/source.ts'
+import { addressSource } from '../../lib/bounds/source.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
 import type { XgressOptions } from '../../overlay/circuits/xgress-options.ts'
 import { certificateByName } from '../../overlay/sockets/listener-certificates.ts'
-import { type ClientEnds, endsOf } from '../../overlay/sockets/stream-listener.ts'
+import {
+  type ClientSocketAddresses,
+  clientSocketAddresses,
+} from '../../overlay/sockets/stream-listener.ts'
 import type { RouterIdentity } from '../identity/identity.ts'
 import { edgeLimits } from './limits.ts'
 import { ProgramFailure } from '../../overlay/failure.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import type { ApiSessions } from './api-sessions.ts'
 import { type EdgeAdmission, admitClient, isStillAdmitted } from './client-admission.ts'
-import { ClientChannel, type ClientServices } from './client-channel.ts'
+import { ClientChannel, type ClientRequestHandlers } from './client-channel.ts'
 import { ClientFlow } from './client-flow.ts'
 import {
   clientCapabilities,
@@ -49,7 +52,7 @@ export interface EdgeListenerDeps {
   readonly clock: Clock
   readonly log: ProgramLogger
   readonly sessions: ApiSessions
-  readonly services: ClientServices
+  readonly services: ClientRequestHandlers
   readonly trustDomain: () => string | null
   readonly handshakeTimeoutMs: number
   /** For a listener of web sockets; null: clients connect by TLS. */
@@ -71,7 +74,7 @@ interface Arrival {
   readonly channel: Channel
   readonly flow: ClientFlow
   readonly socket: TLSSocket
-  readonly ends: ClientEnds
+  readonly ends: ClientSocketAddresses
 }
 
 /**
@@ -124,7 +127,7 @@ export class EdgeListener {
       limitConnections(this.#channels, bounds)
       this.#channels.on('secureConnection', (socket) => {
         socket.setKeepAlive(true, edgeLimits.clientKeepAliveMs)
-        this.#accept(socket, endsOf(socket))
+        this.#accept(socket, clientSocketAddresses(socket))
       })
     } else {
       this.#webSockets = new WebSocketAcceptor({
@@ -183,7 +186,7 @@ export class EdgeListener {
     return { cert: server.certificatePem, key: server.privateKeyPem, ca: caPem }
   }
 
-  #accept(socket: TLSSocket, ends: ClientEnds, onAdmitted?: () => void): void {
+  #accept(socket: TLSSocket, ends: ClientSocketAddresses, onAdmitted?: () => void): void {
     const { clock, helloTimeoutMs, log, writeTimeoutMs } = this.#deps
     const wait = this.#wait(ends)
     if (wait === null) {
@@ -238,8 +241,8 @@ export class EdgeListener {
   }
 
   /** @returns null if too many connections wait. */
-  #wait({ remoteAddress }: ClientEnds): { end: () => void } | null {
-    const source = sourceOf(remoteAddress)
+  #wait({ remoteAddress }: ClientSocketAddresses): { end: () => void } | null {
+    const source = addressSource(remoteAddress)
     const isFull =
       this.#waitingCount >= edgeLimits.clientsWaitingMax ||
       this.#waiting.of(source) >= edgeLimits.clientsWaitingPerSourceMax
@@ -291,14 +294,14 @@ export class EdgeListener {
       connectedAtMs: clock.nowMs(),
     })
     // Without a group in the answer, its dialer uses a single socket.
-    const answer = helloAccepted(
+    const answer = helloAcceptedMessage(
       { ...hello, group: null },
       identity().id,
       new Map<number, Uint8Array>([
-        [headerKey.helloVersion, textValue(versionLine(version))],
-        [edgeHeader.supportsBindSuccess, flagValue(true)],
-        [edgeHeader.supportsPostureChecks, flagValue(true)],
-        [edgeHeader.routerCapabilities, maskValue(clientCapabilities)],
+        [headerKey.helloVersion, encodeText(formatVersionLine(version))],
+        [edgeHeader.supportsBindSuccess, encodeFlag(true)],
+        [edgeHeader.supportsPostureChecks, encodeFlag(true)],
+        [edgeHeader.routerCapabilities, encodeMask(clientCapabilities)],
       ]),
     )
     this.#deps.onOpen(admitted)
@@ -326,12 +329,12 @@ export class EdgeListener {
 
   #refuse(
     channel: Channel,
-    { remoteAddress: address }: ClientEnds,
+    { remoteAddress: address }: ClientSocketAddresses,
     reason: string,
     rejectClass: HelloRejectClass = 'notPermitted',
   ): void {
     this.#deps.log.warn({ address, reason }, 'client refused')
-    channel.close(reason, helloRefused(reason, rejectClass))
+    channel.close(reason, helloRefusedMessage(reason, rejectClass))
   }
 }
 

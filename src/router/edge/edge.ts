@@ -17,10 +17,10 @@ import { KeyedTasks } from '../../lib/keyed-tasks.ts'
 import { ApiSessions } from './api-sessions.ts'
 import { BearerSessions } from './bearer-sessions.ts'
 import { isStillAdmitted } from './client-admission.ts'
-import type { ClientChannel, ClientServices } from './client-channel.ts'
+import type { ClientChannel, ClientRequestHandlers } from './client-channel.ts'
 import { ConnectedIdentities } from './connected-identities.ts'
 import { ClientPostures } from './client-postures.ts'
-import { Connects } from './connects.ts'
+import { ConnectRequests } from './connects.ts'
 import {
   heartbeatMessage,
   readServiceSessionsRemoved,
@@ -242,7 +242,7 @@ export class Edge {
     webSockets: WebSocketTimeouts | null,
   ): EdgeListener {
     const { identity, version, clock, log, trustDomain, config, circuits } = this.#deps
-    const connects = new Connects({
+    const connects = new ConnectRequests({
       circuits,
       log,
       failures: this.#failures,
@@ -277,7 +277,7 @@ export class Edge {
     })
   }
 
-  #servicesOf(connects: Connects, lookupTimeoutMs: number): ClientServices {
+  #servicesOf(connects: ConnectRequests, lookupTimeoutMs: number): ClientRequestHandlers {
     const terminators = this.#terminators
     const sharer = ({ client }: ClientChannel): string => client.session.identityId
     return {

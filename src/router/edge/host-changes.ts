@@ -8,7 +8,7 @@ import type { ProgramLogger } from '../../overlay/logger.ts'
 import type { ClientChannel } from './client-channel.ts'
 import {
   healthEventMessage,
-  precedenceOf,
+  modelPrecedence,
   updateEdgeTerminatorMessage,
 } from '../../channel/messages/terminators.ts'
 import { edgeHeader, readUint16 } from '../../channel/messages/edge.ts'
@@ -103,7 +103,7 @@ export class HostChanges {
         updateCost: cost !== null,
         cost: cost ?? 0,
         updatePrecedence: precedence !== null,
-        precedence: precedenceOf(precedence ?? 0),
+        precedence: modelPrecedence(precedence ?? 0),
       }
       controller.channel.send(updateEdgeTerminatorMessage({ ...claim, ...update }))
     }

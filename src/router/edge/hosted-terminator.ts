@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { ChannelMessage } from '../../channel/frame.ts'
 import { readFlag, readText } from '../../channel/headers.ts'
 import type { ClientChannel } from './client-channel.ts'
-import { createTerminatorMessage, precedenceOf } from '../../channel/messages/terminators.ts'
+import { createTerminatorMessage, modelPrecedence } from '../../channel/messages/terminators.ts'
 import { edgeHeader, readUint16 } from '../../channel/messages/edge.ts'
 import type { ServiceSession } from './service-session.ts'
 
@@ -79,14 +79,14 @@ export function hostClaim({ client, session }: Pick<HostedTerminator, 'client' |
 }
 
 /** The creation request; repeating it has no further effect. */
-export function creationOf(terminator: HostedTerminator) {
+export function terminatorCreationRequest(terminator: HostedTerminator) {
   const { publicKey } = terminator
   return createTerminatorMessage({
     address: terminator.id,
     ...hostClaim(terminator),
     peerData: publicKey === null ? {} : { [edgeHeader.publicKey]: publicKey },
     cost: terminator.cost,
-    precedence: precedenceOf(terminator.precedence),
+    precedence: modelPrecedence(terminator.precedence),
     instanceId: terminator.instanceId,
     instanceSecret: terminator.instanceSecret,
   })

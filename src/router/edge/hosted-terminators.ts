@@ -1,5 +1,5 @@
 import type { ChannelMessage } from '../../channel/frame.ts'
-import { flagValue, readFlag } from '../../channel/headers.ts'
+import { encodeFlag, readFlag } from '../../channel/headers.ts'
 import { headerKey } from '../../channel/numbers.ts'
 import { CreateTerminatorResult, TerminatorFault } from '../../../proto/gen/router_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -25,11 +25,15 @@ import {
   edgeHeader,
   edgeMessage,
   retryHint,
-  stateClosed,
+  stateClosedMessage,
 } from '../../channel/messages/edge.ts'
 import { HostChanges } from './host-changes.ts'
-import { creationOf, type HostedTerminator, terminatorOf } from './hosted-terminator.ts'
-import { isSessionAmong, shownServiceSession } from './service-session.ts'
+import {
+  terminatorCreationRequest,
+  type HostedTerminator,
+  terminatorOf,
+} from './hosted-terminator.ts'
+import { isSessionAmong, readServiceSession } from './service-session.ts'
 import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
 import { controlMessage } from '../../channel/messages/control.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
@@ -118,7 +122,7 @@ export class ClientTerminators {
   }
 
   bind(client: ClientChannel, message: ChannelMessage, connectionId: number): void {
-    const session = shownServiceSession(message.body)
+    const session = readServiceSession(message.body)
     const fault =
       client.faultOfId(connectionId) ??
       (session === null ? 'the request shows no service session' : null) ??
@@ -135,7 +139,7 @@ export class ClientTerminators {
     if (before !== null) this.#drop(before)
     this.#keep(terminator)
     const echoed = terminator.takesRouterIds
-      ? [[edgeHeader.routerProvidedConnId, flagValue(true)] as const]
+      ? [[edgeHeader.routerProvidedConnId, encodeFlag(true)] as const]
       : []
     client.channel.reply(
       message,
@@ -255,7 +259,7 @@ export class ClientTerminators {
 
   /** Sends the reason to the host, and stops hosting. */
   #refuseHost(terminator: HostedTerminator, reason: ClosedReason): void {
-    terminator.client.send(stateClosed(terminator.connectionId, reason))
+    terminator.client.send(stateClosedMessage(terminator.connectionId, reason))
     this.#remove(terminator, reason.text)
   }
 
@@ -356,7 +360,7 @@ export class ClientTerminators {
     terminator.dueMs += edgeLimits.terminatorAgainMs
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#waits.set(id, resolve)
-    controller.channel.send(creationOf(terminator))
+    controller.channel.send(terminatorCreationRequest(terminator))
     await promise
     this.#waits.delete(id)
   }

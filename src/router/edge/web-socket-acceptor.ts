@@ -6,11 +6,11 @@ import type { Server as TlsServer, TLSSocket } from 'node:tls'
 import type { WebSocketTimeouts } from '../../config/router/table-transport.ts'
 import {
   type ConnectionBounds,
-  endpointOf,
+  socketEndpoint,
   limitConnections,
   PendingConnections,
 } from '../../lib/bounds/connections.ts'
-import { sourceOf } from '../../lib/bounds/source.ts'
+import { addressSource } from '../../lib/bounds/source.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { STATUS_CODES } from '../../lib/runtime/node-http.ts'
 import {
@@ -19,7 +19,10 @@ import {
   webSocketUpgrades,
 } from '../../lib/runtime/web-sockets.ts'
 import { certificateByName } from '../../overlay/sockets/listener-certificates.ts'
-import { type ClientEnds, endsOf } from '../../overlay/sockets/stream-listener.ts'
+import {
+  type ClientSocketAddresses,
+  clientSocketAddresses,
+} from '../../overlay/sockets/stream-listener.ts'
 import type { RouterIdentity } from '../identity/identity.ts'
 import { edgeLimits } from './limits.ts'
 import { WebSocketStream } from './web-socket-stream.ts'
@@ -39,7 +42,11 @@ export interface WebSocketAcceptorDeps {
    * Called when the TLS connection within a web socket is established.
    * @param onAdmitted to be called when the client is admitted; it may then send more.
    */
-  readonly onSecure: (socket: TLSSocket, ends: ClientEnds, onAdmitted: () => void) => void
+  readonly onSecure: (
+    socket: TLSSocket,
+    ends: ClientSocketAddresses,
+    onAdmitted: () => void,
+  ) => void
 }
 
 /** Path at which clients of OpenZiti open web sockets. */
@@ -107,8 +114,8 @@ export class WebSocketAcceptor {
 
   #await(socket: TLSSocket): void {
     socket.setKeepAlive(true, edgeLimits.clientKeepAliveMs)
-    const endpoint = endpointOf(socket)
-    this.#waiting.begin(endpoint, sourceOf(socket.remoteAddress ?? ''), socket)
+    const endpoint = socketEndpoint(socket)
+    this.#waiting.begin(endpoint, addressSource(socket.remoteAddress ?? ''), socket)
     socket.once('close', () => this.#waiting.end(endpoint))
   }
 
@@ -121,8 +128,8 @@ export class WebSocketAcceptor {
 
   #secure(web: WebSocket, connection: TLSSocket): void {
     const { clock, inner, timeouts, onSecure } = this.#deps
-    const endpoint = endpointOf(connection)
-    const ends = endsOf(connection)
+    const endpoint = socketEndpoint(connection)
+    const ends = clientSocketAddresses(connection)
     const stream = new WebSocketStream({
       web,
       connection,

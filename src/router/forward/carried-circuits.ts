@@ -1,10 +1,10 @@
 import { FairShare } from '../../lib/bounds/fair-share.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { forwardLimits } from './limits.ts'
-import type { Destination } from '../../overlay/circuits/circuit-ends.ts'
+import type { FrameDestination } from '../../overlay/circuits/circuit-ends.ts'
 
 /** Source or destination of frames: a link to a peer, or an end in this router. */
-export interface Place {
+export interface FrameEndpoint {
   /** ID of the link, or address of the end. */
   readonly address: string
   /**
@@ -16,12 +16,12 @@ export interface Place {
 
 interface Hop {
   readonly fromPeerId: string | null
-  readonly to: Place
+  readonly to: FrameEndpoint
 }
 
 /** An end of a circuit in this router. */
 interface LocalEnd {
-  readonly destination: Destination
+  readonly destination: FrameDestination
   /** It may send while `forward` runs; other ends of this router send in a later turn. */
   readonly isStream: boolean
   readonly isTerminator: boolean
@@ -63,12 +63,12 @@ export class CarriedCircuit {
   }
 
   /** Next hops, by source address. */
-  get hops(): ReadonlyMap<string, Place> {
+  get hops(): ReadonlyMap<string, FrameEndpoint> {
     return new Map(Array.from(this.#hops, ([address, { to }]) => [address, to]))
   }
 
   /** Keeps earlier routes for frames in transit; the oldest are dropped beyond the limit. */
-  route(from: Place, to: Place): void {
+  route(from: FrameEndpoint, to: FrameEndpoint): void {
     this.#hops.delete(from.address)
     this.#hops.set(from.address, { fromPeerId: from.peerId, to })
     const [oldest] = this.#hops.keys()
@@ -78,7 +78,7 @@ export class CarriedCircuit {
   }
 
   /** Undefined if no route leads from that source. */
-  next(address: string, peerId: string | null): Place | undefined {
+  next(address: string, peerId: string | null): FrameEndpoint | undefined {
     const hop = this.#hops.get(address)
     // @guard circuits-at-a-router--from, circuits-at-a-router--place
     return hop !== undefined && hop.fromPeerId === peerId ? hop.to : undefined

@@ -1,10 +1,14 @@
 import type { Clock } from '../../lib/clock.ts'
 import { forwardLimits } from './limits.ts'
 import type { CarriedCircuit } from './carried-circuits.ts'
-import type { CountedCircuit, CountedKind, UsageReport } from '../../channel/messages/reports.ts'
+import type {
+  CircuitByteCounts,
+  UsageCounterKind,
+  UsageReport,
+} from '../../channel/messages/reports.ts'
 
-interface Bucket extends CountedCircuit {
-  readonly bytes: Partial<Record<CountedKind, number>>
+interface Bucket extends CircuitByteCounts {
+  readonly bytes: Partial<Record<UsageCounterKind, number>>
   readonly sinceMs: number
 }
 
@@ -35,7 +39,7 @@ export class CircuitUsages {
     return this.#lostBytes
   }
 
-  count(circuit: CarriedCircuit, kind: CountedKind, bytes: number): void {
+  count(circuit: CarriedCircuit, kind: UsageCounterKind, bytes: number): void {
     if (bytes === 0) return
     const bucket = this.#buckets.get(circuit.id) ?? this.#newBucket(circuit)
     if (bucket === null) this.#lostBytes += bytes

@@ -5,9 +5,9 @@ import type { ControlConnection } from '../controllers/control-connection.ts'
 import { forwardLimits } from './limits.ts'
 import { linkLimits } from '../links/limits.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
-import type { CarriedCircuit, CarriedCircuits, Place } from './carried-circuits.ts'
+import type { CarriedCircuit, CarriedCircuits, FrameEndpoint } from './carried-circuits.ts'
 import {
-  confirmationMessage,
+  circuitConfirmationMessage,
   faultMessage,
   type IdleCircuit,
 } from '../../channel/messages/circuits.ts'
@@ -26,7 +26,7 @@ interface FaultsDeps {
     readonly idleCircuitTimeout: number
   }
   /** Whether a frame from this source would be forwarded now. */
-  readonly isPassable: (circuitId: string, from: Place) => boolean
+  readonly isPassable: (circuitId: string, from: FrameEndpoint) => boolean
   /** The owner of the circuit has been away for too long. */
   readonly onAbandoned: (circuit: CarriedCircuit) => void
 }
@@ -34,7 +34,7 @@ interface FaultsDeps {
 /** A frame without a next hop. */
 interface Miss {
   readonly circuitId: string
-  readonly from: Place
+  readonly from: FrameEndpoint
 }
 
 /**
@@ -42,7 +42,7 @@ interface Miss {
  * a controller that is away, the circuits themselves store the state to report, so no queue is
  * needed.
  */
-export class Faults {
+export class CircuitFaultReporter {
   readonly #deps: FaultsDeps
   /** Misses since the last report, by circuit. */
   readonly #misses = new Map<string, Miss>()
@@ -85,7 +85,7 @@ export class Faults {
    * Records a frame from this source without a next hop; its sender is informed through the
    * controllers.
    */
-  miss(circuitId: string, from: Place): void {
+  miss(circuitId: string, from: FrameEndpoint): void {
     this.#missed += 1
     const { log, config } = this.#deps
     if (from.peerId !== null && this.#warnings.take(from.peerId)) {
@@ -100,7 +100,7 @@ export class Faults {
   }
 
   /** A frame without a circuit ID; there is no circuit to report. */
-  unreadable({ address, peerId }: Place): void {
+  unreadable({ address, peerId }: FrameEndpoint): void {
     this.#missed += 1
     if (peerId !== null && this.#warnings.take(peerId)) {
       const fields = { routerId: peerId, linkId: address }
@@ -173,7 +173,7 @@ export class Faults {
       else if (only === undefined) reportEnded(owner, circuit)
     }
     for (const owner of asked.values()) {
-      sendInParts(owner, idle.of(owner.id), confirmationMessage)
+      sendInParts(owner, idle.of(owner.id), circuitConfirmationMessage)
     }
     for (const circuit of abandoned) onAbandoned(circuit)
   }

@@ -1,4 +1,4 @@
-import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
+import type { ChannelMessage, OutboundMessage } from '../../channel/frame.ts'
 import { FairShare } from '../../lib/bounds/fair-share.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
@@ -7,32 +7,32 @@ import { circuitLimits } from '../../overlay/circuits/limits.ts'
 import { forwardLimits } from './limits.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import type {
-  Application,
+  CircuitApplication,
   CircuitEnd,
-  Destination,
+  FrameDestination,
   LocalCircuit,
   LocalCircuits,
   TerminatorDialer,
 } from '../../overlay/circuits/circuit-ends.ts'
-import { type CarriedCircuit, CarriedCircuits, type Place } from './carried-circuits.ts'
+import { type CarriedCircuit, CarriedCircuits, type FrameEndpoint } from './carried-circuits.ts'
 import { CircuitUsages } from './circuit-usages.ts'
-import { Faults } from './faults.ts'
+import { CircuitFaultReporter } from './faults.ts'
 import type { Route } from '../../channel/messages/circuits.ts'
 import { LocalDeliveries } from './local-deliveries.ts'
 import type { TransmitKind } from '../../overlay/circuits/outbox.ts'
 import {
-  circuitIdOf,
+  readCircuitId,
   circuitMessage,
   frameToForward,
-  traceRouteAnswer,
+  routeTraceAnswerMessage,
 } from '../../channel/messages/payload.ts'
-import { refusedEnd } from '../../overlay/circuits/refused-end.ts'
-import { hopsOfTrace, withHops } from '../../channel/messages/route-trace.ts'
+import { refusedCircuitEnd } from '../../overlay/circuits/refused-end.ts'
+import { remainingTraceHops, withRemainingHops } from '../../channel/messages/route-trace.ts'
 import { type RoutedCircuits, Routes } from './routes.ts'
-import { sideOf, Traffic } from './traffic.ts'
-import { type BufferRoom, Xgress } from '../../overlay/circuits/xgress.ts'
+import { trafficSide, Traffic } from './traffic.ts'
+import { type BufferBudget, Xgress } from '../../overlay/circuits/xgress.ts'
 import { xgressOptions } from '../../overlay/circuits/xgress-options.ts'
-import type { CountedKind } from '../../channel/messages/reports.ts'
+import type { UsageCounterKind } from '../../channel/messages/reports.ts'
 
 /** A link to another router, as used for sending frames. */
 interface ForwardLink {
@@ -41,7 +41,7 @@ interface ForwardLink {
   /** Time since the peer last answered a heartbeat, ms. */
   readonly silentForMs: number
   /** As in `Channel`. */
-  trySend(outgoing: Outgoing, queuedBytesMax: number): boolean
+  trySend(outgoing: OutboundMessage, queuedBytesMax: number): boolean
   /** As in `Channel`. */
   onceWritable(callback: () => void): void
 }
@@ -57,7 +57,7 @@ interface ForwarderDeps {
 }
 
 /** Source of a frame; all sends of one sharer take one turn at the ends of this router. */
-interface Sender extends Place {
+interface Sender extends FrameEndpoint {
   readonly sharer?: string
 }
 
@@ -73,7 +73,7 @@ const { payloadsQueuedBytesMax, acknowledgementsQueuedBytesMax, ticksEveryMs } =
 export class Forwarder implements LocalCircuits, RoutedCircuits {
   readonly #deps: ForwarderDeps
   readonly #circuits: CarriedCircuits
-  readonly #faults: Faults
+  readonly #faults: CircuitFaultReporter
   readonly #routes: Routes
   readonly #deliveries = new LocalDeliveries()
   readonly #buffered: FairShare
@@ -96,7 +96,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     this.#deps = deps
     this.#circuits = new CarriedCircuits(deps.clock)
     this.usages = new CircuitUsages(deps.clock)
-    this.#faults = new Faults({
+    this.#faults = new CircuitFaultReporter({
       ...deps,
       circuits: this.#circuits,
       isPassable: (circuitId, from) => this.#isPassable(circuitId, from),
@@ -153,7 +153,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     }
     const from = { address: link.id, peerId: link.peerId }
     if (this.#links.get(link.id)?.link !== link) return
-    const circuitId = circuitIdOf(message)
+    const circuitId = readCircuitId(message)
     if (circuitId === null) {
       this.#faults.unreadable(from)
       return
@@ -214,7 +214,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
   }
 
   /** An address that the route does not declare as a link is an end. */
-  #placeOf(address: string, kind: 'start' | 'end' | 'link' | undefined): Place {
+  #placeOf(address: string, kind: 'start' | 'end' | 'link' | undefined): FrameEndpoint {
     const isLink = kind === 'link' || kind === undefined
     return { address, peerId: isLink ? (this.#links.get(address)?.link.peerId ?? null) : null }
   }
@@ -240,9 +240,9 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
       this.#circuits.remove(circuit)
   }
 
-  open(place: LocalCircuit, application: Application): CircuitEnd {
+  open(place: LocalCircuit, application: CircuitApplication): CircuitEnd {
     const circuit = this.#circuitFor(place)
-    if (typeof circuit === 'string') return refusedEnd(place.id, application, circuit)
+    if (typeof circuit === 'string') return refusedCircuitEnd(place.id, application, circuit)
     const stream: Xgress = new Xgress({
       circuitId: place.id,
       isTerminator: place.isTerminator,
@@ -252,14 +252,15 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
       room: this.#roomOf(circuit),
       transmit: (message, kind) => this.#transmit(circuit, place, stream, message, kind),
       onEnded: () => this.#reportEnded(circuit, place.isTerminator),
-      onDelivered: (bytes) => this.usages.count(circuit, `${sideOf(place.isTerminator)}.tx`, bytes),
+      onDelivered: (bytes) =>
+        this.usages.count(circuit, `${trafficSide(place.isTerminator)}.tx`, bytes),
       onClosed: (_reason, endsCircuit) => {
         this.#streams.delete(stream)
         this.#stopTicker()
         this.#left(circuit, place, endsCircuit)
       },
     })
-    const destination: Destination = {
+    const destination: FrameDestination = {
       forward: (message) => {
         stream.receive(message)
         return true
@@ -276,7 +277,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
   }
 
   /** Ends share the buffer by dialing identity, because each circuit exists on its behalf. */
-  #roomOf({ id, clientId }: CarriedCircuit): BufferRoom {
+  #roomOf({ id, clientId }: CarriedCircuit): BufferBudget {
     // @guard circuits-that-take-nothing--dialer
     const sharer = clientId === '' ? id : clientId
     return {
@@ -285,7 +286,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     }
   }
 
-  attach(place: LocalCircuit, destination: Destination): void {
+  attach(place: LocalCircuit, destination: FrameDestination): void {
     const circuit = this.#circuitFor(place)
     if (typeof circuit === 'string') queueMicrotask(() => destination.onUnrouted())
     else {
@@ -296,14 +297,14 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
 
   enter({ id, address, isTerminator, sharer = id }: LocalCircuit, message: ChannelMessage): void {
     const circuit = this.#circuits.get(id)
-    if (circuit === undefined || circuitIdOf(message) !== id) return
+    if (circuit === undefined || readCircuitId(message) !== id) return
     circuit.receivedMs = this.#deps.clock.monotonicMs()
     const from = { address, peerId: null, sharer }
     const fate = this.#forward(circuit, from, message, bytesMaxOf(message.contentType))
     if (fate === 'astray') this.#faults.miss(id, from)
     if (fate !== 'sent') return
-    this.#traffic.received(sideOf(isTerminator), message)
-    this.#use(circuit, `${sideOf(isTerminator)}.rx`, message)
+    this.#traffic.received(trafficSide(isTerminator), message)
+    this.#use(circuit, `${trafficSide(isTerminator)}.rx`, message)
   }
 
   leave(place: LocalCircuit, _reason: string): void {
@@ -357,7 +358,10 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     return { circuits, omitted: all.length - shown.length }
   }
 
-  #shownPlace(circuit: CarriedCircuit, { address, peerId }: Place): 'link' | 'end' | 'missing' {
+  #shownPlace(
+    circuit: CarriedCircuit,
+    { address, peerId }: FrameEndpoint,
+  ): 'link' | 'end' | 'missing' {
     if (peerId === null) return circuit.ends.has(address) ? 'end' : 'missing'
     return this.#links.get(address)?.link.peerId === peerId ? 'link' : 'missing'
   }
@@ -382,7 +386,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     circuit: CarriedCircuit,
     { address, id, isTerminator }: LocalCircuit,
     stream: Xgress,
-    message: Outgoing,
+    message: OutboundMessage,
     kind: TransmitKind,
   ): 'sent' | 'full' {
     if (this.#circuits.get(id) !== circuit) return 'sent'
@@ -393,9 +397,9 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     if (isRepeated) this.#retransmissions += 1
     const fate = this.#forward(circuit, from, frame, bytesMaxOf(contentType), isRepeated)
     if (fate === 'astray') this.#faults.miss(id, from)
-    if (fate === 'sent') this.#traffic.received(sideOf(isTerminator), frame)
+    if (fate === 'sent') this.#traffic.received(trafficSide(isTerminator), frame)
     // A payload without a next hop is retransmitted later, but was read only once.
-    if (fate !== 'full' && !isRepeated) this.#use(circuit, `${sideOf(isTerminator)}.rx`, frame)
+    if (fate !== 'full' && !isRepeated) this.#use(circuit, `${trafficSide(isTerminator)}.rx`, frame)
     if (fate !== 'full') return 'sent'
     const next = circuit.next(address, null)
     if (next !== undefined) this.#goesTo(circuit, next)?.onceWritable?.(this.#wakerOf(stream))
@@ -415,8 +419,8 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
 
   #goesTo(
     circuit: CarriedCircuit,
-    { address, peerId }: Place,
-  ): ForwardLink | Destination | undefined {
+    { address, peerId }: FrameEndpoint,
+  ): ForwardLink | FrameDestination | undefined {
     return peerId === null ? circuit.ends.get(address)?.destination : this.#links.get(address)?.link
   }
 
@@ -430,9 +434,9 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     const next = circuit?.next(from.address, from.peerId)
     if (circuit === undefined || next === undefined) return 'astray'
     if (!isRepeated) circuit.activeMs = this.#deps.clock.monotonicMs()
-    const hops = hopsOfTrace(given)
+    const hops = remainingTraceHops(given)
     if (hops === 1) return this.#answerTrace(circuit, from, given)
-    const message = hops === null ? given : withHops(given, hops - 1)
+    const message = hops === null ? given : withRemainingHops(given, hops - 1)
     if (next.peerId === null) return this.#toEnd(circuit, from, next, message, queuedBytesMax)
     const found = this.#links.get(next.address)
     // @guard circuits-at-a-router--to
@@ -450,7 +454,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
 
   /** The trace ends at this router; the answer goes back to the source of the request. */
   #answerTrace(circuit: CarriedCircuit, from: Sender, request: ChannelMessage): Fate {
-    const answer = traceRouteAnswer(request, { type: 'forwarder', id: this.#deps.routerId })
+    const answer = routeTraceAnswerMessage(request, { type: 'forwarder', id: this.#deps.routerId })
     const { headers = new Map(), body = new Uint8Array() } = answer ?? {}
     if (answer === null) return 'sent'
     const frame = { contentType: answer.contentType, sequence: 0, headers, body }
@@ -466,7 +470,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
   #toEnd(
     circuit: CarriedCircuit,
     { peerId, sharer = circuit.id }: Sender,
-    { address }: Place,
+    { address }: FrameEndpoint,
     message: ChannelMessage,
     queuedBytesMax: number,
   ): Fate {
@@ -479,9 +483,9 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
         ? this.#deliveries.deliver(sharer, destination, message, queuedBytesMax)
         : destination.forward(message)
     if (!isTaken) return 'full'
-    this.#traffic.sent(sideOf(isTerminator), message)
+    this.#traffic.sent(trafficSide(isTerminator), message)
     // A stream counts the bytes it delivers, because payloads may arrive twice or too late.
-    if (!isStream) this.#use(circuit, `${sideOf(isTerminator)}.tx`, message)
+    if (!isStream) this.#use(circuit, `${trafficSide(isTerminator)}.tx`, message)
     this.#count(message)
     return 'sent'
   }
@@ -489,7 +493,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
   /** Counts payloads only; other frames are protocol overhead. */
   #use(
     circuit: CarriedCircuit | undefined,
-    kind: CountedKind,
+    kind: UsageCounterKind,
     { contentType, body }: ChannelMessage,
   ): void {
     if (circuit === undefined || contentType !== circuitMessage.payload) return
@@ -501,7 +505,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     this.#bytes += body.length
   }
 
-  #isPassable(circuitId: string, { address, peerId }: Place): boolean {
+  #isPassable(circuitId: string, { address, peerId }: FrameEndpoint): boolean {
     const circuit = this.#circuits.get(circuitId)
     const next = circuit?.next(address, peerId)
     if (circuit === undefined || next === undefined) return false

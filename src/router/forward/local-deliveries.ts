@@ -2,11 +2,11 @@ import type { ChannelMessage } from '../../channel/frame.ts'
 import { FairQueue } from '../../lib/bounds/fair-queue.ts'
 import { FairShare } from '../../lib/bounds/fair-share.ts'
 import { forwardLimits } from './limits.ts'
-import type { Destination } from '../../overlay/circuits/circuit-ends.ts'
+import type { FrameDestination } from '../../overlay/circuits/circuit-ends.ts'
 
 interface Delivery {
   readonly caller: string
-  readonly to: Destination
+  readonly to: FrameDestination
   readonly message: ChannelMessage
 }
 
@@ -26,8 +26,8 @@ export class LocalDeliveries {
   readonly #waiting = new FairQueue<Delivery>(localDeliveriesMax)
   readonly #room = new FairShare(localDeliveryBytesMax)
   /** Queued bytes by destination. */
-  readonly #bytesFor = new Map<Destination, number>()
-  readonly #waiters = new Map<Destination, Set<() => void>>()
+  readonly #bytesFor = new Map<FrameDestination, number>()
+  readonly #waiters = new Map<FrameDestination, Set<() => void>>()
   #isDue = false
 
   /**
@@ -36,7 +36,12 @@ export class LocalDeliveries {
    * larger.
    * @returns false if the frame was dropped because a limit is reached.
    */
-  deliver(caller: string, to: Destination, message: ChannelMessage, bytesMax: number): boolean {
+  deliver(
+    caller: string,
+    to: FrameDestination,
+    message: ChannelMessage,
+    bytesMax: number,
+  ): boolean {
     const bytes = roomOf(message)
     const waiting = this.#bytesFor.get(to) ?? 0
     // @guard client-that-repeats-itself--bytes, client-that-repeats-itself--end
@@ -53,7 +58,7 @@ export class LocalDeliveries {
    * For use after `deliver` has returned false: calls the callback once, in a later turn, when no
    * frame is queued.
    */
-  onceWritable(to: Destination, callback: () => void): void {
+  onceWritable(to: FrameDestination, callback: () => void): void {
     const waiters = this.#waiters.get(to) ?? new Set()
     this.#waiters.set(to, waiters.add(callback))
     this.#runSoon()

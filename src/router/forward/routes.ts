@@ -13,15 +13,15 @@ import { FailureLog } from '../../overlay/sockets/failure-log.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import { DialFailure, type TerminatorDialer } from '../../overlay/circuits/circuit-ends.ts'
 import type { CarriedCircuit } from './carried-circuits.ts'
-import { dialErrorOf } from '../../overlay/circuits/dial-error.ts'
+import { dialErrorCode } from '../../overlay/circuits/dial-error.ts'
 import { TaskPool } from '../../lib/bounds/task-pool.ts'
 import {
   readRoute,
   readUnroute,
   type Route,
-  routeDone,
+  routeSucceededMessage,
   type RouteEgress,
-  routeFailed,
+  routeFailedMessage,
 } from '../../channel/messages/circuits.ts'
 import { forwardLimits } from './limits.ts'
 import { dialError } from '../../channel/messages/dial-error.ts'
@@ -235,7 +235,7 @@ export class Routes {
     const isGone = circuits.circuit(circuit.id) !== circuit
     const missing = isGone ? null : circuits.route(circuit, route)
     if (!isGone && missing === null) {
-      connection.channel.reply(message, routeDone(route, peerData))
+      connection.channel.reply(message, routeSucceededMessage(route, peerData))
       if (route.traced !== null) {
         const { circuitId, attempt, forwards, egress } = route
         const ways = forwards.map(({ from, to }) => `${from} -> ${to}`)
@@ -259,7 +259,7 @@ export class Routes {
     error: unknown,
   ): void {
     const reason = errorMessage(error)
-    const code = dialErrorOf(error)
+    const code = dialErrorCode(error)
     const { circuitId, clientId } = route
     // The rate of this warning is limited per client, because a client at its limit fails all the
     // time.
@@ -269,7 +269,7 @@ export class Routes {
       const fields = { ...route.traced, circuitId, reason }
       this.#deps.log.info(fields, 'a circuit could not be routed')
     }
-    channel.reply(message, routeFailed(route, code, reason))
+    channel.reply(message, routeFailedMessage(route, code, reason))
   }
 }
 

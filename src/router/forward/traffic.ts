@@ -43,6 +43,6 @@ export class Traffic {
 }
 
 /** The side of an end of a circuit. */
-export function sideOf(isTerminator: boolean): TrafficSide {
+export function trafficSide(isTerminator: boolean): TrafficSide {
   return isTerminator ? 'egress' : 'ingress'
 }

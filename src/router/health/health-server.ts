@@ -9,7 +9,7 @@ import { healthCheckLimits as limits } from './limits.ts'
 import { ProgramFailure } from '../../overlay/failure.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import { healthAnswer, type HealthCheck } from './checks.ts'
-import { closeServer, portOf } from '../../lib/runtime/listening.ts'
+import { closeServer, listeningPort } from '../../lib/runtime/listening.ts'
 import { bindServer } from '../../overlay/sockets/bind-server.ts'
 
 type WebConfig = RouterConfig['web'][number]
@@ -44,7 +44,7 @@ export class HealthServers {
 
   /** Bound ports, in the order of the configuration. */
   get ports(): readonly number[] {
-    return this.#servers.map(({ server }) => portOf(server))
+    return this.#servers.map(({ server }) => listeningPort(server))
   }
 
   /** New connections get the current certificates. */

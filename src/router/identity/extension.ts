@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { type Certificate, checkKeyMatches, parseCertificates } from '../../pki/certificate.ts'
-import { pemOf } from '../../pki/verify/identity-files.ts'
+import { certificatesPem } from '../../pki/verify/identity-files.ts'
 import { writePublicFile } from '../../pki/key-file.ts'
 import { certificateLife } from '../../pki/authority/renewal.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
@@ -16,7 +16,7 @@ import { isoTime } from '../../lib/text/shown-time.ts'
  * Sends the requests to one controller's client API; throws one clause. @returns PEM chains, leaf
  * first.
  */
-export type AskExtension = (
+export type RequestExtension = (
   api: string,
   requests: CertificateRequests,
   identity: RouterIdentity,
@@ -28,7 +28,7 @@ interface ExtenderDeps {
   readonly clock: Clock
   readonly log: ProgramLogger
   /** Null if the router has no client for the request. */
-  readonly ask: AskExtension | null
+  readonly ask: RequestExtension | null
   readonly apis: () => readonly string[]
   readonly onExtended: (api: string) => void
 }
@@ -135,8 +135,8 @@ export class CertificateExtender {
       throw new Error('it issued a certificate for another router')
     }
     // The earlier client certificate is no longer accepted, so the new one is written first.
-    writePublicFile(files.files.cert, pemOf(client))
-    writePublicFile(files.files.serverCert, pemOf(server))
+    writePublicFile(files.files.cert, certificatesPem(client))
+    writePublicFile(files.files.serverCert, certificatesPem(server))
     log.info({ api, notAfter: isoTime(client[0].notAfterMs) }, 'certificates extended')
     onExtended(api)
   }

@@ -3,9 +3,13 @@ import { createServer, type Server, type TLSSocket } from 'node:tls'
 
 import { Channel } from '../../channel/channel.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
-import { helloAccepted, helloRefused } from '../../channel/hello.ts'
+import { helloAcceptedMessage, helloRefusedMessage } from '../../channel/hello.ts'
 import type { ChannelLimits } from '../../channel/limits.ts'
-import { limitConnections, endpointOf, PendingConnections } from '../../lib/bounds/connections.ts'
+import {
+  limitConnections,
+  socketEndpoint,
+  PendingConnections,
+} from '../../lib/bounds/connections.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
 import { leafRouterId, parseCertificate } from '../../pki/certificate.ts'
@@ -16,7 +20,7 @@ import { linkLimits } from './limits.ts'
 import { ProgramFailure } from '../../overlay/failure.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import {
-  groupOfAnswer,
+  readLinkGroup,
   LINK_PROTOCOL,
   type LinkHello,
   type LinkSocketType,
@@ -128,7 +132,7 @@ export class LinkAcceptor {
       log.warn({ address: socket.remoteAddress ?? '', reason }, 'link refused')
       channel.close(reason)
     }, helloTimeoutMs)
-    const endpoint = endpointOf(socket)
+    const endpoint = socketEndpoint(socket)
     const certificate = peerLeafSha256(socket)
     this.#waiting.begin(endpoint, certificate, socket)
     const channel: Channel = new Channel({
@@ -190,14 +194,14 @@ export class LinkAcceptor {
   #refuse(channel: Channel, socket: TLSSocket, hello: LinkHello | null, reason: string): null {
     const shown = { routerId: hello?.routerId, address: socket.remoteAddress ?? '', reason }
     this.#deps.log.warn(shown, 'link refused')
-    channel.close(reason, helloRefused(reason, 'notPermitted'))
+    channel.close(reason, helloRefusedMessage(reason, 'notPermitted'))
     return null
   }
 
   #answer(hello: LinkHello, { headers }: ChannelMessage): ChannelMessage {
     const { linkId: token, group, type } = hello
     const said = { token, version: null, type: group === null ? '' : type, group, headers }
-    return helloAccepted(said, this.#deps.identity().id, new Map())
+    return helloAcceptedMessage(said, this.#deps.identity().id, new Map())
   }
 
   #add(
@@ -211,7 +215,7 @@ export class LinkAcceptor {
     if (refusal !== null) {
       log.info({ routerId: hello.routerId, linkId: hello.linkId, reason: refusal }, 'link refused')
       // The peer redials a link that opens and closes immediately, but waits after a refused one.
-      channel.close(refusal, helloRefused(refusal, 'busy'))
+      channel.close(refusal, helloRefusedMessage(refusal, 'busy'))
       return null
     }
     const { localAddress = '', localPort = 0, remoteAddress = '', remotePort = 0 } = socket
@@ -226,7 +230,7 @@ export class LinkAcceptor {
       remoteAddress: formatHostPort({ host: remoteAddress, port: remotePort }),
       channel,
       queues,
-      group: groupOfAnswer(answer.headers),
+      group: readLinkGroup(answer.headers),
     })
     channel.open(answer)
     registry.add(link)

@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 
 import type { Channel } from '../../channel/channel.ts'
-import { type Dialed, dialChannel } from '../../channel/dial.ts'
+import { type DialedChannel, dialChannel } from '../../channel/dial.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import type { HttpProxy } from '../../lib/runtime/http-proxy.ts'
 import { parseAddress } from '../../config/router/values.ts'
@@ -10,12 +10,12 @@ import type { Clock } from '../../lib/clock.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
 import { peerLeafDer } from '../../lib/runtime/peer-certificates.ts'
 import { leafRouterId, parseCertificate } from '../../pki/certificate.ts'
-import { localAddressOf } from '../controllers/dial-controller.ts'
+import { resolveLocalAddress } from '../controllers/dial-controller.ts'
 import type { RouterIdentity } from '../identity/identity.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import { FurtherSockets } from './further-sockets.ts'
 import {
-  groupOfAnswer,
+  readLinkGroup,
   LINK_PROTOCOL,
   type LinkGroup,
   linkHello,
@@ -75,7 +75,7 @@ export class LinkDialer {
       signal,
     })
     // A peer that answers without a group only supports links with one socket.
-    const group = hasSeveral ? groupOfAnswer(answer.headers) : null
+    const group = hasSeveral ? readLinkGroup(answer.headers) : null
     const made = new Link({
       id: target.linkId,
       peerId: peer.id,
@@ -126,15 +126,15 @@ export class LinkDialer {
     peer: DialedPeer,
     target: LinkTarget,
     { group, link, onClose, partOf, signal }: SocketDial,
-  ): Promise<Dialed & { readonly local: string; readonly remote: string }> {
+  ): Promise<DialedChannel & { readonly local: string; readonly remote: string }> {
     const { section, config, clock, user } = this.#deps
     const address = parseAddress(target.address)
     if (address === null) throw new Error('it is no address')
     const identity = this.#deps.identity()
     const { host, port } = address
-    const localAddress = localAddressOf(config.bind, isIP(host) === 6 ? 6 : 4)
+    const localAddress = resolveLocalAddress(config.bind, isIP(host) === 6 ? 6 : 4)
     let local = ''
-    let dialed: Dialed | null = null
+    let dialed: DialedChannel | null = null
     dialed = await dialChannel({
       host,
       port,

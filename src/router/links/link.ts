@@ -2,7 +2,7 @@ import type { Channel } from '../../channel/channel.ts'
 import { SendQueue } from '../../channel/frame-writer.ts'
 import type { LinkGroup, LinkSocketType } from '../../channel/messages/links.ts'
 import { circuitHeader, circuitMessage } from '../../channel/messages/payload.ts'
-import type { Outgoing } from '../../channel/frame.ts'
+import type { OutboundMessage } from '../../channel/frame.ts'
 
 /** Maximum number of waiting messages of each kind per socket. */
 export interface LinkQueues {
@@ -117,7 +117,7 @@ export class Link implements Omit<LinkFields, 'queues'> {
    * As `Channel.trySend` for one of its sockets, with the message limits of the options. Messages
    * of one circuit use the same socket and thus keep their order.
    */
-  trySend(outgoing: Outgoing, queuedBytesMax: number): boolean {
+  trySend(outgoing: OutboundMessage, queuedBytesMax: number): boolean {
     const isAcknowledgement = outgoing.contentType === circuitMessage.acknowledgement
     const isApart = isAcknowledgement && this.#acknowledgementSockets.length > 0
     const socket = chosen(isApart ? this.#acknowledgementSockets : this.#payloadSockets, outgoing)
@@ -145,7 +145,10 @@ export class Link implements Omit<LinkFields, 'queues'> {
 }
 
 /** Selects the socket by the last character of the circuit ID, which is random. */
-function chosen(sockets: readonly LinkSocket[], { headers }: Outgoing): LinkSocket | undefined {
+function chosen(
+  sockets: readonly LinkSocket[],
+  { headers }: OutboundMessage,
+): LinkSocket | undefined {
   if (sockets.length < 2) return sockets[0]
   const circuitId = headers?.get(circuitHeader.circuitId)
   return sockets[(circuitId?.at(-1) ?? 0) % sockets.length]

@@ -1,5 +1,5 @@
 import { fromBinary } from '@bufbuild/protobuf'
-import type { Outgoing } from '../../channel/frame.ts'
+import type { OutboundMessage } from '../../channel/frame.ts'
 import { readFlag } from '../../channel/headers.ts'
 import { headerKey } from '../../channel/numbers.ts'
 import { TaskPool } from '../../lib/bounds/task-pool.ts'
@@ -249,7 +249,7 @@ export class Links {
     if (!isDuplicate && !this.#isStopped) this.#dialers.get(peerId)?.redial()
   }
 
-  #reportToControllers(outgoing: Outgoing): void {
+  #reportToControllers(outgoing: OutboundMessage): void {
     for (const { channel } of this.#deps.connections()) channel.send(outgoing)
   }
 }

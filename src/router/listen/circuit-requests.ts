@@ -6,7 +6,7 @@ import { forwardLimits } from '../forward/limits.ts'
 import {
   type CircuitExchange,
   type CircuitSource,
-  CircuitUnavailable,
+  CircuitUnavailableError,
   type CircuitData,
 } from '../../overlay/circuits/circuit-source.ts'
 import {
@@ -41,7 +41,7 @@ export class CircuitRequests implements CircuitSource {
     circuitData?: CircuitData,
   ): Promise<LocalCircuit> {
     if (this.#asked >= forwardLimits.circuitsAskedMax) {
-      throw new CircuitUnavailable('too many circuits are requested')
+      throw new CircuitUnavailableError('too many circuits are requested')
     }
     this.#asked += 1
     try {
@@ -71,7 +71,7 @@ export class CircuitRequests implements CircuitSource {
       // A refusal is final; if this controller has disconnected, the next one gets the request.
       if (!owner.channel.isClosed) break
     }
-    throw new CircuitUnavailable(reason)
+    throw new CircuitUnavailableError(reason)
   }
 }
 

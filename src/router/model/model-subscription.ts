@@ -13,10 +13,10 @@ import type {
 import { modelLimits } from './limits.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import {
-  indexOf,
+  readModelIndex,
   subscribeMessage,
-  subscriptionOf,
-  validatedMessage,
+  readSubscriptionId,
+  modelValidatedMessage,
 } from '../../channel/messages/model.ts'
 import type { RouterDataModel } from './router-data-model.ts'
 import { controlMessage } from '../../channel/messages/control.ts'
@@ -194,7 +194,7 @@ export class ModelSubscription {
     const { model, log } = this.#deps
     const isOfSubscription = this.#isOfSubscription(connection, message)
     if (message.contentType === controlMessage.validateDataState) {
-      connection.channel.reply(message, validatedMessage(yield* model.compare(message.body)))
+      connection.channel.reply(message, modelValidatedMessage(yield* model.compare(message.body)))
       return
     }
     if (message.contentType === controlMessage.dataState) {
@@ -222,7 +222,7 @@ export class ModelSubscription {
   #isOfSubscription(connection: ControlConnection, message: ChannelMessage): boolean {
     const current = this.#subscription
     if (current?.connection !== connection) return false
-    const id = subscriptionOf(message)
+    const id = readSubscriptionId(message)
     return id === null || id === current.id
   }
 
@@ -230,7 +230,7 @@ export class ModelSubscription {
   #onIndex(connection: ControlConnection, message: ChannelMessage): void {
     const current = this.#subscription
     if (current?.connection !== connection || this.#isWorking) return
-    const index = indexOf(message)
+    const index = readModelIndex(message)
     if (index === null || !this.#deps.model.isFilled || index <= this.#deps.model.index) return
     this.#resubscribe('the controller is further')
   }

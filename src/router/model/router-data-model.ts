@@ -10,7 +10,7 @@ import {
 } from '../../../proto/gen/router_pb.ts'
 import { decodeInSteps } from '../../channel/wire-scan.ts'
 import { ModelContents, type ModelLimits } from './model-contents.ts'
-import type { ModelComparison, ModelDifferenceFound } from '../../channel/messages/model.ts'
+import type { ModelComparison, ModelDifference } from '../../channel/messages/model.ts'
 
 /** Events applied before other work gets its turn. */
 const STEP_EVENTS = 500
@@ -194,7 +194,7 @@ export function compareModels(
   theirs: ModelContents,
   differencesMax: number,
 ): ModelComparison {
-  const differences: ModelDifferenceFound[] = []
+  const differences: ModelDifference[] = []
   const [ownKinds, theirKinds] = [kindsOf(own), kindsOf(theirs)]
   for (const [kind, records] of Object.entries(theirKinds)) {
     for (const found of compareKind(kind, ownKinds[kind] ?? new Map(), records)) {
@@ -205,7 +205,7 @@ export function compareModels(
   return { own: countsOf(ownKinds), theirs: countsOf(theirKinds), differences }
 }
 
-function* compareKind(kind: string, own: Records, theirs: Records): Iterable<ModelDifferenceFound> {
+function* compareKind(kind: string, own: Records, theirs: Records): Iterable<ModelDifference> {
   for (const [id, record] of theirs) {
     if (!own.has(id)) yield { kind, id, difference: 'removed', detail: 'the router lacks it' }
     else if (!isDeepStrictEqual(own.get(id), record)) {

@@ -1,5 +1,5 @@
 import { reportLimits } from './limits.ts'
-import type { Inspected } from '../../channel/messages/reports.ts'
+import type { InspectionAnswer } from '../../channel/messages/reports.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
 /** Inspectable values: names and functions that create the values. */
@@ -9,7 +9,10 @@ type Inspectable = Readonly<Record<string, () => unknown>>
  * Every value is JSON text. An unknown name has no value, as in routers of OpenZiti; a value that
  * cannot be created becomes an error and does not affect the others.
  */
-export function inspectRouter(names: readonly string[], inspectable: Inspectable): Inspected {
+export function inspectRouter(
+  names: readonly string[],
+  inspectable: Inspectable,
+): InspectionAnswer {
   const errors: string[] = []
   const values: { name: string; value: string }[] = []
   const { inspectedValuesMax, inspectedCharactersMax } = reportLimits

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 
-import type { ChannelMessage, Outgoing } from '../../channel/frame.ts'
+import type { ChannelMessage, OutboundMessage } from '../../channel/frame.ts'
 import { readFlag } from '../../channel/headers.ts'
 import { headerKey } from '../../channel/numbers.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -227,7 +227,7 @@ export class TerminatorOffers implements OfferedTerminators {
     }
   }
 
-  async #asked({ channel }: ControlConnection, message: Outgoing): Promise<void> {
+  async #asked({ channel }: ControlConnection, message: OutboundMessage): Promise<void> {
     const reply = await channel.request(message, offerTimeoutMs)
     const isDone =
       reply.contentType === controlMessage.updateTunnelTerminatorResponse ||

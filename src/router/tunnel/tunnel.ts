@@ -11,9 +11,9 @@ import type { RouterIdentity } from '../identity/identity.ts'
 import { CircuitRequests } from '../listen/circuit-requests.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import type { RouterDataModel } from '../model/router-data-model.ts'
-import { ANY_ADDRESS, configuredService } from '../../overlay/services/offered-services.ts'
+import { ANY_ADDRESS, parseConfiguredService } from '../../overlay/services/offered-services.ts'
 import { TerminatorOffers } from './terminator-offers.ts'
-import { noCircuitData, tunnelExchange } from '../../overlay/services/tunnel-exchange.ts'
+import { emptyCircuitData, tunnelCircuitExchange } from '../../overlay/services/tunnel-exchange.ts'
 import { TunnelServices } from '../../overlay/tunnel-services.ts'
 import type { UsableServices } from '../../overlay/services/usable-services.ts'
 
@@ -53,15 +53,15 @@ export class Tunnel {
       ...deps,
       identityId,
       services: servicesInModel(model, identityId),
-      configured: configured.flatMap((text) => configuredService(text) ?? []),
+      configured: configured.flatMap((text) => parseConfiguredService(text) ?? []),
       anyAddress: ANY_ADDRESS,
       terminators: this.#offers,
       hasKeyPerTerminator: false,
       requests: new CircuitRequests({
         connections,
         clock,
-        exchange: (service, _client, circuitData = noCircuitData) =>
-          tunnelExchange(service, circuitData),
+        exchange: (service, _client, circuitData = emptyCircuitData) =>
+          tunnelCircuitExchange(service, circuitData),
       }),
     })
   }
@@ -116,7 +116,7 @@ export class Tunnel {
 }
 
 /** @returns null if no tunnel is configured. */
-export function tunnelOf(
+export function createTunnel(
   listeners: RouterConfig['listeners'],
   deps: Omit<TunnelDeps, 'options'>,
 ): Tunnel | null {

@@ -3,7 +3,7 @@ import { open, rename } from 'node:fs/promises'
 import { assert } from '../../lib/assert.ts'
 import { canonicalJson } from '../../lib/text/canonical-json.ts'
 import type { MembershipRecord, DiskPromise, PeerDiskRecord } from '../../ports/membership-cache.ts'
-import { corrupt, newerFormat } from '../errors.ts'
+import { corruptError, unsupportedFormatError } from '../errors.ts'
 import { nodeFileSystem, replaceFile, type FileSystem } from '../file-system.ts'
 import { jsonChecksum, parseObject } from '../json-file.ts'
 import { isCount } from '../../lib/text/json-value.ts'
@@ -110,14 +110,14 @@ export function readRosterFile(
   if (!files.exists(path)) return null
   const bytes = files.read(path)
   const found = bytes.length > FILE_BYTES_MAX ? null : parseObject(Buffer.from(bytes).toString())
-  if (found === null) throw corrupt(path, 'it is not a JSON object, or too large')
+  if (found === null) throw corruptError(path, 'it is not a JSON object, or too large')
   const { check, ...members } = found
   const { format } = members
   if (typeof format === 'number' && format > ROSTER_FORMAT) {
-    throw newerFormat(path, format, ROSTER_FORMAT)
+    throw unsupportedFormatError(path, format, ROSTER_FORMAT)
   }
   const roster = check === jsonChecksum(members) ? rosterOf(members) : null
-  if (roster === null) throw corrupt(path, 'its checksum does not match')
+  if (roster === null) throw corruptError(path, 'its checksum does not match')
   return roster
 }
 

@@ -6,7 +6,7 @@ import {
 } from '../../raft/entry-codec.ts'
 import type { Disk, DiskWrite, Entry, HardState, Index, Position } from '../../raft/types.ts'
 import type { ChainWindow } from './chain-window.ts'
-import { asStoreError } from '../errors.ts'
+import { toStoreError } from '../errors.ts'
 import type { FileSystem } from '../file-system.ts'
 import type { MetaSlots } from './meta-slots.ts'
 import { createSegment } from './new-segment.ts'
@@ -227,7 +227,7 @@ export class FileDisk implements Disk {
     try {
       work()
     } catch (error) {
-      const failure = asStoreError(error, doing, this.#folder)
+      const failure = toStoreError(error, doing, this.#folder)
       // A failed assertion also ends the disk: it writes nothing more, and the caller gets the
       // error at once.
       this.#failure = failure

@@ -1,5 +1,5 @@
 import { canonicalJson } from '../../lib/text/canonical-json.ts'
-import { corrupt, newerFormat, StoreError } from '../errors.ts'
+import { corruptError, unsupportedFormatError, StoreError } from '../errors.ts'
 import { nodeFileSystem, replaceFile, type FileSystem } from '../file-system.ts'
 import { NODE_ID_BYTES_MAX } from './meta-slots.ts'
 import { STORE_ID_BYTES } from './wal-format.ts'
@@ -44,16 +44,16 @@ export function readIdentity(dir: string, files: FileSystem = nodeFileSystem): D
     )
   }
   const found = parseObject(Buffer.from(files.read(path)).toString('utf8'))
-  if (found === null) throw corrupt(path, 'it is not a JSON object')
+  if (found === null) throw corruptError(path, 'it is not a JSON object')
   const { check, ...members } = found
   const format = members['format']
   if (typeof format === 'number' && format > IDENTITY_FORMAT) {
-    throw newerFormat(path, format, IDENTITY_FORMAT)
+    throw unsupportedFormatError(path, format, IDENTITY_FORMAT)
   }
   const expected = jsonChecksum(members)
   const identity = identityOf(members)
   if (check !== expected || identity === null) {
-    throw corrupt(path, 'its checksum does not match; it must not be edited by hand')
+    throw corruptError(path, 'its checksum does not match; it must not be edited by hand')
   }
   return identity
 }

@@ -1,5 +1,5 @@
 import type { Entry, HardState, Index, Position } from '../../raft/types.ts'
-import { laterOf } from './log-evidence.ts'
+import { higherPosition } from './log-evidence.ts'
 import { nodeFileSystem, type FileSystem } from '../file-system.ts'
 import { readIdentity, type DataIdentity } from './identity.ts'
 import { readMeta } from './meta-slots.ts'
@@ -41,6 +41,6 @@ export function inspectLog(dir: string, files: FileSystem = nodeFileSystem): Ins
     entries,
     last,
     finding: 'damage' in log ? log.damage.finding : null,
-    hasMissingTail: meta.owed !== null && laterOf(last, meta.owed) !== last,
+    hasMissingTail: meta.owed !== null && higherPosition(last, meta.owed) !== last,
   }
 }

@@ -1,8 +1,8 @@
 import type { Index, Position } from '../../raft/types.ts'
-import { newerFormat, StoreError } from '../errors.ts'
+import { unsupportedFormatError, StoreError } from '../errors.ts'
 import type { FileSystem } from '../file-system.ts'
 import type { Meta } from './meta-slots.ts'
-import { lastNonZero, requireOwn, type LogPlace } from './recovery.ts'
+import { lastNonZero, requireOwnStore, type LogFilePosition } from './recovery.ts'
 import {
   decodeSegmentHeader,
   findRecord,
@@ -26,7 +26,7 @@ export interface LogEvidence {
   readonly paths: readonly string[]
 }
 
-export function laterOf(a: Position, b: Position): Position {
+export function higherPosition(a: Position, b: Position): Position {
   if (a.term !== b.term) return a.term > b.term ? a : b
   return a.index >= b.index ? a : b
 }
@@ -46,7 +46,7 @@ export function laterOf(a: Position, b: Position): Position {
 export function gatherEvidence(
   files: FileSystem,
   folder: string,
-  { storeId, meta, after }: { storeId: Uint8Array; meta: Meta; after: LogPlace },
+  { storeId, meta, after }: { storeId: Uint8Array; meta: Meta; after: LogFilePosition },
 ): LogEvidence {
   const search = new EvidenceSearch(storeId, meta, after)
   const names = files.exists(folder) ? files.list(folder) : []
@@ -65,7 +65,7 @@ export function gatherEvidence(
 class EvidenceSearch {
   readonly #storeId: Uint8Array
   readonly #meta: Meta
-  readonly #after: LogPlace
+  readonly #after: LogFilePosition
   #best: Position
   #lowestAfter = Infinity
   /** Sequence of the newest segment that is not part of an unfinished reset. */
@@ -73,12 +73,12 @@ class EvidenceSearch {
   #isNewestIntact = false
   #newestSegment: number
 
-  constructor(storeId: Uint8Array, meta: Meta, after: LogPlace) {
+  constructor(storeId: Uint8Array, meta: Meta, after: LogFilePosition) {
     this.#storeId = storeId
     this.#meta = meta
     this.#after = after
     const nothing = { term: 0, index: 0 }
-    this.#best = laterOf(meta.last ?? nothing, meta.owed ?? nothing)
+    this.#best = higherPosition(meta.last ?? nothing, meta.owed ?? nothing)
     this.#newestSegment = Math.max(meta.firstSegment, meta.synced.segment)
   }
 
@@ -96,7 +96,7 @@ class EvidenceSearch {
       this.#isNewestIntact = false
     }
     if (bytes === null) return
-    if (header !== null) this.#best = laterOf(this.#best, header.previous)
+    if (header !== null) this.#best = higherPosition(this.#best, header.previous)
     // A misdirected write may have left the content of another segment here.
     const end = this.#searchRecords(bytes, header?.sequence ?? sequence, sequence)
     const { synced } = this.#meta
@@ -123,8 +123,8 @@ class EvidenceSearch {
 
   #headerOf(path: string, bytes: Uint8Array): SegmentHeader | null {
     const header = decodeSegmentHeader(bytes)
-    if (typeof header === 'number') throw newerFormat(path, header, 1)
-    if (header !== null) requireOwn(path, header, this.#storeId)
+    if (typeof header === 'number') throw unsupportedFormatError(path, header, 1)
+    if (header !== null) requireOwnStore(path, header, this.#storeId)
     return header
   }
 
@@ -137,7 +137,7 @@ class EvidenceSearch {
     for (let at = SEGMENT_HEADER_BYTES; at <= stop; at += 8) {
       const record = findRecord(bytes, view, at, seed)
       if (record === null) continue
-      this.#best = laterOf(this.#best, { term: record.term, index: record.index })
+      this.#best = higherPosition(this.#best, { term: record.term, index: record.index })
       if (this.#isAfter(sequence, at)) this.#noteAfter(record.index)
       end = record.end
       at = end - 8

@@ -2,7 +2,7 @@ import { crc32 } from 'node:zlib'
 import { assert } from '../../lib/assert.ts'
 import { getUint53, setUint53 } from '../../raft/entry-codec.ts'
 import type { HardState, Index, Position } from '../../raft/types.ts'
-import { newerFormat, StoreError, voteLost } from '../errors.ts'
+import { unsupportedFormatError, StoreError, voteLostError } from '../errors.ts'
 import type { FileSystem } from '../file-system.ts'
 import { WAL_FORMAT } from './wal-format.ts'
 
@@ -113,7 +113,7 @@ function decodeMeta(page: Uint8Array, path: string): ReadPage | null {
   if (view.getUint32(PAGE_BYTES - 4, true) !== crc32(page.subarray(0, PAGE_BYTES - 4))) return null
   if (MAGIC.compare(page, 0, 8) !== 0) return null
   const format = view.getUint32(8, true)
-  if (format > FORMAT_OWING) throw newerFormat(path, format, FORMAT_OWING)
+  if (format > FORMAT_OWING) throw unsupportedFormatError(path, format, FORMAT_OWING)
   const nameLength = view.getUint32(12, true)
   if (nameLength !== NOBODY && nameLength > NODE_ID_BYTES_MAX) return null
   const flags = view.getUint32(FLAGS_AT, true)
@@ -151,7 +151,7 @@ export function readMeta(files: FileSystem, dir: string, storeId: Uint8Array): F
     (first === null || first === undefined || second.sequence > first.sequence)
   const newest = isSecondNewest ? second : first
   if (newest === null || newest === undefined) {
-    throw voteLost(`${dir}/${META_NAMES[0]}`)
+    throw voteLostError(`${dir}/${META_NAMES[0]}`)
   }
   if (Buffer.compare(newest.storeId, storeId) !== 0) {
     throw new StoreError(

@@ -1,10 +1,10 @@
 import { assert } from '../../lib/assert.ts'
 import type { Entry, Index, Position, RestoredLog } from '../../raft/types.ts'
-import { corrupt, StoreError } from '../errors.ts'
+import { corruptError, StoreError } from '../errors.ts'
 import { FILE_DISK_DEFAULTS, FileDisk, type FileDiskOptions } from './file-disk.ts'
 import { nodeFileSystem, type FileSystem } from '../file-system.ts'
 import { readIdentity, type DataIdentity } from './identity.ts'
-import { laterOf } from './log-evidence.ts'
+import { higherPosition } from './log-evidence.ts'
 import { MetaSlots, readMeta, type FoundMeta, type Meta } from './meta-slots.ts'
 import { recoverLog, type DamagedLog, type RecoveredLog } from './recovery.ts'
 import { repairLog, UNKNOWN_INDEX, type LogRepair } from './repair-log.ts'
@@ -125,7 +125,7 @@ function asDamagedIfGap(
   if ('damage' in log || statePosition === undefined) return log
   const stateIndex = statePosition?.index ?? 0
   if (stateIndex >= log.base.index) return log
-  const damage = corrupt(
+  const damage = corruptError(
     folder,
     `the state ends at index ${stateIndex} and the log begins after ${log.base.index}; the entries between are lost`,
   )
@@ -182,11 +182,11 @@ function missingTail(
   { hasOtherVoters, stateCameBySnapshot }: LogOptions,
 ): Position | null {
   // @guard debt-outlives-a-restart
-  const owed = meta.owed === null || laterOf(last, meta.owed) === last ? null : meta.owed
+  const owed = meta.owed === null || higherPosition(last, meta.owed) === last ? null : meta.owed
   // @guard snapshot-leaves-no-debt
   if (mustReset === null || hasOtherVoters !== true || stateCameBySnapshot === true) return owed
   const unknown = { term: meta.hardState.term, index: UNKNOWN_INDEX }
-  return owed === null ? unknown : laterOf(owed, unknown)
+  return owed === null ? unknown : higherPosition(owed, unknown)
 }
 
 function definedOnly(options: LogOptions): Partial<FileDiskOptions> {
@@ -227,7 +227,7 @@ function mustContinueAfter(
   const termInLog = index === base.index ? base.term : entries[index - base.index - 1]?.term
   if (termInLog === term) return null
   if (index <= meta.commit) {
-    throw corrupt(
+    throw corruptError(
       folder,
       `at index ${index}, which is committed, the state is of term ${term} and the log of term ${termInLog}`,
     )

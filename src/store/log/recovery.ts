@@ -1,7 +1,7 @@
 import { assert } from '../../lib/assert.ts'
 import type { Entry, Index, Position } from '../../raft/types.ts'
 import { ChainWindow } from './chain-window.ts'
-import { corrupt, isCorrupt, newerFormat, StoreError } from '../errors.ts'
+import { corruptError, isCorrupt, unsupportedFormatError, StoreError } from '../errors.ts'
 import type { FileSystem } from '../file-system.ts'
 import type { Meta } from './meta-slots.ts'
 import {
@@ -45,7 +45,7 @@ export interface RecoveredLog {
 }
 
 /** A place in the files of the log. */
-export interface LogPlace {
+export interface LogFilePosition {
   readonly sequence: number
   readonly offset: number
 }
@@ -56,7 +56,7 @@ export interface DamagedLog {
   readonly base: Position
   readonly entries: readonly Entry[]
   /** End of the intact part. */
-  readonly until: LogPlace
+  readonly until: LogFilePosition
 }
 
 interface ReadSegment extends Segment {
@@ -111,7 +111,7 @@ function chooseSegments(
   folder: string,
   meta: Meta,
 ): { current: Segment[]; leftovers: string[]; gap: StoreError | null } {
-  if (!files.exists(folder)) throw corrupt(folder, 'the folder of the log is missing')
+  if (!files.exists(folder)) throw corruptError(folder, 'the folder of the log is missing')
   const current: Segment[] = []
   const leftovers: string[] = []
   for (const name of files.list(folder)) {
@@ -128,7 +128,7 @@ function chooseSegments(
     if (found.length === 1) continue
     const name = sequence.toString(16).padStart(8, '0')
     const what = found.length === 0 ? 'missing' : 'there twice'
-    const gap = corrupt(folder, `the segment with sequence ${name} is ${what}`)
+    const gap = corruptError(folder, `the segment with sequence ${name} is ${what}`)
     return { current: current.filter((segment) => segment.sequence < sequence), leftovers, gap }
   }
   return { current, leftovers, gap: null }
@@ -140,29 +140,29 @@ function readBytes(files: FileSystem, path: string): Uint8Array {
     return files.read(path)
   } catch (error) {
     if (!(error instanceof StoreError) || error.code !== 'IO') throw error
-    throw corrupt(path, `the segment cannot be read (${error.message})`)
+    throw corruptError(path, `the segment cannot be read (${error.message})`)
   }
 }
 
 function readSegment(files: FileSystem, segment: Segment, storeId: Uint8Array): ReadSegment {
   const bytes = readBytes(files, segment.path)
   const header = decodeSegmentHeader(bytes)
-  if (header === null) throw corrupt(segment.path, 'the header of the segment is damaged', 0)
-  if (typeof header === 'number') throw newerFormat(segment.path, header, 1)
-  requireOwn(segment.path, header, storeId)
+  if (header === null) throw corruptError(segment.path, 'the header of the segment is damaged', 0)
+  if (typeof header === 'number') throw unsupportedFormatError(segment.path, header, 1)
+  requireOwnStore(segment.path, header, storeId)
   const { sequence, previous } = header
   if (sequence !== segment.sequence || previous.index !== segment.previousIndex) {
-    throw corrupt(segment.path, 'the header does not belong to a segment of this name', 0)
+    throw corruptError(segment.path, 'the header does not belong to a segment of this name', 0)
   }
   if (bytes.length < header.fileBytes) {
     const what = `the file has ${bytes.length} bytes instead of ${header.fileBytes}`
-    throw corrupt(segment.path, what)
+    throw corruptError(segment.path, what)
   }
   return { ...segment, bytes, header }
 }
 
 /** @throws {StoreError} FOREIGN. */
-export function requireOwn(path: string, header: SegmentHeader, storeId: Uint8Array): void {
+export function requireOwnStore(path: string, header: SegmentHeader, storeId: Uint8Array): void {
   if (Buffer.compare(header.storeId, storeId) === 0) return
   throw new StoreError(
     'FOREIGN',
@@ -197,7 +197,7 @@ class LogReader {
     // Only the last segment may end in a torn write, because each is synced completely before the
     // next is created.
     if (this.#cut !== null) {
-      throw corrupt(
+      throw corruptError(
         this.#cut.path,
         'a record is damaged, and further segments follow',
         this.#cut.from,
@@ -216,14 +216,14 @@ class LogReader {
     const { synced, commit } = this.#meta
     const last = this.#segments.at(-1)
     if (last !== undefined && last.sequence === synced.segment && this.#end < synced.offset) {
-      throw corrupt(
+      throw corruptError(
         last.path,
         `a record is damaged or missing, although the log was synced up to byte ${synced.offset}`,
         this.#end,
       )
     }
     if (chains.last.index < commit) {
-      throw corrupt(
+      throw corruptError(
         last?.path ?? '',
         `the log ends at index ${chains.last.index} and was synced and committed up to ${commit}`,
       )
@@ -259,7 +259,7 @@ class LogReader {
       this.#chains.termAt(previous.index) === previous.term &&
       Buffer.compare(this.#chains.chainAt(previous.index), previousChain) === 0
     if (!isSame) {
-      throw corrupt(segment.path, 'the segment does not continue the one before it', 0)
+      throw corruptError(segment.path, 'the segment does not continue the one before it', 0)
     }
     // This segment was created to replace entries. If the old tail were kept while its replacement
     // is missing, later entries would follow it here, and a compaction that makes this segment the
@@ -295,16 +295,16 @@ class LogReader {
     const chains = this.#opened()
     const { index } = record
     if (index <= segment.header.previous.index || index > chains.last.index + 1) {
-      throw corrupt(segment.path, `record of index ${index} is out of order`, at)
+      throw corruptError(segment.path, `record of index ${index} is out of order`, at)
     }
     const expected = expectedChain(segment.bytes, at, record, chains.chainAt(index - 1))
     const chain = segment.bytes.subarray(at + CHAIN_AT, at + CHAIN_AT + CHAIN_BYTES)
     // @guard chain-of-the-records
     if (Buffer.compare(chain, expected) !== 0) {
-      throw corrupt(segment.path, `the hash chain breaks at the record of index ${index}`, at)
+      throw corruptError(segment.path, `the hash chain breaks at the record of index ${index}`, at)
     }
     if (record.term < chains.termAt(index - 1)) {
-      throw corrupt(segment.path, `the term decreases at the record of index ${index}`, at)
+      throw corruptError(segment.path, `the term decreases at the record of index ${index}`, at)
     }
     chains.truncateAfter(index - 1)
     chains.push(record.term, chain)
@@ -336,7 +336,7 @@ class LogReader {
       const record = findRecord(segment.bytes, view, later, seed)
       if (record === null) continue
       if (record.flushStart > at) {
-        throw corrupt(
+        throw corruptError(
           segment.path,
           `a synced record is damaged; an intact one follows at byte ${later}`,
           at,

@@ -4,7 +4,7 @@ import { StoreError } from '../errors.ts'
 import { FileDisk, type FileDiskOptions } from './file-disk.ts'
 import type { FileSystem } from '../file-system.ts'
 import type { DataIdentity } from './identity.ts'
-import { gatherEvidence, laterOf, type LogEvidence } from './log-evidence.ts'
+import { gatherEvidence, higherPosition, type LogEvidence } from './log-evidence.ts'
 import { MetaSlots, type FoundMeta } from './meta-slots.ts'
 import { createSegment } from './new-segment.ts'
 import type { DamagedLog } from './recovery.ts'
@@ -71,8 +71,8 @@ export function repairLog(
   const unknown = { term: meta.hardState.term, index: UNKNOWN_INDEX }
   // The missing tail includes the kept entries until they are written again, because a crash may
   // leave only some of them.
-  const best = laterOf(evidence.best, laterOf(last, base))
-  const owed = evidence.isEndKnown ? best : laterOf(best, unknown)
+  const best = higherPosition(evidence.best, higherPosition(last, base))
+  const owed = evidence.isEndKnown ? best : higherPosition(best, unknown)
   const aside = copyDamagedFiles(place, log.damage.path, evidence.paths)
 
   files.remove(`${folder}/${PREPARED_NAME}`)
@@ -119,7 +119,7 @@ export function repairLog(
     settings,
   )
   disk.write({ token: 0, hardState: null, entries: kept, commit: base.index })
-  const isWhole = laterOf(last, owed) === last
+  const isWhole = higherPosition(last, owed) === last
   disk.flush()
   if (isWhole) disk.settle(null)
   if (disk.failure !== null) {

@@ -1,5 +1,5 @@
 import { ClassicLevel } from 'classic-level'
-import { asStoreError, corrupt, StoreError } from '../errors.ts'
+import { toStoreError, corruptError, StoreError } from '../errors.ts'
 import { errorCode, errorMessage } from '../../lib/error-code.ts'
 
 export type LevelDatabase = ClassicLevel<string, string>
@@ -19,7 +19,7 @@ const WRITE_BUFFER_BYTES = 1024 * 1024
  * Turns a LevelDB error into one for the operator. LevelDB reports a full disk only in the text,
  * which is that of strerror.
  */
-export function asLevelError(error: unknown, doing: string, path: string): Error {
+export function toLevelError(error: unknown, doing: string, path: string): Error {
   if (error instanceof StoreError) return error
   const inner =
     errorCode(error) === 'LEVEL_DATABASE_NOT_OPEN' &&
@@ -29,22 +29,22 @@ export function asLevelError(error: unknown, doing: string, path: string): Error
       : error
   const text = errorMessage(inner)
   const code = errorCode(inner)
-  if (code === 'LEVEL_CORRUPTION') return corrupt(path, `the state is damaged (${text})`)
+  if (code === 'LEVEL_CORRUPTION') return corruptError(path, `the state is damaged (${text})`)
   if (code === 'LEVEL_LOCKED') {
     return new StoreError('IN_USE', path, `${path} is in use by another process.`, inner)
   }
   if (doing !== 'write' && isFileDamage(text))
-    return corrupt(path, `the state is damaged (${text})`)
+    return corruptError(path, `the state is damaged (${text})`)
   if (code.endsWith('_NOT_OPEN')) {
     return new StoreError('CLOSED', path, `cannot ${doing} ${path}: it was closed.`, inner)
   }
   if (/No space left|quota exceeded/i.test(text)) {
-    return asStoreError(Object.assign(new Error(text), { code: 'ENOSPC' }), doing, path)
+    return toStoreError(Object.assign(new Error(text), { code: 'ENOSPC' }), doing, path)
   }
   if (/Permission denied|Read-only file system/i.test(text)) {
-    return asStoreError(Object.assign(new Error(text), { code: 'EACCES' }), doing, path)
+    return toStoreError(Object.assign(new Error(text), { code: 'EACCES' }), doing, path)
   }
-  return asStoreError(inner, doing, path)
+  return toStoreError(inner, doing, path)
 }
 
 /**
@@ -66,7 +66,7 @@ export async function openDatabase(path: string): Promise<LevelDatabase> {
   try {
     await database.open()
   } catch (error) {
-    throw asLevelError(error, 'open', path)
+    throw toLevelError(error, 'open', path)
   }
   return database
 }

@@ -1,8 +1,8 @@
 import { rm } from 'node:fs/promises'
 import { assert } from '../../lib/assert.ts'
 import type { StorePosition, StoreReceiver } from '../../ports/state-store.ts'
-import { asStoreError, StoreError } from '../errors.ts'
-import { asLevelError, type LevelDatabase, openDatabase } from './level-database.ts'
+import { toStoreError, StoreError } from '../errors.ts'
+import { toLevelError, type LevelDatabase, openDatabase } from './level-database.ts'
 import { type FullRecord, SnapshotDecoder } from './snapshot-stream.ts'
 import {
   type LevelOperation,
@@ -56,7 +56,7 @@ export class LevelReceiver implements StoreReceiver {
   async begin(): Promise<void> {
     await rm(this.#path, { recursive: true, force: true, maxRetries: 3 }).catch(
       (error: unknown) => {
-        throw asStoreError(error, 'remove', this.#path)
+        throw toStoreError(error, 'remove', this.#path)
       },
     )
     this.#database = await openDatabase(this.#path)
@@ -118,7 +118,7 @@ export class LevelReceiver implements StoreReceiver {
       return result
     } catch (error) {
       this.#enter('failed')
-      throw asLevelError(error, 'write', this.#path)
+      throw toLevelError(error, 'write', this.#path)
     }
   }
 

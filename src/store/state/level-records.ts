@@ -1,9 +1,9 @@
 import { crc32 } from 'node:zlib'
 import type { StorePosition, StoreRecord } from '../../ports/state-store.ts'
 import type { Index } from '../../raft/types.ts'
-import { corrupt, newerFormat } from '../errors.ts'
+import { corruptError, unsupportedFormatError } from '../errors.ts'
 import { type FileSystem, nodeFileSystem } from '../file-system.ts'
-import { asLevelError, type LevelDatabase } from './level-database.ts'
+import { toLevelError, type LevelDatabase } from './level-database.ts'
 import { CHUNK_BYTES_DEFAULT, type FullRecord } from './snapshot-stream.ts'
 import { decodeMark, encodeMark, STATE_FORMAT } from './state-mark.ts'
 
@@ -50,7 +50,7 @@ function unseal(key: string, stored: string, path: string): string {
   const value = stored.slice(CHECK_CHARS)
   // @guard crc-of-a-stored-value
   if (seal(key, value) !== stored)
-    throw corrupt(path, `the record ${JSON.stringify(key)} is damaged`)
+    throw corruptError(path, `the record ${JSON.stringify(key)} is damaged`)
   return value
 }
 
@@ -64,8 +64,8 @@ export async function readMark(
   const stored = await database.get(MARK_KEY, view === null ? {} : { snapshot: view })
   if (stored === undefined) return null
   const mark = decodeMark(unseal(MARK_KEY, stored, path))
-  if (mark === null) throw corrupt(path, 'the mark of the state is malformed')
-  if (typeof mark === 'number') throw newerFormat(path, mark, STATE_FORMAT)
+  if (mark === null) throw corruptError(path, 'the mark of the state is malformed')
+  if (typeof mark === 'number') throw unsupportedFormatError(path, mark, STATE_FORMAT)
   return mark
 }
 
@@ -76,7 +76,8 @@ export async function readReceivedIndex(
   const stored = await database.get(RECEIVED_KEY)
   if (stored === undefined) return null
   const index = Number(unseal(RECEIVED_KEY, stored, path))
-  if (!Number.isSafeInteger(index)) throw corrupt(path, 'the index of its snapshot is malformed')
+  if (!Number.isSafeInteger(index))
+    throw corruptError(path, 'the index of its snapshot is malformed')
   return index
 }
 
@@ -106,7 +107,7 @@ export async function* readBatches(
       await iterator.close()
     }
   } catch (error) {
-    throw asLevelError(error, 'read', path)
+    throw toLevelError(error, 'read', path)
   }
 }
 

@@ -7,9 +7,9 @@ import type {
   StoreSnapshot,
 } from '../../ports/state-store.ts'
 import type { Index } from '../../raft/types.ts'
-import { asStoreError, corrupt, StoreError } from '../errors.ts'
+import { toStoreError, corruptError, StoreError } from '../errors.ts'
 import { type FileSystem, replaceFile } from '../file-system.ts'
-import { asLevelError, type LevelDatabase, openDatabase } from './level-database.ts'
+import { toLevelError, type LevelDatabase, openDatabase } from './level-database.ts'
 import { assertRecord, encodeSnapshot, type FullRecord } from './snapshot-stream.ts'
 import {
   DEFAULTS,
@@ -89,7 +89,7 @@ export class LevelStateStore implements StateStore {
       return new LevelStateStore(folder, settings, { half, database, mark, receivedIndex })
     } catch (error) {
       await database.close()
-      throw asLevelError(error, 'read', path)
+      throw toLevelError(error, 'read', path)
     }
   }
 
@@ -115,7 +115,7 @@ export class LevelStateStore implements StateStore {
       await writeLevelBatch(this.#database, records, markOperations(mark))
       this.#mark = mark
     } catch (error) {
-      this.#failure = asLevelError(error, 'write', this.#path)
+      this.#failure = toLevelError(error, 'write', this.#path)
       throw this.#failure
     } finally {
       this.#isWriting = false
@@ -141,7 +141,7 @@ export class LevelStateStore implements StateStore {
         close: () => view.close(),
       }
     } catch (error) {
-      throw asLevelError(error, 'read', path)
+      throw toLevelError(error, 'read', path)
     }
   }
 
@@ -183,7 +183,7 @@ export class LevelStateStore implements StateStore {
       replaceFile(files, this.#folder, CURRENT_NAME, `${half}\n`)
     } catch (error) {
       // It is now unknown which half the next start will open, so neither may be written.
-      this.#failure = asStoreError(error, 'replace', this.#folder)
+      this.#failure = toStoreError(error, 'replace', this.#folder)
       throw this.#failure
     }
     this.#half = half
@@ -202,10 +202,13 @@ function currentHalf(files: FileSystem, folder: string): Half {
   if (files.exists(path)) {
     const text = Buffer.from(files.read(path)).toString('latin1')
     if (text === 'A\n' || text === 'B\n') return text === 'A\n' ? 'A' : 'B'
-    throw corrupt(path, 'it names neither A nor B')
+    throw corruptError(path, 'it names neither A nor B')
   }
   if (files.exists(`${folder}/A`) || files.exists(`${folder}/B`)) {
-    throw corrupt(path, 'it is missing, and which half of the state is the live one is not known')
+    throw corruptError(
+      path,
+      'it is missing, and which half of the state is the live one is not known',
+    )
   }
   replaceFile(files, folder, CURRENT_NAME, 'A\n')
   return 'A'

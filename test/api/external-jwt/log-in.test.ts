@@ -4,7 +4,7 @@ import { createRootAuthority } from '../../../src/pki/authority/authority.ts'
 import { parseCertificate } from '../../../src/pki/certificate.ts'
 import type { LogInRefusalReason } from '../../../src/lib/refusal-reason.ts'
 import type { RefusedWrite } from '../../../src/ports/audit.ts'
-import { jwtAlgorithmOf } from '../../../src/pki/jwt-verifier.ts'
+import { keyJwtAlgorithm } from '../../../src/pki/jwt-verifier.ts'
 import { CallerOf, client, management, type Reply } from '../support/caller.ts'
 import { OidcClient } from '../support/oidc.ts'
 import { controllerWithProvider } from '../support/external-jwt.ts'
@@ -250,7 +250,7 @@ describe('a signer with a certificate', () => {
     await newSigner({ issuer, certPem: certificatePem })
     const kid = parseCertificate(certificatePem).sha1
     const privateKey = createPrivateKey(privateKeyPem)
-    const algorithm = jwtAlgorithmOf(privateKey)
+    const algorithm = keyJwtAlgorithm(privateKey)
     const key = { kid, algorithm, privateKey, publicKey: createPublicKey(privateKey) }
     const claims = { iss: issuer, exp: Math.floor(nowMs / 1000) + 24 * 3600 }
     const token = await provider.token('alice-id', { key, claims })

@@ -1,7 +1,7 @@
 import {
   createIssuingAuthority,
   createRootAuthority,
-  type Validity,
+  type ValidityPeriod,
   validityFrom,
 } from '../../../src/pki/authority/authority.ts'
 import { uniqueText } from './schemas.ts'
@@ -11,7 +11,7 @@ const startMs = Date.now()
 let made = 0
 
 /** Another one for each certificate, in whole seconds, so that a change of it shows in its times too. */
-function nextValidity(): Validity {
+function nextValidity(): ValidityPeriod {
   made += 1
   return validityFrom(startMs - made * 1000, DAY_MS)
 }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import type { Entity, EntityApi } from '../../../src/entities/define.ts'
 import { openPrimary, openSecondary } from '../../../src/entities/parts/auth-policy-factors.ts'
-import { entities, entityNamed } from '../../../src/entities/registry.ts'
+import { entities, findEntity } from '../../../src/entities/registry.ts'
 import { requestSchema } from '../../../src/entities/schema.ts'
 import { isObject } from '../../../src/entities/check.ts'
 import { canonicalJson, type Json, type JsonObject } from '../../../src/lib/text/canonical-json.ts'
@@ -428,7 +428,7 @@ test('every kind with PATCH has an example of each member', () => {
 describe.each(examples.map((example) => [example.entity, example] as const))(
   'a PATCH of %s',
   (name, { body, stored = {}, always = {} }) => {
-    const entity = entityNamed(name)
+    const entity = findEntity(name)
     const api = apiOf(entity) ?? 'management'
 
     test('changes the named member and no other', async () => {

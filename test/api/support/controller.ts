@@ -15,7 +15,7 @@ import { TokenSigner } from '../../../src/auth/sessions/token-signer.ts'
 import type { KeyEndpointRules } from '../../../src/auth/tokens/key-endpoint.ts'
 import { TracedIdentities } from '../../../src/fabric/circuits/traced-identities.ts'
 import { ConfirmedReads } from '../../../src/api/http/consistency.ts'
-import { type ApiLimits, limitsWith } from '../../../src/api/limits.ts'
+import { type ApiLimits, apiLimitsWith } from '../../../src/api/limits.ts'
 import type { ApiDeps } from '../../../src/api/parts.ts'
 import { buildApi } from './build-api.ts'
 import { createApi } from '../../../src/api/server.ts'
@@ -42,7 +42,7 @@ import type {
   TicketView,
 } from '../../../src/ports/membership.ts'
 import { type Actor, actorName, systemActor } from '../../../src/ports/actor.ts'
-import type { Applied, ProposalInput, Proposer } from '../../../src/ports/proposer.ts'
+import type { AppliedProposal, ProposalInput, Proposer } from '../../../src/ports/proposer.ts'
 import { ActionLog } from '../../../src/cluster/action-recorder.ts'
 import { LogLevelSwitch } from '../../../src/controller/log-level.ts'
 import { networkAuthorities, type TestAuthorities } from '../../support/authorities.ts'
@@ -114,7 +114,7 @@ export class LocalCluster implements Proposer, ClusterView {
     this.#clock = clock
   }
 
-  propose(input: ProposalInput): Promise<Applied> {
+  propose(input: ProposalInput): Promise<AppliedProposal> {
     if (!this.hasLeader) return Promise.reject(new Problem('CLUSTER_NO_LEADER'))
     this.proposals.push(input)
     const { request, judgedOn = [], ...rest } = input
@@ -133,11 +133,11 @@ export class LocalCluster implements Proposer, ClusterView {
   }
 
   /** An entry of another controller. */
-  apply(data: Uint8Array): Applied {
+  apply(data: Uint8Array): AppliedProposal {
     return this.#apply(data, null)
   }
 
-  #apply(data: Uint8Array, trail: AuditTrail | null): Applied {
+  #apply(data: Uint8Array, trail: AuditTrail | null): AppliedProposal {
     const index = this.#machine.appliedIndex + 1
     // Stamps never run back, and follow where log time was brought back.
     const { setbackMs } = this.#machine
@@ -378,7 +378,7 @@ export async function startController(
     reachLatest: () => Promise.resolve(),
   } as unknown as SoftState
   const baseUrl = 'https://localhost:1280'
-  const all = limitsWith(limits)
+  const all = apiLimitsWith(limits)
   const events = eventsOf(machine, cluster, clock)
   const schemas = new SchemaWorker(all, systemClock)
   const settings = { ...all, trustDomain: testTrustDomain }

@@ -16,7 +16,7 @@ import type {
 } from '../../../src/ports/certificate-issuer.ts'
 import type { Problem } from '../../../src/lib/problems.ts'
 import { CertificateCommands } from '../../../src/threads/certificate-messages.ts'
-import { problemOfRefusal } from '../../../src/threads/certificate-worker.ts'
+import { toProblem } from '../../../src/threads/certificate-worker.ts'
 
 export const testTrustDomain = 'test.internal'
 
@@ -64,6 +64,6 @@ export class InlineIssuer implements CertificateIssuer {
     const result = this.#commands.carryOut({ order, nowMs, authority })
     return result.type === 'issued'
       ? Promise.resolve(result.certificates)
-      : Promise.reject(problemOfRefusal(result))
+      : Promise.reject(toProblem(result))
   }
 }

@@ -1,5 +1,8 @@
 import type { LiveChannel } from '../../../src/ports/live-table.ts'
-import { circuitTable, type CircuitTable } from '../../../src/fabric/circuits/circuit-table.ts'
+import {
+  createCircuitTable,
+  type CircuitTable,
+} from '../../../src/fabric/circuits/circuit-table.ts'
 import { LinkTable } from '../../../src/fabric/links/link-table.ts'
 import { LiveRows } from '../../../src/fabric/live-rows.ts'
 
@@ -19,7 +22,7 @@ export function liveTables(owner: string): LiveTables {
       sendGone: () => undefined,
       onGone: () => undefined,
     }),
-    circuits: circuitTable(owner, () => undefined),
+    circuits: createCircuitTable(owner, () => undefined),
     channels: new LiveRows<LiveChannel, LiveChannel>({
       owner,
       rowsMax: 10,

@@ -8,7 +8,7 @@ import {
   generatePrivateKeyPem,
 } from '../../../src/pki/authority/certificate-request.ts'
 import type { PostureReport } from '../../../src/ports/posture.ts'
-import type { ClientClaim, JudgedClaim, ShownClient } from '../../../src/ports/router-clients.ts'
+import type { ClientClaim, ClaimDecision, ShownClient } from '../../../src/ports/router-clients.ts'
 import { CallerOf, client, management, type Reply } from './caller.ts'
 import type { TestController } from './controller.ts'
 import { made } from './network.ts'
@@ -86,7 +86,7 @@ export class OidcDevices {
     { shown }: Device,
     sessionToken: string,
     more: Partial<ClientClaim> = {},
-  ): Promise<JudgedClaim> {
+  ): Promise<ClaimDecision> {
     return this.clients.judge({ ...shown, sessionToken, type: 'Dial', ...more })
   }
 }

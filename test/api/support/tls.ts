@@ -7,7 +7,7 @@ import { listenerTls } from '../../../src/api/http/transport/tls.ts'
 import {
   type CertifiedKey,
   issueLeaf,
-  type Validity,
+  type ValidityPeriod,
   validityFrom,
 } from '../../../src/pki/authority/authority.ts'
 import type { Body } from './caller.ts'
@@ -123,7 +123,7 @@ export function serverKey(controller: TestController): Promise<CertifiedKey> {
 export function clientKey(
   issuer: CertifiedKey,
   commonName: string,
-  validity: Validity | number,
+  validity: ValidityPeriod | number,
   uris: readonly string[] = [],
 ): Promise<CertifiedKey> {
   return issueLeaf({

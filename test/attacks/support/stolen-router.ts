@@ -11,9 +11,9 @@ import { ApiHostedTerminators } from '../../../src/api/fabric/hosted-terminators
 import { ApiRouterClients } from '../../../src/api/fabric/router-clients.ts'
 import { ApiRouterTunnels } from '../../../src/api/fabric/router-tunnels.ts'
 import { createServices } from '../../../src/api/services.ts'
-import { hostsOf } from '../../../src/controller/service/routers.ts'
+import { createHosts } from '../../../src/controller/service/routers.ts'
 import { CircuitDuty } from '../../../src/fabric/circuits/circuit-duty.ts'
-import { circuitTable } from '../../../src/fabric/circuits/circuit-table.ts'
+import { createCircuitTable } from '../../../src/fabric/circuits/circuit-table.ts'
 import { sendEndedHosting } from '../../../src/fabric/clients/gone-sessions.ts'
 import { EndedHosts } from '../../../src/fabric/clients/ended-hosts.ts'
 import { TerminatorDuty } from '../../../src/fabric/clients/terminator-duty.ts'
@@ -66,13 +66,13 @@ export class StolenRouters {
     const invalid = new InvalidHosts({ proposer, log })
     this.circuits = new CircuitDuty({
       onInvalidHost: (host) => invalid.note(host),
-      table: circuitTable('ctrl1', (id, message) => connection(id)?.channel.send(message)),
+      table: createCircuitTable('ctrl1', (id, message) => connection(id)?.channel.send(message)),
       clients: this.shown,
       tunnels: this.tunnels,
       reads: parts.reads,
       clock,
       draw: () => 0,
-      hosts: hostsOf(machine),
+      hosts: createHosts(machine),
       connection,
       log,
       links: parts.links,

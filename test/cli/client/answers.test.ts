@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { managementOrigins } from '../../../src/cli/log-in/login.ts'
-import { sessionIn } from '../../../src/cli/log-in/rest-session.ts'
+import { readSessionAnswer } from '../../../src/cli/log-in/rest-session.ts'
 
 describe('the answer to a log-in', () => {
   const session = { token: 't', identity: { name: 'anna' }, authQueries: [] }
 
   test('is a session, also without a list of second factors', () => {
-    expect(sessionIn(session)).toEqual(session)
-    expect(sessionIn({ ...session, authQueries: null })).toEqual(session)
+    expect(readSessionAnswer(session)).toEqual(session)
+    expect(readSessionAnswer({ ...session, authQueries: null })).toEqual(session)
   })
 
   test.each([
@@ -22,7 +22,9 @@ describe('the answer to a log-in', () => {
     [{ ...session, authQueries: {} }],
     [{ ...session, authQueries: [null] }],
   ])('is refused in one sentence if it is %j', (data) => {
-    expect(() => sessionIn(data)).toThrow(/^the answer to the log-in is no session; [^\n]+$/)
+    expect(() => readSessionAnswer(data)).toThrow(
+      /^the answer to the log-in is no session; [^\n]+$/,
+    )
   })
 })
 

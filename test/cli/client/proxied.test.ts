@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 
-import { ask } from '../../../src/cli/client/https.ts'
+import { sendHttpsRequest } from '../../../src/cli/client/https.ts'
 import { ConnectProxy } from '../../support/connect-proxy.ts'
 import { EnrollingController } from '../enroll/support.ts'
 
@@ -18,7 +18,7 @@ afterAll(async () => {
 })
 
 async function version(host: string): Promise<number> {
-  const { status } = await ask({
+  const { status } = await sendHttpsRequest({
     url: `https://${host}:${controller.listener.port}/edge/client/v1/version`,
     method: 'GET',
     caPem: controller.controller.authorities.anchorsPem(),

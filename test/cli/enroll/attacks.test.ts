@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { SignJWT } from 'jose'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
-import { ask } from '../../../src/cli/client/https.ts'
+import { sendHttpsRequest } from '../../../src/cli/client/https.ts'
 import { EnrollmentServer } from '../../../src/cli/enroll/enrollment-server.ts'
 import {
   checkSignature,
@@ -265,12 +265,12 @@ describe('a server at the address of a token', () => {
       } else answer.write('a')
     })
     const asked = { method: 'GET', verified: 'nothing' } as const
-    await expect(ask({ ...asked, url: `${origin}/endless`, timeoutMs: 20_000 })).rejects.toThrow(
-      /too long/,
-    )
-    await expect(ask({ ...asked, url: `${origin}/slow`, timeoutMs: 200 })).rejects.toThrow(
-      /did not respond within 0.2 s/,
-    )
+    await expect(
+      sendHttpsRequest({ ...asked, url: `${origin}/endless`, timeoutMs: 20_000 }),
+    ).rejects.toThrow(/too long/)
+    await expect(
+      sendHttpsRequest({ ...asked, url: `${origin}/slow`, timeoutMs: 200 }),
+    ).rejects.toThrow(/did not respond within 0.2 s/)
   })
 
   test('is reported in one sentence if it speaks no TLS, does not answer or is absent', async () => {
@@ -283,7 +283,9 @@ describe('a server at the address of a token', () => {
     }
     const asked = { method: 'GET', verified: 'nothing' } as const
     const origin = await portOf(silent)
-    await expect(ask({ ...asked, url: origin, timeoutMs: 200 })).rejects.toThrow(/did not respond/)
+    await expect(sendHttpsRequest({ ...asked, url: origin, timeoutMs: 200 })).rejects.toThrow(
+      /did not respond/,
+    )
     const leaf = await newLeaf()
     for (const [iss, sentence] of [
       [await portOf(plain), /does not speak TLS/],

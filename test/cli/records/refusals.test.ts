@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { allKinds, wordsFor } from '../../../src/cli/records/kinds.ts'
+import { allKinds, kindSynonyms } from '../../../src/cli/records/kinds.ts'
 import { user } from '../../api/support/controller.ts'
 import { Administrator } from '../client/support.ts'
 
@@ -116,7 +116,7 @@ describe('a verb refuses in one sentence', () => {
 })
 
 test('no two kinds have the same word', () => {
-  const all = allKinds().flatMap(wordsFor)
+  const all = allKinds().flatMap(kindSynonyms)
   expect(all.filter((word, at) => all.indexOf(word) !== at)).toEqual([])
 })
 

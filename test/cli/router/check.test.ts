@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 
 import { lockPath } from '../../../src/cli/terminal/process-lock.ts'
-import { closeServer, listenAt, portOf } from '../../../src/lib/runtime/listening.ts'
+import { closeServer, listenAt, listeningPort } from '../../../src/lib/runtime/listening.ts'
 import { freePort } from '../../support/ports.ts'
 import { runHere } from '../run-here.ts'
 
@@ -87,7 +87,7 @@ describe('router check', () => {
   test('reports a port that another process uses, and exits with 1', async () => {
     const server = createServer()
     await listenAt(server, { host: '127.0.0.1', port: 0 })
-    const taken = `127.0.0.1:${portOf(server)}`
+    const taken = `127.0.0.1:${listeningPort(server)}`
     const listener = `listeners: [{binding: proxy, service: web, bind: "tcp:${taken}"}]\n`
     writeFileSync(path, GOOD + listener)
     const done = await runHere(['router', 'check', path], { WHERE: 'ctrl1.test' })
@@ -134,7 +134,7 @@ describe('router check', () => {
   test('does not test the ports of a router that runs with the configuration', async () => {
     const server = createServer()
     await listenAt(server, { host: '127.0.0.1', port: 0 })
-    const bind = `tcp:127.0.0.1:${portOf(server)}`
+    const bind = `tcp:127.0.0.1:${listeningPort(server)}`
     writeFileSync(path, `${GOOD}listeners: [{binding: proxy, service: web, bind: "${bind}"}]\n`)
     const lock = await lockPath('router', realpathSync(path))
     const done = await runHere(['router', 'check', path], { WHERE: 'ctrl1.test' })

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 
 import { environmentName } from '../../../src/config/engine/environment.ts'
-import { shownValues } from '../../../src/config/engine/shown.ts'
+import { redactedValues } from '../../../src/config/engine/shown.ts'
 import { configOf, faultsOf, fields, LEAST, parse, warningsOf } from './support.ts'
 
 describe('A file', () => {
@@ -285,7 +285,7 @@ describe('The effective configuration', () => {
     const text = LEAST.replace('home: {}', 'home: {token: [sesame]}')
     const loaded = parse('', { text })
     expect(JSON.stringify(loaded.ok && loaded.effective)).not.toContain('sesame')
-    const shown = shownValues(
+    const shown = redactedValues(
       fields,
       configOf('rooms: {hall: {}}\n', { text: `${text}rooms: {hall: {}}\n` }),
     )
@@ -295,6 +295,6 @@ describe('The effective configuration', () => {
       rooms: { hall: { area: 9 } },
       extra: null,
     })
-    expect(shownValues(fields, configOf(''))).toMatchObject({ home: { token: [] } })
+    expect(redactedValues(fields, configOf(''))).toMatchObject({ home: { token: [] } })
   })
 })

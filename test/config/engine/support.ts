@@ -8,8 +8,8 @@ import {
 } from '../../../src/config/engine/load.ts'
 import {
   type Fields,
-  ignored,
-  keyed,
+  ignoredSection,
+  keyedSections,
   list,
   option,
   optionalSection,
@@ -64,8 +64,8 @@ export const fields = {
       shade: section('Shade.', { colour: option(text(), { default: 'red', why: 'Colour.' }) }),
     }),
   ),
-  rooms: keyed(2, 'Rooms.', { area: option(integer(1, 99), { default: 9, why: 'Area.' }) }),
-  legacy: ignored('it is of another program'),
+  rooms: keyedSections(2, 'Rooms.', { area: option(integer(1, 99), { default: 9, why: 'Area.' }) }),
+  legacy: ignoredSection('it is of another program'),
 } satisfies Fields
 
 type Config = Readonly<Record<string, unknown>>

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 
 import { configuredEndpoints, configuredProxy } from '../../../src/config/router/relations.ts'
-import { omissionsOf } from '../../../src/config/router/omissions.ts'
+import { omissionSentences } from '../../../src/config/router/omissions.ts'
 import { routerFields } from '../../../src/config/router/table.ts'
 import { webSocketTimeouts } from '../../../src/config/router/table-transport.ts'
 import {
@@ -43,7 +43,7 @@ describe('The file', () => {
     ['listeners', 'nothing enters the network'],
   ])('without %s says that the router %s', (name, effect) => {
     const text = LEAST.split('\n').slice(0, 3).join('\n')
-    const told = omissionsOf(whole(text)).filter((line) => line.startsWith(`no ${name}:`))
+    const told = omissionSentences(whole(text)).filter((line) => line.startsWith(`no ${name}:`))
     expect(told).toHaveLength(1)
     expect(told[0]).toContain(effect)
   })

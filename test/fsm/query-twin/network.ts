@@ -1,11 +1,11 @@
-import { entityNamed } from '../../../src/entities/registry.ts'
+import { findEntity } from '../../../src/entities/registry.ts'
 import type { KindName } from '../../../src/entities/kind-records.ts'
 import { defineEntity } from '../../../src/entities/define.ts'
 import { reference, text } from '../../../src/entities/fields.ts'
-import { lanesOf } from '../../../src/fsm/records/digest.ts'
+import { digestLanes } from '../../../src/fsm/records/digest.ts'
 import { noLinks } from '../../../src/fsm/query/evaluate.ts'
 import { Lister } from '../../../src/fsm/query/list.ts'
-import { Reader } from '../../../src/fsm/reader.ts'
+import { StateReader } from '../../../src/fsm/reader.ts'
 import { Table } from '../../../src/fsm/records/table.ts'
 import type { Json } from '../../../src/lib/text/canonical-json.ts'
 import type { Random } from '../../../src/lib/random.ts'
@@ -68,7 +68,7 @@ type Listed = KindName | 'hosting'
 export class Network implements World {
   readonly #random: Random
   readonly #state = new ClusterState()
-  readonly #reader = new Reader(this.#state, clock)
+  readonly #reader = new StateReader(this.#state, clock)
   readonly #hostings = new Table(hosting)
   readonly #lister = new Lister({
     ...noLinks,
@@ -100,7 +100,7 @@ export class Network implements World {
 
   list(kind: string, query: ListQuery): ListResult {
     if (kind === 'hosting') return this.#lister.list(this.#hostings, query, null)
-    return this.#reader.list(entityNamed(kind).name, query)
+    return this.#reader.list(findEntity(kind).name, query)
   }
 
   servicesOf(policyId: string, query: ListQuery): ListResult | null {
@@ -140,7 +140,7 @@ export class Network implements World {
     const values = { ...base, tags: this.#tags(), ...this.#fields(kind, id) }
     const table = kind === 'hosting' ? this.#hostings : this.#state.table(kind)
     const record = table.shape(values, 1)
-    if (kind === 'hosting') this.#hostings.change(id, { record, lanes: lanesOf('', '') })
+    if (kind === 'hosting') this.#hostings.change(id, { record, lanes: digestLanes('', '') })
     else this.#state.put(kind, values)
     if (random.next() < 0.05) this.#state.takeDirty()
     const plain = this.#plain.get(kind) ?? new Map<string, Plain>()

@@ -15,8 +15,8 @@ import {
   SessionExpireSchema,
   SessionTouchSchema,
 } from '../../../proto/gen/command_pb.ts'
-import { normalise } from '../../../src/entities/normalise.ts'
-import { entityNamed } from '../../../src/entities/registry.ts'
+import { normalizeBody } from '../../../src/entities/normalise.ts'
+import { findEntity } from '../../../src/entities/registry.ts'
 import { apply } from '../../../src/fsm/apply.ts'
 import { formingRecords } from '../../../src/fsm/seed/seed.ts'
 import { canonicalJson, type JsonObject } from '../../../src/lib/text/canonical-json.ts'
@@ -106,17 +106,17 @@ export class LogWriter {
   }
 
   create(entity: string, id: string, body: JsonObject, input: CommandInput = {}): Outcome {
-    const { fields } = normalise(entityNamed(entity), 'create', body)
+    const { fields } = normalizeBody(findEntity(entity), 'create', body)
     return this.#outcome(CommandKind.ENTITY_CREATE, LogWriter.write(entity, id, fields), input)
   }
 
   replace(entity: string, id: string, body: JsonObject, input: CommandInput = {}): Outcome {
-    const { fields } = normalise(entityNamed(entity), 'replace', body)
+    const { fields } = normalizeBody(findEntity(entity), 'replace', body)
     return this.#outcome(CommandKind.ENTITY_REPLACE, LogWriter.write(entity, id, fields), input)
   }
 
   patch(entity: string, id: string, body: JsonObject, input: CommandInput = {}): Outcome {
-    const { fields } = normalise(entityNamed(entity), 'patch', body)
+    const { fields } = normalizeBody(findEntity(entity), 'patch', body)
     return this.#outcome(CommandKind.ENTITY_PATCH, LogWriter.write(entity, id, fields), input)
   }
 

@@ -9,8 +9,8 @@ import {
   type RestoreEnd,
   RestoreEndSchema,
 } from '../../../proto/gen/command_pb.ts'
-import { type RestoreContent, restoreContentOf } from '../../../src/backup/restore-content.ts'
-import { withoutSessions } from '../../../src/fsm/restored-state.ts'
+import { type RestoreContent, splitRestoreContent } from '../../../src/backup/restore-content.ts'
+import { removeSessions } from '../../../src/fsm/restored-state.ts'
 import type { Outcome } from '../../../src/ports/proposer.ts'
 import { formedState, type LogWriter } from './log.ts'
 import type { ClusterState } from '../../../src/fsm/access/cluster-state.ts'
@@ -25,8 +25,8 @@ export function restorableState(): { readonly state: ClusterState; readonly log:
 
 /** Records that a backup of the state would restore; the state itself loses its sessions. */
 export function contentOf(state: ClusterState): RestoreContent {
-  withoutSessions(state)
-  return restoreContentOf(state)
+  removeSessions(state)
+  return splitRestoreContent(state)
 }
 
 type Given<M> = Partial<Omit<M, '$typeName' | '$unknown'>>

@@ -4,7 +4,7 @@ import {
   type AlternativeNames,
   encodeAlternativeNames,
   nameTag,
-  noNames,
+  noAlternativeNames,
 } from '../../../src/pki/asn1/alternative-names.ts'
 import { encodeCertificate, encodeTbs } from '../../../src/pki/asn1/certificate-template.ts'
 import {
@@ -12,8 +12,8 @@ import {
   derTag,
   type DerTree,
   onlyValue,
-  tagged,
-  unsignedInteger,
+  encodeTagged,
+  encodeUnsignedInteger,
 } from '../../../src/pki/asn1/der.ts'
 import { commonNameOnly } from '../../../src/pki/asn1/distinguished-name.ts'
 import { encodeExtension } from '../../../src/pki/asn1/extensions.ts'
@@ -49,7 +49,7 @@ export interface Signing {
   readonly sign: (bytes: Buffer, key: KeyObject) => Buffer
 }
 
-const sequence = (...values: readonly DerTree[]): Buffer => tagged(derTag.sequence, ...values)
+const sequence = (...values: readonly DerTree[]): Buffer => encodeTagged(derTag.sequence, ...values)
 
 export function usual(key: KeyObject): Signing {
   if (key.asymmetricKeyType === 'ed25519') {
@@ -66,11 +66,11 @@ export function usual(key: KeyObject): Signing {
 export function withNullParameters(keys: KeyPair): Signing {
   const { identifier, sign } = usual(keys.privateKey)
   const { contents } = onlyValue(identifier, derTag.sequence)
-  return { identifier: sequence(contents, tagged(derTag.null)), sign }
+  return { identifier: sequence(contents, encodeTagged(derTag.null)), sign }
 }
 
 export const sha1WithRsa: Signing = {
-  identifier: sequence('2a864886f70d010105', tagged(derTag.null)),
+  identifier: sequence('2a864886f70d010105', encodeTagged(derTag.null)),
   sign: (bytes, key) => sign('sha1', bytes, key),
 }
 
@@ -80,9 +80,9 @@ export function rsaPss(hash: string, hashOid: string | null, saltLength = 32): S
     hashOid === null
       ? []
       : [
-          tagged(contextTag(0), sequence(hashOid)),
-          tagged(contextTag(1), sequence('2a864886f70d010108', sequence(hashOid))),
-          tagged(contextTag(2), unsignedInteger(Buffer.from([saltLength]))),
+          encodeTagged(contextTag(0), sequence(hashOid)),
+          encodeTagged(contextTag(1), sequence('2a864886f70d010108', sequence(hashOid))),
+          encodeTagged(contextTag(2), encodeUnsignedInteger(Buffer.from([saltLength]))),
         ]
   return {
     identifier: sequence('2a864886f70d01010a', sequence(...parts)),
@@ -135,8 +135,8 @@ export function makeCertificate(options: CertificateOptions): Made {
 }
 
 export function basicConstraints(isAuthority: boolean, pathLength?: number): DerTree {
-  const parts: DerTree[] = isAuthority ? [tagged(derTag.boolean, Buffer.from([0xff]))] : []
-  if (pathLength !== undefined) parts.push(unsignedInteger(Buffer.from([pathLength])))
+  const parts: DerTree[] = isAuthority ? [encodeTagged(derTag.boolean, Buffer.from([0xff]))] : []
+  if (pathLength !== undefined) parts.push(encodeUnsignedInteger(Buffer.from([pathLength])))
   return encodeExtension(extensionOids.basicConstraints, true, sequence(...parts))
 }
 
@@ -145,7 +145,7 @@ export function keyUsage(bits: number): DerTree {
   return encodeExtension(
     extensionOids.keyUsage,
     true,
-    tagged(derTag.bitString, Buffer.from([0, bits])),
+    encodeTagged(derTag.bitString, Buffer.from([0, bits])),
   )
 }
 
@@ -158,7 +158,7 @@ export function alternativeNames(names: Partial<AlternativeNames>): DerTree {
   return encodeExtension(
     extensionOids.subjectAlternativeName,
     false,
-    encodeAlternativeNames({ ...noNames, ...names }),
+    encodeAlternativeNames({ ...noAlternativeNames, ...names }),
   )
 }
 
@@ -172,9 +172,9 @@ export function nameConstraints(permitted: SubtreeList, excluded: SubtreeList = 
   const list = (number: number, subtrees: SubtreeList): Buffer[] => {
     if (subtrees.length === 0) return []
     const each = subtrees.map(([type, base]) =>
-      sequence(tagged(nameTag[type], typeof base === 'string' ? Buffer.from(base) : base)),
+      sequence(encodeTagged(nameTag[type], typeof base === 'string' ? Buffer.from(base) : base)),
     )
-    return [tagged(contextTag(number), ...each)]
+    return [encodeTagged(contextTag(number), ...each)]
   }
   const value = sequence(...list(0, permitted), ...list(1, excluded))
   return encodeExtension(extensionOids.nameConstraints, true, value)
@@ -223,18 +223,18 @@ export function requestDer(options: RequestOptions = {}): Buffer {
   const { extensions = [] } = options
   const attributes = options.attributes ?? [extensionRequest(extensions)]
   const info = sequence(
-    unsignedInteger(Buffer.from([0])),
+    encodeUnsignedInteger(Buffer.from([0])),
     options.subject ?? commonNameOnly('somebody').der,
     options.spki ?? spkiOf(keys),
-    tagged(contextTag(0), ...attributes),
+    encodeTagged(contextTag(0), ...attributes),
   )
   const signature = signing.sign(info, keys.privateKey)
-  const bits = tagged(derTag.bitString, Buffer.from([0]), signature)
+  const bits = encodeTagged(derTag.bitString, Buffer.from([0]), signature)
   return sequence(info, signing.identifier, bits)
 }
 
 export function extensionRequest(extensions: readonly DerTree[]): Buffer {
-  return sequence(attributeOids.extensionRequest, tagged(derTag.set, sequence(...extensions)))
+  return sequence(attributeOids.extensionRequest, encodeTagged(derTag.set, sequence(...extensions)))
 }
 
 export function requestPem(options: RequestOptions = {}): string {

@@ -2,12 +2,12 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 
-import { bytesOfFile } from '../../../src/backup/files.ts'
+import { readFileChunks } from '../../../src/backup/files.ts'
 import { loadBackup } from '../../../src/backup/load-backup.ts'
-import { restoreContentOf } from '../../../src/backup/restore-content.ts'
-import { withoutSessions } from '../../../src/fsm/restored-state.ts'
-import { askController } from '../../../src/cli/client/admin-socket.ts'
-import { requestOf } from '../../../src/cli/client/connection.ts'
+import { splitRestoreContent } from '../../../src/backup/restore-content.ts'
+import { removeSessions } from '../../../src/fsm/restored-state.ts'
+import { sendToAdminSocket } from '../../../src/cli/client/admin-socket.ts'
+import { clusterVerbRequest } from '../../../src/cli/client/connection.ts'
 import type { RestoreRunningResult } from '../../../src/cli/snapshot/restore-running.ts'
 import { MemoryStateStore } from '../../../src/store/state/memory-state-store.ts'
 import { allServices, type Client, createService, pause, until } from '../support/client.ts'
@@ -60,7 +60,7 @@ async function watch(k: number, seen: Set<number>, isOver: () => boolean): Promi
 }
 
 async function clusterId(): Promise<string> {
-  const status = (await askController(fleet.data(1), requestOf('status'))) as {
+  const status = (await sendToAdminSocket(fleet.data(1), clusterVerbRequest('status'))) as {
     readonly clusterId: string
   }
   return status.clusterId
@@ -113,16 +113,16 @@ test('every controller shows the restored services at once, and all sessions hav
 
 test('a restore completes with the same records after the leader is killed during staging and members restart', async () => {
   await harm(await fleet.loggedIn(1))
-  const { state, manifest } = await loadBackup(bytesOfFile(file), new MemoryStateStore(), {
+  const { state, manifest } = await loadBackup(readFileChunks(file), new MemoryStateStore(), {
     privateKeyPem: null,
   })
-  withoutSessions(state)
-  const { chunks, bytes, sha256 } = restoreContentOf(state)
+  removeSessions(state)
+  const { chunks, bytes, sha256 } = splitRestoreContent(state)
   const cut = chunks.flatMap(({ bytes: whole }) => [whole.subarray(0, 99), whole.subarray(99)])
   const leader = await fleet.leader(1)
   const through = leader === 1 ? 2 : 1
   const ask = (verb: string, params: object): Promise<unknown> =>
-    askController(fleet.data(through), {
+    sendToAdminSocket(fleet.data(through), {
       method: 'POST',
       path: `/fabric/v1/cluster/restore/${verb}`,
       timeoutMs: 60_000,

@@ -2,8 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, openSync, closeSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { askController } from '../../../src/cli/client/admin-socket.ts'
-import { requestOf } from '../../../src/cli/client/connection.ts'
+import { sendToAdminSocket } from '../../../src/cli/client/admin-socket.ts'
+import { clusterVerbRequest } from '../../../src/cli/client/connection.ts'
 import type { ClusterStatus, MemberStatus } from '../../../src/api/cluster/cluster-status.ts'
 import { type AdminFile, Client, isRunning, until } from './client.ts'
 import { compareDigests } from './digests.ts'
@@ -187,7 +187,7 @@ export class TestCluster {
   async clusterStatus(k: number): Promise<ClusterStatus> {
     // As `flotilla cluster status --json` does, without a process for each time that a test looks.
     const folder = join(this.folder, this.id(k), 'data')
-    return (await askController(folder, requestOf('status'))) as ClusterStatus
+    return (await sendToAdminSocket(folder, clusterVerbRequest('status'))) as ClusterStatus
   }
 
   /** The number of the leader, as any controller that answers sees it. */

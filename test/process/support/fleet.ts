@@ -10,8 +10,8 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { askController } from '../../../src/cli/client/admin-socket.ts'
-import { requestOf } from '../../../src/cli/client/connection.ts'
+import { sendToAdminSocket } from '../../../src/cli/client/admin-socket.ts'
+import { clusterVerbRequest } from '../../../src/cli/client/connection.ts'
 import type {
   ClusterStatus,
   ListedMember,
@@ -315,13 +315,19 @@ export class Fleet {
   }
 
   async status(k: number): Promise<readonly MemberStatus[]> {
-    const { members } = (await askController(this.data(k), requestOf('status'))) as ClusterStatus
+    const { members } = (await sendToAdminSocket(
+      this.data(k),
+      clusterVerbRequest('status'),
+    )) as ClusterStatus
     return members
   }
 
   /** What `cluster list` of controller k shows, without a process for each time that a test looks. */
   async listed(k: number): Promise<readonly ListedMember[]> {
-    return (await askController(this.data(k), requestOf('list'))) as readonly ListedMember[]
+    return (await sendToAdminSocket(
+      this.data(k),
+      clusterVerbRequest('list'),
+    )) as readonly ListedMember[]
   }
 
   async isConnectedVoter(k: number, asked: number): Promise<boolean> {

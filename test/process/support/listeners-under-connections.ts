@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path'
 import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls'
 
 import { encodeFrame } from '../../../src/channel/frame.ts'
-import { textValue } from '../../../src/channel/headers.ts'
+import { encodeText } from '../../../src/channel/headers.ts'
 import { CONTROL_PROTOCOL } from '../../../src/channel/messages/control.ts'
 import { EDGE_PROTOCOL } from '../../../src/channel/messages/edge.ts'
 import { LINK_PROTOCOL } from '../../../src/channel/messages/links.ts'
@@ -182,10 +182,10 @@ const hello = encodeFrame({
   contentType: 0,
   sequence: -1,
   headers: new Map([
-    [4, textValue('v2.0.0|abc|2026|linux|amd64')],
-    [1002, textValue('a session of nobody')],
+    [4, encodeText('v2.0.0|abc|2026|linux|amd64')],
+    [1002, encodeText('a session of nobody')],
   ]),
-  body: textValue('nobody'),
+  body: encodeText('nobody'),
 })
 
 const request = (method: string, path: string, body = ''): string =>

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import { ClusterState } from '../../../src/fsm/access/cluster-state.ts'
 import { loadState } from '../../../src/fsm/records/load.ts'
-import { markOf } from '../../../src/fsm/records/write-behind.ts'
+import { currentStorePosition } from '../../../src/fsm/records/write-behind.ts'
 import { present } from '../../../src/lib/assert.ts'
 import { LevelStateStore } from '../../../src/store/state/level-state-store.ts'
 import { QuarantineFile } from '../../../src/store/folder/quarantine-file.ts'
@@ -33,7 +33,7 @@ async function renameOnDisk(folder: string, id: string, name: string): Promise<v
   try {
     const state = await loadState(store, new ClusterState())
     state.put('service', { ...present(state.get('service', id), 'the service'), name })
-    await store.write(state.takeDirty(), markOf(state))
+    await store.write(state.takeDirty(), currentStorePosition(state))
   } finally {
     await store.close()
   }

@@ -1,7 +1,7 @@
 import { createServer, connect, type Server, type Socket, type AddressInfo } from 'node:net'
 
 import type {
-  Application,
+  CircuitApplication,
   CircuitEnd,
   DialRequest,
   LocalCircuit,
@@ -43,7 +43,7 @@ export function dialTo(destination: string, timeoutMs = 20_000, id = 'c1'): Dial
 }
 
 /** The other end of a circuit, in the hands of the test. */
-export class FarEnd implements Application {
+export class FarEnd implements CircuitApplication {
   readonly pieces: Piece[] = []
   readonly end: CircuitEnd
   isFinished = false

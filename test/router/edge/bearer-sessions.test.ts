@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
-import { readText, textValue } from '../../../src/channel/headers.ts'
+import { readText, encodeText } from '../../../src/channel/headers.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
 import { unverifiedClaims } from '../../../src/pki/oidc-token.ts'
 import { BearerSessions } from '../../../src/router/edge/bearer-sessions.ts'
@@ -20,7 +20,7 @@ beforeEach(async () => {
 afterEach(() => bearers.bench.close())
 
 function renewal(client: TestClient, token: string) {
-  return client.channel.request({ contentType: 60_803, body: textValue(token) }, 20_000)
+  return client.channel.request({ contentType: 60_803, body: encodeText(token) }, 20_000)
 }
 
 describe('A client is admitted', () => {
@@ -110,7 +110,7 @@ describe('A token that replaces another', () => {
 })
 
 describe('A client that names a service', () => {
-  const asked = [1036, textValue('ledger')] as const
+  const asked = [1036, encodeText('ledger')] as const
   const byName = [1037, Uint8Array.of(1)] as const
 
   /** A policy lets ann dial the service, as the router knows. */
@@ -137,7 +137,7 @@ describe('A client that names a service', () => {
     const said = (key: number): string | null =>
       readText(request?.headers ?? new Map<number, Uint8Array>(), key)
     expect([said(14), said(15), said(16), said(11)]).toEqual([ann.token, 'ann', 'ledger-id', null])
-    const other = await client.request(60_806, 2, '', [[1036, textValue('ledger-id')]])
+    const other = await client.request(60_806, 2, '', [[1036, encodeText('ledger-id')]])
     expect(other.contentType).toBe(60_784)
   })
 
@@ -146,7 +146,7 @@ describe('A client that names a service', () => {
     permit()
     const client = await bench.connect(await bearers.person('bob'))
     for (const name of ['ledger', 'nothing']) {
-      const answer = await client.request(60_806, 1, '', [[1036, textValue(name)], byName])
+      const answer = await client.request(60_806, 1, '', [[1036, encodeText(name)], byName])
       expect(answer.contentType).toBe(60_785)
       expect(Buffer.from(answer.body).toString()).toBe('no such service')
     }

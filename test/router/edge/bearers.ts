@@ -6,11 +6,11 @@ import {
   ModelChangeSetSchema,
   ModelEventSchema,
 } from '../../../proto/gen/router_pb.ts'
-import { publicKeysOf } from '../../../src/fabric/model/public-keys.ts'
+import { trustedPublicKeys } from '../../../src/fabric/model/public-keys.ts'
 import type { JsonObject } from '../../../src/lib/text/canonical-json.ts'
 import type { CertifiedKey } from '../../../src/pki/authority/authority.ts'
 import { parseCertificate, parsePrivateKey } from '../../../src/pki/certificate.ts'
-import { jwtAlgorithmOf } from '../../../src/pki/jwt-verifier.ts'
+import { keyJwtAlgorithm } from '../../../src/pki/jwt-verifier.ts'
 import { controllerSpiffeId } from '../../../src/pki/spiffe.ts'
 import type { ModelEvent, ModelIdentity } from '../../../src/ports/router-model.ts'
 import { changesBody, finished, wholeBody } from '../model/support.ts'
@@ -71,7 +71,7 @@ export class BearerBench {
 
   /** The controller of that key is no member any more. */
   forgetKey(certificatePem: string): void {
-    const keys = publicKeysOf({ controllers: [certificatePem], anchors: [] })
+    const keys = trustedPublicKeys({ controllers: [certificatePem], anchors: [] })
     const changes = keys.map((value) =>
       create(ModelEventSchema, {
         action: ModelAction.DELETE,
@@ -86,7 +86,7 @@ export class BearerBench {
   /** @param isController its key signs tokens; it is an authority of clients otherwise. */
   tellKey(certificatePem: string, isController = true): void {
     const [controllers, anchors] = isController ? [[certificatePem], []] : [[], [certificatePem]]
-    const changes = publicKeysOf({ controllers, anchors }).map((value) =>
+    const changes = trustedPublicKeys({ controllers, anchors }).map((value) =>
       create(ModelEventSchema, { isSynthetic: true, model: { case: 'publicKey', value } }),
     )
     const set = create(ModelChangeSetSchema, { isSynthetic: true, changes })
@@ -122,7 +122,7 @@ export class BearerBench {
       ...claims,
     })
       .setProtectedHeader({
-        alg: jwtAlgorithmOf(privateKey),
+        alg: keyJwtAlgorithm(privateKey),
         kid: parseCertificate(signer.certificatePem).sha1,
         typ: 'JWT',
       })

@@ -10,7 +10,7 @@ import {
   UpdateEdgeTerminatorSchema,
   ValidateTerminatorsSchema,
 } from '../../../proto/gen/router_pb.ts'
-import { flagValue, int32Value, readInt32, textValue } from '../../../src/channel/headers.ts'
+import { encodeFlag, encodeInt32, readInt32, encodeText } from '../../../src/channel/headers.ts'
 import type { DialRequest } from '../../../src/overlay/circuits/circuit-ends.ts'
 import { EdgeBench, eventually, idOf, serviceToken, type TestClient, textOf } from './support.ts'
 import { dialError } from '../../../src/channel/messages/dial-error.ts'
@@ -28,8 +28,8 @@ afterEach(() => bench.close())
 const [connected, closed, dial, bindSuccess] = [60_784, 60_785, 60_787, 60_800]
 const token = serviceToken('bind1')
 const usual: readonly (readonly [number, Uint8Array])[] = [
-  [1012, flagValue(true)],
-  [1024, flagValue(true)],
+  [1012, encodeFlag(true)],
+  [1024, encodeFlag(true)],
 ]
 
 const created = () =>
@@ -70,11 +70,11 @@ const signal = new AbortController().signal
 describe('A client that hosts a service', () => {
   test('gets a terminator with its claim, and is informed when it exists', async () => {
     const id = await bound(host, 3, [
-      [1003, textValue('key')],
+      [1003, encodeText('key')],
       [1004, Uint8Array.of(0x2c, 0x01)],
       [1005, Uint8Array.of(1)],
-      [1006, textValue('one')],
-      [1007, textValue('secret')],
+      [1006, encodeText('one')],
+      [1007, encodeText('secret')],
     ])
     expect(created()).toMatchObject([
       {
@@ -84,8 +84,8 @@ describe('A client that hosts a service', () => {
         cost: 300,
         precedence: 1,
         instanceId: 'one',
-        instanceSecret: textValue('secret'),
-        peerData: { 1003: textValue('key') },
+        instanceSecret: encodeText('secret'),
+        peerData: { 1003: encodeText('key') },
       },
     ])
     expect(created()[0]?.fingerprints).toHaveLength(1)
@@ -132,8 +132,8 @@ describe('A client that hosts a service', () => {
   })
 
   test('keeps its terminator when it binds the same listener again', async () => {
-    const id = await bound(host, 3, [[1021, textValue('listener')]])
-    await host.request(60_790, 4, token, [...usual, [1021, textValue('listener')]])
+    const id = await bound(host, 3, [[1021, encodeText('listener')]])
+    await host.request(60_790, 4, token, [...usual, [1021, encodeText('listener')]])
     await eventually(() => host.ofType(bindSuccess, 4)).toHaveLength(1)
     expect(bench.edge.terminatorIds).toEqual([id])
     expect(created()).toHaveLength(1)
@@ -152,8 +152,8 @@ describe('A client that hosts a service', () => {
     await eventually(() => bench.controller.ofType(20_209)).toHaveLength(1)
     host.send(60_794, 3, token, [[1005, Uint8Array.of(2)]])
     await eventually(() => bench.controller.ofType(20_209)).toHaveLength(2)
-    host.send(60_795, 3, token, [[1013, flagValue(true)]])
-    host.send(60_795, 3, serviceToken('other'), [[1013, flagValue(true)]])
+    host.send(60_795, 3, token, [[1013, encodeFlag(true)]])
+    host.send(60_795, 3, serviceToken('other'), [[1013, encodeFlag(true)]])
     await eventually(() => bench.controller.ofType(20_214)).toHaveLength(1)
     const updates = bench.controller
       .ofType(20_209)
@@ -172,7 +172,7 @@ describe('A client that hosts a service', () => {
 
 describe('A terminator', () => {
   test('is reported as existing or missing to a controller that asks', async () => {
-    const id = await bound(host, 3, [[1023, flagValue(true)]])
+    const id = await bound(host, 3, [[1023, encodeFlag(true)]])
     const asked = (ids: readonly string[], postCreate: boolean) => {
       const message = create(ValidateTerminatorsSchema, {
         terminators: ids.map((each) => ({ id: each, binding: 'edge', address: each, marker: 7n })),
@@ -211,15 +211,15 @@ describe('A dial', () => {
     host.onMessage = (message) => {
       if (message.contentType !== dial) return
       const given = readInt32(message.headers, 1012) ?? 0
-      host.reply(message, 60_788, int32Value(given))
+      host.reply(message, 60_788, encodeInt32(given))
       host.send(60_786, given >>> 0, 'first')
     }
     const peerData = new Map([
-      [1003, textValue('client key')],
-      [1008, textValue('caller')],
-      [1011, textValue('app')],
-      [1115, textValue('ann')],
-      [1110, textValue('1.2.3.4')],
+      [1003, encodeText('client key')],
+      [1008, encodeText('caller')],
+      [1011, encodeText('app')],
+      [1115, encodeText('ann')],
+      [1110, encodeText('1.2.3.4')],
     ])
     await bench.edge.dialer.dial(dialOf(`hosted:${id}`, 'c1', { peerData }), signal)
     const [message] = host.ofType(dial)
@@ -263,16 +263,16 @@ describe('A dial', () => {
   })
 
   test('reaches a host that keeps the ends of its circuits itself', async () => {
-    const id = await bound(host, 3, [[1028, flagValue(true)]])
+    const id = await bound(host, 3, [[1028, encodeFlag(true)]])
     host.onMessage = (message) => {
       if (message.contentType === dial) host.reply(message, 60_788, message.headers.get(1012) ?? '')
     }
     await bench.edge.dialer.dial(dialOf(id), signal)
     const [message] = host.ofType(dial)
-    expect(message?.headers.get(1028)).toEqual(flagValue(true))
+    expect(message?.headers.get(1028)).toEqual(encodeFlag(true))
     expect(message === undefined ? null : textOf(message, 1030)).toBe('out-c1')
     expect(bench.circuits.attached.map(({ circuit }) => circuit.id)).toEqual(['c1'])
-    host.channel.send({ contentType: 1101, headers: new Map([[2256, textValue('c1')]]) })
+    host.channel.send({ contentType: 1101, headers: new Map([[2256, encodeText('c1')]]) })
     await eventually(() => bench.circuits.entered).toHaveLength(1)
     host.onMessage = (refused) => {
       if (refused.contentType === dial) host.reply(refused, 60_789, 'not today')
@@ -285,10 +285,10 @@ describe('A dial', () => {
     ['that it uses already', 3],
     ['of those that the router gives', 0x80_00_00_05],
   ])('leaves nothing when an old host names a connection %s', async (_, named) => {
-    await host.request(60_790, 3, token, [[1024, flagValue(true)]])
+    await host.request(60_790, 3, token, [[1024, encodeFlag(true)]])
     await eventually(() => host.ofType(bindSuccess, 3)).toHaveLength(1)
     host.onMessage = (message) => {
-      if (message.contentType === dial) host.reply(message, 60_788, int32Value(named))
+      if (message.contentType === dial) host.reply(message, 60_788, encodeInt32(named))
     }
     const dialed = bench.edge.dialer.dial(dialOf(created()[0]?.address ?? ''), signal)
     await expect(dialed).rejects.toThrow('cannot be')
@@ -296,12 +296,12 @@ describe('A dial', () => {
   })
 
   test('reaches an old host that assigns connection IDs itself', async () => {
-    const answer = await host.request(60_790, 3, token, [[1024, flagValue(true)]])
+    const answer = await host.request(60_790, 3, token, [[1024, encodeFlag(true)]])
     expect(answer.headers.has(1012)).toBe(false)
     await eventually(() => host.ofType(bindSuccess, 3)).toHaveLength(1)
     const id = created()[0]?.address ?? ''
     host.onMessage = (message) => {
-      if (message.contentType === dial) host.reply(message, 60_788, int32Value(9))
+      if (message.contentType === dial) host.reply(message, 60_788, encodeInt32(9))
     }
     await bench.edge.dialer.dial(dialOf(id), signal)
     await eventually(() => host.ofType(connected, 9)).toHaveLength(1)

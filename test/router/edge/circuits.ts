@@ -1,7 +1,7 @@
 import type {
-  Application,
+  CircuitApplication,
   CircuitEnd,
-  Destination,
+  FrameDestination,
   LocalCircuit,
   LocalCircuits,
 } from '../../../src/overlay/circuits/circuit-ends.ts'
@@ -12,7 +12,7 @@ import type { Piece } from '../../../src/channel/messages/payload.ts'
 /** An end whose far side is the test's. */
 export class TestEnd implements CircuitEnd {
   readonly circuit: LocalCircuit
-  readonly application: Application
+  readonly application: CircuitApplication
   readonly sent: Piece[] = []
   readonly traced: TraceRequest[] = []
   isClosed = false
@@ -23,7 +23,7 @@ export class TestEnd implements CircuitEnd {
   /** Passed to the application when it accepts more. */
   readonly #pending: Piece[] = []
 
-  constructor(circuit: LocalCircuit, application: Application) {
+  constructor(circuit: LocalCircuit, application: CircuitApplication) {
     this.circuit = circuit
     this.application = application
   }
@@ -87,7 +87,8 @@ export class TestEnd implements CircuitEnd {
 /** Ends of circuits that go nowhere but to the test. */
 export class TestCircuits implements LocalCircuits {
   readonly ends: TestEnd[] = []
-  readonly attached: { readonly circuit: LocalCircuit; readonly destination: Destination }[] = []
+  readonly attached: { readonly circuit: LocalCircuit; readonly destination: FrameDestination }[] =
+    []
   readonly entered: { readonly circuit: LocalCircuit; readonly message: ChannelMessage }[] = []
   readonly left: { readonly circuit: LocalCircuit; readonly reason: string }[] = []
 
@@ -97,13 +98,13 @@ export class TestCircuits implements LocalCircuits {
     return found
   }
 
-  open(circuit: LocalCircuit, application: Application): CircuitEnd {
+  open(circuit: LocalCircuit, application: CircuitApplication): CircuitEnd {
     const end = new TestEnd(circuit, application)
     this.ends.push(end)
     return end
   }
 
-  attach(circuit: LocalCircuit, destination: Destination): void {
+  attach(circuit: LocalCircuit, destination: FrameDestination): void {
     this.attached.push({ circuit, destination })
   }
 

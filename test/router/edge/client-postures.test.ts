@@ -6,7 +6,7 @@ import {
   type PostureResponse,
   PostureResponsesSchema,
 } from '../../../proto/gen/router_pb.ts'
-import { flagValue, readFlag, textValue } from '../../../src/channel/headers.ts'
+import { encodeFlag, readFlag, encodeText } from '../../../src/channel/headers.ts'
 import { parseCertificate } from '../../../src/pki/certificate.ts'
 import { BearerBench } from './bearers.ts'
 import {
@@ -106,7 +106,7 @@ describe('a posture report of a client', () => {
     await eventually(() => toldTo(controller).length).toBe(1)
     await client.request(CONNECT_BY_SERVICE, 9, '')
     expect(controller.ofType(20_218), 'a dial goes on before the answer').toEqual([])
-    controller.answer({ contentType: 2, headers: new Map([[2, flagValue(true)]]) })
+    controller.answer({ contentType: 2, headers: new Map([[2, encodeFlag(true)]]) })
     await dialed
     expect(controller.ofType(20_218).length).toBe(1)
   })
@@ -125,7 +125,7 @@ describe('a posture report of a client', () => {
     const { controller, lines } = bearers.bench
     controller.postures = () => ({
       contentType: 2,
-      body: textValue('the client has no such session'),
+      body: encodeText('the client has no such session'),
     })
     const client = await bearers.bench.connect(ann)
     tell(client, [domain('corp.test')])

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import { readBytesMap, readTextList } from '../../../src/channel/header-maps.ts'
 import type { ChannelMessage } from '../../../src/channel/frame.ts'
-import { int32Value, readText, textValue, uint64Value } from '../../../src/channel/headers.ts'
+import { encodeInt32, readText, encodeText, encodeUint64 } from '../../../src/channel/headers.ts'
 import { parseCertificate } from '../../../src/pki/certificate.ts'
 import {
   EdgeBench,
@@ -44,18 +44,18 @@ describe('A client that connects', () => {
       madeCircuit(
         'c1',
         new Map([
-          [1003, textValue('host key')],
-          [1114, textValue('stick')],
-          [1000, textValue('evil')],
+          [1003, encodeText('host key')],
+          [1114, encodeText('stick')],
+          [1000, encodeText('evil')],
         ]),
       )
     const answer = await client.request(60_783, 7, serviceToken('s1'), [
-      [1003, textValue('my key')],
-      [1006, textValue('instance')],
-      [1008, textValue('caller')],
+      [1003, encodeText('my key')],
+      [1006, encodeText('instance')],
+      [1008, encodeText('caller')],
       [1009, Uint8Array.of(0)],
-      [1011, textValue('app')],
-      [1027, textValue('sticky')],
+      [1011, encodeText('app')],
+      [1027, encodeText('sticky')],
     ])
     const [request] = bench.controller.ofType(20_218)
     const headers = request?.headers ?? new Map<number, Uint8Array>()
@@ -92,7 +92,7 @@ describe('A client that connects', () => {
     const answer = await client.request(60_783, 7, serviceToken('s1'))
     expect(answer.contentType).toBe(closed)
     expect(Buffer.from(answer.body).toString()).toBe('dial refused: access')
-    expect(answer.headers.get(1014)).toEqual(int32Value(14))
+    expect(answer.headers.get(1014)).toEqual(encodeInt32(14))
     expect(JSON.parse(textOf(answer, 1033) ?? '')).toMatchObject({ code: 14 })
     expect(bench.circuits.ends).toEqual([])
     await dialed(client, 7)
@@ -138,7 +138,7 @@ describe('A client that connects', () => {
       closed,
       'Invalid Session',
     ])
-    expect(answer.headers.get(1014)).toEqual(int32Value(3))
+    expect(answer.headers.get(1014)).toEqual(encodeInt32(3))
     bench.controller.answer(madeCircuit('c1'))
     await eventually(() => bench.circuits.ends).toHaveLength(1)
     expect(bench.circuits.end('c1').closedReason).toBe('the client is gone')
@@ -186,8 +186,8 @@ describe('A client that connects', () => {
 
 describe('The route of a connection', () => {
   const headersOf = (hops: number): [number, Uint8Array][] => [
-    [1016, int32Value(hops)],
-    [1015, uint64Value(77n)],
+    [1016, encodeInt32(hops)],
+    [1015, encodeUint64(77n)],
   ]
   const text = (answer: ChannelMessage, key: number): string =>
     Buffer.from(answer.headers.get(key) ?? []).toString()
@@ -212,8 +212,8 @@ describe('The route of a connection', () => {
     const got = await asked
     expect([got.contentType, text(got, 1017), text(got, 1018)]).toEqual([60_797, 'forwarder', 'r2'])
     expect([got.headers.get(1016), got.headers.get(1015)]).toEqual([
-      int32Value(0),
-      uint64Value(77n),
+      encodeInt32(0),
+      encodeUint64(77n),
     ])
   })
 
@@ -229,9 +229,9 @@ describe('Data', () => {
     const client = await bench.admitted('ann')
     const end = await dialed(client, 7)
     const trace = Uint8Array.from({ length: 16 }, (_, at) => at)
-    client.send(data, 7, 'one', [[1010, int32Value(4)]])
+    client.send(data, 7, 'one', [[1010, encodeInt32(4)]])
     client.send(data, 7, '', [
-      [1010, int32Value(1)],
+      [1010, encodeInt32(1)],
       [128, trace],
     ])
     await eventually(() => end.sent).toEqual([
@@ -242,7 +242,7 @@ describe('Data', () => {
     end.arrive('three')
     await eventually(() => client.textsOf(7)).toEqual(['two', 'three'])
     const [first] = client.ofType(data, 7)
-    expect(first?.headers.get(1010)).toEqual(int32Value(4))
+    expect(first?.headers.get(1010)).toEqual(encodeInt32(4))
     expect(first?.headers.get(128)).toEqual(trace)
   })
 
@@ -252,7 +252,7 @@ describe('Data', () => {
     end.arrive('all')
     end.application.onFinished()
     await eventually(() => client.ofType(data, 7)).toHaveLength(2)
-    expect(client.ofType(data, 7)[1]?.headers.get(1010)).toEqual(int32Value(1))
+    expect(client.ofType(data, 7)[1]?.headers.get(1010)).toEqual(encodeInt32(1))
   })
 
   test('of an unknown connection is ignored', async () => {
@@ -260,7 +260,7 @@ describe('Data', () => {
     const end = await dialed(client, 7)
     client.send(data, 8, 'astray')
     client.send(data, 0x80_00_00_00, 'astray')
-    client.channel.send({ contentType: data, body: textValue('nowhere') })
+    client.channel.send({ contentType: data, body: encodeText('nowhere') })
     client.send(data, 7, 'here')
     await eventually(() => end.texts).toEqual(['here'])
   })

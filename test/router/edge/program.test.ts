@@ -6,9 +6,9 @@ import {
   CreateTerminatorV2AnswerSchema,
   CreateTerminatorV2Schema,
 } from '../../../proto/gen/router_pb.ts'
-import { int32Value, readInt32 } from '../../../src/channel/headers.ts'
-import { circuitAnswer } from '../../../src/channel/messages/circuit-requests.ts'
-import { routesOf } from '../../../src/fabric/circuits/route.ts'
+import { encodeInt32, readInt32 } from '../../../src/channel/headers.ts'
+import { circuitAnswerMessage } from '../../../src/channel/messages/circuit-requests.ts'
+import { routeMessages } from '../../../src/fabric/circuits/route.ts'
 import { readClientHello, serverHello } from '../../../src/channel/messages/control.ts'
 import { parseCertificate } from '../../../src/pki/certificate.ts'
 import { freePort } from '../../support/ports.ts'
@@ -69,7 +69,7 @@ async function hosting(host: TestClient): Promise<string> {
   await eventually(() => host.ofType(60_800)).toHaveLength(1)
   host.onMessage = (message) => {
     if (message.contentType !== 60_787) return
-    host.reply(message, 60_788, int32Value(readInt32(message.headers, 1012) ?? 0))
+    host.reply(message, 60_788, encodeInt32(readInt32(message.headers, 1012) ?? 0))
   }
   return address
 }
@@ -84,12 +84,15 @@ async function dialed(client: TestClient, id: number, address: string): Promise<
   const path = { routerIds: [network.routerId], links: [], cost: 0 }
   const dial = { binding: 'edge', address, peerData: new Map<number, Uint8Array>() }
   const terms = { attempt: 0, timeoutMs: 10_000, tags: {}, dial }
-  for (const route of routesOf(ends, path, terms)) controller.send(route)
+  for (const route of routeMessages(ends, path, terms)) controller.send(route)
   await eventually(() => controller.ofType(1022).length).toBe(made + 1)
   expect(controller.ofType(1022).at(-1)?.headers.has(1102), 'the host was reached').toBe(true)
   if (request === undefined) throw new Error('nothing was asked for')
   const circuit = { circuitId: ends.id, ingressAddress: ends.ingress, tags: {} }
-  controller.channel?.reply(request, circuitAnswer(request, { ...circuit, peerData: new Map() }))
+  controller.channel?.reply(
+    request,
+    circuitAnswerMessage(request, { ...circuit, peerData: new Map() }),
+  )
   expect((await connecting).contentType).toBe(60_784)
 }
 
@@ -110,7 +113,7 @@ test('A host and a client exchange bytes, both ways, until one of them closes', 
   for (let sent = 0; sent < 60; sent += 1) host.send(60_786, connectionId, large)
   await eventually(() => client.textsOf(7).length).toBe(60)
   expect(client.textsOf(7).every((text) => text === large)).toBe(true)
-  host.send(60_786, connectionId, '', [[1010, int32Value(1)]])
+  host.send(60_786, connectionId, '', [[1010, encodeInt32(1)]])
   client.send(60_786, 7, 'still there')
   await eventually(() => host.textsOf(connectionId)).toEqual(['hello', 'still there'])
   client.send(60_785, 7)

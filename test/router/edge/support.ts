@@ -13,14 +13,14 @@ import {
   SessionRemovedSchema,
 } from '../../../proto/gen/router_pb.ts'
 import { Channel } from '../../../src/channel/channel.ts'
-import type { ChannelMessage, Outgoing } from '../../../src/channel/frame.ts'
-import { bytesMapValue } from '../../../src/channel/header-maps.ts'
+import type { ChannelMessage, OutboundMessage } from '../../../src/channel/frame.ts'
+import { encodeBytesMap } from '../../../src/channel/header-maps.ts'
 import {
-  flagValue,
-  int32Value,
+  encodeFlag,
+  encodeInt32,
   readInt32,
   readText,
-  textValue,
+  encodeText,
 } from '../../../src/channel/headers.ts'
 import { channelLimits } from '../../../src/channel/limits.ts'
 import { parseRouterConfig } from '../../../src/config/router/load.ts'
@@ -50,7 +50,7 @@ export interface Person {
 /** Messages between the room and a controller, whose words are the test's. */
 export class FakeController {
   readonly id: string
-  readonly sent: (Outgoing & { readonly sequence: number })[] = []
+  readonly sent: (OutboundMessage & { readonly sequence: number })[] = []
   /** Times that requests were to wait for their answers. */
   readonly timeoutsMs: { readonly contentType: number; readonly timeoutMs: number | undefined }[] =
     []
@@ -58,16 +58,16 @@ export class FakeController {
   readonly connection: ControlConnection
   #edge: Edge | null = null
   /** Answers its requests; null: it does not. */
-  circuits: ((request: Outgoing) => Outgoing | null) | null = null
-  postures: (() => Outgoing | null) | null = null
+  circuits: ((request: OutboundMessage) => OutboundMessage | null) | null = null
+  postures: (() => OutboundMessage | null) | null = null
   terminators: ((asked: CreateTerminatorV2) => Partial<Answer> | null) | null = () => ({})
 
   constructor(id: string) {
     this.id = id
     const channel = {
       isClosed: false,
-      send: (outgoing: Outgoing) => this.#take(outgoing),
-      request: (outgoing: Outgoing, timeoutMs?: number) => {
+      send: (outgoing: OutboundMessage) => this.#take(outgoing),
+      request: (outgoing: OutboundMessage, timeoutMs?: number) => {
         this.timeoutsMs.push({ contentType: outgoing.contentType, timeoutMs })
         return this.#request(outgoing)
       },
@@ -87,12 +87,12 @@ export class FakeController {
     this.#edge = edge
   }
 
-  ofType(contentType: number): Outgoing[] {
+  ofType(contentType: number): OutboundMessage[] {
     return this.sent.filter((message) => message.contentType === contentType)
   }
 
   /** As it comes from the controller. */
-  tell({ contentType, headers, body }: Outgoing): void {
+  tell({ contentType, headers, body }: OutboundMessage): void {
     const message = {
       contentType,
       sequence: 1,
@@ -121,7 +121,7 @@ export class FakeController {
       })),
     })
     const headers = new Map<number, Uint8Array>()
-    if (state !== undefined) headers.set(1014, textValue(JSON.stringify(state)))
+    if (state !== undefined) headers.set(1014, encodeText(JSON.stringify(state)))
     this.tell({ contentType: 20_200, headers, body: toBinary(ApiSessionAddedSchema, message) })
   }
 
@@ -135,13 +135,13 @@ export class FakeController {
     this.tell({ contentType: 20_102, body: toBinary(SessionRemovedSchema, message) })
   }
 
-  #take(outgoing: Outgoing): boolean {
+  #take(outgoing: OutboundMessage): boolean {
     this.sent.push({ ...outgoing, sequence: this.sent.length })
     if (outgoing.contentType === 20_216) this.#answerTerminator(outgoing)
     return true
   }
 
-  #answerTerminator({ body }: Outgoing): void {
+  #answerTerminator({ body }: OutboundMessage): void {
     const asked = fromBinary(CreateTerminatorV2Schema, body ?? new Uint8Array())
     const answer = this.terminators?.(asked) ?? null
     if (answer === null) return
@@ -153,7 +153,7 @@ export class FakeController {
     setImmediate(() => this.tell({ contentType: 20_217, body: told }))
   }
 
-  #request(outgoing: Outgoing): Promise<ChannelMessage> {
+  #request(outgoing: OutboundMessage): Promise<ChannelMessage> {
     this.#take(outgoing)
     const sequence = this.sent.length
     const waiter = Promise.withResolvers<ChannelMessage>()
@@ -163,15 +163,15 @@ export class FakeController {
     return waiter.promise
   }
 
-  #answerTo(outgoing: Outgoing): Outgoing | null {
+  #answerTo(outgoing: OutboundMessage): OutboundMessage | null {
     const { contentType } = outgoing
     if (contentType === 20_218 || contentType === 20_222) return this.circuits?.(outgoing) ?? null
     if (contentType === 29_000 && this.postures !== null) return this.postures()
-    return { contentType: 2, headers: new Map([[2, flagValue(true)]]) }
+    return { contentType: 2, headers: new Map([[2, encodeFlag(true)]]) }
   }
 
   /** Answers the last sent request, or the message with the given number. */
-  answer({ contentType, headers, body }: Outgoing, sequence = this.sent.length): void {
+  answer({ contentType, headers, body }: OutboundMessage, sequence = this.sent.length): void {
     this.#waiters.get(sequence)?.resolve({
       contentType,
       sequence: 0,
@@ -188,22 +188,22 @@ interface Answer {
   readonly retryHint: number
 }
 
-export function madeCircuit(id: string, peerData = new Map<number, Uint8Array>()): Outgoing {
+export function madeCircuit(id: string, peerData = new Map<number, Uint8Array>()): OutboundMessage {
   return {
     contentType: 20_219,
     headers: new Map([
-      [11, textValue(id)],
-      [12, textValue(`in-${id}`)],
-      [10, bytesMapValue(peerData)],
+      [11, encodeText(id)],
+      [12, encodeText(`in-${id}`)],
+      [10, encodeBytesMap(peerData)],
     ]),
   }
 }
 
-export function refusedCircuit(text: string, code: number): Outgoing {
+export function refusedCircuit(text: string, code: number): OutboundMessage {
   return {
     contentType: 20_002,
-    headers: new Map([[1014, int32Value(code)]]),
-    body: textValue(text),
+    headers: new Map([[1014, encodeInt32(code)]]),
+    body: encodeText(text),
   }
 }
 
@@ -248,8 +248,8 @@ export class TestClient {
       hello: {
         contentType: 0,
         sequence: -1,
-        headers: new Map([[1002, textValue(token)]]),
-        body: textValue('client'),
+        headers: new Map([[1002, encodeText(token)]]),
+        body: encodeText('client'),
       },
       onHello: (message) => {
         this.answer = message
@@ -340,11 +340,11 @@ function messageOf(
   connectionId: number,
   body: string | Uint8Array,
   more: readonly (readonly [number, Uint8Array])[],
-): Outgoing {
+): OutboundMessage {
   return {
     contentType,
-    headers: new Map([...more, [1000, int32Value(connectionId)]]),
-    body: typeof body === 'string' ? textValue(body) : body,
+    headers: new Map([...more, [1000, encodeInt32(connectionId)]]),
+    body: typeof body === 'string' ? encodeText(body) : body,
   }
 }
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
-import { flagValue, int32Value, readInt32, textValue } from '../../../src/channel/headers.ts'
+import { encodeFlag, encodeInt32, readInt32, encodeText } from '../../../src/channel/headers.ts'
 import {
   EdgeBench,
   eventually,
@@ -22,9 +22,9 @@ afterEach(() => bench.close())
 
 async function dialed(who: TestClient, id: number, circuitId: string): Promise<void> {
   bench.controller.circuits = () => madeCircuit(circuitId)
-  const answer = await who.request(60_783, id, serviceToken('s1'), [[1028, flagValue(true)]])
+  const answer = await who.request(60_783, id, serviceToken('s1'), [[1028, encodeFlag(true)]])
   expect(answer.contentType).toBe(60_784)
-  expect(answer.headers.get(1028)).toEqual(flagValue(true))
+  expect(answer.headers.get(1028)).toEqual(encodeFlag(true))
   expect([textOf(answer, 1029), textOf(answer, 1030)]).toEqual(['ctrl1', `in-${circuitId}`])
 }
 
@@ -34,7 +34,7 @@ test('Frames of a client enter its circuit, and frames of the circuit reach the 
   expect(attached?.circuit).toMatchObject({ id: 'c1', isTerminator: false })
   expect(bench.circuits.ends).toEqual([])
   for (const contentType of [1100, 1101, 1102]) {
-    client.channel.send({ contentType, headers: new Map([[2256, textValue('c1')]]) })
+    client.channel.send({ contentType, headers: new Map([[2256, encodeText('c1')]]) })
   }
   await eventually(() => bench.circuits.entered.map(({ message }) => message.contentType)).toEqual([
     1100, 1101, 1102,
@@ -42,14 +42,14 @@ test('Frames of a client enter its circuit, and frames of the circuit reach the 
   const message = {
     contentType: 1100,
     sequence: 4,
-    headers: new Map([[2256, textValue('c1')]]),
-    body: textValue('payload'),
+    headers: new Map([[2256, encodeText('c1')]]),
+    body: encodeText('payload'),
   }
   expect(attached?.destination.forward(message)).toBe(true)
   await eventually(() => client.ofType(1100)).toHaveLength(1)
   const [told] = client.ofType(1100)
   expect(readInt32(told?.headers ?? new Map(), 1000)).toBe(7)
-  expect(told?.body).toEqual(textValue('payload'))
+  expect(told?.body).toEqual(encodeText('payload'))
 })
 
 test('A client cannot send frames into the circuit of another', async () => {
@@ -60,12 +60,12 @@ test('A client cannot send frames into the circuit of another', async () => {
     other.channel.send({
       contentType: 1100,
       headers: new Map([
-        [2256, textValue(id)],
-        [1000, int32Value(7)],
+        [2256, encodeText(id)],
+        [1000, encodeInt32(7)],
       ]),
     })
   }
-  other.channel.send({ contentType: 1103, body: textValue('c1') })
+  other.channel.send({ contentType: 1103, body: encodeText('c1') })
   await eventually(() => bench.circuits.entered).toHaveLength(1)
   expect(bench.circuits.entered[0]?.circuit.id).toBe('c2')
   expect(bench.circuits.left).toEqual([])
@@ -74,7 +74,7 @@ test('A client cannot send frames into the circuit of another', async () => {
 test('A circuit is ended by the client, its channel, its session, or the controller', async () => {
   await dialed(client, 1, 'c1')
   await dialed(client, 2, 'c2')
-  client.channel.send({ contentType: 1103, body: textValue('c1') })
+  client.channel.send({ contentType: 1103, body: encodeText('c1') })
   await eventually(() => bench.circuits.left.map(({ circuit }) => circuit.id)).toEqual(['c1'])
   bench.circuits.attached[1]?.destination.onUnrouted()
   await eventually(() => client.ofType(60_785, 2)).toHaveLength(1)

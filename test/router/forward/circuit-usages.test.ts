@@ -4,10 +4,10 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { MetricsSchema } from '../../../proto/gen/router_pb.ts'
 import { messageBounds } from '../../../src/channel/message-bounds.ts'
 import { bodyFault } from '../../../src/channel/wire-scan.ts'
-import { routerMetricsIn } from '../../../src/fabric/links/router-metrics.ts'
+import { readRouterMetrics } from '../../../src/fabric/links/router-metrics.ts'
 import { routerLimits } from '../../../src/fabric/limits.ts'
 import {
-  type CountedKind,
+  type UsageCounterKind,
   usageMessage,
   type UsageReport,
 } from '../../../src/channel/messages/reports.ts'
@@ -128,7 +128,7 @@ test('a new circuit at the limit causes a report, and lost bytes are counted', (
 
 test('the largest report is within the limits of controllers, and decoded completely', () => {
   const usages = new CircuitUsages(clock)
-  const kinds: CountedKind[] = [
+  const kinds: UsageCounterKind[] = [
     'ingress.rx',
     'ingress.tx',
     'egress.rx',
@@ -155,7 +155,7 @@ test('the largest report is within the limits of controllers, and decoded comple
   for (const body of bodies) {
     expect(bodyFault(MetricsSchema, body, elementsMax, fieldElementsMax)).toBeNull()
   }
-  const read = bodies.map((body) => routerMetricsIn('r1', fromBinary(MetricsSchema, body)).usages)
+  const read = bodies.map((body) => readRouterMetrics('r1', fromBinary(MetricsSchema, body)).usages)
   expect(read.map(({ length }) => length)).toEqual([usageCircuitsPerReportMax * 6, 6])
   expect(usageCircuitsPerReportMax * 6).toBeLessThan(routerLimits.routerUsagesMax)
 })

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 
-import { textValue } from '../../../src/channel/headers.ts'
+import { encodeText } from '../../../src/channel/headers.ts'
 import { REROUTE_ATTEMPT } from '../../../src/channel/messages/circuits.ts'
 import { scheduleByIntervals, scheduleBySharedTimer } from '../../support/fake-schedule.ts'
 import { eventually } from '../support.ts'
@@ -263,7 +263,7 @@ test('headers of the incoming channel are not forwarded with a frame', async () 
   const headers = new Map([
     ...sent.headers,
     [1, new Uint8Array(4)],
-    [130, textValue('x')],
+    [130, encodeText('x')],
     [2016, new Uint8Array(4)],
   ] as const)
   links[0]?.ofFirst.trySend({ ...sent, headers }, 1_000_000)

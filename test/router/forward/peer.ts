@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 
 import type {
-  Application,
+  CircuitApplication,
   CircuitEnd,
   TerminatorDialer,
 } from '../../../src/overlay/circuits/circuit-ends.ts'
@@ -9,7 +9,7 @@ import type { Forwarder } from '../../../src/router/forward/forwarder.ts'
 import type { Piece } from '../../../src/channel/messages/payload.ts'
 
 /** Sends its data when there is room, and keeps a digest of the received data. */
-export class Peer implements Application {
+export class Peer implements CircuitApplication {
   readonly digest = createHash('sha256')
   bytes = 0
   isFinished = false

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
-import { int32Value } from '../../../src/channel/headers.ts'
+import { encodeInt32 } from '../../../src/channel/headers.ts'
 import type { TraceAnswer } from '../../../src/channel/messages/route-trace.ts'
 import { eventually } from '../support.ts'
 import { hostAt, Peer } from './peer.ts'
@@ -64,7 +64,7 @@ test('a router ignores a request over a link that the circuit does not use', asy
   const seen: number[] = []
   thief.forwarder.onLinkMessage = (_, { contentType }) => seen.push(contentType)
   const two = routers[1] as TestRouter
-  const headers = new Map([[20, int32Value(1)]])
+  const headers = new Map([[20, encodeInt32(1)]])
   const body = Buffer.from(`\u0001${circuit.id}`)
   linked(thief, two, 'l9').ofFirst.trySend({ contentType: 1102, headers, body }, 1024)
   await eventually(() => two.forwarder.figures()['forwarder.faults']).toBe(1)

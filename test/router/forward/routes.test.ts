@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
-import { textValue } from '../../../src/channel/headers.ts'
+import { encodeText } from '../../../src/channel/headers.ts'
 import { REROUTE_ATTEMPT } from '../../../src/channel/messages/circuits.ts'
 import { type Clock, systemClock } from '../../../src/lib/clock.ts'
 import { DialFailure } from '../../../src/overlay/circuits/circuit-ends.ts'
@@ -50,7 +50,7 @@ describe('A route', () => {
       attempt: 0,
       isSuccess: true,
     })
-    expect(answer?.headers.get(1110)).toEqual(textValue('local'))
+    expect(answer?.headers.get(1110)).toEqual(encodeText('local'))
     const client = one.attach(controller, circuit, false)
     client.send('there')
     dialer.placeOf(circuit).send('back')

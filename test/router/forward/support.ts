@@ -8,22 +8,29 @@ import {
   UnrouteSchema,
 } from '../../../proto/gen/router_pb.ts'
 import { Channel } from '../../../src/channel/channel.ts'
-import type { ChannelMessage, Outgoing } from '../../../src/channel/frame.ts'
+import type { ChannelMessage, OutboundMessage } from '../../../src/channel/frame.ts'
 import {
-  int32Value,
+  encodeInt32,
   readInt32,
   readText,
-  textValue,
-  uint64Value,
+  encodeText,
+  encodeUint64,
 } from '../../../src/channel/headers.ts'
 import { channelLimits } from '../../../src/channel/limits.ts'
 import { circuitDataTypes } from '../../../src/channel/messages/payload.ts'
 import { parseRouterConfig } from '../../../src/config/router/load.ts'
-import { type CircuitEnds, routesOf, type RouteTerms } from '../../../src/fabric/circuits/route.ts'
+import {
+  type CircuitEnds,
+  routeMessages,
+  type RouteTerms,
+} from '../../../src/fabric/circuits/route.ts'
 import { type Clock, systemClock } from '../../../src/lib/clock.ts'
 import type { LiveLink } from '../../../src/ports/live-table.ts'
 import type { ControlConnection } from '../../../src/router/controllers/control-connection.ts'
-import type { Destination, TerminatorDialer } from '../../../src/overlay/circuits/circuit-ends.ts'
+import type {
+  FrameDestination,
+  TerminatorDialer,
+} from '../../../src/overlay/circuits/circuit-ends.ts'
 import { Forwarder } from '../../../src/router/forward/forwarder.ts'
 import { Link } from '../../../src/router/links/link.ts'
 import type { LoggedLine } from '../support.ts'
@@ -33,7 +40,7 @@ const helloMessage = {
   contentType: 0,
   sequence: -1,
   headers: new Map<number, Uint8Array>(),
-  body: textValue('test'),
+  body: encodeText('test'),
 }
 
 type OnMessage = (message: ChannelMessage) => void
@@ -106,7 +113,7 @@ export class TestRouter {
 }
 
 /** An end of a circuit that is kept elsewhere: all that arrives is seen. */
-export class TestPlace implements Destination {
+export class TestPlace implements FrameDestination {
   readonly got: ChannelMessage[] = []
   readonly circuit
   isUnrouted = false
@@ -145,11 +152,11 @@ export class TestPlace implements Destination {
 
 export function frame(circuitId: string, text: string, contentType = 1100): ChannelMessage {
   const headers = new Map([
-    [2256, textValue(circuitId)],
-    [2257, uint64Value(1n)],
-    [2258, int32Value(0)],
+    [2256, encodeText(circuitId)],
+    [2257, encodeUint64(1n)],
+    [2258, encodeInt32(0)],
   ])
-  return { contentType, sequence: 0, headers, body: textValue(text) }
+  return { contentType, sequence: 0, headers, body: encodeText(text) }
 }
 
 export interface TestLink extends Pick<LiveLink, 'id'> {
@@ -228,11 +235,11 @@ export class TestController {
     return connection
   }
 
-  send(router: TestRouter, outgoing: Outgoing): void {
+  send(router: TestRouter, outgoing: OutboundMessage): void {
     this.#channels.get(router.id)?.send(outgoing)
   }
 
-  async ask(router: TestRouter, outgoing: Outgoing): Promise<RouteAnswer> {
+  async ask(router: TestRouter, outgoing: OutboundMessage): Promise<RouteAnswer> {
     const channel = this.#channels.get(router.id)
     if (channel === undefined) throw new Error(`${router.id} is not connected`)
     const { headers, body, contentType } = await channel.request(outgoing)
@@ -261,7 +268,7 @@ export class TestController {
     const { tags = {}, trace } = terms
     const traced = trace === undefined ? {} : { trace }
     const more = { attempt, timeoutMs, tags, dial: isReroute ? null : dial, ...traced }
-    const routes = routesOf(ends, path, more)
+    const routes = routeMessages(ends, path, more)
     return await Promise.all(
       routers.map((router, at) => this.ask(router, routes[at] ?? { contentType: 0 })),
     )
@@ -319,7 +326,7 @@ export interface LayTerms {
   readonly trace?: RouteTerms['trace']
 }
 
-export function unroute(circuitId: string, now: boolean): Outgoing {
+export function unroute(circuitId: string, now: boolean): OutboundMessage {
   return {
     contentType: 1006,
     body: toBinary(UnrouteSchema, create(UnrouteSchema, { circuitId, now })),
@@ -347,7 +354,7 @@ export class TestDialer implements TerminatorDialer {
   }: Parameters<TerminatorDialer['dial']>[0]): Promise<ReadonlyMap<number, Uint8Array>> {
     const ends = { id: circuit.id, ingress: '', egress: circuit.address }
     this.places.set(circuit.address, this.#router.attach(this.#owner, ends, true))
-    return Promise.resolve(new Map([[1110, textValue('local')]]))
+    return Promise.resolve(new Map([[1110, encodeText('local')]]))
   }
 
   placeOf({ egress }: CircuitEnds): TestPlace {

@@ -1,6 +1,6 @@
-import type { ChannelMessage, Outgoing } from '../../../src/channel/frame.ts'
+import type { ChannelMessage, OutboundMessage } from '../../../src/channel/frame.ts'
 import { type Random, seededRandom } from '../../../src/lib/random.ts'
-import type { Application, CircuitEnd } from '../../../src/overlay/circuits/circuit-ends.ts'
+import type { CircuitApplication, CircuitEnd } from '../../../src/overlay/circuits/circuit-ends.ts'
 import type { TransmitKind } from '../../../src/overlay/circuits/outbox.ts'
 import { Xgress } from '../../../src/overlay/circuits/xgress.ts'
 import { xgressOptions } from '../../../src/overlay/circuits/xgress-options.ts'
@@ -88,7 +88,7 @@ function isBefore(one: Event, other: Event): boolean {
 }
 
 /** Application of a test: sends its data when it may, and keeps the received data. */
-export class ScriptedApplication implements Application {
+export class ScriptedApplication implements CircuitApplication {
   end: CircuitEnd | null = null
   readonly delivered: Piece[] = []
   readonly reasons: string[] = []
@@ -268,7 +268,11 @@ export class XgressPair {
   }
 }
 
-export function arrivedFrom({ contentType, headers = new Map(), body }: Outgoing): ChannelMessage {
+export function arrivedFrom({
+  contentType,
+  headers = new Map(),
+  body,
+}: OutboundMessage): ChannelMessage {
   return { contentType, sequence: 0, headers, body: body ?? new Uint8Array(0) }
 }
 

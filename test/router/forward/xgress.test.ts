@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 
-import type { Outgoing } from '../../../src/channel/frame.ts'
+import type { OutboundMessage } from '../../../src/channel/frame.ts'
 import { LoneEnd } from './lone-end.ts'
 import { areSamePieces, arrivedFrom, calm, pieceOf, XgressPair } from './xgress-pair.ts'
 
@@ -348,7 +348,7 @@ describe('two ends that call each other at once', () => {
     const ends: LoneEnd[] = []
     const toOther =
       (other: number) =>
-      (message: Outgoing): 'sent' => {
+      (message: OutboundMessage): 'sent' => {
         ends[other]?.xgress.receive(arrivedFrom(message))
         return 'sent'
       }

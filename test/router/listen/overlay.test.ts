@@ -5,8 +5,8 @@ import type { Socket } from 'node:net'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { CreateFabricCircuitSchema, FaultSchema } from '../../../proto/gen/router_pb.ts'
-import { readText, textValue } from '../../../src/channel/headers.ts'
-import { routesOf } from '../../../src/fabric/circuits/route.ts'
+import { readText, encodeText } from '../../../src/channel/headers.ts'
+import { routeMessages } from '../../../src/fabric/circuits/route.ts'
 import { freePort } from '../../support/ports.ts'
 import { bytes, connected, TestTarget } from '../dial/support.ts'
 import { eventually, type ScriptedController, TestNetwork } from '../support.ts'
@@ -56,16 +56,16 @@ function layCircuits(): void {
     circuits += 1
     const ends = { id: `c${circuits}`, ingress: `c${circuits} I`, egress: `c${circuits} E` }
     const reply = (error: string | null): void => {
-      const headers = new Map([[1100, textValue(ends.ingress)]])
+      const headers = new Map([[1100, encodeText(ends.ingress)]])
       if (error === null)
-        channel.reply(message, { contentType: 1001, headers, body: textValue(ends.id) })
-      else channel.reply(message, { contentType: 1016, body: textValue(error) })
+        channel.reply(message, { contentType: 1001, headers, body: encodeText(ends.id) })
+      else channel.reply(message, { contentType: 1016, body: encodeText(error) })
     }
     asked.set(ends.id, { reply })
     const path = { routerIds: [network.routerId], links: [], cost: 0 }
     const dial = { binding: '', address: '', ...host, peerData: new Map() }
     const terms = { attempt: 0, timeoutMs: 10_000, tags: {}, dial }
-    for (const route of routesOf(ends, path, terms)) channel.send(route)
+    for (const route of routeMessages(ends, path, terms)) channel.send(route)
   })
   controller.handlers.set(1022, ({ headers, body }) => {
     const id = Buffer.from(body).toString()

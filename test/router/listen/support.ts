@@ -7,7 +7,7 @@ import {
 } from '../../../proto/gen/router_pb.ts'
 import { Channel } from '../../../src/channel/channel.ts'
 import type { ChannelMessage } from '../../../src/channel/frame.ts'
-import { textValue } from '../../../src/channel/headers.ts'
+import { encodeText } from '../../../src/channel/headers.ts'
 import { channelLimits } from '../../../src/channel/limits.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
 import type { ControlConnection } from '../../../src/router/controllers/control-connection.ts'
@@ -32,7 +32,7 @@ export class AskedController {
       contentType: 0,
       sequence: -1,
       headers: new Map(),
-      body: textValue(id),
+      body: encodeText(id),
     }
     const parts = { limits: channelLimits, clock: systemClock, onClose: () => undefined }
     const router: Channel = new Channel({
@@ -75,14 +75,14 @@ export class AskedController {
     const message = this.#last
     if (message === null) return
     if (this.refusal !== null) {
-      this.#channel.reply(message, { contentType: 1016, body: textValue(this.refusal) })
+      this.#channel.reply(message, { contentType: 1016, body: encodeText(this.refusal) })
       return
     }
     this.#created += 1
     this.#channel.reply(message, {
       contentType: 1001,
-      headers: new Map([[1100, textValue(`ingress ${this.#created}`)]]),
-      body: textValue(`circuit ${this.#created}`),
+      headers: new Map([[1100, encodeText(`ingress ${this.#created}`)]]),
+      body: encodeText(`circuit ${this.#created}`),
     })
   }
 }

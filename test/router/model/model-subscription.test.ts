@@ -2,9 +2,9 @@ import { create, toBinary, fromBinary } from '@bufbuild/protobuf'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { InspectAnswerSchema, InspectRequestSchema } from '../../../proto/gen/router_pb.ts'
-import { textValue } from '../../../src/channel/headers.ts'
+import { encodeText } from '../../../src/channel/headers.ts'
 import type { ModelEvent } from '../../../src/ports/router-model.ts'
-import { readSubscribe, type Subscribe } from '../../../src/channel/messages/model.ts'
+import { readSubscribeRequest, type SubscribeRequest } from '../../../src/channel/messages/model.ts'
 import { eventually, type ScriptedController, TestNetwork } from '../support.ts'
 import { changesBody, wholeBody } from './support.ts'
 
@@ -24,8 +24,8 @@ const service = (id: string): ModelEvent => ({
   value: { id, name: id, encryptionRequired: false, configs: [] },
 })
 
-const asked = (controller: ScriptedController): Subscribe[] =>
-  controller.ofType(20_505).map(({ body }) => readSubscribe(body))
+const asked = (controller: ScriptedController): SubscribeRequest[] =>
+  controller.ofType(20_505).map(({ body }) => readSubscribeRequest(body))
 
 /** @returns the id of the subscription. */
 async function subscribed(controller: ScriptedController, count = 1): Promise<string> {
@@ -33,7 +33,7 @@ async function subscribed(controller: ScriptedController, count = 1): Promise<st
   return asked(controller).at(-1)?.subscriptionId ?? ''
 }
 
-const of = (id: string) => new Map([[1026, textValue(id)]])
+const of = (id: string) => new Map([[1026, encodeText(id)]])
 
 async function indexAt(controller: ScriptedController): Promise<unknown> {
   const message = create(InspectRequestSchema, { requestedValues: ['router-data-model-index'] })

@@ -5,7 +5,7 @@ import { DataStateSchema, ValidateModelSchema } from '../../../proto/gen/router_
 import { messageBounds } from '../../../src/channel/message-bounds.ts'
 import { bodyFault } from '../../../src/channel/wire-scan.ts'
 import type { Identity } from '../../../src/entities/kinds/identity.ts'
-import { bitsBetween } from '../../../src/fsm/access/access-index.ts'
+import { accessBits } from '../../../src/fsm/access/access-index.ts'
 import { BIND, DIAL } from '../../../src/fsm/records/roles.ts'
 import { followedKinds, modelChanges, wholeModel } from '../../../src/fsm/router-model/model.ts'
 import { isDisabled } from '../../../src/lib/is-disabled.ts'
@@ -31,7 +31,7 @@ function judgesAsControllers(model: RouterDataModel, state: ClusterState): numbe
       // Records of the fabric alone are not part of the model.
       if (service['isFabricOnly'] === true) continue
       const off = isDisabled(identity as Identity, 0)
-      const bits = off ? 0 : bitsBetween(state, identity, service)
+      const bits = off ? 0 : accessBits(state, identity, service)
       const [dial, bind] = [(bits & DIAL) !== 0, (bits & BIND) !== 0]
       expect(model.mayUse(identity.id, service.id, 'Dial')).toBe(dial)
       expect(model.mayUse(identity.id, service.id, 'Bind')).toBe(bind)

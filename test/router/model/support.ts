@@ -1,8 +1,8 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 
 import { ModelChangeSetSchema } from '../../../proto/gen/router_pb.ts'
-import { encodedEvent } from '../../../src/fabric/model/encode.ts'
-import { followingOn } from '../../../src/fabric/model/model-log.ts'
+import { encodeModelEvent } from '../../../src/fabric/model/encode.ts'
+import { withPreviousIndex } from '../../../src/fabric/model/model-log.ts'
 import { encodeWholeModel } from '../../../src/fabric/model/model-duty.ts'
 import type { ModelEvent } from '../../../src/ports/router-model.ts'
 import { modelLimits } from '../../../src/router/model/limits.ts'
@@ -27,14 +27,14 @@ export function changesBody(
   options: { readonly isSynthetic?: boolean; readonly timeline?: string } = {},
 ): Uint8Array {
   const { isSynthetic = false, timeline = timelineId } = options
-  const changes = events.flatMap((event) => encodedEvent(event, 0) ?? [])
+  const changes = events.flatMap((event) => encodeModelEvent(event, 0) ?? [])
   const set = create(ModelChangeSetSchema, {
     index: BigInt(index),
     changes,
     timelineId: timeline,
     isSynthetic,
   })
-  return followingOn(toBinary(ModelChangeSetSchema, set), previousIndex)
+  return withPreviousIndex(toBinary(ModelChangeSetSchema, set), previousIndex)
 }
 
 /** Takes all steps at once. */

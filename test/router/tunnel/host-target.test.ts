@@ -4,11 +4,11 @@ import { readAppData } from '../../../src/overlay/services/app-data.ts'
 import { parseHostConfig } from '../../../src/overlay/services/host-config.ts'
 import {
   type HostTarget,
-  resolvedTarget,
-  targetFor,
+  resolveTarget,
+  chooseHostTarget,
 } from '../../../src/overlay/services/host-target.ts'
 import { parseIp } from '../../../src/lib/text/ip-address.ts'
-import { networkOf, translatedAddress } from '../../../src/lib/text/networks.ts'
+import { createNetwork, translateAddress } from '../../../src/lib/text/networks.ts'
 
 // Goal: a client of a hosted service reaches what the operator has written out, and nothing else.
 
@@ -30,7 +30,7 @@ const ask = { dst_protocol: 'tcp', dst_ip: '10.1.2.3', dst_port: '80' }
 function target(data: Data, config: object = forwarding): HostTarget {
   const [terms] = parseHostConfig('host.v1', JSON.stringify(config))
   if (terms === undefined) throw new Error('no terms')
-  return targetFor(terms, readAppData(Buffer.from(JSON.stringify(data))))
+  return chooseHostTarget(terms, readAppData(Buffer.from(JSON.stringify(data))))
 }
 
 describe('A host whose clients choose the target', () => {
@@ -123,9 +123,13 @@ test.each([
   ['1.2.3.4', '0.0.0.0', '9.9.9.9', 0, '1.2.3.4'],
   ['1.2.3.4', '::', '::', 0, null],
 ])('%s from %s to %s by %i bits is %s', (address, from, to, prefix, expected) => {
-  const [ip, source, aim] = [parseIp(address), networkOf(from, prefix), networkOf(to, prefix)]
+  const [ip, source, aim] = [
+    parseIp(address),
+    createNetwork(from, prefix),
+    createNetwork(to, prefix),
+  ]
   if (ip === null || source === null || aim === null) throw new Error('no address')
-  expect(translatedAddress(ip, source, aim)?.text ?? null).toBe(expected)
+  expect(translateAddress(ip, source, aim)?.text ?? null).toBe(expected)
 })
 
 test.each<[string, Uint8Array]>([
@@ -144,13 +148,13 @@ describe('A name', () => {
 
   test('below an allowed domain does not lead to this host, unless this host is allowed as well', async () => {
     const resolved = (allowed: readonly string[]) =>
-      resolvedTarget({ ...named('a.example', ['*.example', ...allowed]), host: 'localhost' })
+      resolveTarget({ ...named('a.example', ['*.example', ...allowed]), host: 'localhost' })
     await expect(resolved([])).rejects.toThrow('an address that is not allowed')
     expect(await resolved(['127.0.0.0/8'])).toBe('127.0.0.1')
   })
 
   test('that an operator has configured explicitly is allowed to lead anywhere', async () => {
-    expect(['127.0.0.1', '::1']).toContain(await resolvedTarget(named('localhost', ['localhost'])))
+    expect(['127.0.0.1', '::1']).toContain(await resolveTarget(named('localhost', ['localhost'])))
   })
 })
 

@@ -1,19 +1,19 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 
-import type { Application, CircuitEnd } from '../../../src/overlay/circuits/circuit-ends.ts'
+import type { CircuitApplication, CircuitEnd } from '../../../src/overlay/circuits/circuit-ends.ts'
 import {
-  cryptoReady,
+  loadCrypto,
   newKeyPair,
   SecureStream,
-  sessionKeys,
+  deriveSessionKeys,
 } from '../../../src/overlay/services/secure-stream.ts'
 import type { Piece } from '../../../src/channel/messages/payload.ts'
 
 // Goal: both sides of an encrypted circuit read what the other has written, and nothing that was changed on the way.
 
-beforeAll(() => cryptoReady())
+beforeAll(() => loadCrypto())
 
-class Reader implements Application {
+class Reader implements CircuitApplication {
   readonly read: string[] = []
   finished = 0
 
@@ -63,15 +63,15 @@ const piece = (text: string, edgeFlags = 0): Piece => ({
 
 function pair() {
   const [dialer, host] = [newKeyPair(), newKeyPair()]
-  const side = (keys: ReturnType<typeof sessionKeys>) => {
+  const side = (keys: ReturnType<typeof deriveSessionKeys>) => {
     const [reader, wire] = [new Reader(), new Wire()]
     const stream = new SecureStream(reader, keys)
     stream.start(wire)
     return { reader, wire, stream }
   }
   return {
-    client: side(sessionKeys('client', dialer, host.publicKey)),
-    server: side(sessionKeys('server', host, dialer.publicKey)),
+    client: side(deriveSessionKeys('client', dialer, host.publicKey)),
+    server: side(deriveSessionKeys('server', host, dialer.publicKey)),
   }
 }
 
@@ -127,7 +127,7 @@ describe('An encrypted circuit', () => {
   })
 
   test('rejects a key of another length', () => {
-    expect(() => sessionKeys('client', newKeyPair(), new Uint8Array(31))).toThrow('31 bytes')
+    expect(() => deriveSessionKeys('client', newKeyPair(), new Uint8Array(31))).toThrow('31 bytes')
   })
 })
 

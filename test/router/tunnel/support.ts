@@ -17,9 +17,9 @@ import {
   UpdateTunnelTerminatorSchema,
 } from '../../../proto/gen/router_pb.ts'
 import type { ChannelMessage } from '../../../src/channel/frame.ts'
-import { readText, textValue } from '../../../src/channel/headers.ts'
+import { readText, encodeText } from '../../../src/channel/headers.ts'
 import type { ModelEvent } from '../../../src/ports/router-model.ts'
-import { readSubscribe } from '../../../src/channel/messages/model.ts'
+import { readSubscribeRequest } from '../../../src/channel/messages/model.ts'
 import { changesBody, wholeBody } from '../model/support.ts'
 import { eventually, type ScriptedController, TestNetwork } from '../support.ts'
 
@@ -65,7 +65,7 @@ export class TunnelController {
   change(events: readonly ModelEvent[]): void {
     this.#index += 1
     const body = changesBody(events, this.#index, this.#index - 1)
-    const headers = new Map([[1026, textValue(this.#subscription)]])
+    const headers = new Map([[1026, encodeText(this.#subscription)]])
     this.scripted.send({ contentType: 20_501, headers, body })
   }
 
@@ -129,10 +129,10 @@ export class TunnelController {
   }
 
   async #onSubscribe(asked: Uint8Array): Promise<void> {
-    const { subscriptionId, renews } = readSubscribe(asked)
+    const { subscriptionId, renews } = readSubscribeRequest(asked)
     if (renews) return
     this.#subscription = subscriptionId
-    const headers = new Map([[1026, textValue(subscriptionId)]])
+    const headers = new Map([[1026, encodeText(subscriptionId)]])
     const body = await wholeBody(this.#events, this.#index)
     this.scripted.send({ contentType: 20_500, headers, body })
   }
@@ -168,7 +168,7 @@ export class TunnelController {
     const dialed = await this.dial(made?.address ?? 'none', peerData, circuitId)
     const { channel } = this.scripted
     if (!dialed.isSuccess) {
-      channel?.reply(message, { contentType: 20_002, body: textValue(dialed.reason) })
+      channel?.reply(message, { contentType: 20_002, body: encodeText(dialed.reason) })
       return
     }
     const answer = create(CreateCircuitAnswerSchema, {

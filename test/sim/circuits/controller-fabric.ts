@@ -1,15 +1,18 @@
 import { ConfirmedReads } from '../../../src/api/http/consistency.ts'
-import { defaultLimits } from '../../../src/api/limits.ts'
-import { clusterOf, controllersOfRouters } from '../../../src/controller/service/routers.ts'
+import { defaultApiLimits } from '../../../src/api/limits.ts'
+import {
+  createRouterCluster,
+  controllersOfRouters,
+} from '../../../src/controller/service/routers.ts'
 import { CircuitDuty } from '../../../src/fabric/circuits/circuit-duty.ts'
 import {
   circuitFact,
-  circuitTable,
+  createCircuitTable,
   type CircuitTable,
 } from '../../../src/fabric/circuits/circuit-table.ts'
 import { SharedCircuits } from '../../../src/fabric/circuits/shared-circuits.ts'
 import type { Hosts } from '../../../src/fabric/circuits/hosts.ts'
-import { linkDuty, linkGone } from '../../../src/fabric/links/link-duty.ts'
+import { linkDuty, linkGoneMessage } from '../../../src/fabric/links/link-duty.ts'
 import { LinkTable } from '../../../src/fabric/links/link-table.ts'
 import { PeerDuty } from '../../../src/fabric/links/peer-duty.ts'
 import { RouterChannels } from '../../../src/fabric/router-channels.ts'
@@ -60,12 +63,12 @@ export class ControllerFabric {
         },
         revoked: () => null,
       },
-      cluster: clusterOf(clusterNode, () => false),
+      cluster: createRouterCluster(clusterNode, () => false),
       statuses: new RouterStatusTopic(id, clusterNode.soft.open('routers')),
-      processor: new ProcessorShare(defaultLimits, clock),
+      processor: new ProcessorShare(defaultApiLimits, clock),
     })
     this.channels = channels
-    this.circuits = circuitTable(
+    this.circuits = createCircuitTable(
       id,
       (routerId, message) => channels.connection(routerId)?.channel.send(message),
       (circuit) => publishFact(circuitFact(circuit, 'deleted')),
@@ -74,7 +77,8 @@ export class ControllerFabric {
       owner: id,
       isConnected: (routerId) => channels.connection(routerId) !== undefined,
       isBarred: () => false,
-      sendGone: (routerId, link) => channels.connection(routerId)?.channel.send(linkGone(link)),
+      sendGone: (routerId, link) =>
+        channels.connection(routerId)?.channel.send(linkGoneMessage(link)),
       onGone: (link) => duty.upkeep.onLinkGone(link),
     })
     const duty = new CircuitDuty({
@@ -94,7 +98,7 @@ export class ControllerFabric {
       }),
       log: SILENT,
       links: this.links,
-      reads: new ConfirmedReads(clusterNode, machine, defaultLimits),
+      reads: new ConfirmedReads(clusterNode, machine, defaultApiLimits),
       clients: { judge: () => Promise.resolve({ ok: false, fault: 'session' }) },
       tunnels: {
         judge: ({ service }) => {

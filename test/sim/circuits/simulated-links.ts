@@ -1,7 +1,7 @@
 import { Channel } from '../../../src/channel/channel.ts'
-import { openDialed } from '../../../src/channel/dial.ts'
-import type { ChannelMessage, Outgoing } from '../../../src/channel/frame.ts'
-import { helloAccepted } from '../../../src/channel/hello.ts'
+import { openDialedChannel } from '../../../src/channel/dial.ts'
+import type { ChannelMessage, OutboundMessage } from '../../../src/channel/frame.ts'
+import { helloAcceptedMessage } from '../../../src/channel/hello.ts'
 import type { RouterConfig } from '../../../src/config/router/table.ts'
 import { TaskPool } from '../../../src/lib/bounds/task-pool.ts'
 import type { Clock } from '../../../src/lib/clock.ts'
@@ -57,7 +57,7 @@ class LossyLink extends Link {
     this.#frames = frames
   }
 
-  override trySend(outgoing: Outgoing, queuedBytesMax: number): boolean {
+  override trySend(outgoing: OutboundMessage, queuedBytesMax: number): boolean {
     const delays = this.#frames.delaysOf()
     for (const delayMs of delays.slice(1)) this.#later(delayMs, outgoing, queuedBytesMax)
     const [firstMs] = delays
@@ -67,7 +67,7 @@ class LossyLink extends Link {
     return !this.channel.isClosed
   }
 
-  #later(delayMs: number, outgoing: Outgoing, queuedBytesMax: number): void {
+  #later(delayMs: number, outgoing: OutboundMessage, queuedBytesMax: number): void {
     setTimeout(() => super.trySend(outgoing, queuedBytesMax), delayMs)
   }
 }
@@ -155,7 +155,9 @@ export class SimulatedLinks {
         const { linkId: id, iteration } = hello
         const answered = { token: id, version: null, type: '', group: null }
         const made = this.#link({ id, iteration, peerId: hello.routerId, isDialed: false }, channel)
-        channel.open(helloAccepted({ ...answered, headers: message.headers }, routerId, new Map()))
+        channel.open(
+          helloAcceptedMessage({ ...answered, headers: message.headers }, routerId, new Map()),
+        )
         const refusal = this.#registry.add(made)
         if (refusal === null) link = made
         else channel.close(refusal)
@@ -203,7 +205,7 @@ export class SimulatedLinks {
     const { clock, connect, routerId, config } = this.#parts
     const { options } = this.#dialing
     let link: Link | null = null
-    const { channel } = await openDialed(connect(peer.id).asSocket, {
+    const { channel } = await openDialedChannel(connect(peer.id).asSocket, {
       hello: linkHello({
         ...target,
         routerId,
@@ -243,7 +245,7 @@ export class SimulatedLinks {
     return null
   }
 
-  #reportToControllers(outgoing: Outgoing): void {
+  #reportToControllers(outgoing: OutboundMessage): void {
     for (const { channel } of this.#parts.connections()) channel.send(outgoing)
   }
 }

@@ -1,22 +1,22 @@
 import { join } from 'node:path'
 import { tmpdir } from 'node:os'
-import { openDialed } from '../../../src/channel/dial.ts'
+import { openDialedChannel } from '../../../src/channel/dial.ts'
 import type { ChannelMessage } from '../../../src/channel/frame.ts'
 import { channelLimits, type ChannelLimits } from '../../../src/channel/limits.ts'
 import { parseRouterConfig } from '../../../src/config/router/load.ts'
 import type { RouterConfig } from '../../../src/config/router/table.ts'
 import type { Clock } from '../../../src/lib/clock.ts'
-import { combinedTables } from '../../../src/router/controllers/combined-tables.ts'
+import { combineMessageTables } from '../../../src/router/controllers/combined-tables.ts'
 import { Controllers } from '../../../src/router/controllers/controllers.ts'
 import {
-  ConnectedAlready,
+  AlreadyConnectedError,
   type DialedController,
 } from '../../../src/router/controllers/dial-controller.ts'
 import { routerHello } from '../../../src/channel/messages/control.ts'
 import { DialFailure, type DialRequest } from '../../../src/overlay/circuits/circuit-ends.ts'
 import { Forwarder } from '../../../src/router/forward/forwarder.ts'
 import { xgressOptions } from '../../../src/overlay/circuits/xgress-options.ts'
-import { listenersValue } from '../../../src/channel/messages/links.ts'
+import { encodeLinkListeners } from '../../../src/channel/messages/links.ts'
 import { CircuitRequests } from '../../../src/router/listen/circuit-requests.ts'
 import { Context, type VirtualLoop } from '../virtual-loop.ts'
 import type { RouterPlan } from './circuit-plan.ts'
@@ -164,7 +164,7 @@ export class SimulatedRouter {
       onLink: (peerId, event) => world.onLink(id, peerId, event),
       connect: (peerId) => world.connectTo(party, peerId),
     })
-    const messages = combinedTables([links.messages(), forwarder.messages()])
+    const messages = combineMessageTables([links.messages(), forwarder.messages()])
     const controllers: Controllers = new Controllers({
       // A missing folder: a restarted router knows only the controllers of its configuration.
       endpointsFile: join(tmpdir(), 'flotilla-simulated', 'nowhere', 'endpoints.yml'),
@@ -199,7 +199,7 @@ export class SimulatedRouter {
     const world = this.#world
     const id = world.controllerIds().find((one) => addressOf(one) === address)
     if (id === undefined) throw new Error('nobody is there')
-    if (!controllers.reserve(id)) throw new ConnectedAlready(id)
+    if (!controllers.reserve(id)) throw new AlreadyConnectedError(id)
     try {
       return await this.#greetController(party, id, address, handlers)
     } finally {
@@ -215,8 +215,8 @@ export class SimulatedRouter {
   ): Promise<DialedController> {
     const world = this.#world
     const clock = world.clockOf(this.id)
-    const listeners = listenersValue([{ address: `tls:${this.id}:6000`, groups: [] }])
-    const { channel } = await openDialed(world.connectTo(party, id).asSocket, {
+    const listeners = encodeLinkListeners([{ address: `tls:${this.id}:6000`, groups: [] }])
+    const { channel } = await openDialedChannel(world.connectTo(party, id).asSocket, {
       ...handlers,
       clock,
       hello: routerHello(this.id, version, listeners),

@@ -1,5 +1,5 @@
 import type { Random } from '../../../src/lib/random.ts'
-import type { Application, CircuitEnd } from '../../../src/overlay/circuits/circuit-ends.ts'
+import type { CircuitApplication, CircuitEnd } from '../../../src/overlay/circuits/circuit-ends.ts'
 import type { Tally } from '../tally.ts'
 import type { Piece } from '../../../src/channel/messages/payload.ts'
 
@@ -58,7 +58,7 @@ export class Stream {
  * compares each received word with the expected one. A missing, repeated, reordered or foreign word
  * is detected at once (C1).
  */
-export class StreamEnd implements Application {
+export class StreamEnd implements CircuitApplication {
   readonly side: 'client' | 'host'
   readonly routerId: string
   readonly stream: Stream

@@ -5,7 +5,7 @@ import type { FastifyContentTypeParser } from 'fastify'
 import { releaseBuffer } from '../../../lib/bounds/release-buffer.ts'
 import { Problem } from '../../../lib/problems.ts'
 import type { RequestContext } from '../call.ts'
-import { askForBody } from '../transport/continue.ts'
+import { sendContinue } from '../transport/continue.ts'
 import type { LargeBodies } from './large-bodies.ts'
 import type { ApiLimits } from '../../limits.ts'
 
@@ -27,7 +27,7 @@ export function bodyParser({ limits, largeBodies }: BodyParserDeps): FastifyCont
     }
     const { 'content-type': type, 'content-length': declared } = request.headers
     const read = (): Promise<unknown> => {
-      askForBody(request.raw)
+      sendContinue(request.raw)
       return readBody(call, type, payload, limits)
     }
     const room = roomFor(call, declared, payload, largeBodies, limits)

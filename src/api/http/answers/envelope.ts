@@ -1,5 +1,5 @@
 import type { ByteStream } from '../../../ports/byte-stream.ts'
-import type { Body } from '../transport/unsent-answers.ts'
+import type { ReplyBody } from '../transport/unsent-answers.ts'
 
 /** Every success has the form `{data, meta}`; every meta has both version strings. */
 const API_VERSION = '0.0.1'
@@ -14,14 +14,14 @@ export interface Pagination {
 }
 
 /** Pagination of a list that is always shown in one page. */
-export function wholeOf({ length }: readonly unknown[]): Pagination {
+export function singlePagePagination({ length }: readonly unknown[]): Pagination {
   return { limit: length, offset: 0, totalCount: length }
 }
 
 /** An answer of an operation before it is written. */
 export interface Reply {
   readonly status: number
-  readonly body: Body
+  readonly body: ReplyBody
   readonly contentType: string
   readonly headers?: Readonly<Record<string, string>>
   /** Sent in place of the body; `body` is empty then. */
@@ -40,11 +40,15 @@ export function answer(
   meta: Readonly<Record<string, unknown>> | null = null,
 ): TextAnswer {
   const metaText = meta === null ? versionMetaText : JSON.stringify({ ...versions, ...meta })
-  return printedAnswer(JSON.stringify(data), status, metaText)
+  return answerFromJsonText(JSON.stringify(data), status, metaText)
 }
 
 /** @param text the data as JSON. */
-export function printedAnswer(text: string, status = 200, metaText = versionMetaText): TextAnswer {
+export function answerFromJsonText(
+  text: string,
+  status = 200,
+  metaText = versionMetaText,
+): TextAnswer {
   return { status, body: `{"data":${text},"meta":${metaText}}`, contentType: JSON_TYPE }
 }
 
@@ -96,7 +100,7 @@ export function deletedAnswer(detachedFrom: readonly Readonly<Record<string, unk
 }
 
 /** Answer for work that has begun. */
-export function begunAnswer(): Reply {
+export function workStartedAnswer(): Reply {
   return answer(202, {})
 }
 
@@ -113,7 +117,7 @@ export function streamedAnswer(
 }
 
 /** For the few OpenZiti operations whose answer has no envelope. */
-export function bareAnswer(body: Body, contentType: string = JSON_TYPE): Reply {
+export function bareAnswer(body: ReplyBody, contentType: string = JSON_TYPE): Reply {
   return { status: 200, body, contentType }
 }
 

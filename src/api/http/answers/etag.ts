@@ -4,7 +4,7 @@ export const TAGS_MAX = 32
  * Whether If-None-Match names that ETag. A list of tags is compared weakly (RFC 9110 13.1.2): a
  * cache may have made ours weak.
  */
-export function isKnownTag(ifNoneMatch: string, etag: string): boolean {
+export function matchesEtag(ifNoneMatch: string, etag: string): boolean {
   if (ifNoneMatch.trim() === '*') return true
   return ifNoneMatch.split(',', TAGS_MAX).some((tag) => tag.trim().replace(/^W\//, '') === etag)
 }

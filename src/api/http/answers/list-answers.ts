@@ -6,7 +6,7 @@ import { listMetaText, type Pagination, type Reply } from './envelope.ts'
 import type { ListResult, Listing } from '../../../ports/state-view.ts'
 import type { ApiLimits } from '../../limits.ts'
 import type { ProcessorShare } from '../../../lib/bounds/processor-share.ts'
-import { tooMuchUnread, type UnsentAnswers } from '../transport/unsent-answers.ts'
+import { tooMuchUnreadProblem, type UnsentAnswers } from '../transport/unsent-answers.ts'
 
 type ListLimits = Pick<
   ApiLimits,
@@ -22,7 +22,7 @@ interface Rows<T> {
 }
 
 /** @param show the data of a row. */
-export function printed<T>(show: (record: T) => unknown): (record: T) => string {
+export function rowPrinter<T>(show: (record: T) => unknown): (record: T) => string {
   return (record) => JSON.stringify(show(record))
 }
 
@@ -138,7 +138,7 @@ export class ListAnswers {
         }
         if (rendering.bytes > bytesMax) throw tooLong(bytesMax)
         if (rendering.bytes > heldBytes + PACK_CHARACTERS) {
-          if (!this.#unsent.hasRoomFor(source, PACK_CHARACTERS)) throw tooMuchUnread()
+          if (!this.#unsent.hasRoomFor(source, PACK_CHARACTERS)) throw tooMuchUnreadProblem()
           this.#unsent.take(source, PACK_CHARACTERS)
           heldBytes += PACK_CHARACTERS
         }

@@ -23,7 +23,7 @@ const SECRET_FIELD = /password|token|secret|code|key|csr|jwt|session|authorizati
  * Turns a problem into an HTTP answer. `cause` of the exception is for the log only and is never
  * sent.
  */
-export function answerOf(
+export function problemAnswer(
   problem: Problem,
   shape: RefusalShape | 'envelope' = 'envelope',
 ): ProblemAnswer {

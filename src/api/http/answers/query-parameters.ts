@@ -69,7 +69,7 @@ export function checkQuery(
 }
 
 /** The list query of a call whose parameters were checked. Clamping is the list's own business. */
-export function listQueryOf(call: RequestContext): ListQuery {
+export function readListQuery(call: RequestContext): ListQuery {
   const filter = call.first('filter')
   const sort = call.first('sort')
   const limit = call.first('limit')

@@ -5,7 +5,7 @@ import type { FastifyReply } from 'fastify'
 import { Problem, fieldProblem } from '../../../lib/problems.ts'
 import { OIDC_LEVEL } from '../../../ports/feature-level.ts'
 import { challengeText } from './challenge.ts'
-import { sourceOf } from '../../../lib/bounds/source.ts'
+import { addressSource } from '../../../lib/bounds/source.ts'
 import { endOf, type SessionTracker } from '../../../auth/sessions/session-tracker.ts'
 import type { OperationCall } from '../operation.ts'
 import { corsHeaders } from './cors.ts'
@@ -13,19 +13,19 @@ import type { Reply } from './envelope.ts'
 import { sendStream } from '../transport/send-stream.ts'
 import { endAfterRequest, hasUnreadBody } from '../transport/early-answer.ts'
 import {
-  type Body,
-  byteLengthOf,
-  tooMuchUnread,
+  type ReplyBody,
+  bodyByteLength,
+  tooMuchUnreadProblem,
   type UnsentAnswers,
 } from '../transport/unsent-answers.ts'
 import type { ApiMetrics, OperationMetrics } from '../../metrics/metrics.ts'
 import type { ByteStream } from '../../../ports/byte-stream.ts'
-import { answerOf } from './problem.ts'
+import { problemAnswer } from './problem.ts'
 import type { ClusterView } from '../../../ports/cluster-view.ts'
 import type { StateView } from '../../../ports/state-view.ts'
 import type { Clock } from '../../../lib/clock.ts'
 import type { ApiLimits } from '../../limits.ts'
-import type { BindingName, VersionInfo } from '../../parts.ts'
+import type { ApiBindingName, VersionInfo } from '../../parts.ts'
 import type { ServiceLogger } from '../../../ports/logger.ts'
 import type { AuditTrail } from '../../../ports/audit.ts'
 import type { PublishFact } from '../../../ports/live-facts.ts'
@@ -37,7 +37,7 @@ interface ReplyWriterDeps {
   readonly clock: Clock
   readonly limits: ApiLimits
   readonly version: VersionInfo
-  readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
+  readonly bindings: Readonly<Partial<Record<ApiBindingName, readonly string[]>>>
   readonly instanceId: string
   readonly logger: ServiceLogger
   readonly audit?: Pick<AuditTrail, 'refused' | 'answered'>
@@ -99,7 +99,7 @@ export class ReplyWriter {
       return
     }
     const shape = call.operation?.refusalShape ?? 'envelope'
-    const { status, body, retryAfterSeconds } = answerOf(problem, shape)
+    const { status, body, retryAfterSeconds } = problemAnswer(problem, shape)
     const headers = this.#headers(reply, call, 'application/json')
     if (retryAfterSeconds !== null) headers['retry-after'] = retryAfterSeconds
     if (status === 401 && call.challenge !== null) {
@@ -133,7 +133,7 @@ export class ReplyWriter {
     }
     const problem = new Problem('COULD_NOT_PARSE_BODY', { detail: 'malformed HTTP request' })
     const status = statusOfClientError(error.code)
-    const { body } = answerOf(problem)
+    const { body } = problemAnswer(problem)
     socket.write(
       `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\nserver: ${this.#server}\r\n` +
         `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
@@ -173,13 +173,13 @@ export class ReplyWriter {
     call: OperationCall,
     status: number,
     headers: Headers,
-    body: Body,
+    body: ReplyBody,
   ): void {
     const { raw } = reply
-    const length = byteLengthOf(body)
+    const length = bodyByteLength(body)
     const { source } = call.credentials
     if (!this.#unsent.hasRoomFor(source, length)) {
-      this.fail(reply, call, tooMuchUnread())
+      this.fail(reply, call, tooMuchUnreadProblem())
       return
     }
     this.#record(call, status)
@@ -244,7 +244,7 @@ export class ReplyWriter {
     const { address } = call.credentials
     const { trace } = call.metadata
     // @guard refusals-fill-the-log
-    if (!this.#refusals.take(caller?.identity.id ?? sourceOf(address))) return
+    if (!this.#refusals.take(caller?.identity.id ?? addressSource(address))) return
     const method = operation?.logInMethod?.(call)
     if (method !== undefined) {
       const { reason = code, signerId = '', claim = '' } = refusal ?? {}

@@ -16,7 +16,7 @@ export function deferContinue(server: Server, handler: RequestListener): void {
 }
 
 /** Sends `100 Continue` if the client waits for it. Called after the request head was judged. */
-export function askForBody(request: IncomingMessage): void {
+export function sendContinue(request: IncomingMessage): void {
   const response = waiting.get(request)
   if (response === undefined) return
   waiting.delete(request)
@@ -29,7 +29,7 @@ export function awaitsContinue(request: IncomingMessage): boolean {
 }
 
 /** Whether the request expects something else than `100-continue` (RFC 9110, 10.1.1). */
-export function expectsUnknown({ headers }: IncomingMessage): boolean {
+export function hasUnknownExpectation({ headers }: IncomingMessage): boolean {
   const { expect } = headers
   return expect !== undefined && expect.toLowerCase() !== '100-continue'
 }

@@ -16,7 +16,7 @@ const chains = new WeakMap<Socket, PeerChain | null>()
  * holds the key of the first one, and of no other. Nothing else about them is judged here. Null: it
  * showed none, or one that can not be read.
  */
-export function peerChainOf(socket: Socket): PeerChain | null {
+export function peerCertificateChain(socket: Socket): PeerChain | null {
   const known = chains.get(socket)
   if (known !== undefined) return known
   const chain = socket instanceof TLSSocket ? read(socket) : null

@@ -1,12 +1,12 @@
 import type { IncomingMessage } from 'node:http'
 import type { FastifyRequest } from 'fastify'
 import { Problem, fieldProblem } from '../../../lib/problems.ts'
-import { sourceOf } from '../../../lib/bounds/source.ts'
+import { addressSource } from '../../../lib/bounds/source.ts'
 import type { Actor } from '../../../ports/actor.ts'
-import { bearersIn } from '../../../auth/tokens/token-text.ts'
+import { bearerTokens } from '../../../auth/tokens/token-text.ts'
 import type { CallerCredentials } from '../../../auth/principal/credentials.ts'
-import { expectsUnknown } from './continue.ts'
-import { peerChainOf } from './peer.ts'
+import { hasUnknownExpectation } from './continue.ts'
+import { peerCertificateChain } from './peer.ts'
 
 /** @throws {Problem} for a head that no operation accepts. */
 export function checkHead({ raw }: FastifyRequest): void {
@@ -17,7 +17,7 @@ export function checkHead({ raw }: FastifyRequest): void {
   // Node keeps the first one alone, and a proxy in front may have judged the other.
   // @guard header-smuggling--hosts
   if (headerValuesOf(raw, 'host').length > 1) throw fieldProblem('Host', 'must be given once')
-  if (expectsUnknown(raw)) {
+  if (hasUnknownExpectation(raw)) {
     throw new Problem('EXPECTATION_FAILED', {
       fault: { field: 'Expect', reason: 'should be 100-continue' },
     })
@@ -25,7 +25,7 @@ export function checkHead({ raw }: FastifyRequest): void {
 }
 
 /** RFC 9110 section 12.5.1, as far as clients use it: names, wildcards, and q=0. */
-export function isAccepted(accept: string | undefined, types: readonly string[]): boolean {
+export function isMediaTypeAccepted(accept: string | undefined, types: readonly string[]): boolean {
   if (accept === undefined || accept === '' || accept === '*/*') return true
   return accept.split(',', ACCEPT_TYPES_MAX).some((item) => {
     const [range = '', ...parameters] = item.split(';').map((part) => part.trim().toLowerCase())
@@ -72,7 +72,7 @@ export type SocketCaller = (request: IncomingMessage) => Actor
 /**
  * @param socketCaller set by the listener, never by a request; null except at the admin socket.
  */
-export function credentialsOf(
+export function requestCredentials(
   raw: IncomingMessage,
   socketCaller: SocketCaller | null,
 ): CallerCredentials {
@@ -81,9 +81,9 @@ export function credentialsOf(
   return {
     address,
     sessionToken: tokenOf(raw),
-    source: sourceOf(address),
-    peerChain: () => peerChainOf(raw.socket),
-    bearers: () => bearersIn(headerValuesOf(raw, 'authorization')),
+    source: addressSource(address),
+    peerChain: () => peerCertificateChain(raw.socket),
+    bearers: () => bearerTokens(headerValuesOf(raw, 'authorization')),
     // @guard system-caller-over-tcp--header, system-caller-over-tcp--peer
     hostUser: socketCaller === null ? null : () => socketCaller(raw),
   }

@@ -26,14 +26,14 @@ const LOOKS_MIN = 2
  * A body: text that was made for one answer, bytes that many answers share, or the parts of a long
  * one made for one answer.
  */
-export type Body = string | Buffer | readonly Buffer[]
+export type ReplyBody = string | Buffer | readonly Buffer[]
 
-export function byteLengthOf(body: Body): number {
+export function bodyByteLength(body: ReplyBody): number {
   if (typeof body === 'string') return Buffer.byteLength(body)
   return isShared(body) ? body.length : body.reduce((sum, part) => sum + part.length, 0)
 }
 
-function isShared(body: Body): body is Buffer {
+function isShared(body: ReplyBody): body is Buffer {
   return Buffer.isBuffer(body)
 }
 
@@ -113,7 +113,7 @@ export class UnsentAnswers {
   send(
     response: ServerResponse,
     source: string,
-    body: Body,
+    body: ReplyBody,
     byteLength: number,
     end: (piece: string | Buffer, encoding: BufferEncoding) => void = (piece, encoding) => {
       response.end(piece, encoding)
@@ -136,12 +136,12 @@ export class UnsentAnswers {
   #sendInPieces(
     response: ServerResponse,
     source: string,
-    body: Body,
+    body: ReplyBody,
     endWith: (piece: Buffer, encoding: BufferEncoding) => void,
   ): void {
     const { answerPieceBytes } = this.#limits
     const parts = isShared(body) ? [body] : typeof body === 'string' ? [Buffer.from(body)] : body
-    const totalBytes = byteLengthOf(body)
+    const totalBytes = bodyByteLength(body)
     // A piece waits as it is and encrypted.
     const heldBytes = 2 * answerPieceBytes + (isShared(body) ? 0 : totalBytes)
     const unread = this.#hold(response, source, heldBytes, totalBytes)
@@ -240,7 +240,7 @@ export class UnsentAnswers {
 }
 
 /** Refusal while clients leave too many answers unread. */
-export function tooMuchUnread(): Problem {
+export function tooMuchUnreadProblem(): Problem {
   return new Problem('SERVER_TOO_MANY_REQUESTS', {
     detail: 'clients at this address have not read earlier responses',
   })

@@ -3,7 +3,7 @@ import { client } from '../../app/services.ts'
 import type { ClusterHistory } from '../../client/served-types.ts'
 import { ApiProblem } from '../../../client/problem.ts'
 import { texts } from '../../texts.ts'
-import { lineOf, summaryOf } from './sparkline.ts'
+import { lineOf, summarizeValues } from './sparkline.ts'
 
 type Figure = readonly (number | null)[]
 
@@ -49,7 +49,7 @@ export function HistoryPanel() {
 
 /** A chart line, with a description in words. */
 function FigureLine({ title, values }: { readonly title: string; readonly values: Figure }) {
-  const { last, most } = summaryOf(values)
+  const { last, most } = summarizeValues(values)
   return (
     <li>
       <span class="tiny faint">{title}</span>

@@ -1,8 +1,8 @@
 import { useSignal } from '@preact/signals'
 
 import { FailureNotice } from '../../app/failure.tsx'
-import { isReadOnly, noteRefusal } from '../../app/services.ts'
-import { say } from '../../app/toasts.tsx'
+import { isReadOnly, recordRefusal } from '../../app/services.ts'
+import { showToast } from '../../app/toasts.tsx'
 import { Button } from '../../controls/button.tsx'
 import { Dialog } from '../../controls/dialog.tsx'
 import { TextField } from '../../controls/field.tsx'
@@ -43,7 +43,7 @@ export function MemberDialog(props: MemberDialogProps) {
     error.value = null
     work()
       .catch((refusal: unknown) => {
-        noteRefusal(refusal)
+        recordRefusal(refusal)
         error.value = refusal
       })
       .finally(() => (isBusy.value = false))
@@ -54,7 +54,7 @@ export function MemberDialog(props: MemberDialogProps) {
       planned.value = { verb, plan: await planChange(verb, member.id) }
     })
   const finish = (text: string): void => {
-    say(text)
+    showToast(text)
     onDone()
     onClose()
   }

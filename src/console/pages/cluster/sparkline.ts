@@ -1,7 +1,7 @@
 type Values = readonly (number | null)[]
 
 /** The newest and the greatest value; null if nothing was measured. */
-export function summaryOf(values: Values): {
+export function summarizeValues(values: Values): {
   readonly last: number | null
   readonly most: number | null
 } {
@@ -11,7 +11,7 @@ export function summaryOf(values: Values): {
 
 /** A path from left to right, with breaks where nothing was measured. */
 export function lineOf(values: Values, width: number, height: number): string {
-  const { most } = summaryOf(values)
+  const { most } = summarizeValues(values)
   if (most === null) return ''
   const top = most === 0 ? 1 : most
   const step = width / Math.max(1, values.length - 1)

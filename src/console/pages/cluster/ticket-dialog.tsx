@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 
 import { FailureNotice } from '../../app/failure.tsx'
-import { noteRefusal } from '../../app/services.ts'
+import { recordRefusal } from '../../app/services.ts'
 import { Button } from '../../controls/button.tsx'
 import { CopyText } from '../../controls/copy.tsx'
 import { Dialog } from '../../controls/dialog.tsx'
@@ -29,7 +29,7 @@ export function TicketDialog({ onClose }: { readonly onClose: () => void }) {
         made.value = found
       })
       .catch((refusal: unknown) => {
-        noteRefusal(refusal)
+        recordRefusal(refusal)
         error.value = refusal
       })
       .finally(() => (isBusy.value = false))

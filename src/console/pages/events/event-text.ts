@@ -1,7 +1,7 @@
 import type { NetworkEvent } from '../../client/event-feed.ts'
 
 /** `created`, `peer.connected` and the like, wherever its namespace has it. */
-export function kindOfEvent({ fields }: NetworkEvent): string {
+export function eventKind({ fields }: NetworkEvent): string {
   for (const name of ['event_type', 'eventType', 'type']) {
     const value = fields[name]
     if (typeof value === 'string') return value
@@ -23,7 +23,7 @@ const SUBJECTS = [
 ] as const
 
 /** Names the subject of an event in a few words. */
-export function subjectOf({ fields }: NetworkEvent): string {
+export function eventSubject({ fields }: NetworkEvent): string {
   return SUBJECTS.flatMap((name) => {
     const value = fields[name]
     return typeof value === 'string' && value !== '' ? [value] : []

@@ -10,7 +10,7 @@ import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { FeedBadge } from '../cluster/cluster-news.tsx'
 import { EventChange } from './event-change.tsx'
-import { kindOfEvent, matchesText, subjectOf } from './event-text.ts'
+import { eventKind, matchesText, eventSubject } from './event-text.ts'
 
 const SHOWN_MAX = 200
 
@@ -77,8 +77,8 @@ export function EventsPage() {
                       <Time at={event.timestamp} isExact />
                     </span>
                     <span class="event-name">{event.namespace}</span>
-                    <span class="soft">{kindOfEvent(event)}</span>
-                    <span class="event-subject faint">{subjectOf(event)}</span>
+                    <span class="soft">{eventKind(event)}</span>
+                    <span class="event-subject faint">{eventSubject(event)}</span>
                   </summary>
                   <EventChange event={event} />
                 </details>

@@ -4,8 +4,8 @@ import { Failure, FailureNotice } from '../../app/failure.tsx'
 import { useLoaded } from '../../app/loaded.ts'
 import { pathTo } from '../../app/navigation.ts'
 import { PageHead } from '../../app/page-head.tsx'
-import { isReadOnly, noteRefusal } from '../../app/services.ts'
-import { say } from '../../app/toasts.tsx'
+import { isReadOnly, recordRefusal } from '../../app/services.ts'
+import { showToast } from '../../app/toasts.tsx'
 import { MANAGEMENT } from '../../../client/cluster-client.ts'
 import { Button } from '../../controls/button.tsx'
 import { Dialog } from '../../controls/dialog.tsx'
@@ -213,12 +213,12 @@ function CloseDialog(props: {
     table
       .close?.(id)
       .then(() => {
-        say(live.ended(id))
+        showToast(live.ended(id))
         onDone()
         onClose()
       })
       .catch((refusal: unknown) => {
-        noteRefusal(refusal)
+        recordRefusal(refusal)
         error.value = refusal
       })
       .finally(() => (isBusy.value = false))

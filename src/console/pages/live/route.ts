@@ -1,6 +1,6 @@
 /** Routers of a circuit in their order: `router1 → router2`. */
 export function routeText(path: unknown): string {
-  return routersOf(path)
+  return pathRouters(path)
     .map(({ name, id }) => (name === '' ? id : name))
     .join(' → ')
 }
@@ -11,7 +11,7 @@ export interface RouteRouter {
 }
 
 /** The routers of a circuit's path, in order. */
-export function routersOf(path: unknown): readonly RouteRouter[] {
+export function pathRouters(path: unknown): readonly RouteRouter[] {
   const { nodes } = (path ?? {}) as { readonly nodes?: unknown }
   if (!Array.isArray(nodes)) return []
   return nodes.flatMap((node: unknown) => {

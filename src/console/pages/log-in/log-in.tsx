@@ -8,7 +8,7 @@ import type { LogInMethod } from '../../client/session.ts'
 import { Button } from '../../controls/button.tsx'
 import { TextField } from '../../controls/field.tsx'
 import { Mark } from '../../controls/icon.tsx'
-import { startSignIn, takeSignInFault } from '../../app/sign-in.ts'
+import { startSignIn, popSignInFault } from '../../app/sign-in.ts'
 import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 
@@ -77,7 +77,7 @@ function PasswordForm({ hasSignIn }: { readonly hasSignIn: boolean }) {
   const password = useSignal('')
   const fault = useSignal('')
   useEffect(() => {
-    if (hasSignIn) fault.value = takeSignInFault()
+    if (hasSignIn) fault.value = popSignInFault()
   }, [])
   const busy = useSignal<LogInMethod['kind'] | null>(null)
   const attempt = (method: LogInMethod): void => {

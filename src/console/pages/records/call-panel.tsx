@@ -14,13 +14,13 @@ export function CallPanel({
   return (
     <details class="group" open={isOpen}>
       <summary>{texts.call.title}</summary>
-      <CopyText label={texts.call.curl} text={curlOf(call, members.current.value)} />
+      <CopyText label={texts.call.curl} text={curlCommand(call, members.current.value)} />
     </details>
   )
 }
 
 /** The `curl` command for a write, with a placeholder for the session. */
-export function curlOf({ method, path, body, ifMatch }: Write, origin: string): string {
+export function curlCommand({ method, path, body, ifMatch }: Write, origin: string): string {
   const lines = [
     `curl --fail-with-body --cacert ca.pem -X ${method} '${origin}${path}'`,
     `-H "net-session: $TOKEN"`,

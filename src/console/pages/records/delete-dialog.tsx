@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals'
 
 import { FailureNotice } from '../../app/failure.tsx'
 import { goTo, pathTo } from '../../app/navigation.ts'
-import { say } from '../../app/toasts.tsx'
+import { showToast } from '../../app/toasts.tsx'
 import { Button } from '../../controls/button.tsx'
 import { Dialog } from '../../controls/dialog.tsx'
 import { TextField } from '../../controls/field.tsx'
@@ -10,7 +10,7 @@ import { texts } from '../../texts.ts'
 import { AccessPreview } from '../access/preview.tsx'
 import { CallPanel } from './call-panel.tsx'
 import type { Kind } from './kinds.ts'
-import { recordPath, write } from './record-data.ts'
+import { recordPath, writeRecord } from './record-data.ts'
 
 /** Deletes a record once its name was typed. */
 export function DeleteDialog(props: {
@@ -27,9 +27,9 @@ export function DeleteDialog(props: {
   const remove = (): void => {
     isBusy.value = true
     error.value = null
-    write(call)
+    writeRecord(call)
       .then(() => {
-        say(texts.record.deleted(name))
+        showToast(texts.record.deleted(name))
         goTo(pathTo(kind.path))
       })
       .catch((refusal: unknown) => (error.value = refusal))

@@ -1,20 +1,20 @@
 /** A text of the filter language. */
-export function quoted(text: string): string {
+export function quoteFilterText(text: string): string {
   return `"${text.replace(/[\\"]/g, (character) => `\\${character}`)}"`
 }
 
 const BY_NAME_OR_ID = (text: string): string =>
-  `name icontains ${quoted(text)} or id = ${quoted(text)}`
+  `name icontains ${quoteFilterText(text)} or id = ${quoteFilterText(text)}`
 
 /** Builds a filter from the typed text: a search text, or a whole filter after `=`. */
-export function filterOf(typed: string, fields: readonly string[]): string {
+export function buildFilter(typed: string, fields: readonly string[]): string {
   const text = typed.trim()
   if (text === '') return ''
   if (text.startsWith('=')) return text.slice(1).trim()
   if (fields.length === 0 || fields.includes('name')) return BY_NAME_OR_ID(text)
   const searched = ['username', 'address', 'method'].filter((name) => fields.includes(name))
-  const parts = searched.map((name) => `${name} icontains ${quoted(text)}`)
-  return [...parts, `id = ${quoted(text)}`].join(' or ')
+  const parts = searched.map((name) => `${name} icontains ${quoteFilterText(text)}`)
+  return [...parts, `id = ${quoteFilterText(text)}`].join(' or ')
 }
 
 /** Filter, order and position of a list, as the page's address has them. */
@@ -29,11 +29,11 @@ export interface ListState {
 export const PAGE_ROWS = 30
 
 /** The rows that are read: a page before the first one in sight, and the two after it. */
-export function firstRowOf({ offset }: Pick<ListState, 'offset'>): number {
+export function firstRowToLoad({ offset }: Pick<ListState, 'offset'>): number {
   return Math.max(0, offset - PAGE_ROWS)
 }
 
-export function listStateOf(query: URLSearchParams): ListState {
+export function parseListState(query: URLSearchParams): ListState {
   const sort = query.get('sort') ?? ''
   const offset = Number(query.get('offset') ?? '0')
   return {
@@ -45,7 +45,7 @@ export function listStateOf(query: URLSearchParams): ListState {
 }
 
 /** The query of the page's address; '' when all of it is as usual. */
-export function searchOf({ typed, sort, isDescending, offset }: ListState): string {
+export function formatListState({ typed, sort, isDescending, offset }: ListState): string {
   const query = new URLSearchParams()
   if (typed !== '') query.set('q', typed)
   if (sort !== '') query.set('sort', (isDescending ? '-' : '') + sort)
@@ -55,17 +55,17 @@ export function searchOf({ typed, sort, isDescending, offset }: ListState): stri
 }
 
 /** The field that a list is sorted by; '' is the order of the controllers. */
-export function sortOf({ sort }: Pick<ListState, 'sort'>, hasNames: boolean): string {
+export function listSortField({ sort }: Pick<ListState, 'sort'>, hasNames: boolean): string {
   return sort === '' && hasNames ? 'name' : sort
 }
 
 /** The query of the request for the rows of a list. */
-export function requestQueryOf(state: ListState, fields: readonly string[]): string {
-  const [limit, offset] = [String(3 * PAGE_ROWS), String(firstRowOf(state))]
+export function listRequestQuery(state: ListState, fields: readonly string[]): string {
+  const [limit, offset] = [String(3 * PAGE_ROWS), String(firstRowToLoad(state))]
   const query = new URLSearchParams({ limit, offset })
-  const filter = filterOf(state.typed, fields)
+  const filter = buildFilter(state.typed, fields)
   if (filter !== '') query.set('filter', filter)
-  const sort = sortOf(state, fields.includes('name'))
+  const sort = listSortField(state, fields.includes('name'))
   if (sort !== '') query.set('sort', `${sort} ${state.isDescending ? 'desc' : 'asc'}`)
   return query.toString()
 }

@@ -127,12 +127,13 @@ export function emptyDraft(fields: readonly FormField[]): Draft {
 }
 
 /** The values of a record that its form has: references by their ids. */
-export function draftOf(record: Draft, fields: readonly FormField[]): Draft {
+export function recordDraft(record: Draft, fields: readonly FormField[]): Draft {
   return Object.fromEntries(
     fields.flatMap(({ name, widget }): [string, unknown][] => {
       const value = record[name]
       if (value === undefined) return []
-      if (widget.is === 'group' && isObject(value)) return [[name, draftOf(value, widget.fields)]]
+      if (widget.is === 'group' && isObject(value))
+        return [[name, recordDraft(value, widget.fields)]]
       return [[name, isObject(value) && isReference(value) ? value['id'] : value]]
     }),
   )
@@ -169,7 +170,7 @@ export function changesOf(before: Draft, after: Draft, fields: readonly FormFiel
 }
 
 /** The body of a patch that makes these changes. */
-export function patchOf(changes: readonly Change[]): Draft {
+export function patchBody(changes: readonly Change[]): Draft {
   return Object.fromEntries(changes.map(({ name, after }) => [name, after]))
 }
 
@@ -189,11 +190,11 @@ function isNothing(value: unknown): boolean {
 }
 
 /** The draft as it is sent: lines that are empty were only being typed. */
-export function cleaned(draft: Draft, fields: readonly FormField[]): Draft {
+export function cleanDraft(draft: Draft, fields: readonly FormField[]): Draft {
   return Object.fromEntries(
     Object.entries(draft).map(([name, value]) => {
       const widget = fields.find((field) => field.name === name)?.widget
-      if (widget?.is === 'group' && isObject(value)) return [name, cleaned(value, widget.fields)]
+      if (widget?.is === 'group' && isObject(value)) return [name, cleanDraft(value, widget.fields)]
       if (widget?.is !== 'texts' || !Array.isArray(value)) return [name, value]
       return [name, value.filter((one) => one !== '')]
     }),
@@ -207,7 +208,7 @@ export function withoutSecrets(draft: Draft, fields: readonly FormField[]): Draf
 }
 
 /** The field of a form that a refusal is about: `body.name`, `data.name` and `name` are one. */
-export function faultIn(
+export function fieldFaultIn(
   fault: { readonly field: string; readonly reason: string } | null,
   fields: readonly FormField[],
 ): { readonly name: string; readonly reason: string } | null {

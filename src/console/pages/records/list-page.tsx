@@ -1,17 +1,17 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 
-import { loadCaller, managementDocument, mayDo } from '../../app/api-documents.ts'
+import { loadCaller, managementDocument, hasPermission } from '../../app/api-documents.ts'
 import { Failure, FailureNotice } from '../../app/failure.tsx'
 import { useLoaded } from '../../app/loaded.ts'
 import { goTo, pathTo, place } from '../../app/navigation.ts'
 import { PageHead } from '../../app/page-head.tsx'
 import { feed, isReadOnly } from '../../app/services.ts'
-import { onKey } from '../../app/shortcuts.ts'
+import { registerKey } from '../../app/shortcuts.ts'
 import { Button } from '../../controls/button.tsx'
 import { Icon } from '../../controls/icon.tsx'
 import { texts } from '../../texts.ts'
-import { firstRowOf, type ListState, listStateOf, searchOf } from './filters.ts'
+import { firstRowToLoad, type ListState, parseListState, formatListState } from './filters.ts'
 import type { Kind } from './kinds.ts'
 import { readPage } from './record-data.ts'
 import { type ListPageData, Rows } from './record-rows.tsx'
@@ -25,21 +25,21 @@ async function load(kind: Kind, state: ListState, signal: AbortSignal): Promise<
   const hasNames = shown.includes('name')
   const creation = served.operation('post', `/${kind.path}`)
   return {
-    firstRow: firstRowOf(state),
+    firstRow: firstRowToLoad(state),
     page: await readPage(kind.path, state, hasNames ? ['name'] : shown, signal),
     columns: kind.columns.filter((name) => shown.includes(name)),
     hasNames,
     canCreate: creation !== null,
-    mayCreate: creation !== null && mayDo(creation.permission),
+    mayCreate: creation !== null && hasPermission(creation.permission),
   }
 }
 
 /** All records of a kind: filtered and sorted by the server, and read where they are in sight. */
 export function ListPage({ kind }: { readonly kind: Kind }) {
   const { list } = texts
-  const state = listStateOf(place.value.query)
+  const state = parseListState(place.value.query)
   const loaded = useLoaded(
-    `${kind.path}${searchOf(state)}`,
+    `${kind.path}${formatListState(state)}`,
     (signal) => load(kind, state, signal),
     REFRESH_MS,
   )
@@ -49,7 +49,7 @@ export function ListPage({ kind }: { readonly kind: Kind }) {
   if (data !== null) last.current = data
   const shown = data ?? last.current
   const create = (): void => goTo(pathTo(kind.path, 'new'))
-  useEffect(() => onKey('n', create), [kind])
+  useEffect(() => registerKey('n', create), [kind])
   const refused = isReadOnly.value
     ? texts.banner.refused
     : shown?.mayCreate === false
@@ -89,7 +89,7 @@ function FilterBar(props: {
   const timer = useRef<ReturnType<typeof setTimeout> | null>(null)
   useEffect(
     () =>
-      onKey('/', () => {
+      registerKey('/', () => {
         input.current?.focus()
         input.current?.select()
       }),
@@ -112,7 +112,7 @@ function FilterBar(props: {
             if (timer.current !== null) clearTimeout(timer.current)
             timer.current = setTimeout(() => {
               const next = { ...state, typed: typed.value, offset: 0 }
-              goTo(pathTo(kind.path) + searchOf(next), { replaces: true })
+              goTo(pathTo(kind.path) + formatListState(next), { replaces: true })
             }, TYPING_MS)
           }}
           onKeyDown={(event) => {

@@ -1,16 +1,18 @@
 import { useSignal } from '@preact/signals'
 
 import { FailureNotice } from '../../app/failure.tsx'
-import { lazy } from '../../app/lazy.tsx'
+import { lazyComponent } from '../../app/lazy.tsx'
 import { pathTo } from '../../app/navigation.ts'
-import { say } from '../../app/toasts.tsx'
+import { showToast } from '../../app/toasts.tsx'
 import { Button, LinkButton } from '../../controls/button.tsx'
 import { texts } from '../../texts.ts'
 import { isObject } from './form-model.ts'
 import type { Kind } from './kinds.ts'
-import { recordPath, type RecordRow, write } from './record-data.ts'
+import { recordPath, type RecordRow, writeRecord } from './record-data.ts'
 
-const TokenCard = lazy(() => import('../wizards/token-card.tsx').then((one) => one.TokenCard))
+const TokenCard = lazyComponent(() =>
+  import('../wizards/token-card.tsx').then((one) => one.TokenCard),
+)
 
 interface Outstanding {
   readonly jwt: string
@@ -54,9 +56,9 @@ export function RecordActions({ kind, record, refused, onDone }: RecordActionsPr
     isBusy.value = true
     error.value = null
     const path = `${recordPath(kind.path, record.id)}/${isDisabled ? 'enable' : 'disable'}`
-    write({ method: 'POST', path, ...(isDisabled ? {} : { body: { durationMinutes: 0 } }) })
+    writeRecord({ method: 'POST', path, ...(isDisabled ? {} : { body: { durationMinutes: 0 } }) })
       .then(() => {
-        say(isDisabled ? acts.enabled : acts.disabled)
+        showToast(isDisabled ? acts.enabled : acts.disabled)
         onDone()
       })
       .catch((failure: unknown) => (error.value = failure))

@@ -1,7 +1,7 @@
-import { client, noteRefusal } from '../../app/services.ts'
-import { say } from '../../app/toasts.tsx'
+import { client, recordRefusal } from '../../app/services.ts'
+import { showToast } from '../../app/toasts.tsx'
 import { MANAGEMENT, type HttpMethod } from '../../../client/cluster-client.ts'
-import { filterOf, type ListState, requestQueryOf } from './filters.ts'
+import { buildFilter, type ListState, listRequestQuery } from './filters.ts'
 import type { Draft } from './form-model.ts'
 
 export interface RecordRow extends Draft {
@@ -39,7 +39,7 @@ export async function readPage(
   signal?: AbortSignal,
 ): Promise<RowPage> {
   const { body } = await client.ask({
-    path: `${MANAGEMENT}/${path}?${requestQueryOf(state, fields)}`,
+    path: `${MANAGEMENT}/${path}?${listRequestQuery(state, fields)}`,
     ...(signal === undefined ? {} : { signal }),
   })
   return pageOf(body)
@@ -60,16 +60,20 @@ export async function readRecord(
 const SUGGESTIONS_MAX = 10
 
 /** Records of a kind whose names contain the typed text, and their number. */
-export async function suggest(path: string, typed: string, signal: AbortSignal): Promise<RowPage> {
+export async function suggestRecords(
+  path: string,
+  typed: string,
+  signal: AbortSignal,
+): Promise<RowPage> {
   const query = new URLSearchParams({ limit: String(SUGGESTIONS_MAX), sort: 'name asc' })
-  const filter = filterOf(typed.replace(/^=/, ''), ['name'])
+  const filter = buildFilter(typed.replace(/^=/, ''), ['name'])
   if (filter !== '') query.set('filter', filter)
   const { body } = await client.ask({ path: `${MANAGEMENT}/${path}?${query}`, signal })
   return pageOf(body)
 }
 
 /** Names of records by their ids; those that are gone are missing. */
-export async function namesOf(
+export async function readNames(
   path: string,
   ids: readonly string[],
   signal: AbortSignal,
@@ -129,7 +133,7 @@ export interface Write {
 }
 
 /** @returns the id of a record that was created. */
-export async function write({ method, path, body, ifMatch }: Write): Promise<string | null> {
+export async function writeRecord({ method, path, body, ifMatch }: Write): Promise<string | null> {
   try {
     const answer = await client.ask({
       method,
@@ -141,10 +145,10 @@ export async function write({ method, path, body, ifMatch }: Write): Promise<str
       readonly data?: { readonly id?: unknown }
       readonly meta?: { readonly warnings?: readonly string[] }
     }
-    for (const warning of meta?.warnings ?? []) say(warning, 'alert')
+    for (const warning of meta?.warnings ?? []) showToast(warning, 'alert')
     return typeof data?.id === 'string' ? data.id : null
   } catch (error) {
-    noteRefusal(error)
+    recordRefusal(error)
     throw error
   }
 }

@@ -3,7 +3,7 @@ import { useEffect } from 'preact/hooks'
 
 import { failureText } from '../../app/failure.tsx'
 import { guardLeaving } from '../../app/navigation.ts'
-import { say } from '../../app/toasts.tsx'
+import { showToast } from '../../app/toasts.tsx'
 import { ApiProblem } from '../../../client/problem.ts'
 import { Button } from '../../controls/button.tsx'
 import { Dialog } from '../../controls/dialog.tsx'
@@ -16,16 +16,16 @@ import { FormFields } from './form.tsx'
 import {
   type Change,
   changesOf,
-  cleaned,
+  cleanDraft,
   type Draft,
-  faultIn,
+  fieldFaultIn,
   isSame,
   labelOf,
-  patchOf,
+  patchBody,
 } from './form-model.ts'
 import type { FormField } from './form-field.ts'
 import type { Kind } from './kinds.ts'
-import { collectionPath, recordPath, write, type Write } from './record-data.ts'
+import { collectionPath, recordPath, writeRecord, type Write } from './record-data.ts'
 
 interface RecordFormProps {
   readonly kind: Kind
@@ -43,9 +43,14 @@ interface RecordFormProps {
 function callOf(props: RecordFormProps, draft: Draft, changes: readonly Change[]): Write {
   const { kind, id, etag, fields } = props
   if (id === null) {
-    return { method: 'POST', path: collectionPath(kind.path), body: cleaned(draft, fields) }
+    return { method: 'POST', path: collectionPath(kind.path), body: cleanDraft(draft, fields) }
   }
-  return { method: 'PATCH', path: recordPath(kind.path, id), body: patchOf(changes), ifMatch: etag }
+  return {
+    method: 'PATCH',
+    path: recordPath(kind.path, id),
+    body: patchBody(changes),
+    ifMatch: etag,
+  }
 }
 
 export function RecordForm(props: RecordFormProps) {
@@ -58,7 +63,7 @@ export function RecordForm(props: RecordFormProps) {
   const isBusy = useSignal(false)
   const isReviewing = useSignal(false)
   const badJson = useSignal<ReadonlySet<string>>(new Set())
-  const changes = changesOf(values, cleaned(draft.value, fields), fields)
+  const changes = changesOf(values, cleanDraft(draft.value, fields), fields)
   const isDirty = changes.length > 0
   useEffect(() => {
     if (isDirty) storeDraft(key, draft.value, fields)
@@ -77,11 +82,11 @@ export function RecordForm(props: RecordFormProps) {
   const save = (): void => {
     isBusy.value = true
     error.value = null
-    write(callOf(props, draft.value, changes))
+    writeRecord(callOf(props, draft.value, changes))
       .then((made) => {
         dropDraft(key)
         draft.value = values
-        say(id === null ? texts.form.created(kind.one) : texts.form.saved)
+        showToast(id === null ? texts.form.created(kind.one) : texts.form.saved)
         onSaved(made)
       })
       .catch((refusal: unknown) => {
@@ -93,7 +98,7 @@ export function RecordForm(props: RecordFormProps) {
   }
   const blocked = refused ?? blockedBy(badJson.value.size > 0, isDirty, id === null)
   const problem = error.value instanceof ApiProblem ? error.value : null
-  const fault = faultIn(problem?.fault ?? null, fields)
+  const fault = fieldFaultIn(problem?.fault ?? null, fields)
   return (
     <form
       class="panel record-form"

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 
-import { loadCaller, managementDocument, mayDo } from '../../app/api-documents.ts'
+import { loadCaller, managementDocument, hasPermission } from '../../app/api-documents.ts'
 import { Failure } from '../../app/failure.tsx'
 import { useLoaded } from '../../app/loaded.ts'
 import { goTo, pathTo } from '../../app/navigation.ts'
@@ -12,7 +12,7 @@ import { Skeleton } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { DeleteDialog } from './delete-dialog.tsx'
-import { type Draft, draftOf, emptyDraft, fieldsOf } from './form-model.ts'
+import { type Draft, recordDraft, emptyDraft, fieldsOf } from './form-model.ts'
 import type { FormField } from './form-field.ts'
 import type { Kind } from './kinds.ts'
 import { readRecord, type RecordRow } from './record-data.ts'
@@ -43,15 +43,15 @@ async function load(kind: Kind, id: string | null, signal: AbortSignal): Promise
   const deletion = id === null ? null : served.operation('delete', `${path}/{id}`)
   const common = {
     fields,
-    mayWrite: writing !== null && mayDo(writing.permission),
-    mayDelete: deletion !== null && mayDo(deletion.permission),
+    mayWrite: writing !== null && hasPermission(writing.permission),
+    mayDelete: deletion !== null && hasPermission(deletion.permission),
     canDelete: deletion !== null,
   }
   if (id === null) {
     return { ...common, record: null, etag: null, values: emptyDraft(fields ?? []), lists: [] }
   }
   const { record, etag } = await readRecord(kind.path, id, signal)
-  const values = draftOf(record, fields ?? [])
+  const values = recordDraft(record, fields ?? [])
   return { ...common, record, etag, values, lists: served.listsBelow(path) }
 }
 

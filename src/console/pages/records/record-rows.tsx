@@ -2,14 +2,14 @@ import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 
 import { goTo, pathTo } from '../../app/navigation.ts'
-import { onKey } from '../../app/shortcuts.ts'
+import { registerKey } from '../../app/shortcuts.ts'
 import { Button } from '../../controls/button.tsx'
 import { Icon } from '../../controls/icon.tsx'
 import { Empty, Skeleton } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { Cell } from './cell.tsx'
-import { type ListState, searchOf, sortOf } from './filters.ts'
+import { type ListState, formatListState, listSortField } from './filters.ts'
 import { labelOf } from './form-model.ts'
 import type { Kind } from './kinds.ts'
 import type { RecordRow, RowPage } from './record-data.ts'
@@ -43,7 +43,7 @@ export function Rows(props: {
     rows: rows.length,
     totalRows,
     onPage: (offset) =>
-      goTo(pathTo(kind.path) + searchOf({ ...state, offset }), { replaces: true }),
+      goTo(pathTo(kind.path) + formatListState({ ...state, offset }), { replaces: true }),
   })
   const order = `${state.typed} ${state.sort} ${state.isDescending}`
   const orderBefore = useRef(order)
@@ -61,7 +61,12 @@ export function Rows(props: {
       const row = rows[at.value - firstRow]
       if (row !== undefined) goTo(pathTo(kind.path, row.id))
     }
-    const undo = [onKey('j', step(1)), onKey('k', step(-1)), onKey('Enter', open), onKey('e', open)]
+    const undo = [
+      registerKey('j', step(1)),
+      registerKey('k', step(-1)),
+      registerKey('Enter', open),
+      registerKey('e', open),
+    ]
     return () => undo.forEach((one) => one())
   }, [rows, firstRow, totalRows, kind])
   if (shown !== null && totalRows === 0) {
@@ -157,7 +162,7 @@ function Header(props: {
   readonly isSortable: boolean
 }) {
   const { name, kind, state, hasNames, isSortable } = props
-  const isSorted = sortOf(state, hasNames) === name
+  const isSorted = listSortField(state, hasNames) === name
   const label = kind.fields[name]?.label ?? labelOf(name.replace(/Id$/, ''))
   if (!isSortable) return <th scope="col">{label}</th>
   const next = { ...state, sort: name, isDescending: isSorted && !state.isDescending, offset: 0 }
@@ -167,7 +172,7 @@ function Header(props: {
       <button
         type="button"
         class="sort"
-        onClick={() => goTo(pathTo(kind.path) + searchOf(next), { replaces: true })}
+        onClick={() => goTo(pathTo(kind.path) + formatListState(next), { replaces: true })}
       >
         {label}
         {isSorted ? <Icon name={state.isDescending ? 'sortDown' : 'sortUp'} size={12} /> : null}

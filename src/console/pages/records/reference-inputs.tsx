@@ -4,7 +4,7 @@ import { useEffect } from 'preact/hooks'
 import { Chips, type Options, Picker, type PickerProps } from '../../controls/picker.tsx'
 import { texts } from '../../texts.ts'
 import { kindAt } from './kinds.ts'
-import { countByRoles, namesOf, suggest, suggestAttributes } from './record-data.ts'
+import { countByRoles, readNames, suggestRecords, suggestAttributes } from './record-data.ts'
 
 type InputIds = Pick<PickerProps, 'id' | 'aria-describedby' | 'aria-invalid'>
 
@@ -13,7 +13,7 @@ function manyOf(kind: string): string {
 }
 
 async function loadRecords(kind: string, typed: string, signal: AbortSignal): Promise<Options> {
-  const { rows, totalCount } = await suggest(kind, typed, signal)
+  const { rows, totalCount } = await suggestRecords(kind, typed, signal)
   const options = rows.map(({ id, name }) => ({ value: id, text: String(name ?? id), note: id }))
   return { options, totalCount }
 }
@@ -25,7 +25,7 @@ function useNames(kind: string, ids: readonly string[]): ReadonlyMap<string, str
     const missing = ids.filter((id) => !names.value.has(id))
     if (missing.length === 0) return undefined
     const cancel = new AbortController()
-    namesOf(kind, missing, cancel.signal).then(
+    readNames(kind, missing, cancel.signal).then(
       (found) => (names.value = new Map([...names.value, ...found])),
       () => undefined,
     )
@@ -109,7 +109,7 @@ async function loadRoles(
   const wantsRecords = !isOwn && !typed.startsWith('#')
   const [attributes, records] = await Promise.all([
     typed.startsWith('@') ? [] : suggestAttributes(kind, text, signal),
-    wantsRecords ? suggest(kind, text, signal) : null,
+    wantsRecords ? suggestRecords(kind, text, signal) : null,
   ])
   const known = attributes.filter((name) => name !== text)
   const role = (name: string): string => (isOwn ? name : `#${name}`)

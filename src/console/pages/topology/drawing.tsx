@@ -3,7 +3,7 @@ import { useEffect } from 'preact/hooks'
 
 import { Notice, Skeleton } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
-import { type Circuit, type Graph, type GraphLink, takes } from './graph.ts'
+import { type Circuit, type Graph, type GraphLink, usesLink } from './graph.ts'
 import { layOut, type Positions } from './layout.ts'
 
 const MARGIN = 70
@@ -56,7 +56,7 @@ export function Drawing(props: { readonly graph: Graph; readonly circuit: Circui
             link={link}
             from={points.get(link.from)}
             to={points.get(link.to)}
-            isTaken={circuit !== null && takes(circuit, link)}
+            isTaken={circuit !== null && usesLink(circuit, link)}
           />
         ))}
         {graph.nodes.map(({ id, name, isOnline }) => {

@@ -1,5 +1,5 @@
 import type { LiveRow } from '../live/live-data.ts'
-import { routersOf } from '../live/route.ts'
+import { pathRouters } from '../live/route.ts'
 
 export interface GraphNode {
   readonly id: string
@@ -32,7 +32,7 @@ export const DRAWN_NODES_MAX = 300
 const NANOSECONDS_PER_MS = 1_000_000
 
 /** Routers and links in the order of their ids, so that the same network is drawn alike. */
-export function graphOf(routers: readonly LiveRow[], links: readonly LiveRow[]): Graph {
+export function buildGraph(routers: readonly LiveRow[], links: readonly LiveRow[]): Graph {
   const nodes = routers
     .map(({ id, name, isOnline, connected }) => ({
       id,
@@ -58,7 +58,7 @@ export function graphOf(routers: readonly LiveRow[], links: readonly LiveRow[]):
 }
 
 /** A router and the routers that it has links to. */
-export function neighbourhoodOf({ nodes, links }: Graph, id: string): Graph {
+export function neighborhood({ nodes, links }: Graph, id: string): Graph {
   const near = links.filter(({ from, to }) => from === id || to === id)
   const ids = new Set([id, ...near.flatMap(({ from, to }) => [from, to])])
   return {
@@ -67,19 +67,19 @@ export function neighbourhoodOf({ nodes, links }: Graph, id: string): Graph {
   }
 }
 
-export function circuitsOf(rows: readonly LiveRow[]): readonly Circuit[] {
+export function readCircuits(rows: readonly LiveRow[]): readonly Circuit[] {
   return rows.map((row) => {
     const { service } = row as { readonly service?: { readonly name?: unknown } }
     return {
       id: row.id,
       service: typeof service?.name === 'string' ? service.name : '',
-      routers: routersOf(row['path']).map(({ id }) => id),
+      routers: pathRouters(row['path']).map(({ id }) => id),
     }
   })
 }
 
 /** True if a circuit uses a link, in either direction. */
-export function takes({ routers }: Circuit, { from, to }: GraphLink): boolean {
+export function usesLink({ routers }: Circuit, { from, to }: GraphLink): boolean {
   return routers.some((id, at) => {
     const next = routers[at + 1]
     return (id === from && next === to) || (id === to && next === from)
@@ -96,6 +96,6 @@ function numberIn(value: unknown): number {
 }
 
 /** The order in which people look for them; a drawing has them in the order of their ids. */
-export function byName(nodes: readonly GraphNode[]): readonly GraphNode[] {
+export function sortByName(nodes: readonly GraphNode[]): readonly GraphNode[] {
   return [...nodes].sort((a, b) => a.name.localeCompare(b.name, 'en', { numeric: true }))
 }

@@ -10,13 +10,13 @@ import { texts } from '../../texts.ts'
 import { type LiveRow, readFabric } from '../live/live-data.ts'
 import { Drawing } from './drawing.tsx'
 import {
-  byName,
+  sortByName,
   type Circuit,
-  circuitsOf,
+  readCircuits,
   DRAWN_NODES_MAX,
   type Graph,
-  graphOf,
-  neighbourhoodOf,
+  buildGraph,
+  neighborhood,
 } from './graph.ts'
 import { client } from '../../app/services.ts'
 import { FABRIC } from '../../../client/cluster-client.ts'
@@ -36,8 +36,8 @@ async function load(signal: AbortSignal): Promise<Topology> {
     readFabric('circuits', signal),
   ])
   return {
-    graph: graphOf(routers, links.rows),
-    circuits: circuitsOf(circuits.rows),
+    graph: buildGraph(routers, links.rows),
+    circuits: readCircuits(circuits.rows),
     silent: [...new Set([...links.silent, ...circuits.silent])],
   }
 }
@@ -88,7 +88,7 @@ export function TopologyPage() {
             ) : null}
             {isLarge && chosen.value === '' ? null : (
               <Drawing
-                graph={isLarge ? neighbourhoodOf(shown.graph, chosen.value) : shown.graph}
+                graph={isLarge ? neighborhood(shown.graph, chosen.value) : shown.graph}
                 circuit={circuit}
               />
             )}
@@ -194,7 +194,7 @@ function LinkTable({ graph }: { readonly graph: Graph }) {
               </tr>
             </thead>
             <tbody>
-              {byName(graph.nodes).map(({ id, name, isOnline }) => (
+              {sortByName(graph.nodes).map(({ id, name, isOnline }) => (
                 <tr key={id}>
                   <th scope="row">
                     <a href={pathTo('routers', id)}>{name}</a>

@@ -8,7 +8,7 @@ import { isReadOnly } from '../../app/services.ts'
 import { Button, LinkButton } from '../../controls/button.tsx'
 import { Field, TextField } from '../../controls/field.tsx'
 import { texts } from '../../texts.ts'
-import { collectionPath, readRecord, write } from '../records/record-data.ts'
+import { collectionPath, readRecord, writeRecord } from '../records/record-data.ts'
 import { RolesInput } from '../records/reference-inputs.tsx'
 import { TokenCard } from './token-card.tsx'
 
@@ -53,7 +53,7 @@ export function EnrollingWizard(props: EnrollingWizardProps) {
     error.value = null
     try {
       const body = bodyOf(name.value, roles.value)
-      const id = (await write({ method: 'POST', path: collectionPath(kind), body })) ?? ''
+      const id = (await writeRecord({ method: 'POST', path: collectionPath(kind), body })) ?? ''
       const { record } = await readRecord(kind, id)
       made.value = { id, ...tokenIn(record) }
     } catch (failure) {

@@ -4,7 +4,7 @@ import { FailureNotice } from '../../app/failure.tsx'
 import { pathTo } from '../../app/navigation.ts'
 import { PageHead } from '../../app/page-head.tsx'
 import { client, isReadOnly } from '../../app/services.ts'
-import { say } from '../../app/toasts.tsx'
+import { showToast } from '../../app/toasts.tsx'
 import { Button, LinkButton } from '../../controls/button.tsx'
 import { Field, TextField } from '../../controls/field.tsx'
 import { Icon } from '../../controls/icon.tsx'
@@ -12,7 +12,7 @@ import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { RolesInput } from '../records/reference-inputs.tsx'
 import { type ConfigTypeIds, serviceSteps, type SimpleService } from './service-steps.ts'
-import { type Made, runSteps, undoSteps, WizardFailure } from './steps.ts'
+import { type CreatedRecord, runSteps, undoSteps, WizardFailure } from './steps.ts'
 
 const empty: SimpleService = {
   name: '',
@@ -37,7 +37,7 @@ async function configTypeIds(): Promise<ConfigTypeIds> {
 export function ServiceWizard() {
   const { wizards } = texts
   const service = useSignal<SimpleService>(empty)
-  const made = useSignal<readonly Made[]>([])
+  const made = useSignal<readonly CreatedRecord[]>([])
   const error = useSignal<unknown>(null)
   const isBusy = useSignal(false)
   const isDone = useSignal(false)
@@ -60,14 +60,14 @@ export function ServiceWizard() {
       const types = await configTypeIds()
       await runSteps(serviceSteps(value, types), (so) => (made.value = so))
       isDone.value = true
-      say(wizards.madeService(value.name))
+      showToast(wizards.madeService(value.name))
     })
   const undo = (): void =>
     attempt(async () => {
       await undoSteps(made.value)
       made.value = []
       isDone.value = false
-      say(wizards.undone)
+      showToast(wizards.undone)
     })
   const isPartly = error.value !== null && made.value.length > 0 && !isDone.value
   return (
@@ -115,7 +115,13 @@ export function ServiceWizard() {
   )
 }
 
-function MadeList({ made, isDone }: { readonly made: readonly Made[]; readonly isDone: boolean }) {
+function MadeList({
+  made,
+  isDone,
+}: {
+  readonly made: readonly CreatedRecord[]
+  readonly isDone: boolean
+}) {
   return (
     <Notice tone={isDone ? 'good' : 'warn'}>
       {isDone ? texts.wizards.made : texts.wizards.partly}

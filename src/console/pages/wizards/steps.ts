@@ -1,4 +1,4 @@
-import { write, type Write } from '../records/record-data.ts'
+import { writeRecord, type Write } from '../records/record-data.ts'
 
 /** A record that a wizard makes; later ones name it by the id that it got. */
 export interface Step {
@@ -8,7 +8,7 @@ export interface Step {
 }
 
 /** A record that a wizard has created. */
-export interface Made {
+export interface CreatedRecord {
   readonly title: string
   readonly path: string
   readonly id: string
@@ -16,9 +16,9 @@ export interface Made {
 
 /** A wizard that failed at a step, with the records that it had created before. */
 export class WizardFailure extends Error {
-  readonly made: readonly Made[]
+  readonly made: readonly CreatedRecord[]
 
-  constructor(made: readonly Made[], cause: unknown) {
+  constructor(made: readonly CreatedRecord[], cause: unknown) {
     super('a step of the wizard failed', { cause })
     this.made = made
   }
@@ -30,13 +30,13 @@ export class WizardFailure extends Error {
  */
 export async function runSteps(
   steps: readonly Step[],
-  onMade: (made: readonly Made[]) => void,
-): Promise<readonly Made[]> {
-  const made: Made[] = []
+  onMade: (made: readonly CreatedRecord[]) => void,
+): Promise<readonly CreatedRecord[]> {
+  const made: CreatedRecord[] = []
   for (const { title, call } of steps) {
     const request = call(made.map(({ id }) => id))
     try {
-      const id = await write(request)
+      const id = await writeRecord(request)
       made.push({ title, path: request.path, id: id ?? '' })
     } catch (error) {
       throw new WizardFailure(made, error)
@@ -47,8 +47,8 @@ export async function runSteps(
 }
 
 /** Deletes what a wizard made, the last first. */
-export async function undoSteps(made: readonly Made[]): Promise<void> {
+export async function undoSteps(made: readonly CreatedRecord[]): Promise<void> {
   for (const { path, id } of made.toReversed()) {
-    await write({ method: 'DELETE', path: `${path}/${encodeURIComponent(id)}` })
+    await writeRecord({ method: 'DELETE', path: `${path}/${encodeURIComponent(id)}` })
   }
 }
