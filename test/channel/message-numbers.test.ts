@@ -189,16 +189,16 @@ function numberOf(node: Tree): number | null {
   return node.type === 'Literal' && typeof value === 'number' ? value : null
 }
 
-/** Names of amounts and limits. */
+/** Names of amounts and limits, and of close codes of web sockets (RFC 6455, section 7.4). */
 const measures =
-  /(Ms|Max|Min|Bytes|Burst|Interval|_MS|_MAX|_MIN|_BYTES|_AT_ONCE|SLICE|SLICE_CHECKS|KIB)$/
+  /(CLOSE_CODE|Ms|Max|Min|Bytes|Burst|Interval|_MS|_MAX|_MIN|_BYTES|_AT_ONCE|SLICE|SLICE_CHECKS|KIB)$/
 
 /** Content types and keys of headers are below the largest port; bits and masks are written in hex. */
 const isInRange = (number: number, node: Tree): boolean =>
   number >= 1000 && number < 65_535 && !String(node['raw']).startsWith('0x')
 
 const calls = /^(get|has|set|read(Text|Flag|Int32|Uint16|Uint64|Mask|TextList|BytesMap)|bound)$/
-const values = /Value$/
+const values = /^encode[A-Z]/
 const protocolNames = /(header|content_?type|message_?type|peer_?(data_?)?key)/i
 
 function judged(text: string, node: Tree, [parent, ...above]: readonly Tree[]): string | null {
@@ -268,7 +268,7 @@ test.for([
   'switch (type) { case 60_786: close() }',
   "const text = readText(headers, 12) ?? ''",
   'const key = message.headers.get(10)',
-  "const headers = new Map([[18, textValue('x')]])",
+  "const headers = new Map([[18, encodeText('x')]])",
 ])('finds the number in %s', (line) => {
   expect(numbersIn('a.ts', line)).not.toEqual([])
 })

@@ -9,7 +9,7 @@ const LAST = 32_000
 /**
  * Ports of one process: first those of blocks, then single ones, so that the two do not overlap.
  */
-const BAND_PORTS = 800
+const BAND_PORTS = 900
 /**
  * Ports of quickstart are in six rows at this distance; a block uses the next few of each row, and
  * leaves some free behind it.

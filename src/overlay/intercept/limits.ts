@@ -10,7 +10,7 @@ export const interceptLimits = {
    */
   redirectedAddressesMax: 256,
   redirectedRangesMax: 1024,
-  redirectedPortsPerCommand: 2048,
+  redirectedPortsPerCommandMax: 2048,
   /** Maximum open connections and datagram sources of intercepted services. */
   interceptedClientsMax: 16_384,
   /** Maximum names with an address, and the idle time after which a name may lose its address. */

@@ -30,7 +30,7 @@ const portsNetwork = createNetwork(`${PORTS_NETWORK}.0.0`, 16)
 /** Listeners for datagrams are here. Those for streams need all addresses that stand for ports. */
 export const DATAGRAM_HOST = '127.0.0.1'
 
-const { redirectedPortsPerCommand, routeCommandMs } = interceptLimits
+const { redirectedPortsPerCommandMax, routeCommandMs } = interceptLimits
 
 export async function runNft(script: string): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
@@ -101,8 +101,8 @@ export class PortRedirects {
     const ports = (this.#ports ??= await this.#create())
     const wanted = new Set(redirects.flatMap(({ place }) => place.ranges.flatMap(portsOf)))
     const added = [...wanted].filter((port) => !ports.has(port))
-    for (let at = 0; at < added.length; at += redirectedPortsPerCommand) {
-      const some = added.slice(at, at + redirectedPortsPerCommand)
+    for (let at = 0; at < added.length; at += redirectedPortsPerCommandMax) {
+      const some = added.slice(at, at + redirectedPortsPerCommandMax)
       const elements = some.map((port) => `${port} : ${addressOfPort(port)}`).join(', ')
       await this.#deps.run(`add element ${this.#table} ports { ${elements} }`)
       for (const port of some) ports.add(port)

@@ -15,8 +15,8 @@ export interface WebSocketStreamDeps {
 }
 
 /** RFC 6455: a type of data that the endpoint cannot accept. */
-const UNSUPPORTED_DATA = 1003
-const NORMAL_CLOSURE = 1000
+const UNSUPPORTED_DATA_CLOSE_CODE = 1003
+const NORMAL_CLOSE_CODE = 1000
 
 /** Bytes before the content of a TLS record; the last two are its length. */
 const RECORD_HEAD_BYTES = 5
@@ -78,7 +78,7 @@ export class WebSocketStream extends Duplex {
   }
 
   override _final(callback: () => void): void {
-    this.#deps.web.close(NORMAL_CLOSURE)
+    this.#deps.web.close(NORMAL_CLOSE_CODE)
     callback()
   }
 
@@ -93,7 +93,7 @@ export class WebSocketStream extends Duplex {
     // @guard web-sockets-of-clients--text
     if (!isBinary) {
       this.#isRefused = true
-      this.#deps.web.close(UNSUPPORTED_DATA, 'only binary messages are accepted')
+      this.#deps.web.close(UNSUPPORTED_DATA_CLOSE_CODE, 'only binary messages are accepted')
       return
     }
     this.#sawLife()
