@@ -25,9 +25,10 @@ import { parseTicket } from '../../src/pki/secrets/ticket.ts'
 import { formDataFolder } from '../../src/store/folder/form-data-folder.ts'
 import { readIdentity } from '../../src/store/log/identity.ts'
 import { FEATURE_LEVEL } from '../../src/ports/feature-level.ts'
-import { freePortBlock } from '../support/ports.ts'
+import { freePort, freePortBlock } from '../support/ports.ts'
 import { FakeMember, refusal } from './fake-member.ts'
-import { run } from './support.ts'
+import { runHere } from './run-here.ts'
+import { type Finished, run } from './support.ts'
 
 // Goal: a join prints each step, changes nothing if it is refused, and a repetition continues the
 // same join.
@@ -71,6 +72,14 @@ async function attempt(text: string, changes: ConfigFlags = {}): Promise<CheckLi
   const planned = planConfig(config, { ...flags, ...changes }, ticket.trustDomain)
   await prepareJoin(planned, ticket, text, checks)
   return checks
+}
+
+/** `cluster join` with the address of a member beside those of the ticket. */
+async function joinAt(ticket: string, controller: string): Promise<Finished> {
+  const words = ['cluster', 'join', config, '--ticket-file', ticket, '--controller', controller]
+  const { bindApi = '', bindRouter = '', bindCluster = '' } = flags
+  const binds = ['--bind-api', bindApi, '--bind-router', bindRouter, '--bind-cluster', bindCluster]
+  return await runHere([...words, '--no-run', '--id', 'ctrl2', ...binds])
 }
 
 async function refused(text: string, changes: ConfigFlags = {}): Promise<string> {
@@ -129,6 +138,17 @@ describe('A join that is admitted', () => {
       expect(done.stdout).toMatch(new RegExp(`^${name} \\.+ ok`, 'm'))
     }
     expect(done.stdout).toContain(`flotilla controller run ${config}`)
+  })
+
+  test('uses a given address of a member if none of the ticket is reachable', async () => {
+    const ticket = join(folder, 'ticket')
+    const nowhere = `https://127.0.0.1:${await freePort()}/fabric/v1`
+    writeFileSync(ticket, member.ticket({ addresses: [nowhere] }), { mode: 0o600 })
+    const done = await joinAt(ticket, member.address.replace('/fabric/v1', ''))
+    expect(done).toMatchObject({ code: 0, stderr: '' })
+    expect(done.stdout).toMatch(/^members \.+ warning: ctrl1 reachable; /m)
+    expect(done.stdout).toContain(`${nowhere} refused the connection`)
+    expect(member.received.map(({ id }) => id)).toEqual(['ctrl2'])
   })
 
   test('waits for an election, and repeats an interrupted request with the same key and store', async () => {
@@ -372,6 +392,21 @@ describe('The members of a ticket', () => {
     try {
       const sentence = await refused(member.ticket({ addresses: [other.address] }))
       expect(sentence).toContain('presented a certificate of an unknown CA')
+      expect(other.received).toHaveLength(0)
+    } finally {
+      await other.close()
+    }
+  })
+
+  test('must present such a certificate at a given address as well', async () => {
+    const nowhere = `https://127.0.0.1:${await freePort()}/fabric/v1`
+    const ticket = join(folder, 'ticket')
+    const other = await FakeMember.start()
+    try {
+      writeFileSync(ticket, member.ticket({ addresses: [nowhere] }), { mode: 0o600 })
+      const done = await joinAt(ticket, other.address.replace('/fabric/v1', ''))
+      expect(done.code).toBe(1)
+      expect(done.stderr).toContain('presented a certificate of an unknown CA')
       expect(other.received).toHaveLength(0)
     } finally {
       await other.close()

@@ -57,19 +57,6 @@ export function planConfig(path: string, flags: ConfigFlags, trustDomain: string
   return { path: file, folder, config: parsed.config, text, isThere: false }
 }
 
-const LOOPBACK_HOSTS = ['localhost', '127.0.0.1', '::1']
-
-/**
- * DNS names and IP addresses that peers and clients use for this controller. Its certificate must
- * contain all of them.
- */
-export function advertisedHosts(config: ControllerConfig): string[] {
-  const addresses = [config.cluster.advertise, ...config.web.map(({ advertise }) => advertise)]
-  const hosts = addresses.flatMap((address) => parseHostPort(address)?.host ?? [])
-  const isLocal = hosts.some((host) => LOOPBACK_HOSTS.includes(host))
-  return [...new Set([...hosts, ...(isLocal ? LOOPBACK_HOSTS : [])])]
-}
-
 function settingsOf(
   flags: ConfigFlags,
 ): Omit<Parameters<typeof composeConfig>[0], 'trustDomain' | 'seeds'> {

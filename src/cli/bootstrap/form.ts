@@ -33,7 +33,8 @@ import { FEATURE_LEVEL, commandLevel } from '../../ports/feature-level.ts'
 import type { Entry } from '../../raft/types.ts'
 import { formDataFolder } from '../../store/folder/form-data-folder.ts'
 import { makeFolder } from '../terminal/make-folder.ts'
-import { advertisedHosts, type PlannedConfig } from './config-from-flags.ts'
+import { advertisedHosts } from '../../config/controller/advertised-hosts.ts'
+import type { PlannedConfig } from './config-from-flags.ts'
 import type { SuppliedAuthorities } from './form-supplied.ts'
 
 /**

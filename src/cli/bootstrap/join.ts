@@ -5,12 +5,9 @@ import { createCertificateRequest } from '../../pki/authority/certificate-reques
 import type { Ticket } from '../../pki/secrets/ticket.ts'
 import { FEATURE_LEVEL } from '../../ports/feature-level.ts'
 import { CheckList } from '../terminal/check-list.ts'
-import {
-  advertisedHosts,
-  type ConfigFlags,
-  planConfig,
-  type PlannedConfig,
-} from './config-from-flags.ts'
+import { advertisedHosts } from '../../config/controller/advertised-hosts.ts'
+import { type ConfigFlags, planConfig, type PlannedConfig } from './config-from-flags.ts'
+import { baseUrl } from '../client/api-client.ts'
 import { operatorFailure } from '../../controller/failure.ts'
 import { checkAnswer, writeJoinFiles } from './lay-down.ts'
 import {
@@ -27,8 +24,12 @@ import { printJson, printLine, shellWord } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
 import { programVersion } from '../../controller/version.ts'
 
+const FABRIC_API = '/fabric/v1'
+
 export interface JoinOptions extends ConfigFlags {
   readonly ticketFile: string
+  /** Addresses of members as this host reaches them, tried before those of the ticket. */
+  readonly controller: readonly string[]
   /** False: all files are written, and no controller is started. */
   readonly run: boolean
   readonly json?: boolean
@@ -41,8 +42,10 @@ export interface JoinOptions extends ConfigFlags {
  */
 export async function joinCluster(path: string, options: JoinOptions): Promise<void> {
   const checks = new CheckList(options.json === true)
+  const given = options.controller.map((url) => baseUrl(url, '--controller: ') + FABRIC_API)
   const text = readSecretInput(options.ticketFile, 'the ticket')
-  const ticket = checkTicket(text, checks, systemClock.nowMs())
+  const read = checkTicket(text, checks, systemClock.nowMs())
+  const ticket = { ...read, addresses: [...new Set([...given, ...read.addresses])] }
   const planned = planConfig(path, options, ticket.trustDomain)
   try {
     await prepareJoin(planned, ticket, text, checks)

@@ -122,6 +122,12 @@ function addJoin(cluster: Command): void {
   withLayout(cluster.command('join'))
     .description('join a cluster with a ticket, then run the controller')
     .requiredOption('--ticket-file <file>', 'ticket from cluster invite, or - for standard input')
+    .option(
+      '--controller <url>',
+      'address of a member, beside those in the ticket; may be repeated',
+      (url: string, before: string[]) => [...before, url],
+      [],
+    )
     .option('--no-run', 'write all files, do not start the controller; print the command that does')
     .option('--json')
     .addHelpText(
@@ -130,6 +136,9 @@ function addJoin(cluster: Command): void {
 Checks the ticket, its addresses, clocks, ports and the data folder first; a failed check changes nothing. An existing
 CONFIG is used as it is; a missing one is written from the options. The private key is created on this host and never
 leaves it. After an interruption, rerun the same command to resume; a refused join leaves no files behind.
+
+Use --controller when the addresses in the ticket are for clients on other networks, for example published ports of
+containers. A member at that address must have a certificate of the ticket's cluster.
 
 Examples:
   flotilla cluster join /etc/flotilla/config.yml --ticket-file ticket --advertise ctrl2.example.net

@@ -13,6 +13,7 @@ import type { RouterConfig } from '../../config/router/table.ts'
 import { writeEndpoints } from '../../router/controllers/endpoints-file.ts'
 import { identityFiles, type IdentityFiles } from '../../router/identity/files.ts'
 import { certificateRequests } from '../../router/identity/requests.ts'
+import { baseUrl } from '../client/api-client.ts'
 import { reportInOneSentence } from '../enroll/enrollment-failure.ts'
 import { EnrollmentFault, EnrollmentRefusedError } from '../enroll/enrollment-fault.ts'
 import { type EnrollmentKey, keyBeside } from '../enroll/enrollment-key.ts'
@@ -29,6 +30,8 @@ export interface EnrollRouterOptions {
   /** File of the token, or `-`. */
   readonly jwt: string
   readonly keyAlg: RouterKeyAlgorithm
+  /** Address of the token's controller as this router reaches it, if not as the token says. */
+  readonly controller?: string
   readonly force?: boolean
   readonly json?: boolean
 }
@@ -61,7 +64,7 @@ class RouterEnrollmentRun {
       throw usageFailure('the configuration has no section csr, which enrollment needs; add it')
     }
     const files = this.#files()
-    const token = readEnrollmentToken(readTokenFile(this.#options.jwt))
+    const token = this.#token()
     if (!['erott', 'trott'].includes(token.method)) {
       throw new EnrollmentFault(
         `the token is for ${JSON.stringify(token.method)}, not for a router; ask an administrator for the token of an edge router`,
@@ -86,6 +89,17 @@ class RouterEnrollmentRun {
     this.#writeEndpoints(endpoints, token, server)
     rmSync(key.path, { force: true })
     this.#report(token, client, this.#leftOut(own))
+  }
+
+  /**
+   * The token, with the address of its controller replaced if an option says so. The controller at
+   * either address must prove that it signed the token.
+   */
+  #token(): EnrollmentToken {
+    const { jwt, controller } = this.#options
+    const origin = controller === undefined ? null : baseUrl(controller, '--controller: ')
+    const token = readEnrollmentToken(readTokenFile(jwt))
+    return origin === null ? token : { ...token, origin }
   }
 
   #files(): IdentityFiles {

@@ -39,6 +39,10 @@ Examples:
         .choices(routerKeyAlgorithms)
         .default('EC:P-256'),
     )
+    .option(
+      '--controller <url>',
+      'address of the controller that created the token (default: the one in the token)',
+    )
     .option('--force', 'overwrite the files of an earlier enrollment')
     .option('--json')
     .description('enroll a router with an enrollment token')
@@ -49,8 +53,12 @@ Writes the files that the section identity of the configuration names. Nothing i
 token has presented the certificate that signed it. The key is created on this host and never leaves it. After an
 interruption, rerun the same command; it uses the same key.
 
+Use --controller when the address in the token is for other networks, for example behind NAT or published ports of
+containers. The controller at that address must have signed the token.
+
 Examples:
-  flotilla router enroll router.yml --jwt router.jwt`,
+  flotilla router enroll router.yml --jwt router.jwt
+  flotilla router enroll router.yml --jwt router.jwt --controller https://ctrl1:1280`,
     )
     .action(async (config: string, options: EnrollRouterOptions) => {
       const { enrollRouter } = await import('./enroll.ts')

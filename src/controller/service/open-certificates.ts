@@ -3,9 +3,9 @@ import type { Logger } from 'pino'
 import { CertificateRenewer } from '../../cluster/secrets/certificate-renewer.ts'
 import type { AlarmRaiser } from '../../cluster/alarm-table.ts'
 import type { MeshIdentity } from '../../cluster/mesh/mesh-service.ts'
+import { advertisedHosts } from '../../config/controller/advertised-hosts.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { systemClock } from '../../lib/clock.ts'
-import { parseHostPort } from '../../lib/text/names.ts'
 import type { CertifiedKey } from '../../pki/authority/authority.ts'
 import { CertificateError } from '../../pki/certificate.ts'
 import type { ActionRecorder } from '../../ports/membership.ts'
@@ -132,11 +132,4 @@ function controlOf(deps: CertificatesDeps, certificates: Certificates): PkiContr
     actions: deps.actions,
     memberKeySha256: deps.memberKeySha256,
   })
-}
-
-/** Hosts at which peers and clients reach this controller. */
-function advertisedHosts({ web, cluster }: ControllerConfig): string[] {
-  const advertised = [...web.map(({ advertise }) => advertise), cluster.advertise]
-  const hosts = advertised.map((address) => parseHostPort(address)?.host)
-  return [...new Set(hosts.filter((host) => host !== undefined))]
 }

@@ -7,6 +7,7 @@ import {
   unlinkSync,
   writeFileSync,
 } from 'node:fs'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
@@ -191,6 +192,37 @@ describe('router enroll', () => {
     expect(JSON.parse(done.stdout)).toMatchObject({ routerId: id, controller: cluster.origin })
     const [leaf] = parseCertificates(file('r.cert'))
     expect(leaf.native.publicKey.asymmetricKeyType).toBe(kind)
+  })
+
+  test('enrolls at another address of the controller that signed the token, and renews there', async () => {
+    const relay = createServer((socket) => {
+      const onward = connect(cluster.listener.port, '127.0.0.1')
+      for (const one of [socket, onward]) one.on('error', () => undefined)
+      socket.pipe(onward).pipe(socket)
+    })
+    await new Promise<void>((done) => relay.listen(0, '127.0.0.1', done))
+    try {
+      const origin = `https://127.0.0.1:${(relay.address() as AddressInfo).port}`
+      const { id, jwt } = await newToken()
+      const done = await enroll(jwt, '--controller', `${origin}/`, '--json')
+      expect(JSON.parse(done.stdout)).toMatchObject({ routerId: id, controller: origin })
+      expect(readEndpoints(at('endpoints.yml'))).toMatchObject({ known: { apis: [origin] } })
+    } finally {
+      relay.close()
+    }
+  })
+
+  test('sends nothing to a given address at which another controller answers', async () => {
+    const other = await EnrollingController.open()
+    try {
+      const { jwt } = await newToken()
+      refused(await enroll(jwt, '--controller', other.origin), /did not sign this token/)
+      expect(written()).toEqual([])
+      const form = /^flotilla: --controller: expected the address of a controller/
+      refused(await enroll(jwt, '--controller', 'ctrl1:1280'), form, 2)
+    } finally {
+      await other.close()
+    }
   })
 
   test('resumes with the same key after a lost answer', async () => {

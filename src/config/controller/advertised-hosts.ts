@@ -1,0 +1,18 @@
+import { parseHostPort } from '../../lib/text/names.ts'
+import type { ControllerConfig } from './options.ts'
+
+const LOOPBACK_HOSTS = ['localhost', '127.0.0.1', '::1']
+
+/**
+ * DNS names and IP addresses that peers and clients use for this controller. Its certificate must
+ * contain all of them. A client on the same host may use any loopback name.
+ */
+export function advertisedHosts({
+  cluster,
+  web,
+}: Pick<ControllerConfig, 'cluster' | 'web'>): string[] {
+  const addresses = [cluster.advertise, ...web.map(({ advertise }) => advertise)]
+  const hosts = addresses.flatMap((address) => parseHostPort(address)?.host ?? [])
+  const isLocal = hosts.some((host) => LOOPBACK_HOSTS.includes(host))
+  return [...new Set([...hosts, ...(isLocal ? LOOPBACK_HOSTS : [])])]
+}

@@ -1,0 +1,37 @@
+import { describe, expect, test } from 'vitest'
+
+import { advertisedHosts } from '../../../src/config/controller/advertised-hosts.ts'
+import { composeConfig } from '../../../src/config/controller/compose.ts'
+import { parseControllerConfig } from '../../../src/config/controller/load.ts'
+
+/** Hosts of a controller whose peers use `ctrl1`. */
+function hostsAt(webAdvertise: string): string[] {
+  const text = composeConfig({
+    id: 'ctrl1',
+    data: 'data',
+    trustDomain: 'test.internal',
+    meshBind: '0.0.0.0:1480',
+    meshAdvertise: 'ctrl1:1480',
+    routersBind: '0.0.0.0:1380',
+    webBind: '0.0.0.0:1280',
+    webAdvertise: 'ctrl1:1280',
+    seeds: [],
+  })
+  const environment = { FLOTILLA_WEB_0_ADVERTISE: webAdvertise }
+  const parsed = parseControllerConfig('/etc/flotilla/config.yml', text, environment)
+  if (!parsed.ok) throw new Error(JSON.stringify(parsed.faults))
+  return advertisedHosts(parsed.config)
+}
+
+describe('a controller that clients and peers reach at different hosts', () => {
+  test('has both in its certificate', () => {
+    expect(hostsAt('net.example.org:443')).toEqual(['ctrl1', 'net.example.org'])
+    expect(hostsAt('ctrl1:1280')).toEqual(['ctrl1'])
+  })
+
+  test('has every loopback name if clients use one of them', () => {
+    const hosts = ['ctrl1', '127.0.0.1', 'localhost', '::1']
+    expect(hostsAt('127.0.0.1:1280')).toEqual(hosts)
+    expect(hostsAt('localhost:1280').sort()).toEqual(hosts.sort())
+  })
+})
