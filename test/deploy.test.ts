@@ -1,8 +1,13 @@
-import { execFileSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
+
+import { parseRouterConfig } from '../src/config/router/load.ts'
+import type { RouterConfig } from '../src/config/router/table.ts'
 
 // The names in deploy/ exist: metrics that the program exposes, verbs and flags that it accepts.
 
@@ -67,6 +72,92 @@ test('deploy/check.sh checks what it has tools for, and names the skipped checks
   const judged = told.trim().split('\n').slice(0, -1)
   expect(judged.filter((line) => !/^(ok|not run) {2,}\S/.test(line))).toEqual([])
   expect(judged.length).toBe(13)
+})
+
+test('the compose file advertises every published port at one host, and names all controllers to the containers', () => {
+  const { services } = parse(read('docker/compose.yml'), { merge: true }) as {
+    services: Record<string, { ports?: string[]; environment?: Record<string, string> }>
+  }
+  const host = '${FLOTILLA_HOST:-127.0.0.1}'
+  const published = Object.entries(services).flatMap(([name, { ports = [], environment }]) =>
+    ports.map((port) => {
+      const of = /^\$\{FLOTILLA_PUBLISH_ADDRESS:-127\.0\.0\.1\}:(\$\{\w+:-\d+\}):(\d+)$/.exec(port)
+      const { FLOTILLA_WEB_0_ADVERTISE: web, ROUTER_ADVERTISE: edge } = environment ?? {}
+      return { name, port: of?.[2], isAdvertised: (web ?? edge) === `${host}:${of?.[1]}` }
+    }),
+  )
+  expect(published).toEqual([
+    { name: 'ctrl1', port: '1280', isAdvertised: true },
+    { name: 'ctrl2', port: '1280', isAdvertised: true },
+    { name: 'ctrl3', port: '1280', isAdvertised: true },
+    { name: 'router1', port: '3022', isAdvertised: true },
+  ])
+  for (const name of ['ctrl1', 'ctrl2', 'ctrl3', 'router-token', 'router1']) {
+    expect(services[name]?.environment?.['CONTROLLER_URLS'], name).toBe(
+      'https://ctrl1:1280 https://ctrl2:1280 https://ctrl3:1280',
+    )
+  }
+})
+
+describe('the router of a container', () => {
+  let folder: string
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'flotilla-deploy-'))
+  })
+  afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+  /** Writes the configuration; the entrypoint then waits for a token that nobody writes. */
+  async function configure(env: Record<string, string>): Promise<{ text: string; said: string }> {
+    const words = ['router', folder, 'router1', join(folder, 'token'), 'ctrl1:1380', 'ctrl2:1380']
+    const entrypoint = join(root, 'deploy/docker/entrypoint.sh')
+    const child = spawn(entrypoint, words, {
+      env: { PATH: process.env['PATH'], ...env },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
+    let said = ''
+    child.stderr.on('data', (chunk: Buffer) => (said += chunk.toString()))
+    const ended = once(child, 'close')
+    await expect.poll(() => said).toContain('waiting for')
+    child.kill('SIGTERM')
+    expect(await ended).toEqual([143, null])
+    return { text: readFileSync(join(folder, 'router.yml'), 'utf8'), said }
+  }
+
+  function parsedRouter(text: string): RouterConfig {
+    const parsed = parseRouterConfig(join(folder, 'router.yml'), text, {})
+    if (!parsed.ok) throw new Error(JSON.stringify(parsed.faults))
+    return parsed.config
+  }
+
+  test.each([
+    ['vpn.example.net', { dns: ['router1', 'vpn.example.net'], ip: [] }],
+    ['127.0.0.1', { dns: ['router1'], ip: ['127.0.0.1'] }],
+  ])('listens for clients at the advertised host %s', async (host, sans) => {
+    const { text } = await configure({ ROUTER_ADVERTISE: `${host}:3122` })
+    const { listeners, edge, csr } = parsedRouter(text)
+    expect(edge).not.toBeNull()
+    expect(listeners).toMatchObject([
+      { binding: 'edge', bind: { port: 3022 }, options: { advertise: { host, port: 3122 } } },
+    ])
+    expect(csr?.sans).toMatchObject(sans)
+  })
+
+  test('gets the listener after an upgrade, follows a changed address, and keeps an edited file', async () => {
+    const former = await configure({})
+    expect(parsedRouter(former.text).listeners).toEqual([])
+    // Releases up to 0.3.0 kept no copy of what they wrote.
+    rmSync(join(folder, 'router.yml.written'))
+    const first = await configure({ ROUTER_ADVERTISE: '127.0.0.1:3022' })
+    expect(first.text).toContain("advertise: '127.0.0.1:3022'")
+    const second = await configure({ ROUTER_ADVERTISE: 'vpn.example.net:3022' })
+    expect(second.text).toContain("advertise: 'vpn.example.net:3022'")
+
+    const edited = `${second.text}\n# edited\n`
+    writeFileSync(join(folder, 'router.yml'), edited)
+    const third = await configure({ ROUTER_ADVERTISE: '127.0.0.1:3022' })
+    expect(third.text).toBe(edited)
+    expect(third.said).toContain('was edited, so it stays as it is')
+  })
 })
 
 test('units, compose file and README use existing verbs and flags', () => {

@@ -6,9 +6,11 @@
 #   member FOLDER TICKETS ID FIRST [flags]        form for the controller FIRST ('': there is none), join for all others
 #   tickets FOLDER TICKETS ID...                  writes a ticket for each controller that is not a member
 #   router FOLDER NAME TOKEN HOST:PORT...         a router, enrolled by a token
-#   router-token FOLDER NAME TOKEN                makes the router and writes its token
+#   router-token FOLDER NAME TOKEN                creates the router, allows its host and writes its token
 #   health FOLDER                                 exit 0: the controller, or router, of FOLDER answers
 #
+# Where clients use other addresses than containers do, ROUTER_ADVERTISE is the HOST:PORT at which clients dial the router, and
+# CONTROLLER_URLS has the addresses of the controllers for the containers, the first controller first.
 # Anything else is handed to flotilla. Each can be stopped at any point and started again.
 set -eu
 umask 077
@@ -80,6 +82,8 @@ join() {
   if ! is_formed "$folder"; then
     stoppable
     wait_for_ticket "$ticket"
+    # The ticket has the addresses for clients, which containers may not reach.
+    for url in ${CONTROLLER_URLS-}; do set -- "$@" --controller "$url"; done
     flotilla cluster join "$folder/config.yml" --ticket-file "$ticket" --no-run "$@"
     trap - TERM INT
   fi
@@ -160,9 +164,12 @@ tickets() {
   say "all of $* are members"
 }
 
+# ROUTER_ADVERTISE is the HOST:PORT that clients dial; without it the router has no edge listener. ROUTER_EDGE_PORT,
 # ROUTER_LINK_PORT and ROUTER_HEALTH_PORT are for several routers on one network.
 router_config() {
   name=$1
+  advertise=${ROUTER_ADVERTISE-}
+  host=${advertise%:*}
   link=${ROUTER_LINK_PORT:-1680}
   health=${ROUTER_HEALTH_PORT:-1780}
   shift
@@ -175,7 +182,13 @@ identity:
   ca: $name.ca
 csr:
   sans:
-    dns: [$name]
+CONFIG
+  case $host in
+    '') echo "    dns: [$name]" ;;
+    *[!0-9.]*) echo "    dns: [$name, '$host']" ;;
+    *) printf "    dns: [%s]\n    ip: ['%s']\n" "$name" "$host" ;;
+  esac
+  cat << CONFIG
 link:
   dialers:
     - binding: transport
@@ -183,6 +196,16 @@ link:
     - binding: transport
       bind: tls:0.0.0.0:$link
       advertise: tls:$name:$link
+CONFIG
+  [ -z "$advertise" ] || cat << CONFIG
+edge: {}
+listeners:
+  - binding: edge
+    bind: tls:0.0.0.0:${ROUTER_EDGE_PORT:-3022}
+    options:
+      advertise: '$advertise'
+CONFIG
+  cat << CONFIG
 web:
   - name: health
     bindPoints:
@@ -196,22 +219,57 @@ CONFIG
   for endpoint in "$@"; do printf '    - tls:%s\n' "$endpoint"; done
 }
 
+# Follows the environment until an operator edits the file. Up to 0.3.0 no copy was kept, and there was no edge listener.
+write_router_config() {
+  config=$1
+  shift
+  if [ -e "$config" ] && ! cmp -s "$config" "$config.written" &&
+    ! (unset ROUTER_ADVERTISE && router_config "$@") | cmp -s - "$config"; then
+    say "$config was edited, so it stays as it is; remove it to have it written again"
+    return 0
+  fi
+  router_config "$@" > "$config.partial"
+  cp "$config.partial" "$config.written"
+  mv "$config.partial" "$config"
+}
+
+# Whether the server certificate of the router lacks HOST, as after a change of ROUTER_ADVERTISE.
+lacks_host() {
+  [ -n "$2" ] || return 1
+  ! node "$here/certificate-names.mjs" "$1" "$2"
+}
+
 router() {
   [ $# -ge 4 ] || usage "FOLDER, NAME, TOKEN or HOST:PORT"
   folder=$1 name=$2 token=$3
   shift 3
   config=$folder/router.yml
-  if [ ! -e "$config" ]; then
-    router_config "$name" "$@" > "$config.partial"
-    mv "$config.partial" "$config"
-  fi
+  advertise=${ROUTER_ADVERTISE-}
+  write_router_config "$config" "$name" "$@"
   if [ ! -e "$folder/$name.cert" ] || [ -e "$folder/$name.key.enrolling" ]; then
     stoppable
     wait_for "$token"
-    flotilla router enroll "$config" --jwt "$token"
+    first=${CONTROLLER_URLS-}
+    first=${first%% *}
+    flotilla router enroll "$config" --jwt "$token" ${first:+--controller "$first"}
     trap - TERM INT
+  elif lacks_host "$folder/$name.server.cert" "${advertise%:*}"; then
+    stoppable
+    wait_for_host "$token.host" "${advertise%:*}"
+    trap - TERM INT
+    exec flotilla router run "$config" --extend
   fi
   exec flotilla router run "$config"
+}
+
+# A certificate gets a new name once router-token has allowed it. Without that the router serves all others.
+wait_for_host() {
+  say "the certificate lacks $2; waiting up to a minute until router-token has allowed it"
+  seconds=0
+  until [ "$seconds" -ge 60 ] || [ "$(cat "$1" 2> /dev/null)" = "$2" ]; do
+    sleep 1
+    seconds=$((seconds + 1))
+  done
 }
 
 case ${1-} in

@@ -1,10 +1,12 @@
-// Makes a router of this name and writes the token that it enrolls by: `node router-token.mjs ADMIN.json NAME TOKEN`.
-// Repeated, it writes the token of the router that is there; one that has enrolled is left alone.
+// Creates a router of this name and writes the token that it enrolls with: `node router-token.mjs ADMIN.json NAME TOKEN`.
+// Repeated, it writes the token of the existing router, and allows the host of ROUTER_ADVERTISE in its certificate.
 import { chmodSync, existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { request } from 'node:https'
 
 const TIMEOUT_MS = 15_000
 const ANSWER_BYTES_MAX = 4 * 1024 * 1024
+/** Every router may name these, so they need no permission of the record. */
+const LOOPBACK = /^(localhost|127(\.\d{1,3}){3})$/
 
 const [adminFile, name, tokenFile] = process.argv.slice(2)
 if (tokenFile === undefined || !/^[A-Za-z0-9._-]{1,64}$/.test(name)) {
@@ -13,44 +15,90 @@ if (tokenFile === undefined || !/^[A-Za-z0-9._-]{1,64}$/.test(name)) {
   )
   process.exit(2)
 }
-const admin = JSON.parse(readFileSync(adminFile, 'utf8'))
-const ca = readFileSync(admin.ca)
+const host = (process.env.ROUTER_ADVERTISE ?? '').replace(/:\d+$/, '')
 let session = ''
 
-try {
-  await writeToken()
-} catch (error) {
-  console.error(`router ${name} has no token yet: ${error.message}`)
-  process.exitCode = 1
+class Refused extends Error {
+  constructor(message, status) {
+    super(message)
+    this.status = status
+  }
 }
 
-async function writeToken() {
-  const { username, password } = admin
+if (existsSync(adminFile)) await prepareRouter()
+else leaveToOperator(`${adminFile} does not exist`)
+
+async function prepareRouter() {
+  try {
+    const router = await routerOfName()
+    await allowHost(router)
+    writeToken(router)
+  } catch (error) {
+    // Repeating a log-in with an old password would lock the administrator out.
+    if (error.status === 401) return leaveToOperator(`the password of ${adminFile} is refused`)
+    console.error(`router ${name} has no token yet: ${error.message}`)
+    process.exitCode = 1
+  }
+}
+
+function leaveToOperator(reason) {
+  console.error(`flotilla container: ${reason}; create or change router ${name} with flotilla`)
+}
+
+async function routerOfName() {
+  const { username, password } = admin()
   const opened = await ask('POST', '/authenticate?method=password', { username, password })
   session = opened.token
   const filter = encodeURIComponent(`name = "${name}"`)
   const [found] = await ask('GET', `/edge-routers?filter=${filter}`)
-  const { id } = found ?? (await ask('POST', '/edge-routers', { name }))
-  const { enrollmentJwt, isVerified } = await ask('GET', `/edge-routers/${id}`)
+  const made = { name, roleAttributes: ['public'], ...allowed([]) }
+  const { id } = found ?? (await ask('POST', '/edge-routers', made))
+  return await ask('GET', `/edge-routers/${id}`)
+}
+
+/** Controllers are published under the same host, so a router may name it only if its record says so. */
+function allowed(names) {
+  if (host === '' || LOOPBACK.test(host) || names.includes(host)) return {}
+  return { allowedNames: [...new Set([...names, name, host])] }
+}
+
+async function allowHost({ id, allowedNames }) {
+  const change = allowed(allowedNames)
+  if (change.allowedNames !== undefined) await ask('PATCH', `/edge-routers/${id}`, change)
+  if (host !== '') writeFile(`${tokenFile}.host`, `${host}\n`)
+}
+
+function writeToken({ enrollmentJwt, isVerified }) {
   if (isVerified) return console.log(`router ${name} has enrolled`)
   if (typeof enrollmentJwt !== 'string') throw new Error('it has no enrollment')
-  const partial = `${tokenFile}.partial`
-  writeFileSync(partial, `${enrollmentJwt}\n`, { mode: 0o600 })
-  chmodSync(partial, 0o600)
-  if (!existsSync(tokenFile) || readFileSync(tokenFile, 'utf8') !== `${enrollmentJwt}\n`)
-    renameSync(partial, tokenFile)
+  writeFile(tokenFile, `${enrollmentJwt}\n`)
   console.log(`token of router ${name} written to ${tokenFile}`)
+}
+
+function writeFile(path, text) {
+  if (existsSync(path) && readFileSync(path, 'utf8') === text) return
+  const partial = `${path}.partial`
+  writeFileSync(partial, text, { mode: 0o600 })
+  chmodSync(partial, 0o600)
+  renameSync(partial, path)
+}
+
+function admin() {
+  return JSON.parse(readFileSync(adminFile, 'utf8'))
 }
 
 function ask(method, path, body) {
   const { promise, resolve, reject } = Promise.withResolvers()
-  const url = `${admin.controllers[0]}/edge/management/v1${path}`
+  const { controllers, ca } = admin()
+  const [first = controllers[0]] = (process.env.CONTROLLER_URLS ?? '').split(' ').filter(Boolean)
+  const url = `${first}/edge/management/v1${path}`
   const text = body === undefined ? undefined : JSON.stringify(body)
   const headers = {
     'content-type': 'application/json',
     ...(session === '' ? {} : { 'net-session': session }),
   }
-  const call = request(url, { method, ca, headers, timeout: TIMEOUT_MS }, (answer) => {
+  const options = { method, ca: readFileSync(ca), headers, timeout: TIMEOUT_MS }
+  const call = request(url, options, (answer) => {
     let told = ''
     answer.setEncoding('utf8')
     answer.on('data', (chunk) => {
@@ -58,9 +106,9 @@ function ask(method, path, body) {
       if (told.length > ANSWER_BYTES_MAX) call.destroy(new Error('the answer is too long'))
     })
     answer.on('end', () => {
-      const isDone = answer.statusCode >= 200 && answer.statusCode < 300
-      if (isDone) resolve(JSON.parse(told).data)
-      else reject(new Error(`${method} ${path.split('?')[0]} was answered ${answer.statusCode}`))
+      const { statusCode: status } = answer
+      if (status >= 200 && status < 300) resolve(JSON.parse(told).data)
+      else reject(new Refused(`${method} ${path.split('?')[0]} was answered ${status}`, status))
     })
     answer.on('error', reject)
   })

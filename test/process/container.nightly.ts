@@ -11,7 +11,9 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
+import { once } from 'node:events'
 import { tmpdir } from 'node:os'
+import { connect } from 'node:tls'
 import { dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -36,6 +38,7 @@ const COMMAND_EVERY_MS = 1000
 
 let dir: string
 let port: number
+let edgePort: number
 let env: NodeJS.ProcessEnv
 const children = new Map<string, ChildProcess>()
 const told = new Map<string, string>()
@@ -44,6 +47,7 @@ beforeAll(async () => {
   dir = mkdtempSync(join(tmpdir(), 'flotilla-container-'))
   port = await freePortBlock()
   const [linkPort, healthPort] = [await freePort(), await freePort()]
+  edgePort = await freePort()
   mkdirSync(join(dir, 'bin'))
   symlinkSync(flotilla, join(dir, 'bin/flotilla'))
   for (const name of ['ctrl1', 'ctrl2', 'ctrl3', 'router1', 'tickets']) volume(name)
@@ -52,6 +56,8 @@ beforeAll(async () => {
     PATH: `${join(dir, 'bin')}:${dirname(process.execPath)}:${process.env['PATH'] ?? ''}`,
     ROUTER_LINK_PORT: `${linkPort}`,
     ROUTER_HEALTH_PORT: `${healthPort}`,
+    ROUTER_EDGE_PORT: `${edgePort}`,
+    ROUTER_ADVERTISE: `localhost:${edgePort}`,
   }
 })
 
@@ -93,6 +99,28 @@ async function exitOf(child: ChildProcess): Promise<number | null> {
   return await new Promise((done) => child.once('exit', (code) => done(code)))
 }
 
+/**
+ * As in compose.yml, clients use other addresses than the containers; here nobody answers at them.
+ */
+async function separateAddresses(): Promise<NodeJS.ProcessEnv> {
+  return {
+    FLOTILLA_WEB_0_ADVERTISE: `localhost:${await freePort()}`,
+    CONTROLLER_URLS: [0, 1, 2].map((at) => `https://127.0.0.1:${port + at}`).join(' '),
+  }
+}
+
+/** Hosts that the certificate of the edge listener is valid for. */
+async function edgeHosts(): Promise<string> {
+  const ca = readFileSync(join(volume('ctrl1'), 'ca.pem'))
+  const socket = connect({ host: '127.0.0.1', servername: 'localhost', port: edgePort, ca })
+  try {
+    await once(socket, 'secureConnect')
+    return socket.getPeerCertificate().subjectaltname ?? ''
+  } finally {
+    socket.destroy()
+  }
+}
+
 /** The environment of compose.yml, except for the addresses: three hosts are one here. */
 function layout(k: number, base = port): string[] {
   const bind = (offset: number): string => `127.0.0.1:${base + k - 1 + offset}`
@@ -100,19 +128,21 @@ function layout(k: number, base = port): string[] {
   return ['--id', `ctrl${k}`, '--advertise', '127.0.0.1', ...binds]
 }
 
-function startAll(): void {
+async function startAll(): Promise<void> {
   const tickets = volume('tickets')
+  const addresses = await separateAddresses()
   // The first one last, so that all others have to wait for it.
   for (const k of [2, 3]) {
     const id = `ctrl${k}`
-    start(id, ['join', volume(id), join(tickets, id), ...layout(k)])
+    start(id, ['join', volume(id), join(tickets, id), ...layout(k)], addresses)
   }
   const token = join(tickets, 'router1.jwt')
   const endpoints = [0, 1, 2].map((at) => `127.0.0.1:${port + 100 + at}`)
-  start('router1', ['router', volume('router1'), 'router1', token, ...endpoints])
+  start('router1', ['router', volume('router1'), 'router1', token, ...endpoints], addresses)
   start('tickets', ['tickets', volume('ctrl1'), tickets, 'ctrl2', 'ctrl3'])
-  start('router-token', ['router-token', volume('ctrl1'), 'router1', token])
-  start('ctrl1', ['form', volume('ctrl1'), join(tickets, 'formed'), ...layout(1)])
+  start('router-token', ['router-token', volume('ctrl1'), 'router1', token], addresses)
+  const [, , ...flags] = layout(1)
+  start('ctrl1', ['member', volume('ctrl1'), tickets, 'ctrl1', 'ctrl1', ...flags], addresses)
 }
 
 async function members(k: number): Promise<readonly ListedMember[]> {
@@ -154,8 +184,9 @@ async function untilWhole(): Promise<void> {
 }
 
 test('containers form a cluster, join it with tickets, enroll a router, and continue after a restart', async () => {
-  startAll()
+  await startAll()
   await untilWhole()
+  expect(await edgeHosts()).toContain('DNS:localhost')
   const [{ id: first = '' } = {}] = await members(1)
   expect(first).toBe('ctrl1')
 
@@ -173,7 +204,7 @@ test('containers form a cluster, join it with tickets, enroll a router, and cont
     expect(await stop(name), told.get(name)).toBe(0)
   }
 
-  startAll()
+  await startAll()
   await untilWhole()
   expect(told.get('ctrl1')).not.toContain('is the first controller')
   for (const name of ['tickets', 'router-token']) {
