@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 
-import { present } from '../src/lib/assert.ts'
+import { requirePresent } from '../src/lib/assert.ts'
 import { canonicalJson } from '../src/lib/text/canonical-json.ts'
 import { until } from '../test/process/support/client.ts'
 import { layOut } from '../test/support/lay-out.ts'
@@ -117,7 +117,7 @@ async function load(clients: readonly ThinClient[], callers: number): Promise<Ru
   const end = performance.now() + seconds * 1000
   await Promise.all(
     Array.from({ length: callers }, async (_, at) => {
-      const client = present(clients[at % clients.length], 'there are clients')
+      const client = requirePresent(clients[at % clients.length], 'there are clients')
       for (let from = performance.now(); from < end;) {
         await client.put(nextPut())
         const now = performance.now()

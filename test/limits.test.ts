@@ -29,7 +29,7 @@ import { FIELD_UNITS_MAX } from '../src/channel/wire-scan.ts'
 import { networkLimits } from '../src/cli/network/sections.ts'
 import { deviceLimits } from '../src/auth/oidc/device-log-ins.ts'
 import { clientLimits } from '../src/cli/client/api-client.ts'
-import { AVOID_MS, commandWaits, pageWaits } from '../src/client/waits.ts'
+import { FAILED_MEMBER_AVOIDANCE_MS, commandWaits, pageWaits } from '../src/client/waits.ts'
 import { contextLimits } from '../src/cli/client/context-file.ts'
 import { renewalLimits } from '../src/cli/client/session-tokens.ts'
 import { redirectLimits } from '../src/cli/log-in/redirect-listener.ts'
@@ -187,7 +187,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/client/waits.ts': {
     ...named('command', commandWaits),
     ...named('page', pageWaits),
-    AVOID_MS,
+    AVOID_MS: FAILED_MEMBER_AVOIDANCE_MS,
   },
   'src/cli/client/api-client.ts': clientLimits,
   'src/cli/client/session-tokens.ts': renewalLimits,

@@ -32,7 +32,7 @@ import { basePaths, canonicalUrlBeside, isBelowMount, routerPath } from './http/
 import { ServedPaths } from './http/served-paths.ts'
 import { Pipeline } from './http/pipeline.ts'
 import { deferContinue } from './http/transport/continue.ts'
-import { closeGently } from './http/transport/drain.ts'
+import { makeCloseGraceful } from './http/transport/drain.ts'
 import { PipelinedRequests } from './http/transport/pipelining.ts'
 import { listenerTls } from './http/transport/tls.ts'
 
@@ -230,7 +230,7 @@ function newApp(
     },
   })
   app.server.maxConnections = limits.connectionsMax
-  closeGently(app.server, limits.drainIdleMs)
+  makeCloseGraceful(app.server, limits.drainIdleMs)
   return app
 }
 

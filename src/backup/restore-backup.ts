@@ -14,7 +14,7 @@ import type { DataIdentity } from '../store/log/identity.ts'
 import { LevelStateStore } from '../store/state/level-state-store.ts'
 import type { FirstLog } from '../store/folder/form-data-folder.ts'
 import { loadBackup, type LoadedBackup, type LoadBackupOptions } from './load-backup.ts'
-import { sealForCluster } from './restored-factors.ts'
+import { resealForNewCluster } from './restored-factors.ts'
 import { backupIssuingAuthority, restoredSecrets } from './restored-secrets.ts'
 
 /** Number of bytes after which incoming records are synced. */
@@ -68,7 +68,7 @@ async function beginAnew(backup: LoadedBackup, first: FirstController): Promise<
     storeId,
     publicKeySha256: certificate.publicKeySha256,
   })
-  sealForCluster(backup, clusterId)
+  resealForNewCluster(backup, clusterId)
   return convertToNewCluster(state, {
     clusterId,
     timeMs,

@@ -25,7 +25,7 @@ export function decryptFactor({ state, secrets }: FactorSource, mfa: Mfa): Facto
  * id, so the new controllers could not decrypt them otherwise. A factor that cannot be decrypted is
  * left unchanged.
  */
-export function sealForCluster(source: FactorSource, clusterId: string): void {
+export function resealForNewCluster(source: FactorSource, clusterId: string): void {
   for (const mfa of listFactors(source.state)) {
     const factor = decryptFactor(source, mfa)
     const key = keyOf(source.secrets, mfa)

@@ -9,7 +9,7 @@ import { encodeFlag, encodeInt32, readInt32, encodeText } from './headers.ts'
 import { Heartbeats } from './heartbeat.ts'
 import type { ChannelLimits } from './limits.ts'
 import { messageBodyBytesMax, messageFault } from './message-bounds.ts'
-import { MALFORMED } from './wire-scan.ts'
+import { MALFORMED_BODY_FAULT } from './wire-scan.ts'
 import { contentType, HELLO_SEQUENCE, headerKey, reflectedKeys } from './numbers.ts'
 
 /** Socket, limits and callbacks of one channel. */
@@ -523,7 +523,7 @@ export class Channel {
     this.#refusedMs = nowMs
     onRefused?.(message.contentType, fault)
     waiter?.reject(new Error(text))
-    if (isAgain || (fault === MALFORMED && waiter === undefined)) this.close(text)
+    if (isAgain || (fault === MALFORMED_BODY_FAULT && waiter === undefined)) this.close(text)
     else if (!message.headers.has(headerKey.replyFor)) this.replyResult(message, false, text)
   }
 

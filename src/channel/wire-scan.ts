@@ -97,7 +97,7 @@ function wireTypeOf(scalar: ScalarType): number {
 }
 
 /** Result of {@link bodyFault} for bytes that are not valid fields. */
-export const MALFORMED = 'it is malformed'
+export const MALFORMED_BODY_FAULT = 'it is malformed'
 
 class Malformed extends Error {}
 
@@ -193,7 +193,7 @@ export function bodyFault(
     }
     return null
   } catch (error) {
-    if (error instanceof Malformed) return MALFORMED
+    if (error instanceof Malformed) return MALFORMED_BODY_FAULT
     throw error
   }
 }

@@ -1,5 +1,5 @@
 import type { Clock } from '../lib/clock.ts'
-import { AVOID_MS } from './waits.ts'
+import { FAILED_MEMBER_AVOIDANCE_MS } from './waits.ts'
 
 /** The members of a cluster, in the order in which a client asks them. */
 export class MemberOrder {
@@ -43,7 +43,7 @@ export class MemberOrder {
     const nowMs = this.#clock.monotonicMs()
     const isAvoided = (origin: string): boolean => {
       const failedAtMs = this.#failedAtMs.get(origin)
-      return failedAtMs !== undefined && nowMs - failedAtMs < AVOID_MS
+      return failedAtMs !== undefined && nowMs - failedAtMs < FAILED_MEMBER_AVOIDANCE_MS
     }
     return [...all.filter((origin) => !isAvoided(origin)), ...all.filter(isAvoided)]
   }

@@ -29,5 +29,5 @@ export const pageWaits = {
   pauseMs: 0,
 } as const satisfies ClientWaits
 
-/** A client asks a member that failed after all others, for this long. */
-export const AVOID_MS = 15_000
+/** For this time after a failure, a client tries the failed member last. */
+export const FAILED_MEMBER_AVOIDANCE_MS = 15_000

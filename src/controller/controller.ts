@@ -9,7 +9,7 @@ import { Keyring } from '../cluster/secrets/keyring.ts'
 import { installIssuing } from '../cluster/secrets/secret-rotation.ts'
 import type { MeshIdentity } from '../cluster/mesh/mesh-service.ts'
 import type { StateMachine } from '../fsm/machine.ts'
-import { present } from '../lib/assert.ts'
+import { requirePresent } from '../lib/assert.ts'
 import { systemClock } from '../lib/clock.ts'
 import type { ProblemCode } from '../lib/problems.ts'
 import { WriteAllowance } from '../api/http/write-allowance.ts'
@@ -99,7 +99,7 @@ export class Controller {
 
   /** Submits writes; for programs that embed a controller. */
   get proposer(): Proposer {
-    return present(this.#clusterNode, 'a started controller has a clusterNode')
+    return requirePresent(this.#clusterNode, 'a started controller has a clusterNode')
   }
 
   /** Rereads certificate, key and CA files. Logs an invalid set and keeps the present one. */

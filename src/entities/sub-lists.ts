@@ -7,7 +7,7 @@ type SubListInput = Pick<SubList, 'of' | 'through' | 'unknownParent'> & {
 }
 
 /** A sub-list whose parent must exist. `by` as in {@link SubList}; omitted for `access`. */
-export function listOfKnown(
+export function subListOfExisting(
   of: KindName,
   through: SubList['through'],
   by?: string,

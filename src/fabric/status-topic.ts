@@ -5,7 +5,7 @@ import {
   RouterStatusSchema,
 } from '../../proto/gen/soft_pb.ts'
 import { integer } from '../lib/text/safe-integer.ts'
-import { ownText } from '../lib/text/own-text.ts'
+import { copyTextStart } from '../lib/text/own-text.ts'
 import type { RouterStatus, RouterStatuses } from '../ports/router-status.ts'
 import type { OpenTopic } from '../ports/soft-topics.ts'
 import { routerLimits } from './limits.ts'
@@ -62,8 +62,8 @@ function statusOf({
 /** Routers report these values and peers repeat them, so their length is limited here. */
 function bounded(status: RouterStatus): RouterStatus {
   const { hostname, protocols, version, capabilities, linkListeners, interfaces } = status
-  const text = (value: string): string => ownText(value, routerTextCharactersMax)
-  const short = (value: string): string => ownText(value, routerInterfaceCharactersMax)
+  const text = (value: string): string => copyTextStart(value, routerTextCharactersMax)
+  const short = (value: string): string => copyTextStart(value, routerInterfaceCharactersMax)
   const entries = Object.entries(protocols).slice(0, routerProtocolsMax)
   return {
     hostname: text(hostname),

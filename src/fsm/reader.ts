@@ -29,7 +29,7 @@ import {
 } from '../ports/state-view.ts'
 import { type AccessExplanation, explainAccess } from './access/explanation.ts'
 import { previewAccess } from './access/preview.ts'
-import { lastChangeAt } from './access/marks.ts'
+import { servicesChangedAt } from './access/marks.ts'
 import { checkedPolicy, identityPolicies } from './access/checked-policies.ts'
 import {
   commonRouters,
@@ -310,7 +310,7 @@ export class StateReader implements Reads {
     const session = this.state.get('apiSession', apiSessionId)
     if (session === undefined) return null
     const { classes } = this.state.access
-    return lastChangeAt(this.state, session, classes.of(session.identityId))
+    return servicesChangedAt(this.state, session, classes.of(session.identityId))
   }
 
   accessBetween(identityId: string, serviceId: string): AccessBetween | null {

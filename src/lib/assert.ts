@@ -12,7 +12,7 @@ export function assert(condition: unknown, message: string): asserts condition {
 }
 
 /** @throws {AssertionError} when the value is null or undefined. */
-export function present<T>(value: T | null | undefined, message: string): T {
+export function requirePresent<T>(value: T | null | undefined, message: string): T {
   assert(value !== null && value !== undefined, message)
   return value
 }

@@ -9,7 +9,7 @@ import { socketLimits } from './sockets/limits.ts'
 import type { CircuitSource } from './circuits/circuit-source.ts'
 import type { ProgramLogger } from './logger.ts'
 import { HostedServices, type OfferedTerminators } from './services/hosted-services.ts'
-import { type ConfiguredService, OfferedServices } from './services/offered-services.ts'
+import { type ConfiguredServicePort, OfferedServices } from './services/offered-services.ts'
 import { loadCrypto } from './services/secure-stream.ts'
 import { TunnelDialer } from './services/tunnel-dialer.ts'
 import type { UsableServices } from './services/usable-services.ts'
@@ -20,7 +20,7 @@ interface TunnelServicesDeps {
   readonly identityId: string
   readonly services: UsableServices
   /** Ports of services in mode `proxy`. */
-  readonly configured: readonly ConfiguredService[]
+  readonly configured: readonly ConfiguredServicePort[]
   /** Listening address when the config of a service has none. */
   readonly anyAddress: string
   readonly terminators: OfferedTerminators

@@ -1,4 +1,4 @@
-import { searcherFor } from '../lib/text/text-search.ts'
+import { createTextSearch } from '../lib/text/text-search.ts'
 
 /** Rule for finding the external id in a client's certificate; a CA has at most one. */
 export interface ExternalIdRule {
@@ -87,7 +87,7 @@ function idAt(
   if (parser === 'NONE') return values[index] ?? null
   // An empty separator is not a valid rule; it would split a name into letters.
   if (parserCriteria === '') return null
-  const indexOfSeparator = searcherFor(parserCriteria)
+  const indexOfSeparator = createTextSearch(parserCriteria)
   let left = index
   for (const value of values) {
     let from = 0

@@ -1,8 +1,8 @@
 import { isSessionPermission, type SessionPermission } from '../lib/permissions.ts'
 
 /**
- * Author of a write and its right: a closed union, as in the command. An absent actor has no
- * meaning.
+ * Author of a write, with the rights that apply checks. It is a closed union, like the field of the
+ * command; a command without an actor is invalid.
  */
 export type Actor =
   | { readonly case: 'system'; readonly value: SystemActor }

@@ -1,12 +1,12 @@
 import { CommandKind } from '../../proto/gen/command_pb.ts'
 
 /**
- * The newest feature level that this version knows: the only place where it is said. It goes up by
- * one with a release that adds a stored field, a kind of record or a kind of command, and each of
- * them names it as the level that it came with.
+ * The newest feature level that this version supports; defined only here. A release that adds a
+ * stored field, a kind of record or a kind of command raises it by one, and each addition declares
+ * that level as its `since`.
  *
- * 0.1.0 has level 1 and 0.2.0 has level 2. The first addition after 0.2.0 raises this to 3, with
- * `NEXT_LEVEL` of the tests, and is `since: 3`.
+ * 0.1.0 has level 1 and 0.2.0 has level 2. The first addition after 0.2.0 raises this and the
+ * `NEXT_LEVEL` of the tests to 3, and declares `since: 3`.
  */
 export const FEATURE_LEVEL = 2
 

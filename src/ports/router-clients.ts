@@ -33,7 +33,7 @@ export interface ClientClaim {
 /** A client, as a router describes it. */
 export type ShownClient = Pick<ClientClaim, 'routerId' | 'apiSessionToken' | 'fingerprints'>
 
-/** The client of a valid claim. */
+/** Sessions, service and identity of a client whose claim is valid. */
 export interface AdmittedClient {
   readonly sessionId: string
   readonly apiSessionId: string

@@ -51,7 +51,8 @@ const endpointSlot = (apiSessionId: string): string => `endpoint ${apiSessionId}
 const processSlot = (path: string, checkId: string): string =>
   path === '' ? `check ${checkId}` : `path ${path}`
 
-export function factSlot(report: PostureReport, apiSessionId: string): string {
+/** Key of the fact that a report replaces. */
+export function reportSubjectKey(report: PostureReport, apiSessionId: string): string {
   if (report.kind === 'endpoint') return endpointSlot(apiSessionId)
   if (report.kind === 'router') return routerSlot(apiSessionId)
   if (report.kind === 'process') return processSlot(report.path, report.checkId)

@@ -20,7 +20,7 @@ import {
   kindsReportedByRouter,
   packFacts,
   isSameReport,
-  factSlot,
+  reportSubjectKey,
   unpackFacts,
   reportedFact,
 } from './posture-facts.ts'
@@ -138,7 +138,7 @@ export class PostureReports {
     let isSame = true
     let isDue = false
     for (const report of reports) {
-      const slot = factSlot(report, apiSessionId)
+      const slot = reportSubjectKey(report, apiSessionId)
       const known = merged.facts.get(slot)
       const what = reportedFact(report, apiSessionId, known, nowMs)
       isSame &&= known !== undefined && isSameReport(known, what)

@@ -6,7 +6,7 @@ import { entryBytes } from './log.ts'
 import { quorumValue } from './quorum.ts'
 import { becomeFollower } from './role.ts'
 import type { RaftState } from './state.ts'
-import { furthestVoter } from './transfer.ts'
+import { mostUpToDateVoter } from './transfer.ts'
 import type { Index } from './types.ts'
 
 /**
@@ -59,7 +59,7 @@ function stepDownAfterRemoval(state: RaftState): void {
   for (const progress of state.progress.values()) {
     sendHeartbeat(state, progress)
   }
-  const successor = furthestVoter(state)
+  const successor = mostUpToDateVoter(state)
   if (successor !== null) state.send(successor, { type: 'timeoutNow' }, 0)
   becomeFollower(state, state.term, null)
 }

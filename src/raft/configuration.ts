@@ -4,7 +4,7 @@ import {
   ConfigurationSchema,
   type Member,
 } from '../../proto/gen/membership_pb.ts'
-import { assert, present } from '../lib/assert.ts'
+import { assert, requirePresent } from '../lib/assert.ts'
 import type { Configuration, Entry, Index, NodeId } from './types.ts'
 
 /** A configuration and the log index of its entry. */
@@ -138,7 +138,7 @@ export class MembershipHistory {
   }
 
   get current(): Membership {
-    return present(this.#items.at(-1), 'there is always a configuration')
+    return requirePresent(this.#items.at(-1), 'there is always a configuration')
   }
 
   /**

@@ -3,7 +3,7 @@ import {
   type Configuration as ConfigurationRecord,
   ConfigurationSchema,
 } from '../../proto/gen/membership_pb.ts'
-import { assert, present } from '../lib/assert.ts'
+import { assert, requirePresent } from '../lib/assert.ts'
 import type { Random } from '../lib/random.ts'
 import { decodeMembership } from './configuration.ts'
 import type { CoreStatus, Effects } from './effects.ts'
@@ -219,7 +219,7 @@ export class Core {
     const { role, term, leader, configuration, memberships, commit } = this.#state
     const { index: configurationIndex, record: configurationRecord } = memberships.current
     const isConfigurationCommitted = configurationIndex <= commit
-    const committed = present(memberships.notOvertaken(commit)[0], 'one is always in force')
+    const committed = requirePresent(memberships.notOvertaken(commit)[0], 'one is always in force')
     return {
       role,
       term,

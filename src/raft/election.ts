@@ -1,7 +1,7 @@
 import { electionOutcome } from './quorum.ts'
 import { memberIds } from './configuration.ts'
 import { isAtLeast } from './log.ts'
-import { promisedLast } from './owed.ts'
+import { lastPositionWithMissingTail } from './owed.ts'
 import { becomeCandidate, becomeFollower, becomeLeader, becomePreCandidate } from './role.ts'
 import type { RaftState } from './state.ts'
 import type { Message } from './types.ts'
@@ -79,7 +79,7 @@ export function onTimeoutNow(state: RaftState): void {
 export function onVoteRequest(state: RaftState, message: VoteRequest): void {
   // @guard a-disk-holds-its-vote-by-store-id, log-comparison-in-votes
   // @guard log-that-owes-votes-as-before
-  const isGrantable = state.holdsVote && isAtLeast(message.last, promisedLast(state))
+  const isGrantable = state.holdsVote && isAtLeast(message.last, lastPositionWithMissingTail(state))
   const isProtected = hasLiveLeader(state) && !message.transfer
   if (message.pre) {
     // @guard leader-check-on-pre-votes

@@ -1,4 +1,4 @@
-import { assert, present } from '../lib/assert.ts'
+import { assert, requirePresent } from '../lib/assert.ts'
 import { ENTRY_HEADER_BYTES } from './entry-codec.ts'
 import type { Entry, Index, Position, Term } from './types.ts'
 
@@ -72,7 +72,10 @@ export class RaftLog {
   }
 
   at(index: Index): Entry {
-    return present(this.#entries[index - this.#base.index - 1], `entry ${index} is in memory`)
+    return requirePresent(
+      this.#entries[index - this.#base.index - 1],
+      `entry ${index} is in memory`,
+    )
   }
 
   matches(position: Position): boolean {
@@ -124,7 +127,7 @@ export class RaftLog {
     const stop = Math.min(to - this.#base.index, this.#entries.length)
     let end = start
     for (let bytes = 0; end < stop; end += 1) {
-      bytes += entryBytes(present(this.#entries[end], 'the slice is inside the log'))
+      bytes += entryBytes(requirePresent(this.#entries[end], 'the slice is inside the log'))
       if (bytes > bytesMax && end > start) break
     }
     return this.#entries.slice(start, end)

@@ -20,7 +20,7 @@ number of this start, which proves that the moment was after it.
  * End of the log including its missing tail. This node grants its vote only to candidates whose log
  * reaches it.
  */
-export function promisedLast({ owed, log }: RaftState): Position {
+export function lastPositionWithMissingTail({ owed, log }: RaftState): Position {
   return owed === null || isAtLeast(log.last, owed) ? log.last : owed
 }
 

@@ -5,7 +5,7 @@ import type { NodeId } from './types.ts'
  * The most up-to-date other voter that answered within an election timeout; null when there is
  * none.
  */
-export function furthestVoter(state: RaftState): NodeId | null {
+export function mostUpToDateVoter(state: RaftState): NodeId | null {
   let best: NodeId | null = null
   let bestMatch = -1
   for (const progress of state.progress.values()) {
@@ -26,7 +26,7 @@ export function furthestVoter(state: RaftState): NodeId | null {
  */
 export function startTransfer(state: RaftState, target: NodeId | null): void {
   if (state.role !== 'leader') return
-  const chosen = target ?? furthestVoter(state)
+  const chosen = target ?? mostUpToDateVoter(state)
   if (chosen === null || chosen === state.id || chosen === state.transfer?.target) return
   if (!state.configuration.voters.includes(chosen)) return
   state.transfer = { target: chosen, startedTick: state.ticks, isTimeoutNowSent: false }

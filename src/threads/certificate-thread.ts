@@ -1,13 +1,13 @@
 import { parentPort, workerData } from 'node:worker_threads'
 
-import { present } from '../lib/assert.ts'
+import { requirePresent } from '../lib/assert.ts'
 import type { IssuingSettings } from '../pki/authority/certificate-order.ts'
 import { type CertificateCommand, CertificateCommands } from './certificate-messages.ts'
 
 // Certificate thread. Only this thread parses untrusted requests, checks their signatures and signs
 // certificates.
 
-const main = present(parentPort, 'certificates have a thread of their own')
+const main = requirePresent(parentPort, 'certificates have a thread of their own')
 const commands = new CertificateCommands(workerData as IssuingSettings)
 
 main.on('message', (command: CertificateCommand) => {

@@ -1,4 +1,4 @@
-import { present } from '../lib/assert.ts'
+import { requirePresent } from '../lib/assert.ts'
 import type { Clock } from '../lib/clock.ts'
 import { Problem } from '../lib/problems.ts'
 import type { CertificateOrder, IssuingSettings } from '../pki/authority/certificate-order.ts'
@@ -80,7 +80,7 @@ export class CertificateWorker implements CertificateIssuer {
 
   async router(order: RouterOrder, caller: string): Promise<RouterCertificatePair> {
     const [client, server] = await this.#issue({ kind: 'router', ...order }, caller)
-    return { client, server: present(server, 'a router has two certificates') }
+    return { client, server: requirePresent(server, 'a router has two certificates') }
   }
 
   close(): Promise<void> {

@@ -1,12 +1,12 @@
 import { parentPort } from 'node:worker_threads'
 
 import { dataFault, schemaFault } from '../api/schemas/json-schema.ts'
-import { present } from '../lib/assert.ts'
+import { requirePresent } from '../lib/assert.ts'
 import type { SchemaQuestion } from './schema-messages.ts'
 
 // Schema thread, for schemas of users: the main thread ends it when a schema takes too long.
 
-const main = present(parentPort, 'schemas have a thread of their own')
+const main = requirePresent(parentPort, 'schemas have a thread of their own')
 
 main.on('message', ({ schema, data }: SchemaQuestion) => {
   main.postMessage(data === undefined ? schemaFault(schema) : dataFault(schema, data))

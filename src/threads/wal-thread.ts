@@ -2,7 +2,7 @@ import { flushCompileCache } from 'node:module'
 import { parentPort, workerData } from 'node:worker_threads'
 
 import { periodicScheduler } from '../lib/periodic-scheduler.ts'
-import { present } from '../lib/assert.ts'
+import { requirePresent } from '../lib/assert.ts'
 import { releaseBuffer } from '../lib/bounds/release-buffer.ts'
 import { decodeEntries, encodeEntries } from '../raft/entry-codec.ts'
 import type { FileDisk } from '../store/log/file-disk.ts'
@@ -17,7 +17,7 @@ import type { WalCommand, WalEvent, WalReport, WalThreadData } from './wal-messa
 // WAL thread: its writes and syncs block, so nothing else runs here.
 
 const { dir, options, port } = workerData as WalThreadData
-const main = present(parentPort, 'the log has a thread of its own')
+const main = requirePresent(parentPort, 'the log has a thread of its own')
 const raft = new PortLink<WalCommand, WalEvent>(port)
 const timed = new TimedFiles(nodeFileSystem, systemClock)
 const VITALS_MS = 1000

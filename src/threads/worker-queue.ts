@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads'
 
-import { present } from '../lib/assert.ts'
+import { requirePresent } from '../lib/assert.ts'
 import type { Clock } from '../lib/clock.ts'
 import { FairQueue } from '../lib/bounds/fair-queue.ts'
 import { Problem } from '../lib/problems.ts'
@@ -147,7 +147,7 @@ export class WorkerQueue<Message, Result> {
     clearTimeout(this.#timer)
     this.#timer = undefined
     if (this.#isReady) {
-      const job = present(this.#jobs.shift(), 'a thread sends one result for each task')
+      const job = requirePresent(this.#jobs.shift(), 'a thread sends one result for each task')
       if (this.#jobs.length > 0) this.#watch(worker)
       job.resolve(message as Result)
     } else {
@@ -168,7 +168,7 @@ export class WorkerQueue<Message, Result> {
     if (this.#timer === undefined) this.#watch(worker)
   }
 
-  /** The first task in the thread starts when the previous one is answered. */
+  /** Measures from now: the thread starts its first task once it has answered the previous one. */
   #watch(worker: Worker): void {
     const begin: Begin = { atMs: this.#deps.clock.monotonicMs(), used: worker.cpuUsage() }
     // Read only if the task is late; if the thread has ended by that time, the error does not

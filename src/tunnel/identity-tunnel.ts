@@ -3,7 +3,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { Random } from '../lib/random.ts'
 import type { TargetSockets } from '../overlay/sockets/target-sockets.ts'
 import type { ProgramLogger } from '../overlay/logger.ts'
-import type { ConfiguredService } from '../overlay/services/offered-services.ts'
+import type { ConfiguredServicePort } from '../overlay/services/offered-services.ts'
 import { TunnelServices } from '../overlay/tunnel-services.ts'
 import type { ControllerApi } from './controller-api.ts'
 import { EdgeCircuitSource } from './edge-circuit-source.ts'
@@ -17,7 +17,7 @@ import { ServiceSessions } from './service-sessions.ts'
 interface IdentityTunnelDeps {
   /** Same options as a router listener with the binding `tunnel`. */
   readonly options: Readonly<Record<string, unknown>>
-  readonly configured: readonly ConfiguredService[]
+  readonly configured: readonly ConfiguredServicePort[]
   /** Listen address for services whose config names none. */
   readonly anyAddress: string
   readonly credential: IdentityCredential

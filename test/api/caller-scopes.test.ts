@@ -8,7 +8,7 @@ import { authenticator } from '../../src/entities/kinds/authenticator.ts'
 import { defineEntity, type Entity } from '../../src/entities/define.ts'
 import { reference } from '../../src/entities/fields.ts'
 import { service } from '../../src/entities/kinds/service.ts'
-import { present } from '../../src/lib/assert.ts'
+import { requirePresent } from '../../src/lib/assert.ts'
 import { client, management } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 import { made, newIdentity } from './support/network.ts'
@@ -27,7 +27,7 @@ const own: Entity = {
 
 function served(kind: Entity, shape: 'list' | 'detail'): Operation {
   const isWanted = ({ path }: Operation) => path.endsWith('{id}') === (shape === 'detail')
-  return present(resourceOperations(needs, [kind]).find(isWanted), `its ${shape}`)
+  return requirePresent(resourceOperations(needs, [kind]).find(isWanted), `its ${shape}`)
 }
 
 const credentials: CallerCredentials = {
@@ -44,11 +44,11 @@ async function shownBy(operation: Operation, identityId: string, id = ''): Promi
   const { path } = operation
   const about = { operation, api: 'client', method: 'GET', path, accept: '' } as const
   const call = new RequestContext({ ...about, credentials, startedAtMs: 0 })
-  const session = present(
+  const session = requirePresent(
     parts.state.findAll('apiSession', 'identityId', identityId)[0],
     'a session of the caller',
   )
-  const identity = present(parts.state.get('identity', identityId), 'the caller')
+  const identity = requirePresent(parts.state.get('identity', identityId), 'the caller')
   const isAdmin = identity['isAdmin'] === true
   const held = { session, identity, isAdmin, pendingFactors: [] }
   call.caller = { ...held, kind: 'session', address: credentials.address, permission: 'session' }

@@ -57,7 +57,7 @@ test('a CA is refused for more than one certificate in certPem', async () => {
   })
 })
 
-describe('CA states', () => {
+describe('CA states (state, action: result)', () => {
   test('none, create: unverified (`isVerified` false), `verificationToken` generated; cannot be used for authentication', async () => {
     const made = await newCaRecord()
     const detail = await shown(made.id)

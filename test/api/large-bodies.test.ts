@@ -57,7 +57,7 @@ test('excess waiting bodies are refused at once, and a body that waits too long 
   lastGiveBack()
 })
 
-test('small bodies need no room', () => {
+test('a body up to the limit does not count as large', () => {
   const bodies = new LargeBodies(limits)
   expect([bodies.isLarge(10), bodies.isLarge(11)]).toEqual([false, true])
 })

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { CommandKind, SecretRotateSchema } from '../../proto/gen/command_pb.ts'
 import { secretLimits } from '../../src/fsm/cluster/secret.ts'
 import { commandData } from '../support/commands.ts'
-import { present } from '../../src/lib/assert.ts'
+import { requirePresent } from '../../src/lib/assert.ts'
 import { controllerForFile } from './support/for-file.ts'
 import { giveCode, mfaPath, turnOnMfa } from './support/mfa.ts'
 import { newIdentity } from './support/network.ts'
@@ -12,7 +12,7 @@ const { controller, root, sessionOf } = await controllerForFile()
 const { cluster, state, keys, parts, scheduler } = controller
 
 function versions(): number[] {
-  const record = present(state.get('sharedSecret', 'factorKey'), 'the factor key')
+  const record = requirePresent(state.get('sharedSecret', 'factorKey'), 'the factor key')
   return record.versions.map(({ version }) => version)
 }
 

@@ -138,7 +138,7 @@ describe('a posture check', () => {
   })
 
   test.each([[0], [-5], [null], [undefined]])(
-    'of MFA with the timeout %j has no timeout',
+    'of type MFA treats the timeout %j as no timeout',
     async (timeoutSeconds) => {
       const id = idOf(await create({ typeId: 'MFA', timeoutSeconds }))
       expect(await shown(id)).toMatchObject({

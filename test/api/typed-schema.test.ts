@@ -1,7 +1,7 @@
 import { expect, expectTypeOf, test } from 'vitest'
 import { type OperationBody, withBody } from '../../src/api/http/operation.ts'
 import { emptyAnswer } from '../../src/api/http/answers/envelope.ts'
-import { nothing } from '../../src/api/schemas/envelope.ts'
+import { emptyBodySchema } from '../../src/api/schemas/envelope.ts'
 import { objectSchema, type SchemaValue } from '../../src/api/schemas/typed-schema.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 
@@ -61,7 +61,7 @@ test('a handler can read only members that the schema names', () => {
     permission: 'admin',
     body: { schema: order, isRequired: true },
     success: 200,
-    response: { kind: 'detail', schema: nothing },
+    response: { kind: 'detail', schema: emptyBodySchema },
     refusals: [],
     // @ts-expect-error `amount` is no member
     handle: (_call, { id, amount }) => emptyAnswer([id, amount]),

@@ -103,7 +103,7 @@ test('a leaf deeper than the path length of its CA logs in no identity', async (
   expect(await logInBelow(second, 'unit 2', between)).toMatchObject(notLoggedIn)
 })
 
-test('a leaf with a name outside the constraints of its CA logs in no identity', async () => {
+test('a leaf with a name outside the constraints of its CA cannot log in', async () => {
   const ca = await speaking('unit 3')
   const issuer = await below(ca, [authority(0), onlyNamesOf('corp.test')])
   const named = async (host: string) => {

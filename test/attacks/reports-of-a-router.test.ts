@@ -104,7 +104,7 @@ test('metrics count by their size', async () => {
   expect(weight).toBeGreaterThan(8000)
 })
 
-test('links count by the size of their report', async () => {
+test('the weight of a reported link is the size of its report', async () => {
   using reports = new Reports()
   const pipe = await reports.stage.dial('er1')
   const text = 'x'.repeat(255)

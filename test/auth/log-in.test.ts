@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { createServices } from '../../src/api/services.ts'
 import type { LogInCredential } from '../../src/auth/log-in/log-in.ts'
 import type { CallerCredentials } from '../../src/auth/principal/credentials.ts'
-import { present } from '../../src/lib/assert.ts'
+import { requirePresent } from '../../src/lib/assert.ts'
 import { parseTraceparent } from '../../src/lib/trace-context.ts'
 import type { Idempotency } from '../../src/ports/writer.ts'
 import { user } from '../api/support/controller.ts'
@@ -90,7 +90,7 @@ test.each<[string, LogInCredential, object]>([
 test('no session opens if the password changes between proof and session', async () => {
   const proof = await logIns.prove(right, shown(), turn)
   if ('code' in proof) throw new Error(`refused with ${proof.code}`)
-  const authenticator = present(proof.authenticator, 'the password of alice')
+  const authenticator = requirePresent(proof.authenticator, 'the password of alice')
   const old = { ...proof, authenticator: { ...authenticator, revision: 0 } }
   const { write } = request()
   await expect(logIns.open(old, shown(), { api: 'client' }, write)).rejects.toMatchObject({

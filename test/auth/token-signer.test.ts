@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { TokenSigner } from '../../src/auth/sessions/token-signer.ts'
-import { present } from '../../src/lib/assert.ts'
+import { requirePresent } from '../../src/lib/assert.ts'
 import { newClusterKey } from '../../src/pki/secrets/cluster-key.ts'
 import { TestTokenKeys } from '../support/token-keys.ts'
 
@@ -15,7 +15,7 @@ function newSigner(): { readonly keys: TestTokenKeys; readonly signer: TokenSign
 
 test('a token contains key version, session id and an HMAC-SHA256 over the id', () => {
   const { keys, signer } = newSigner()
-  const { secret } = present(keys.clusterKeys()[0], 'a key')
+  const { secret } = requirePresent(keys.clusterKeys()[0], 'a key')
   const mac = createHmac('sha256', Buffer.from(secret)).update(sessionId).digest('base64url')
   expect(signer.tokenOf(sessionId)).toBe(`1.${sessionId}.${mac}`)
   expect(signer.judge(signer.tokenOf(sessionId), nowMs)).toEqual({

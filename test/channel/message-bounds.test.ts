@@ -12,7 +12,7 @@ import {
   bodyFault,
   decodeInSteps,
   FIELD_UNITS_MAX,
-  MALFORMED,
+  MALFORMED_BODY_FAULT,
 } from '../../src/channel/wire-scan.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import { controlMessage } from '../../src/channel/messages/control.ts'
@@ -105,16 +105,16 @@ test('a field with more content than one decoding step allows is a fault', () =>
 test('invalid fields, including groups, are malformed', () => {
   const judge = (...bytes: number[]) => bodyFault(RouterLinksSchema, Uint8Array.from(bytes), 100)
   expect(judge()).toBeNull()
-  expect(judge(0x0a)).toBe(MALFORMED)
-  expect(judge(0x0a, 0x05, 0x00)).toBe(MALFORMED)
-  expect(judge(0x0a, 0xff, 0xff, 0xff, 0xff, 0x7f)).toBe(MALFORMED)
-  expect(judge(0x0b, 0x0c)).toBe(MALFORMED)
-  expect(judge(0x09, 1, 2, 3)).toBe(MALFORMED)
-  expect(judge(...Array.from({ length: 11 }, () => 0x80))).toBe(MALFORMED)
+  expect(judge(0x0a)).toBe(MALFORMED_BODY_FAULT)
+  expect(judge(0x0a, 0x05, 0x00)).toBe(MALFORMED_BODY_FAULT)
+  expect(judge(0x0a, 0xff, 0xff, 0xff, 0xff, 0x7f)).toBe(MALFORMED_BODY_FAULT)
+  expect(judge(0x0b, 0x0c)).toBe(MALFORMED_BODY_FAULT)
+  expect(judge(0x09, 1, 2, 3)).toBe(MALFORMED_BODY_FAULT)
+  expect(judge(...Array.from({ length: 11 }, () => 0x80))).toBe(MALFORMED_BODY_FAULT)
   // A number where a message is: a reader would take it for the length of one.
-  expect(judge(0x08, 0x01, 0x00)).toBe(MALFORMED)
+  expect(judge(0x08, 0x01, 0x00)).toBe(MALFORMED_BODY_FAULT)
   // A length that its own field ends before.
-  expect(judge(0x0a, 0x02, 0x0a, 0x05, 0, 0, 0, 0, 0)).toBe(MALFORMED)
+  expect(judge(0x0a, 0x02, 0x0a, 0x05, 0, 0, 0, 0, 0)).toBe(MALFORMED_BODY_FAULT)
 })
 
 test('random bytes are either rejected or decoded, without other effects', () => {

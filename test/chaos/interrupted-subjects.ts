@@ -1,4 +1,4 @@
-import { present } from '../../src/lib/assert.ts'
+import { requirePresent } from '../../src/lib/assert.ts'
 import type { CertifiedKey } from '../../src/pki/authority/authority.ts'
 import type { Answer } from '../process/support/client.ts'
 import {
@@ -141,7 +141,7 @@ async function caSubject(net: Enrolling, ca: Authority): Promise<Subject> {
       if (identities.length > 1)
         throw new Error(`${commonName} enrolled ${identities.length} times`)
       for (const { authenticators } of identities)
-        present((authenticators as Detail)['cert'], 'cert')
+        requirePresent((authenticators as Detail)['cert'], 'cert')
       return identities.length === 1
     },
     settle: async (at, _, last) => {
@@ -237,7 +237,7 @@ async function identityExtension(net: Enrolling, k: number): Promise<Subject> {
     },
     settle: async (at, _, last) => {
       const ending = usedOr(last, 'CAN_NOT_UPDATE_AUTHENTICATOR', 'no new certificate waits')
-      dataOf(await net.logIn(at, present(given, 'a certificate was given')))
+      dataOf(await net.logIn(at, requirePresent(given, 'a certificate was given')))
       const old = await net.logIn(at, by)
       if (old.status !== 401) throw new Error(`the certificate before is answered ${old.status}`)
       return ending

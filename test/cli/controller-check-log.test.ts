@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
-import { checkLog, NOTHING } from '../../src/cli/controller/check-command.ts'
+import { checkLog, NO_FINDINGS } from '../../src/cli/controller/check-command.ts'
 import { formDataFolder } from '../../src/store/folder/form-data-folder.ts'
 import { writeRosterFile } from '../../src/store/folder/membership-cache-file.ts'
 import { someEntries } from '../store/support/entries.ts'
@@ -22,7 +22,7 @@ afterEach(() => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-const check = (): typeof NOTHING => checkLog({ id: 'ctrl1', data, cluster: { seeds: [] } })
+const check = (): typeof NO_FINDINGS => checkLog({ id: 'ctrl1', data, cluster: { seeds: [] } })
 
 function knowVoters(...ids: readonly string[]): void {
   const members = ids.map((id) => ({ id, voter: true, address: `${id}:6262` }))
@@ -37,9 +37,9 @@ function spoil(name: string, at: number): void {
 }
 
 test('controller check reports nothing for an intact or a missing log', () => {
-  expect(check()).toEqual(NOTHING)
+  expect(check()).toEqual(NO_FINDINGS)
   rmSync(data, { recursive: true })
-  expect(check()).toEqual(NOTHING)
+  expect(check()).toEqual(NO_FINDINGS)
 })
 
 test('controller check warns that a start repairs a damaged log if there are other voters', () => {

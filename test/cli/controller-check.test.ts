@@ -16,7 +16,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { preflight } from '../../src/controller/start/check.ts'
 import { loadControllerConfig } from '../../src/config/controller/load.ts'
 import type { ControllerConfig } from '../../src/config/controller/options.ts'
-import { present } from '../../src/lib/assert.ts'
+import { requirePresent } from '../../src/lib/assert.ts'
 import {
   type CertifiedKey,
   issueControllerCertificate,
@@ -67,7 +67,7 @@ async function faultsOf(environment: Readonly<Record<string, string>> = {}): Pro
 }
 
 function issuer(): CertifiedKey {
-  return present(issuing, 'the issuing authority of the cluster laid out')
+  return requirePresent(issuing, 'the issuing authority of the cluster laid out')
 }
 
 function install({ certificatePem, privateKeyPem }: CertifiedKey): void {
@@ -94,7 +94,7 @@ async function installLeaf(changes: Partial<LeafOptions>): Promise<void> {
 async function onlyFault(environment: Readonly<Record<string, string>> = {}): Promise<string> {
   const faults = await faultsOf(environment)
   expect(faults).toHaveLength(1)
-  const fault = present(faults[0], 'a fault')
+  const fault = requirePresent(faults[0], 'a fault')
   expect(fault).toMatch(/[;:] .+/)
   expect(fault).not.toContain('\n')
   return fault

@@ -11,7 +11,7 @@ import { Listeners } from '../../src/controller/service/listeners.ts'
 import { preflight } from '../../src/controller/start/check.ts'
 import type { Credentials } from '../../src/controller/start/check-certificates.ts'
 import { loadControllerConfig } from '../../src/config/controller/load.ts'
-import { assert, present } from '../../src/lib/assert.ts'
+import { assert, requirePresent } from '../../src/lib/assert.ts'
 import { issueLeaf, validityFrom } from '../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import { startController } from '../api/support/controller.ts'
@@ -52,14 +52,14 @@ function get(host: string, port: number, ca: string, agent: Agent | undefined): 
 test('new connections use the renewed certificate, while existing connections and their requests continue', async () => {
   const plan = await layOut(folder, 2)
   const [first, second] = plan.controllers
-  const config = present(first, 'ctrl1')
+  const config = requirePresent(first, 'ctrl1')
   // A name that stands for two addresses: there are two servers behind it, and both must change.
   const bind = `localhost:${config.webPort}`
   const loaded = loadControllerConfig(config.configPath, { FLOTILLA_WEB_0_BIND: bind })
   assert(loaded.ok, 'the configuration is good')
   const credentials = async (): Promise<Credentials> => {
     const report = await preflight(loaded.config, Date.now())
-    return present(report.credentials, report.faults.join())
+    return requirePresent(report.credentials, report.faults.join())
   }
   const before = await credentials()
   const controller = await startController()
@@ -73,7 +73,7 @@ test('new connections use the renewed certificate, while existing connections an
   const standing = await get('localhost', config.webPort, ca, agent)
   // Another leaf of the same cluster: to TLS it is a certificate and key like any next one.
   for (const name of ['cert.pem', 'controller.key']) {
-    const own = present(second, 'ctrl2').configPath.replace('config.yml', name)
+    const own = requirePresent(second, 'ctrl2').configPath.replace('config.yml', name)
     cpSync(own, join(folder, name))
   }
   const after = {

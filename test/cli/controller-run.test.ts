@@ -22,7 +22,7 @@ import { sendToAdminSocket } from '../../src/cli/client/admin-socket.ts'
 import { clusterVerbRequest } from '../../src/cli/client/connection.ts'
 import type { ClusterStatus } from '../../src/api/cluster/cluster-status.ts'
 import type { ControllerPlan, QuickstartPlan } from '../../src/cli/quickstart/plan.ts'
-import { present } from '../../src/lib/assert.ts'
+import { requirePresent } from '../../src/lib/assert.ts'
 import {
   issueControllerCertificateFor,
   renewIssuingAuthority,
@@ -45,7 +45,7 @@ let started: Running[] = []
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'flotilla-run-'))
   plan = await layOut(folder, 1)
-  controller = present(plan.controllers[0], 'ctrl1')
+  controller = requirePresent(plan.controllers[0], 'ctrl1')
   started = []
 })
 afterEach(async () => {
@@ -210,7 +210,7 @@ async function expireLeaf(): Promise<void> {
   const validity = { notBeforeMs: Date.now() - 9 * DAY_MS, notAfterMs: Date.now() - DAY_MS }
   const authority = await renewIssuingAuthority({
     root,
-    presentPem: present(issuing, 'the issuing authority').pem,
+    presentPem: requirePresent(issuing, 'the issuing authority').pem,
     publicKeySpki: null,
     validity,
   })
@@ -226,7 +226,7 @@ async function expireLeaf(): Promise<void> {
 }
 
 test('a damaged log ends the start with one sentence, and changes nothing on disk', async () => {
-  const name = present(
+  const name = requirePresent(
     readdirSync(join(controller.dataFolder, 'wal')).find((one) => one.endsWith('.seg')),
     'a segment',
   )

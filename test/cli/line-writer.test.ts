@@ -14,7 +14,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 
 import { type ControllerLog, logOver } from '../../src/cli/controller/log.ts'
 import { LineWriter, lineLimits } from '../../src/cli/terminal/line-writer.ts'
-import { present } from '../../src/lib/assert.ts'
+import { requirePresent } from '../../src/lib/assert.ts'
 import type { AuditTrail } from '../../src/ports/audit.ts'
 import { eventually } from '../support/eventually.ts'
 
@@ -82,7 +82,7 @@ function pipe(): Pipe {
       return ''
     }
   }
-  return { writer, log, audit: present(audit, 'lines are wanted'), read }
+  return { writer, log, audit: requirePresent(audit, 'lines are wanted'), read }
 }
 
 test('a stalled reader loses audit lines but no log lines, and the log has their number', async () => {

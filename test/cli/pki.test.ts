@@ -8,7 +8,7 @@ import type { ControllerPlan } from '../../src/cli/quickstart/plan.ts'
 import { CertificateRenewer } from '../../src/cluster/secrets/certificate-renewer.ts'
 import type { MeshIdentity } from '../../src/cluster/mesh/mesh-service.ts'
 import { loadControllerConfig } from '../../src/config/controller/load.ts'
-import { assert, present } from '../../src/lib/assert.ts'
+import { assert, requirePresent } from '../../src/lib/assert.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import {
   type CertifiedKey,
@@ -45,7 +45,7 @@ let mistakes: unknown[] = []
 
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'flotilla-pki-'))
-  controller = present((await layOut(folder, 1)).controllers[0], 'ctrl1')
+  controller = requirePresent((await layOut(folder, 1)).controllers[0], 'ctrl1')
   configPath = controller.configPath
   const loaded = loadControllerConfig(configPath, {})
   assert(loaded.ok, 'the configuration is good')

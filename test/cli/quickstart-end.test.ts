@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { exitMessage } from '../../src/cli/quickstart/quickstart.ts'
 import { type ControllerPlan, planQuickstart } from '../../src/cli/quickstart/plan.ts'
-import { present } from '../../src/lib/assert.ts'
+import { requirePresent } from '../../src/lib/assert.ts'
 import type { ClusterView, MemberView } from '../../src/ports/cluster-view.ts'
 import { type ServedSocket, serveSocket } from './served-socket.ts'
 
@@ -52,10 +52,10 @@ beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'flotilla-end-'))
   const plans = planQuickstart(join(folder, 'net'), 3, 1280).controllers
   for (const { dataFolder } of plans) mkdirSync(dataFolder, { recursive: true })
-  gone = present(plans[2], 'ctrl3')
+  gone = requirePresent(plans[2], 'ctrl3')
   others = plans.slice(0, 2)
   // The first of them does not run.
-  server = await serveSocket(present(plans[1], 'ctrl2').dataFolder, { cluster })
+  server = await serveSocket(requirePresent(plans[1], 'ctrl2').dataFolder, { cluster })
 })
 afterEach(async () => {
   await server.close()

@@ -23,7 +23,7 @@ import {
   type QuickstartPlan,
 } from '../../src/cli/quickstart/plan.ts'
 import { loadControllerConfig } from '../../src/config/controller/load.ts'
-import { present } from '../../src/lib/assert.ts'
+import { requirePresent } from '../../src/lib/assert.ts'
 import { leafControllerId, parseCertificates } from '../../src/pki/certificate.ts'
 import { openLog } from '../../src/store/log/open-log.ts'
 import { layOut } from '../support/lay-out.ts'
@@ -78,8 +78,8 @@ test('each controller of a quickstart matches its member record, and all start w
     ])
     expect(commit).toBe(2)
     logs.push(entries.map(({ data }) => data))
-    const { members } = fromBinary(ConfigurationSchema, present(entries[0], 'entry').data)
-    const member = present(
+    const { members } = fromBinary(ConfigurationSchema, requirePresent(entries[0], 'entry').data)
+    const member = requirePresent(
       members.find((one) => one.id === id),
       'its member record',
     )
@@ -127,10 +127,10 @@ test('a folder of a quickstart resumes with the same count and port, and is desc
 test('a quickstart needs every configuration and one data folder', async () => {
   plan = await layOut(folder, 3)
   const [first, second, third] = plan.controllers.map(({ dataFolder }) => dataFolder)
-  rmSync(present(second, 'a second'), { recursive: true })
+  rmSync(requirePresent(second, 'a second'), { recursive: true })
   expect(inspectFolder(plan)).toBe('complete')
-  rmSync(present(first, 'a first'), { recursive: true })
-  rmSync(present(third, 'a third'), { recursive: true })
+  rmSync(requirePresent(first, 'a first'), { recursive: true })
+  rmSync(requirePresent(third, 'a third'), { recursive: true })
   expect(failureOf(plan).message).toContain('every data folder is missing')
   rmSync(join(plan.dir, 'ctrl2', 'config.yml'))
   expect(failureOf(plan).message).toContain(join('ctrl2', 'config.yml'))
@@ -140,7 +140,7 @@ test('an interrupted quickstart resumes with its existing files', async () => {
   mkdirSync(plan.dir)
   writeFileSync(join(plan.dir, '.forming.4711.partial'), 'cut off')
   expect(inspectFolder(plan)).toBe('empty')
-  const [first, second] = plan.controllers.map((one) => present(one, 'a controller'))
+  const [first, second] = plan.controllers.map((one) => requirePresent(one, 'a controller'))
   if (first === undefined || second === undefined) throw new Error('no controllers')
   // As a kill leaves it before the first controller is whole.
   mkdirSync(first.folder)
@@ -169,7 +169,7 @@ test('an incomplete folder of an earlier release is never overwritten', async ()
   mkdirSync(plan.dir)
   writeFileSync(join(plan.dir, '.forming'), '{"nodes":3,"port":1280,"password":"secret"}')
   expect(inspectFolder(plan)).toBe('empty')
-  const first = present(plan.controllers[0], 'a first')
+  const first = requirePresent(plan.controllers[0], 'a first')
   await formFirstController(first)
   rmSync(join(first.folder, 'admin.json'))
   expect(failureOf(plan).message).toContain('remove the folder to start over')

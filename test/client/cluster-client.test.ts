@@ -16,7 +16,12 @@ import {
   UnreachableError,
 } from '../../src/client/problem.ts'
 import { newRequestId } from '../../src/client/request-id.ts'
-import { AVOID_MS, type ClientWaits, commandWaits, pageWaits } from '../../src/client/waits.ts'
+import {
+  FAILED_MEMBER_AVOIDANCE_MS,
+  type ClientWaits,
+  commandWaits,
+  pageWaits,
+} from '../../src/client/waits.ts'
 
 // Goal: one core decides for the command line, the console and the tunnel which member to call, how
 // long, how often and with which session; a write takes effect at most once.
@@ -98,7 +103,7 @@ test('asks a member that failed last, and in its usual order again after 15 seco
   await expect(client.ask({})).rejects.toBeInstanceOf(UnreachableError)
   expect(origins()).toEqual([three, one, two])
   away.clear()
-  pass(AVOID_MS)
+  pass(FAILED_MEMBER_AVOIDANCE_MS)
   await client.ask({})
   expect(origins()).toEqual([three])
 })

@@ -20,7 +20,7 @@ import {
 } from '../../src/cluster/peer/peer-message.ts'
 import { peerMethods } from '../../src/cluster/peer/peer-methods.ts'
 import { MembershipReconciler } from '../../src/cluster/membership/reconciler.ts'
-import { present } from '../../src/lib/assert.ts'
+import { requirePresent } from '../../src/lib/assert.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import type { PeerHandler } from '../../src/cluster/peer-channel.ts'
@@ -297,7 +297,7 @@ test('a controller that repeats its admission request endlessly does not block a
     generation: 1,
     log,
   })
-  const enter = present(consensus.handlers.get(peerMethods.enter.name), 'it serves that')
+  const enter = requirePresent(consensus.handlers.get(peerMethods.enter.name), 'it serves that')
   const ask = (id: string): Promise<unknown> => {
     const caller = { id, publicKeySha256: new Uint8Array(32), leafPem: '', isMember: false }
     const request = { clusterId: 'c', storeId: new Uint8Array(16), address: 'a.test:1' }

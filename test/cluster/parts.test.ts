@@ -12,7 +12,7 @@ import {
 } from '../../src/cluster/replication/pending-proposals.ts'
 import { packProposals, unpackProposals } from '../../src/cluster/replication/proposal-codec.ts'
 import { ReadRounds } from '../../src/cluster/replication/read-rounds.ts'
-import { present } from '../../src/lib/assert.ts'
+import { requirePresent } from '../../src/lib/assert.ts'
 import type { Clock } from '../../src/lib/clock.ts'
 import type { Problem } from '../../src/lib/problems.ts'
 import { traceBytes, parseTraceparent } from '../../src/lib/trace-context.ts'
@@ -351,10 +351,13 @@ test('the trace of a write is forwarded and logged where the write is proposed',
   const { forwarded, made: follower } = forwarding('other')
   const trace = traceBytes(parseTraceparent(`00-${'a1'.repeat(16)}-${'b2'.repeat(8)}-01`))
   const [first, second] = two
-  const written = packProposals([{ ...present(first, 'one'), trace }, present(second, 'two')])
+  const written = packProposals([
+    { ...requirePresent(first, 'one'), trace },
+    requirePresent(second, 'two'),
+  ])
   follower.proposeFromMain(unpackProposals(written))
   const leader = forwarding('me')
-  leader.made.onFrame('peer', present(forwarded[0], 'a frame'), false)
+  leader.made.onFrame('peer', requirePresent(forwarded[0], 'a frame'), false)
   expect(leader.proposed).toEqual([1, 2])
   const parentSpanId = Buffer.from(trace.slice(16)).toString('hex')
   expect(leader.events).toMatchObject([

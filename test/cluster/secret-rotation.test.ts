@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import {
-  afterRemoval,
+  secureAfterRemoval,
   installIssuing,
   isRotationDue,
   membersLackingSecrets,
@@ -148,7 +148,7 @@ test('secrets of a replaced state are decrypted again, even with the same revisi
 describe('After a removal', () => {
   test('the removed controller cannot decrypt the new key, and has no admission', async () => {
     cluster.expel('ctrl3')
-    await afterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', inPeace)
+    await secureAfterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', inPeace)
     await refreshAll()
     expect(cluster.machine.get('admission', 'ctrl3')).toBeUndefined()
     expect(cluster.member('ctrl3').keyring.clusterKeys()).toEqual([])
@@ -160,7 +160,7 @@ describe('After a removal', () => {
   test('of a compromised controller, the previous key is revoked at once', async () => {
     const before = keysOf('ctrl1')
     cluster.expel('ctrl3')
-    await afterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', compromised)
+    await secureAfterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', compromised)
     await refreshAll()
     expect(keysOf('ctrl2')).toHaveLength(1)
     expect(keysOf('ctrl2')).not.toEqual(before)
@@ -170,24 +170,24 @@ describe('After a removal', () => {
   test('that is later reported as compromised, the previous key is revoked as well', async () => {
     cluster.expel('ctrl3')
     const { rotation } = cluster.member('ctrl1')
-    await afterRemoval(rotation, 'ctrl3', inPeace)
+    await secureAfterRemoval(rotation, 'ctrl3', inPeace)
     const [before] = keysOf('ctrl1')
-    await afterRemoval(cluster.member('ctrl2').rotation, 'ctrl3', compromised)
+    await secureAfterRemoval(cluster.member('ctrl2').rotation, 'ctrl3', compromised)
     await refreshAll()
     expect(keysOf('ctrl1')).toHaveLength(1)
     expect(keysOf('ctrl1')).not.toContain(before)
     expect(cluster.recorded.lines.join('\n')).toContain('renew-issuing')
     const proposals = cluster.proposals.length
-    await afterRemoval(rotation, 'ctrl3', compromised)
+    await secureAfterRemoval(rotation, 'ctrl3', compromised)
     expect(cluster.proposals, 'done again, it changes nothing').toHaveLength(proposals)
   })
 
   test('the same call may be repeated, and changes nothing more', async () => {
     cluster.expel('ctrl3')
     const { rotation } = cluster.member('ctrl1')
-    await afterRemoval(rotation, 'ctrl3', inPeace)
+    await secureAfterRemoval(rotation, 'ctrl3', inPeace)
     const proposals = cluster.proposals.length
-    await afterRemoval(rotation, 'ctrl3', inPeace)
+    await secureAfterRemoval(rotation, 'ctrl3', inPeace)
     expect(cluster.proposals).toHaveLength(proposals)
   })
 
@@ -204,7 +204,7 @@ describe('After a removal', () => {
         },
       },
     }
-    await expect(afterRemoval(dying, 'ctrl3', compromised)).rejects.toBe(dies)
+    await expect(secureAfterRemoval(dying, 'ctrl3', compromised)).rejects.toBe(dies)
     expect(isRotationDue(cluster.machine)).toBe(true)
     await cluster.member('ctrl2').keyring.refresh()
     await rotateClusterKeyIfDue(cluster.member('ctrl2').rotation, 'found due')
@@ -215,7 +215,7 @@ describe('After a removal', () => {
 
   test('nothing is revoked from a controller that is still a member', async () => {
     await expect(
-      afterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', compromised),
+      secureAfterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', compromised),
     ).rejects.toMatchObject({ code: 'MEMBERSHIP_REFUSED' })
     expect(isRotationDue(cluster.machine)).toBe(false)
     expect(keysOf('ctrl3')).toHaveLength(1)
@@ -242,7 +242,7 @@ describe('The key of second factors', () => {
     const [before = ''] = versionsAt('ctrl1')
     expect(before).toMatch(/^1 /)
     cluster.expel('ctrl3')
-    await afterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', compromised)
+    await secureAfterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', compromised)
     await refreshAll()
     // The first version encrypted nothing, so it is gone.
     expect(versionsAt('ctrl2')).toEqual([expect.stringMatching(/^2 /)])

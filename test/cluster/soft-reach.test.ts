@@ -113,7 +113,7 @@ test('a controller that reaches the latest values gets unsent ones before their 
   expect([isReached, seen.get('a', 'x')]).toEqual([true, '1'])
 })
 
-test('a peer answers after its last batch', async () => {
+test('a peer confirms only after it has sent its last batch', async () => {
   const { a, b, published, seen } = await pair({ batchBytesMax: 64 })
   for (const key of ['x', 'y', 'z']) published.publish(key, 'a value of some length')
   reach(b)
@@ -169,7 +169,7 @@ test('a controller without reachable peers has the latest values', async () => {
   expect(isReached).toBe(true)
 })
 
-test('a peer that does not answer is waited for no longer than the limit', async () => {
+test('a controller waits for a silent peer no longer than the limit', async () => {
   const { b } = await pair()
   reach(b)
   await wire.deliver('a')
@@ -179,7 +179,7 @@ test('a peer that does not answer is waited for no longer than the limit', async
   expect(isReached).toBe(true)
 })
 
-test('a peer whose link ends is not waited for', async () => {
+test('a controller stops waiting for a peer whose link ends', async () => {
   const { b } = await pair()
   reach(b)
   await wire.deliver('a')

@@ -3,21 +3,21 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 
 import { ApiDocument, type ServedDocument } from '../../src/console/client/api-document.ts'
-import { lineOf, summarizeValues } from '../../src/console/pages/cluster/sparkline.ts'
+import { sparklinePath, summarizeValues } from '../../src/console/pages/cluster/sparkline.ts'
 import {
   buildFilter,
   parseListState,
   formatListState,
 } from '../../src/console/pages/records/filters.ts'
 import {
-  changesOf,
+  changedFormFields,
   cleanDraft,
   recordDraft,
   emptyDraft,
   fieldFaultIn,
   fieldsOf,
   isSame,
-  labelOf,
+  fieldLabel,
   patchBody,
   withoutSecrets,
 } from '../../src/console/pages/records/form-model.ts'
@@ -112,12 +112,12 @@ test('a draft has references by ID, and its patch contains only the changes', ()
   const draft = recordDraft(record, fields)
   expect(Object.keys(draft)).not.toContain('_links')
   const changed = { ...draft, name: 'mail', tags: { a: [2], b: 1 }, configs: ['c', ''] }
-  expect(patchBody(changesOf(draft, cleanDraft(changed, fields), fields))).toEqual({
+  expect(patchBody(changedFormFields(draft, cleanDraft(changed, fields), fields))).toEqual({
     name: 'mail',
     configs: ['c', ''],
   })
   const { terminatorStrategy: _, ...without } = draft
-  expect(patchBody(changesOf(draft, without, fields))).toEqual({ terminatorStrategy: null })
+  expect(patchBody(changedFormFields(draft, without, fields))).toEqual({ terminatorStrategy: null })
   const terminator = kindAt('terminators')
   const ofTerminator = fieldsOf(
     served.operation('post', '/terminators')?.body ?? {},
@@ -155,7 +155,7 @@ test('a refusal is shown at the field that it names', () => {
 
 test('a name is displayed as people read it', () => {
   expect(
-    ['isTunnelerEnabled', 'authPolicyId', 'jwksEndpoint', 'maxIdleTimeMillis'].map(labelOf),
+    ['isTunnelerEnabled', 'authPolicyId', 'jwksEndpoint', 'maxIdleTimeMillis'].map(fieldLabel),
   ).toEqual(['Tunneler enabled', 'Auth policy ID', 'JWKS endpoint', 'Max idle time millis'])
 })
 
@@ -168,8 +168,8 @@ test('typed text becomes a filter that a quote cannot escape', () => {
 })
 
 test('a chart line is interrupted where there is no measurement', () => {
-  expect(lineOf([0, 2, null, 1], 30, 12)).toBe('M0.0 11.0L10.0 1.0M30.0 6.0')
-  expect(lineOf([null], 30, 12)).toBe('')
+  expect(sparklinePath([0, 2, null, 1], 30, 12)).toBe('M0.0 11.0L10.0 1.0M30.0 6.0')
+  expect(sparklinePath([null], 30, 12)).toBe('')
   expect(summarizeValues([null, 3, 1, null])).toEqual({ last: 1, most: 3 })
 })
 

@@ -5,7 +5,7 @@ import { sessionHeader } from '../../src/client/cluster-client.ts'
 import { ApiClient } from '../../src/console/client/api-client.ts'
 import { Members } from '../../src/console/client/members.ts'
 import { TabSession } from '../../src/console/client/session.ts'
-import { beginSignIn, returnedCode } from '../../src/console/client/sign-in.ts'
+import { beginSignIn, readReturnedCode } from '../../src/console/client/sign-in.ts'
 
 // Goal: a person returns from the sign-in page of a controller to the requested page, and stays
 // logged in while the tab is open; a link from somebody else logs in nobody.
@@ -45,7 +45,7 @@ async function begun(backTo = '/console/services?x=1') {
 }
 
 const back = (state: string, pathname = '/console/') =>
-  returnedCode(storage, { pathname, search: `?iss=x&state=${state}&code=c1` })
+  readReturnedCode(storage, { pathname, search: `?iss=x&state=${state}&code=c1` })
 
 describe('A sign-in', () => {
   test('sends the digest of a secret of this tab, and returns to the requested page', async () => {

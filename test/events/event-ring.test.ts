@@ -85,7 +85,7 @@ describe('An entry in one slot of the ring', () => {
     expect(bus.ring.at(6)).toBeUndefined()
   })
 
-  test('is resumed after the last event that was read', () => {
+  test('resumes a reader after the last event that it read', () => {
     const bus = busOf(large)
     for (const index of [6, 7, 8]) created(bus, index, 2)
     const after = (text: string): string | undefined =>
@@ -188,7 +188,7 @@ describe('An event', () => {
   })
 })
 
-test('a position is parsed as it is printed, and no other text is one', () => {
+test('parsing restores a printed position and rejects any other text', () => {
   expect(positionText(at('1:2:3'))).toBe('1:2:3')
   expect(at('1:2:3@ctrl1')).toEqual(at('1:2:3'))
   for (const text of ['', '1:2', '1:2:x', '1:2:3:4', '1:2:3@', `1:2:${'9'.repeat(17)}`]) {

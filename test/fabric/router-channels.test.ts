@@ -324,7 +324,7 @@ describe('a router that is admitted', () => {
     expect(stage.statuses.of('er1')).toBeNull()
   })
 
-  test('that reconnects replaces its old channel, whose end changes nothing', async () => {
+  test('that reconnects replaces its old channel and stays connected when that channel closes', async () => {
     const old = await stage.dial()
     const pipe = await stage.dial()
     expect(old.destroyed).toBe(true)

@@ -3,7 +3,7 @@ import type { KindName } from '../../src/entities/kind-records.ts'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
 import { entities } from '../../src/entities/registry.ts'
 import { StateReader } from '../../src/fsm/reader.ts'
-import { present } from '../../src/lib/assert.ts'
+import { requirePresent } from '../../src/lib/assert.ts'
 import { formedState, identity, policy, service, startMs } from './support/log.ts'
 
 /** A state with records of many kinds, and its reader. */
@@ -33,7 +33,7 @@ function filled() {
     nowMs += ms
   }
   const textOf = (kind: KindName, id: string, callerId = 'admin'): unknown =>
-    JSON.parse(reader.detailPrinter(kind, callerId)(present(state.get(kind, id), id)))
+    JSON.parse(reader.detailPrinter(kind, callerId)(requirePresent(state.get(kind, id), id)))
   return { state, log, reader, later, textOf }
 }
 
@@ -81,7 +81,7 @@ describe('The text of a detail', () => {
 
   test('hides an administrator’s enrollment from other callers, even after an administrator read it', () => {
     const { state, reader, textOf } = filled()
-    const root = present(state.get('identity', 'root'), 'root')
+    const root = requirePresent(state.get('identity', 'root'), 'root')
     expect(textOf('identity', 'root')).toMatchObject({
       enrollment: { ott: { token: 'secret token' } },
     })

@@ -10,7 +10,7 @@ import {
   IntegrityStartSchema,
 } from '../../proto/gen/command_pb.ts'
 import { integrityLimits } from '../../src/fsm/cluster/integrity.ts'
-import { present } from '../../src/lib/assert.ts'
+import { requirePresent } from '../../src/lib/assert.ts'
 import { type IntegrityRepair, StateScan } from '../../src/fsm/cluster/integrity-scan.ts'
 import { formedState, identity, type LogWriter, policy, service } from './support/log.ts'
 import type { ClusterState } from '../../src/fsm/access/cluster-state.ts'
@@ -36,7 +36,7 @@ function withFabricTerminator(log: LogWriter): void {
 }
 
 function stored(state: ClusterState, kind: KindName, id: string) {
-  return present(state.get(kind, id), `${kind} ${id}`)
+  return requirePresent(state.get(kind, id), `${kind} ${id}`)
 }
 
 function scanned(state: ClusterState): StateScan {
@@ -131,7 +131,7 @@ describe('an integrity scan', () => {
       const { state, log } = filled()
       const digests = [state.entitiesDigest(), state.stateDigest()]
       const { rows } = state.table(kind)
-      const row = present(rows.get(id), 'a row')
+      const row = requirePresent(rows.get(id), 'a row')
       rows.set(id, { ...row, lanes: { ...row.lanes, a: row.lanes.a ^ 1 } })
       expect(descriptions(state)).toEqual([
         `the digest of ${kind} ${id} is not that of its content`,

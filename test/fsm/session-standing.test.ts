@@ -6,7 +6,7 @@ import type { KindName } from '../../src/entities/kind-records.ts'
 import { CommandKind, FeatureLevelRaiseSchema } from '../../proto/gen/command_pb.ts'
 import { sessionValidity } from '../../src/fsm/apply/session-standing.ts'
 import { validityKinds } from '../../src/fsm/records/state.ts'
-import { present } from '../../src/lib/assert.ts'
+import { requirePresent } from '../../src/lib/assert.ts'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
 import type { ValidityRecords } from '../../src/ports/state-view.ts'
 import { formedState, identity, type LogWriter, service } from './support/log.ts'
@@ -17,7 +17,7 @@ import type { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 /** Alice, in a session that was opened by a certificate of a CA and needs both second factors. */
 function withAlice() {
   const { state, log } = formedState()
-  const policy = present(state.get('authPolicy', 'default'), 'the default policy')
+  const policy = requirePresent(state.get('authPolicy', 'default'), 'the default policy')
   const secondary = { requireTotp: false, requireExtJwtSigner: 'of-tokens' }
   state.put('authPolicy', { ...policy, secondary } as EntityRecord)
   log.create('identity', 'alice', identity('Alice'))
@@ -51,7 +51,7 @@ function write(
   id: string,
   fields: Readonly<Record<string, unknown>> = {},
 ): void {
-  const record = present(state.get(kind, id), 'the record')
+  const record = requirePresent(state.get(kind, id), 'the record')
   state.put(kind, { ...record, revision: record.revision + 1, ...fields } as EntityRecord)
 }
 
@@ -61,7 +61,7 @@ function raise(log: LogWriter, level: number): void {
 }
 
 const alice = (records: ValidityRecords) =>
-  present(sessionValidity(records, 'of-alice'), 'her standing')
+  requirePresent(sessionValidity(records, 'of-alice'), 'her standing')
 
 test('a session is judged once, regardless of unrelated writes', () => {
   const { state, log } = withAlice()

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
-import { present } from '../../src/lib/assert.ts'
+import { requirePresent } from '../../src/lib/assert.ts'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
 import { formedState, identity, startMs } from './support/log.ts'
 import { restorableState } from './support/restoring.ts'
@@ -33,7 +33,7 @@ test('a disabled identity cannot log in until its time is over', () => {
 
 test('a log-in needs a policy that allows its method when the entry is applied', () => {
   const { log, state } = formedState()
-  const policy = present(state.get('authPolicy', 'default'), 'the default policy')
+  const policy = requirePresent(state.get('authPolicy', 'default'), 'the default policy')
   const { primary } = policy
   const allowing = (allowed: boolean) => ({ ...primary, updb: { ...primary.updb, allowed } })
   state.put('authPolicy', { ...policy, primary: allowing(false) } as EntityRecord)

@@ -30,7 +30,7 @@ test('the end of a version is never postponed', () => {
   expect(cluster.versions('clusterKey')[0]?.overlapEndsAt).toBe(endsAt)
 })
 
-test('a version past its end is removed by the next rotation', () => {
+test('the next rotation removes a version whose overlap has ended', () => {
   const cluster = ofTwo()
   cluster.rotate('clusterKey', 2, both, 30_000)
   cluster.log.timeMs += 30_000

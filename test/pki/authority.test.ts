@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { beforeAll, describe, expect, test } from 'vitest'
 
-import { present } from '../../src/lib/assert.ts'
+import { requirePresent } from '../../src/lib/assert.ts'
 import {
   type CertifiedKey,
   createIssuingAuthority,
@@ -111,7 +111,7 @@ describe('An issued controller certificate', () => {
     const [socket] = (await accepted) as [TLSSocket]
     expect(client.authorized).toBe(true)
     expect(socket.authorized).toBe(true)
-    const peer = parseCertificate(present(socket.getPeerX509Certificate(), 'peer').raw)
+    const peer = parseCertificate(requirePresent(socket.getPeerX509Certificate(), 'peer').raw)
     expect(leafControllerId(peer, 'test.example')).toBe('ctrl1')
     client.destroy()
     socket.destroy()

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 
-import { present } from '../../src/lib/assert.ts'
+import { requirePresent } from '../../src/lib/assert.ts'
 import {
   type CertifiedKey,
   createIssuingAuthority,
@@ -91,9 +91,9 @@ describe('The three alarm days', () => {
       ['issuing', 'soon'],
       ['root', 'none'],
     ])
-    const authority = present(health.authorities[0], 'the issuing authority')
+    const authority = requirePresent(health.authorities[0], 'the issuing authority')
     expect(expirySentence(authority, true)).toContain("'flotilla pki renew-issuing'")
-    const last = certificateLife(present(anchors[0], 'the root'), at(3649))
+    const last = certificateLife(requirePresent(anchors[0], 'the root'), at(3649))
     expect(last.level).toBe('critical')
     expect(expirySentence(last, true)).toContain('plan a new root')
   })

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { Durability } from '../../src/raft/durability.ts'
 
-test('a promise waits for its write, whether that write is future, pending or already durable', () => {
+test('a response waits for its write, whether the write is not issued yet, pending or durable', () => {
   const durability = new Durability(2)
   expect(durability.tokenFor(2)).toBe(0)
   expect(durability.tokenFor(3)).toBe(1)

@@ -1,6 +1,6 @@
 import { fromBinary, toBinary } from '@bufbuild/protobuf'
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
-import { assert, present } from '../../src/lib/assert.ts'
+import { assert, requirePresent } from '../../src/lib/assert.ts'
 import type { Random } from '../../src/lib/random.ts'
 import { configurationFromRecord } from '../../src/raft/configuration.ts'
 import { Core } from '../../src/raft/core.ts'
@@ -315,7 +315,7 @@ export class ScriptCluster {
   }
 
   snapshotOf(id: NodeId): { readonly position: Position; readonly configuration: Uint8Array } {
-    const last = present(this.appliedBy(id).at(-1), `${id} has applied something`)
+    const last = requirePresent(this.appliedBy(id).at(-1), `${id} has applied something`)
     const changes = this.appliedBy(id).filter((entry) => entry.type === 'configuration')
     const start = toBinary(ConfigurationSchema, configurationOf(this.#list))
     const configuration = changes.at(-1)?.data ?? start
@@ -377,7 +377,7 @@ export class ScriptCluster {
     const applied = this.#applied.get(node.id) ?? []
     applied.push(...effects.committed)
     this.#applied.set(node.id, applied)
-    const last = present(effects.committed.at(-1), 'something was committed')
+    const last = requirePresent(effects.committed.at(-1), 'something was committed')
     node.applied = { term: last.term, index: last.index }
     node.appliedTimeMs = last.timeMs
     if (!node.isApplyHeld) this.#reportApplied(node, life)
@@ -388,11 +388,11 @@ export class ScriptCluster {
   }
 
   #node(id: NodeId): ScriptNode {
-    return present(this.#nodes.get(id), `there is a node ${id}`)
+    return requirePresent(this.#nodes.get(id), `there is a node ${id}`)
   }
 
   #life(id: NodeId): Life {
-    return present(this.#node(id).life, `node ${id} runs`)
+    return requirePresent(this.#node(id).life, `node ${id} runs`)
   }
 }
 

@@ -1,4 +1,4 @@
-import { assert, present } from '../../src/lib/assert.ts'
+import { assert, requirePresent } from '../../src/lib/assert.ts'
 import type { Entry, Index, Message, MessageBody, NodeId, Position } from '../../src/raft/types.ts'
 import { FORMED_MS, text } from './members.ts'
 
@@ -7,7 +7,7 @@ export function parseMessage(from: NodeId, to: NodeId, type: string, rest: strin
   const words = rest.replace(/entries=\[.*\]/, '').split(/\s+/)
   const value = (name: string): string => {
     const word = words.find((one) => one.startsWith(`${name}=`))
-    return present(word, `a ${type} says ${name}`).slice(name.length + 1)
+    return requirePresent(word, `a ${type} says ${name}`).slice(name.length + 1)
   }
   const body = parseBody(type, rest, words, value)
   return { ...body, from, to, term: Number(value('term')) } as Message

@@ -10,7 +10,7 @@ import { entities, findEntity } from '../../src/entities/registry.ts'
 import { loadState } from '../../src/fsm/records/load.ts'
 import type { StateMachine } from '../../src/fsm/machine.ts'
 import type { Json } from '../../src/lib/text/canonical-json.ts'
-import { present } from '../../src/lib/assert.ts'
+import { requirePresent } from '../../src/lib/assert.ts'
 import { LevelStateStore } from '../../src/store/state/level-state-store.ts'
 import { openLog } from '../../src/store/log/open-log.ts'
 import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
@@ -113,7 +113,7 @@ async function received(file: string): Promise<ClusterState> {
 test('its snapshot file is loaded, and has the records of that time', async () => {
   const folder = join(dir, 'ctrl1', 'snapshots')
   const [name] = readdirSync(folder)
-  const state = await received(join(folder, present(name, 'the snapshot file')))
+  const state = await received(join(folder, requirePresent(name, 'the snapshot file')))
   expect(state.featureLevel).toBe(listing.featureLevel)
   const isLater = (record: Readonly<Record<string, Json>>): boolean =>
     String(record['name']).startsWith('written last')

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { fromBinary } from '@bufbuild/protobuf'
 
 import { CommandKind, CommandSchema, FormSchema } from '../../proto/gen/command_pb.ts'
-import { present } from '../../src/lib/assert.ts'
+import { requirePresent } from '../../src/lib/assert.ts'
 import type { SecretVersion, SharedSecretName } from '../../src/lib/cluster-records.ts'
 import { openSecret } from '../../src/pki/secrets/wrapped-secret.ts'
 import type { Entry } from '../../src/raft/types.ts'
@@ -32,12 +32,14 @@ export async function formedSecret(
     if (command.kind !== CommandKind.FORM) continue
     const { clusterId, records } = fromBinary(FormSchema, command.payload)
     const record = records.find((one) => one.entity === 'sharedSecret' && one.id === name)
-    const { versions } = JSON.parse(Buffer.from(present(record, 'the secret').json).toString()) as {
+    const { versions } = JSON.parse(
+      Buffer.from(requirePresent(record, 'the secret').json).toString(),
+    ) as {
       readonly versions: readonly SecretVersion[]
     }
-    const { version, wrapped, certificatePem } = present(versions[0], 'a version of it')
+    const { version, wrapped, certificatePem } = requirePresent(versions[0], 'a version of it')
     const secret = await openSecret(
-      present(wrapped[nodeId], 'one wrapped for the controller'),
+      requirePresent(wrapped[nodeId], 'one wrapped for the controller'),
       readFileSync(join(folder, 'controller.key'), 'utf8'),
       { clusterId, name, version, nodeId },
     )

@@ -44,7 +44,7 @@ test('the specification accepts three hosts over gRPC whose leader fails and ret
   expect(trace.events.some(({ action }) => action === 'AdvanceCommitIndex')).toBe(true)
 })
 
-test('the same seed is written down the same', async () => {
+test('the same seed records the same trace', async () => {
   const [one, again] = [await recordSimulation(2, 2_000), await recordSimulation(2, 2_000)]
   expect(again.trace).toEqual(one.trace)
 })

@@ -11,7 +11,7 @@ import {
 } from '../../entities/shapes.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { integer, texts } from '../schemas/envelope.ts'
-import { missingCodes } from './missing-pieces.ts'
+import { missingPieceCodes } from './missing-pieces.ts'
 
 const count = { type: ['integer', 'null'] } as const
 
@@ -48,7 +48,7 @@ const right = wholeObject({
   ),
   missing: arraySchema(
     wholeObject({
-      code: { type: 'string', enum: missingCodes },
+      code: { type: 'string', enum: missingPieceCodes },
       message: text,
       records: arraySchema(entityRef),
     }),

@@ -20,7 +20,7 @@ import type {
 import type { StateReader } from '../../fsm/reader.ts'
 import type { DialBind, StateView } from '../../ports/state-view.ts'
 import { timeText } from '../http/answers/envelope.ts'
-import { missingPieces, type MissingPiece, type PieceFacts } from './missing-pieces.ts'
+import { missingPieces, type MissingPiece, type MissingPieceFacts } from './missing-pieces.ts'
 import type { ReadPermissions } from './readable.ts'
 
 export const explanationViewLimits = {
@@ -154,7 +154,7 @@ export class ExplanationView {
     found: AccessExplanation,
     sessions: JudgedSessions,
     terminators: Terminators,
-  ): PieceFacts {
+  ): MissingPieceFacts {
     const { identity } = found
     const { state, nowMs } = this.#deps
     const onlineRouterIds = found.commonRouters.first.flatMap(({ id }) =>

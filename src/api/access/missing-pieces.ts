@@ -4,7 +4,7 @@ import type { Identity } from '../../entities/kinds/identity.ts'
 import type { RecordOf } from '../../entities/kind-records.ts'
 import type { Permission } from '../../auth/principal/permissions.ts'
 import type { LimitedList } from '../../fsm/access/explanation.ts'
-import type { LogInWay } from '../../fsm/access/log-in-way.ts'
+import type { LogInAbility } from '../../fsm/access/log-in-way.ts'
 import type { DialBind } from '../../ports/state-view.ts'
 
 /** One obstacle between an identity and a service. */
@@ -17,7 +17,7 @@ export interface MissingPiece {
 }
 
 /** Codes in the order in which a dial, or a bind, would meet them. */
-export const missingCodes = [
+export const missingPieceCodes = [
   'IDENTITY_DISABLED',
   'NO_LOG_IN',
   'NO_POLICY_OF_IDENTITY',
@@ -32,15 +32,15 @@ export const missingCodes = [
   'NO_TERMINATOR',
   'NO_TERMINATOR_ONLINE',
 ] as const
-type MissingCode = (typeof missingCodes)[number]
+type MissingCode = (typeof missingPieceCodes)[number]
 
 /** Facts about a pair, from which its obstacles follow. */
-export interface PieceFacts {
+export interface MissingPieceFacts {
   readonly type: DialBind
   readonly identity: Identity
   readonly service: Service
   readonly isDisabled: boolean
-  readonly logIn: LogInWay
+  readonly logIn: LogInAbility
   readonly isEnrolling: boolean
   readonly hasApiSession: boolean
   readonly isGranted: boolean
@@ -53,7 +53,7 @@ export interface PieceFacts {
   readonly commonRouters: LimitedList<RecordOf<'edgeRouter'>>
   /** Those of the first common routers that are online. */
   readonly onlineRouterIds: readonly string[]
-  /** Whether the identity reaches one of them: it has an edge listener, or is its own router. */
+  /** Whether an online router has an edge listener, or belongs to the identity itself. */
   readonly isAnyRouterReachable: boolean
   readonly terminatorCount: number
   readonly isAnyTerminatorOnline: boolean
@@ -67,7 +67,7 @@ const namedMax = 10
  * @param may whether the reader of the answer may learn how many records of a kind exist.
  */
 export function missingPieces(
-  facts: PieceFacts,
+  facts: MissingPieceFacts,
   may: (permission: Permission) => boolean,
 ): readonly MissingPiece[] {
   return [
@@ -79,7 +79,7 @@ export function missingPieces(
   ]
 }
 
-function ofIdentity(facts: PieceFacts): MissingPiece[] {
+function ofIdentity(facts: MissingPieceFacts): MissingPiece[] {
   const { identity, isDisabled, logIn, isEnrolling, hasApiSession } = facts
   const about = { kind: 'identity', ids: [identity.id] } as const
   const pieces: MissingPiece[] = []
@@ -100,7 +100,7 @@ function ofIdentity(facts: PieceFacts): MissingPiece[] {
 }
 
 function ofPolicies(
-  { type, identity, service, isGranted, ofIdentity: one, ofService: other }: PieceFacts,
+  { type, identity, service, isGranted, ofIdentity: one, ofService: other }: MissingPieceFacts,
   mayCount: boolean,
 ): MissingPiece[] {
   if (isGranted) return []
@@ -136,7 +136,7 @@ function ofPolicies(
   ]
 }
 
-function ofPosture({ isGranted, type, failingChecks }: PieceFacts): MissingPiece[] {
+function ofPosture({ isGranted, type, failingChecks }: MissingPieceFacts): MissingPiece[] {
   if (!isGranted || failingChecks.length === 0) return []
   return [
     {
@@ -148,7 +148,7 @@ function ofPosture({ isGranted, type, failingChecks }: PieceFacts): MissingPiece
   ]
 }
 
-function ofRouters(facts: PieceFacts, mayCount: boolean): MissingPiece[] {
+function ofRouters(facts: MissingPieceFacts, mayCount: boolean): MissingPiece[] {
   const { identity, service, identityRouterCount: one, serviceRouterCount: other } = facts
   const pieces: MissingPiece[] = []
   if (one === 0) {
@@ -195,7 +195,7 @@ const noEdgeListener =
   'No edge router that they have in common and that is online has an edge listener, so clients cannot connect to it'
 
 function ofTerminators(
-  { service, terminatorCount, isAnyTerminatorOnline }: PieceFacts,
+  { service, terminatorCount, isAnyTerminatorOnline }: MissingPieceFacts,
   mayCount: boolean,
 ): MissingPiece[] {
   const about = { kind: 'service', ids: [service.id] } as const

@@ -1,7 +1,7 @@
 import type { DecryptedFactor, RestoreControl } from './restore-control.ts'
 import { detailAnswer, emptyAnswer } from '../http/answers/envelope.ts'
 import { type Operation, withBody } from '../http/operation.ts'
-import { nothing } from '../schemas/envelope.ts'
+import { emptyBodySchema } from '../schemas/envelope.ts'
 import {
   type FactorBody,
   restoreBegin,
@@ -39,7 +39,7 @@ export function restoreOperations({ restores }: RestoreOperationsDeps): Operatio
       summary: 'Start staging a restore (admin socket only)',
       path: '/cluster/restore/begin',
       body: { schema: restoreBegin, isRequired: true },
-      response: { kind: 'detail', schema: nothing },
+      response: { kind: 'detail', schema: emptyBodySchema },
       handle: async (call, given) => {
         await restores.begin({ allowsOtherCluster: false, ...given }, callActor(call))
         return emptyAnswer()
@@ -51,7 +51,7 @@ export function restoreOperations({ restores }: RestoreOperationsDeps): Operatio
       summary: 'Stage a chunk of a restore (admin socket only)',
       path: '/cluster/restore/chunk',
       body: { schema: restoreChunk, isRequired: true },
-      response: { kind: 'detail', schema: nothing },
+      response: { kind: 'detail', schema: emptyBodySchema },
       handle: async (call, given) => {
         const bytes = Uint8Array.from(Buffer.from(given.bytes, 'base64'))
         await restores.stage({ ...given, bytes }, callActor(call))

@@ -12,7 +12,7 @@ import {
   memberReplacement,
   plannedChange,
 } from './members-schema.ts'
-import { nothing } from '../schemas/envelope.ts'
+import { emptyBodySchema } from '../schemas/envelope.ts'
 import type { SchemaValue } from '../schemas/typed-schema.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
 import { findIgnoredFields } from '../schemas/validation.ts'
@@ -45,7 +45,7 @@ export function memberOperations({ cluster, membership }: MemberOperationsDeps):
       summary: 'Promote or demote a member, by address or id; new controllers join with a ticket',
       path: '/cluster/add-member',
       body: { schema: memberAddition, isRequired: true },
-      response: { kind: 'detail', schema: nothing },
+      response: { kind: 'detail', schema: emptyBodySchema },
       handle: async (call, body) => {
         const { address, isVoter = true, confirmation } = body
         const id = memberAt(cluster, address)
@@ -63,7 +63,7 @@ export function memberOperations({ cluster, membership }: MemberOperationsDeps):
       summary: 'Remove a member and revoke its access',
       path: '/cluster/remove-member',
       body: { schema: memberRemoval, isRequired: true },
-      response: { kind: 'detail', schema: nothing },
+      response: { kind: 'detail', schema: emptyBodySchema },
       handle: async (call, body) => {
         const { id, isCompromised = false, confirmation } = body
         await membership.change(

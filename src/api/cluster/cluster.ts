@@ -3,7 +3,7 @@ import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
 import { bareAnswer, emptyAnswer } from '../http/answers/envelope.ts'
 import { type Operation, withBody } from '../http/operation.ts'
 import { leadershipTransfer, membersSchema } from './members-schema.ts'
-import { nothing } from '../schemas/envelope.ts'
+import { emptyBodySchema } from '../schemas/envelope.ts'
 import { findIgnoredFields } from '../schemas/validation.ts'
 import { answerTimes } from './answer-times.ts'
 import { callActor } from '../http/call.ts'
@@ -53,7 +53,7 @@ export function clusterOperations({ cluster, membership }: ClusterOperationsDeps
       needsNoState: true,
       answerMsMax: answerTimes.transferMsMax,
       body: { schema: leadershipTransfer, isRequired: false },
-      response: { kind: 'detail', schema: nothing },
+      response: { kind: 'detail', schema: emptyBodySchema },
       refusals: [404, 500],
       handle: async (call, body) => {
         const to = body.newLeaderId || null

@@ -13,7 +13,7 @@ import {
   joinTicketSchema,
   joinTicketChoice,
 } from './join-schema.ts'
-import { nothing } from '../schemas/envelope.ts'
+import { emptyBodySchema } from '../schemas/envelope.ts'
 import type { SchemaValue } from '../schemas/typed-schema.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { ApiLimits } from '../limits.ts'
@@ -107,7 +107,7 @@ function ticketOperations({ admission }: JoinOperationsDeps): Operation[] {
       path: '/cluster/revoke-ticket',
       needsNoState: true,
       body: { schema: joinTicketChoice, isRequired: true },
-      response: { kind: 'detail', schema: nothing },
+      response: { kind: 'detail', schema: emptyBodySchema },
       refusals: [404, 409],
       handle: async (call, body) => {
         await admission.revoke(body.id, callActor(call))

@@ -1,4 +1,4 @@
-import { present } from '../../lib/assert.ts'
+import { requirePresent } from '../../lib/assert.ts'
 import type { ClusterStatus, MemberStatus } from './cluster-status.ts'
 import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
 import type { NodeHealth } from '../../ports/node-health.ts'
@@ -31,7 +31,7 @@ export function clusterStatusOperations({
       response: { kind: 'detail', schema: clusterStatus },
       needsNoState: true,
       handle: () => {
-        const node = present(health().node, 'a controller knows how it is')
+        const node = requirePresent(health().node, 'a controller knows how it is')
         return detailAnswer(statusOf(cluster, node))
       },
     },

@@ -2,8 +2,8 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { AuthenticatorRequestExtendSchema, CommandKind } from '../../../proto/gen/command_pb.ts'
 import { emptyAnswer } from '../http/answers/envelope.ts'
 import { type Operation, withBody } from '../http/operation.ts'
-import { nothing } from '../schemas/envelope.ts'
-import { requestExtendSchema } from '../sessions/sessions-schema.ts'
+import { emptyBodySchema } from '../schemas/envelope.ts'
+import { authenticatorExtensionRequestSchema } from '../sessions/sessions-schema.ts'
 import { requestOrigin } from '../http/call.ts'
 import type { Writer } from '../http/writes.ts'
 
@@ -22,9 +22,9 @@ export function authenticatorOperations({ writer }: AuthenticatorOperationsDeps)
       permission: 'authenticator.update',
       method: 'POST',
       path: '/authenticators/{id}/request-extend',
-      body: { schema: requestExtendSchema, isRequired: true },
+      body: { schema: authenticatorExtensionRequestSchema, isRequired: true },
       success: 200,
-      response: { kind: 'detail', schema: nothing },
+      response: { kind: 'detail', schema: emptyBodySchema },
       refusals: [403, 404, 409],
       handle: async (call, { rollKeys }) => {
         const message = create(AuthenticatorRequestExtendSchema, {

@@ -9,7 +9,7 @@ import { bareAnswer, emptyAnswer } from '../http/answers/envelope.ts'
 import { type Operation, withBody } from '../http/operation.ts'
 import { parseDerCertificate } from '../preparers/certificates.ts'
 import { caJwt, caVerification } from '../identities/identities-schema.ts'
-import { nothing } from '../schemas/envelope.ts'
+import { emptyBodySchema } from '../schemas/envelope.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../http/consistency.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
@@ -42,7 +42,7 @@ export function caOperations(deps: CaOperationsDeps): Operation[] {
       path: '/cas/{id}/verify',
       body: { schema: caVerification, isRequired: true, type: 'text/plain' },
       bodyBytesMax: pemBytesMax,
-      response: { kind: 'detail', schema: nothing },
+      response: { kind: 'detail', schema: emptyBodySchema },
       refusals: [404, 409],
       handle: async (call, pem) => {
         const ca = await caOf(deps, call)

@@ -12,7 +12,7 @@ const password = { ...passwordSchema, type: ['string', 'null'] } as const
 const name = { type: ['string', 'null'], maxLength: 512 } as const
 
 /** The members that a method does not need are ignored. */
-export const genericEnroll = objectSchema('genericEnroll', {
+export const genericEnrollmentSchema = objectSchema('genericEnroll', {
   token: optional,
   clientCsr: csr,
   certCsr: csr,
@@ -21,20 +21,23 @@ export const genericEnroll = objectSchema('genericEnroll', {
   username: name,
   password,
 })
-export const ottEnrollment = objectSchema('ottEnrollmentRequest', {
+export const ottEnrollmentSchema = objectSchema('ottEnrollmentRequest', {
   token: optional,
   clientCsr: csr,
 })
-export const routerEnrollment = objectSchema('erOttEnrollmentRequest', {
+export const routerEnrollmentSchema = objectSchema('erOttEnrollmentRequest', {
   token: optional,
   clientCsr: csr,
   serverCsr: csr,
   certCsr: csr,
   serverCertCsr: csr,
 })
-export const tokenEnrollment = objectSchema('tokenEnrollmentRequest', { clientCsr: csr })
-export const caEnrollment = objectSchema('caEnrollmentRequest', { name })
-export const updbEnrollment = objectSchema('updbEnrollmentRequest', { username: name, password })
+export const tokenEnrollmentSchema = objectSchema('tokenEnrollmentRequest', { clientCsr: csr })
+export const caEnrollmentSchema = objectSchema('caEnrollmentRequest', { name })
+export const updbEnrollmentSchema = objectSchema('updbEnrollmentRequest', {
+  username: name,
+  password,
+})
 export const routerExtension = objectSchema(
   'routerExtendEnrollmentRequest',
   { certCsr: csr, serverCertCsr: csr },
@@ -76,14 +79,14 @@ export const enrollmentCerts = objectSchema('enrollmentCerts', {
   controllers,
 })
 /** Response for an identity that brought its credential along. */
-export const enrolled = objectSchema('enrollmentResponse', { controllers }, ['controllers'])
-export const enrolledUpdb = objectSchema(
+export const enrolledSchema = objectSchema('enrollmentResponse', { controllers }, ['controllers'])
+export const enrolledUpdbSchema = objectSchema(
   'enrollmentResponseUpdb',
   { username: text, controllers },
   ['username', 'controllers'],
 )
 /** Response of the operation that knows the method by the token. */
-export const enrolledAnyhow = objectSchema('enrollResponse', {
+export const anyEnrollmentResponseSchema = objectSchema('enrollResponse', {
   ca: text,
   cert: text,
   serverCert: text,

@@ -12,7 +12,7 @@ import { enrollmentStep, type NewEnrollment, parseTimeMs } from '../preparers/en
 import { enrollmentOf } from '../preparers/router.ts'
 import { enrollmentExpiry } from '../identities/identities-schema.ts'
 import { networkJwtAnswer as networkJwtSchema } from '../schemas/about.ts'
-import { nothing } from '../schemas/envelope.ts'
+import { emptyBodySchema } from '../schemas/envelope.ts'
 import { signingAuthority } from '../../auth/certificates/signing-authority.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../http/consistency.ts'
@@ -77,7 +77,7 @@ export function enrollmentOperations(deps: EnrollmentsDeps): Operation[] {
       method: 'POST',
       path: '/edge-routers/{id}/re-enroll',
       success: 200,
-      response: { kind: 'detail', schema: nothing },
+      response: { kind: 'detail', schema: emptyBodySchema },
       refusals: [404],
       handle: (call) => enrollments.ofEdgeRouter(call),
     },

@@ -11,7 +11,7 @@ import { detailAnswer, emptyAnswer, type Reply } from '../http/answers/envelope.
 import { type Operation, withBody } from '../http/operation.ts'
 import { prepareOwnChange } from '../preparers/authenticator.ts'
 import { listParameters, readListQuery } from '../http/answers/query-parameters.ts'
-import { nothing } from '../schemas/envelope.ts'
+import { emptyBodySchema } from '../schemas/envelope.ts'
 import type { SchemaValue } from '../schemas/typed-schema.ts'
 import { ownAuthenticatorPatch, ownAuthenticatorUpdate } from '../sessions/sessions-schema.ts'
 import { requireCaller } from '../sessions/current.ts'
@@ -55,7 +55,7 @@ export function ownAuthenticatorOperations(deps: OwnAuthenticatorsDeps): Operati
   const change = {
     ...common,
     path: `${path}/{id}`,
-    response: { kind: 'detail', schema: nothing },
+    response: { kind: 'detail', schema: emptyBodySchema },
     refusals: [404, 409],
   } as const
   return [

@@ -16,7 +16,7 @@ import { answer, detailAnswer, emptyAnswer, type Reply } from '../http/answers/e
 import { withBody, type Operation } from '../http/operation.ts'
 import { parseOnlyCertificate } from '../preparers/certificates.ts'
 import { listParameters, readListQuery } from '../http/answers/query-parameters.ts'
-import { nothing } from '../schemas/envelope.ts'
+import { emptyBodySchema } from '../schemas/envelope.ts'
 import {
   identityExtension,
   identityExtensionCerts,
@@ -80,7 +80,7 @@ export function ownCertificateOperations(deps: ExtensionDeps): Operation[] {
       ...of,
       summary: 'Activate the renewed certificate of an authenticator',
       body: { schema: identityExtensionProof, isRequired: true },
-      response: { kind: 'detail', schema: nothing },
+      response: { kind: 'detail', schema: emptyBodySchema },
       handle: (call, { clientCert }) => extension.verify(call, clientCert),
     })
   return [
@@ -140,7 +140,7 @@ export function ownCertificateOperations(deps: ExtensionDeps): Operation[] {
       summary: 'Delete a certificate of the current API session',
       method: 'DELETE',
       path: `${path}/{id}`,
-      response: { kind: 'detail', schema: nothing },
+      response: { kind: 'detail', schema: emptyBodySchema },
       refusals: [404],
       handle: (call) => ofSession.remove(call),
     },

@@ -11,7 +11,7 @@ import {
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
 import type { SessionTracker } from '../../auth/sessions/session-tracker.ts'
 import { pendingFactors } from '../../fsm/apply/authentication.ts'
-import { isUnsettled } from '../../fsm/apply/session-reach.ts'
+import { hasUndecidedApi } from '../../fsm/apply/session-reach.ts'
 import { Quota } from '../../lib/bounds/quota.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { Problem } from '../../lib/problems.ts'
@@ -155,7 +155,7 @@ export class ClaimedSessions {
     id: string,
   ): Promise<UseOpening> {
     // A router has seen its token: it manages nothing, whatever its identity may one day.
-    if (isUnsettled(apiSession)) await this.#deps.sessions.settle(apiSession.id, 'client')
+    if (hasUndecidedApi(apiSession)) await this.#deps.sessions.settle(apiSession.id, 'client')
     const wanted = { id, identityId, serviceId, type, tags: {} }
     try {
       const opened = await openServiceSession(this.#deps, originFor(apiSession), apiSession, wanted)

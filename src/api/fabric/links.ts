@@ -7,7 +7,7 @@ import { liveRef } from './live-list.ts'
 import { type Operation, withBody } from '../http/operation.ts'
 import { liveTableOperations, throwMissingRow } from './live-tables.ts'
 import { link, linkPatch } from './fabric-schema.ts'
-import { nothing } from '../schemas/envelope.ts'
+import { emptyBodySchema } from '../schemas/envelope.ts'
 
 interface LinkOperationsDeps {
   readonly state: StateView
@@ -67,7 +67,7 @@ export function linkOperations({ links, state }: LinkOperationsDeps): Operation[
       method: 'PATCH',
       path: '/links/{id}',
       body: { schema: linkPatch, isRequired: true },
-      response: { kind: 'detail', schema: nothing },
+      response: { kind: 'detail', schema: emptyBodySchema },
       refusals: [404],
       handle: (call, { down, staticCost }) => {
         const changes = {

@@ -7,7 +7,7 @@ import { listParameters } from '../http/answers/query-parameters.ts'
 import { type Operation, withBody } from '../http/operation.ts'
 import type { RequestBody } from '../http/operation-traits.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
-import { nothing } from '../schemas/envelope.ts'
+import { emptyBodySchema } from '../schemas/envelope.ts'
 import type { circuitDelete } from './fabric-schema.ts'
 
 type Named = Readonly<Record<'list' | 'detail' | 'delete', string>>
@@ -41,7 +41,7 @@ export function liveTableOperations<R extends LiveRow>(of: LiveTableApi<R>): Ope
     permission: 'ops.delete',
     method: 'DELETE',
     path,
-    response: { kind: 'detail', schema: nothing },
+    response: { kind: 'detail', schema: emptyBodySchema },
     refusals: [404],
   } as const
   return [

@@ -9,7 +9,7 @@ import { requestOrigin, type RequestContext } from '../http/call.ts'
 import { detailAnswer, emptyAnswer, type Reply } from '../http/answers/envelope.ts'
 import { type Operation, withBody } from '../http/operation.ts'
 import { effectiveSettings } from '../schemas/about.ts'
-import { nothing } from '../schemas/envelope.ts'
+import { emptyBodySchema } from '../schemas/envelope.ts'
 import { requireCaller } from '../sessions/current.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../http/consistency.ts'
@@ -33,7 +33,7 @@ export function controllerSettingOperations(deps: ControllerSettingOperationsDep
     ...common,
     permission: 'controller-setting.update',
     path,
-    response: { kind: 'detail', schema: nothing },
+    response: { kind: 'detail', schema: emptyBodySchema },
     refusals: [404],
   } as const
   return [

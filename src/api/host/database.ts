@@ -6,7 +6,7 @@ import { actorName } from '../../ports/actor.ts'
 import { callActor, requestOrigin, type RequestContext } from '../http/call.ts'
 import { workStartedAnswer, detailAnswer, emptyAnswer, timeText } from '../http/answers/envelope.ts'
 import { type Operation, withBody } from '../http/operation.ts'
-import { nothing } from '../schemas/envelope.ts'
+import { emptyBodySchema } from '../schemas/envelope.ts'
 import { integrityResult, snapshotDetail, snapshotRequest } from './database-schema.ts'
 import { findIgnoredFields } from '../schemas/validation.ts'
 import type { StateView } from '../../ports/state-view.ts'
@@ -76,7 +76,7 @@ function snapshotOperations(deps: DatabaseOperationsDeps): Operation[] {
       apis: ['management'],
       operationId: 'createDatabaseSnapshot',
       path: '/database/snapshot',
-      response: { kind: 'detail', schema: nothing },
+      response: { kind: 'detail', schema: emptyBodySchema },
       handle: async (call) => {
         await takeSnapshot(deps, call, null)
         return emptyAnswer()
@@ -115,7 +115,7 @@ function startOperation(
     method: 'POST',
     path: isFixing ? '/database/fix-data-integrity' : '/database/check-data-integrity',
     success: 202,
-    response: { kind: 'detail', schema: nothing },
+    response: { kind: 'detail', schema: emptyBodySchema },
     handle: async (call) => {
       const message = create(IntegrityStartSchema, { id: newShortId(), isFixing })
       const payload = toBinary(IntegrityStartSchema, message)

@@ -7,7 +7,7 @@ import { openapiDocument as documentOf } from '../schemas/openapi.ts'
 import type { Operation } from '../http/operation.ts'
 import type { ApiName } from '../../auth/principal/permissions.ts'
 import type { RequestContext } from '../http/call.ts'
-import { openapiSchema, spec, specBody } from '../schemas/about.ts'
+import { openapiSchema, spec, specBodySchema } from '../schemas/about.ts'
 import type { ApiBindingName, VersionInfo } from '../parts.ts'
 
 interface SpecOperationsDeps {
@@ -98,7 +98,7 @@ export function specOperations(
       summary: 'OpenAPI 3.1 document',
       apis: both,
       path: '/specs/{id}/spec',
-      response: { kind: 'bare', schema: specBody, types: ['application/json', YAML] },
+      response: { kind: 'bare', schema: specBodySchema, types: ['application/json', YAML] },
       refusals: [404],
       handle: (call): Reply => {
         return bareAnswer(

@@ -409,7 +409,7 @@ export class Pipeline {
     return operation?.answerMsMax ?? this.#deps.limits.handlerTimeoutMs
   }
 
-  /** Bounds how long and how many; the answer that comes first is the answer. */
+  /** Limits the time and number of pending answers. A result after the timeout is dropped. */
   #wait(reply: FastifyReply, call: OperationCall, result: Promise<Reply>): void {
     const { sharer } = call
     const answerMsMax = this.#answerMsMax(call)

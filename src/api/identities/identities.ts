@@ -10,7 +10,7 @@ import { requestOrigin, type RequestContext } from '../http/call.ts'
 import { emptyAnswer, type Reply, singlePagePagination } from '../http/answers/envelope.ts'
 import { type Operation, withBody } from '../http/operation.ts'
 import { disableParams, serviceConfigSchema, serviceConfigsAssign } from './identities-schema.ts'
-import { nothing } from '../schemas/envelope.ts'
+import { emptyBodySchema } from '../schemas/envelope.ts'
 import type { SchemaValue } from '../schemas/typed-schema.ts'
 import { requireCaller } from '../sessions/current.ts'
 import type { StateView } from '../../ports/state-view.ts'
@@ -46,7 +46,7 @@ function standing({ writer }: IdentityOperationsDeps): Operation[] {
       method: 'POST',
       path: '/identities/{id}/disable',
       body: { schema: disableParams, isRequired: true },
-      response: { kind: 'detail', schema: nothing },
+      response: { kind: 'detail', schema: emptyBodySchema },
       refusals: [404],
       handle: async (call, { durationMinutes }) => {
         const message = create(IdentityDisableSchema, {
@@ -65,7 +65,7 @@ function standing({ writer }: IdentityOperationsDeps): Operation[] {
       summary: 'Enable a disabled identity',
       method: 'POST',
       path: '/identities/{id}/enable',
-      response: { kind: 'detail', schema: nothing },
+      response: { kind: 'detail', schema: emptyBodySchema },
       refusals: [404],
       handle: async (call) => {
         const message = create(IdentityEnableSchema, { id: call.param('id') })
@@ -114,7 +114,7 @@ function serviceConfigs(deps: IdentityOperationsDeps): Operation[] {
       method: 'POST',
       path,
       body: { schema: serviceConfigsAssign, isRequired: true },
-      response: { kind: 'detail', schema: nothing },
+      response: { kind: 'detail', schema: emptyBodySchema },
       refusals: [404],
       handle: (call, pairs) => write(call, CommandKind.SERVICE_CONFIGS_ASSOCIATE, pairs),
     }),
@@ -125,7 +125,7 @@ function serviceConfigs(deps: IdentityOperationsDeps): Operation[] {
       method: 'DELETE',
       path,
       body: { schema: serviceConfigsAssign, isRequired: false },
-      response: { kind: 'detail', schema: nothing },
+      response: { kind: 'detail', schema: emptyBodySchema },
       refusals: [404],
       // No body at all is an empty list.
       handle: (call, given) => {

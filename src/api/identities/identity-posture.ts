@@ -13,7 +13,7 @@ import {
 } from '../http/answers/envelope.ts'
 import type { Operation } from '../http/operation.ts'
 import { failedServiceRequest, postureData } from './posture-schema.ts'
-import { nothing } from '../schemas/envelope.ts'
+import { emptyBodySchema } from '../schemas/envelope.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../http/consistency.ts'
 import type { Writer } from '../http/writes.ts'
@@ -75,7 +75,7 @@ export function identityPostureOperations(deps: IdentityPostureOperationsDeps): 
       permission: 'identity.update',
       method: 'DELETE',
       path: '/identities/{id}/mfa',
-      response: { kind: 'detail', schema: nothing },
+      response: { kind: 'detail', schema: emptyBodySchema },
       refusals: [404],
       handle: (call) =>
         ofIdentity(call, async () => {

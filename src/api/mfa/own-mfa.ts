@@ -21,7 +21,7 @@ import {
 } from '../http/answers/envelope.ts'
 import { type Operation, withBody } from '../http/operation.ts'
 import { detailMfa, detailMfaRecoveryCodes, mfaCode, mfaQrCode, totpToken } from './mfa-schema.ts'
-import { nothing } from '../schemas/envelope.ts'
+import { emptyBodySchema } from '../schemas/envelope.ts'
 import { requireCaller } from '../sessions/current.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../http/consistency.ts'
@@ -87,7 +87,7 @@ function enrollmentOperations(deps: OwnMfaDeps): Operation[] {
       path: `${path}/verify`,
       body: code,
       bodyBytesMax: CODE_BODY_BYTES_MAX,
-      response: { kind: 'detail', schema: nothing },
+      response: { kind: 'detail', schema: emptyBodySchema },
       refusals: [404],
       handle: (call, { code }) => own.use(call, 'verify', code),
     }),
@@ -99,7 +99,7 @@ function enrollmentOperations(deps: OwnMfaDeps): Operation[] {
       method: 'DELETE',
       path,
       headers: [codeHeader],
-      response: { kind: 'detail', schema: nothing },
+      response: { kind: 'detail', schema: emptyBodySchema },
       refusals: [404],
       handle: (call) => own.use(call, 'end', call.headers[codeHeader.name] ?? ''),
     },
@@ -144,7 +144,7 @@ function codeOperations(deps: OwnMfaDeps): Operation[] {
       method: 'POST',
       body: code,
       bodyBytesMax: CODE_BODY_BYTES_MAX,
-      response: { kind: 'detail', schema: nothing },
+      response: { kind: 'detail', schema: emptyBodySchema },
       refusals: [404],
       handle: (call, { code }) => own.use(call, 'renew', code),
     }),
@@ -158,7 +158,7 @@ function codeOperations(deps: OwnMfaDeps): Operation[] {
       path: '/authenticate/mfa',
       body: code,
       bodyBytesMax: CODE_BODY_BYTES_MAX,
-      response: { kind: 'detail', schema: nothing },
+      response: { kind: 'detail', schema: emptyBodySchema },
       refusals: [409],
       handle: (call, { code }) => own.use(call, 'pass', code),
     }),

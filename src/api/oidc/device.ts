@@ -3,7 +3,7 @@ import {
   deviceLimits,
   type WaitingDevice,
 } from '../../auth/oidc/device-log-ins.ts'
-import { DEVICE_DONE } from '../../auth/oidc/log-in-flow.ts'
+import { DEVICE_DONE_PATH } from '../../auth/oidc/log-in-flow.ts'
 import { OAuthError } from '../../auth/oidc/oauth-error.ts'
 import { scopesSupported } from '../../auth/oidc/public-clients.ts'
 import { Problem } from '../../lib/problems.ts'
@@ -78,7 +78,7 @@ export function deviceOperations(deps: DeviceOperationsDeps): Operation[] {
       operationId: 'oidcDeviceDone',
       summary: 'Say that a device was logged in',
       method: 'GET',
-      path: DEVICE_DONE,
+      path: DEVICE_DONE_PATH,
       handle: () => framedPage({ title: 'Your device is logged in', content: doneText }),
     },
   ]

@@ -4,7 +4,7 @@ import type { Reply } from '../http/answers/envelope.ts'
 import { formPage, type FlowPage } from './page.ts'
 import { htmlText } from '../../lib/text/html-text.ts'
 
-/** The field that names the secret which a page shows; it is not the secret. */
+/** Form field with the ID of the secret that the page shows; it does not contain the secret. */
 export const ENROLLMENT_FIELD = 'enrollment'
 
 /** An enrollment that nobody has verified. */

@@ -16,7 +16,7 @@ import { formParameters, jsonAnswer, noReferrerHeaders } from './oauth-answers.t
 import {
   readFlowId,
   type LogInBody,
-  type LogInSteps,
+  type LogInStepHandlers,
   logInStep,
   requireOwnForm,
   tooManyCodes,
@@ -33,7 +33,7 @@ interface EnrollmentStepsDeps {
 /** Enrollment of TOTP amid a log-in, for an identity whose policy asks for a factor it lacks. */
 export function enrollmentStepOperations(
   deps: EnrollmentStepsDeps,
-  logIn: LogInSteps,
+  logIn: LogInStepHandlers,
 ): Operation[] {
   const steps = new EnrollmentSteps(deps, logIn)
   const path = '/login/totp/enroll'
@@ -76,9 +76,9 @@ export function enrollmentStepOperations(
 
 class EnrollmentSteps {
   readonly #deps: EnrollmentStepsDeps
-  readonly #logIn: LogInSteps
+  readonly #logIn: LogInStepHandlers
 
-  constructor(deps: EnrollmentStepsDeps, logIn: LogInSteps) {
+  constructor(deps: EnrollmentStepsDeps, logIn: LogInStepHandlers) {
     this.#deps = deps
     this.#logIn = logIn
   }

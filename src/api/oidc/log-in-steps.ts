@@ -51,7 +51,7 @@ export const logInStep = {
 } as const
 
 /** The steps of a log-in: primary authentication by each method, then second factors. */
-export function logInStepOperations(steps: LogInSteps): Operation[] {
+export function logInStepOperations(steps: LogInStepHandlers): Operation[] {
   const methods = [
     ['password', 'Password', 'password'],
     ['username', 'Username', 'password'],
@@ -101,7 +101,7 @@ export function logInStepOperations(steps: LogInSteps): Operation[] {
   ]
 }
 
-export class LogInSteps {
+export class LogInStepHandlers {
   readonly #deps: LogInStepsDeps
 
   constructor(deps: LogInStepsDeps) {

@@ -18,7 +18,7 @@ import { deviceOperations } from './device.ts'
 import { discoveryOperations } from './discovery.ts'
 import { Issuers } from './issuers.ts'
 import { enrollmentStepOperations } from './enrollment-steps.ts'
-import { LogInSteps, logInStepOperations } from './log-in-steps.ts'
+import { LogInStepHandlers, logInStepOperations } from './log-in-steps.ts'
 import { tokenOperations } from './tokens.ts'
 
 interface OidcOperationsDeps {
@@ -46,7 +46,7 @@ export function oidcOperations(deps: OidcOperationsDeps): Operation[] {
   const redirectPlaces = (call: RequestContext): RedirectTargets =>
     redirectTargets(deps.state, deps.cluster.selfId, issuers.hosts(call))
   const own = { ...deps, issuers, isOffered, redirectPlaces }
-  const logIn = new LogInSteps(own)
+  const logIn = new LogInStepHandlers(own)
   return [
     ...discoveryOperations(own),
     ...authorizeOperations(own),

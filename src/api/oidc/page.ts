@@ -1,4 +1,4 @@
-import { DEVICE_DONE } from '../../auth/oidc/log-in-flow.ts'
+import { DEVICE_DONE_PATH } from '../../auth/oidc/log-in-flow.ts'
 import type { Reply } from '../http/answers/envelope.ts'
 import { basePaths } from '../http/paths.ts'
 import { framedPage } from './page-frame.ts'
@@ -97,7 +97,7 @@ export function formPage(
 /** The purpose helps a person notice a log-in that somebody else began. */
 function purposeOf(redirectUri: string): string {
   const { protocol, pathname } = new URL(redirectUri)
-  if (pathname.endsWith(DEVICE_DONE)) {
+  if (pathname.endsWith(DEVICE_DONE_PATH)) {
     return '<p class="soft">You let a device act as you. Its address was on the page before.</p>'
   }
   const isHere = protocol === 'http:'

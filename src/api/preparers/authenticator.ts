@@ -80,8 +80,8 @@ async function certificateFields(
 }
 
 /**
- * A change by the holder, whose current password was right: the same, but judged on the record that
- * the password was right for.
+ * Prepares a change by the holder after a check of the current password. It is validated against
+ * the record whose password was checked.
  */
 export async function prepareOwnChange(
   deps: AuthenticatorPreparerDeps,

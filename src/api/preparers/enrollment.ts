@@ -4,7 +4,7 @@ import { normalizeBody } from '../../entities/normalise.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { fieldProblem } from '../../lib/problems.ts'
 import { dateTimeMs } from '../../lib/text/date-time.ts'
-import { present } from '../../lib/assert.ts'
+import { requirePresent } from '../../lib/assert.ts'
 import { newShortId } from '../../lib/random.ts'
 import { newEnrollmentToken } from './enrollment-tokens.ts'
 import type { WriteStep } from '../http/writes.ts'
@@ -63,7 +63,7 @@ export async function enrollmentStep(
 
 /** UTC ms of a time that its schema accepted. */
 export function parseTimeMs(text: Json | undefined): number {
-  return present(dateTimeMs(String(text)), 'the format date-time accepts what this reads')
+  return requirePresent(dateTimeMs(String(text)), 'the format date-time accepts what this reads')
 }
 
 /** Also checked where the method needs no CA: a caller that names one expects it to apply. */

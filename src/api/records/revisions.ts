@@ -7,7 +7,7 @@ import type { ProposalInput } from '../../ports/proposer.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { RequestContext } from '../http/call.ts'
 import type { Reply, TextAnswer } from '../http/answers/envelope.ts'
-import { TAGS_MAX, matchesEtag, type Precondition } from '../http/answers/etag.ts'
+import { ETAGS_MAX, matchesEtag, type Precondition } from '../http/answers/etag.ts'
 
 type JudgedOn = NonNullable<ProposalInput['judgedOn']>
 
@@ -51,8 +51,8 @@ export function etagAnswer(call: RequestContext, record: EntityRecord, answer: T
 export function parseIfMatch(text: string): Precondition {
   if (text.trim() === '*') return 'any'
   const revisions: number[] = []
-  const tags = text.split(',', TAGS_MAX + 1)
-  if (tags.length > TAGS_MAX) throw fieldProblem('If-Match', `has at most ${TAGS_MAX} tags`)
+  const tags = text.split(',', ETAGS_MAX + 1)
+  if (tags.length > ETAGS_MAX) throw fieldProblem('If-Match', `has at most ${ETAGS_MAX} tags`)
   for (const tag of tags) {
     const match = TAG.exec(tag.trim())
     if (match === null) throw fieldProblem('If-Match', 'must be * or a list of entity tags')

@@ -12,10 +12,10 @@ export interface VisibleRecords {
 type Records = Pick<StateView, 'get' | 'permissions'>
 
 /**
- * Takes the scope of the descriptor on the client API, administrators included; elsewhere
- * all.
- * @throws {AssertionError} for a kind that the client API shows without a scope that fits it: the
- * controller does not start. Any scope in its place would serve the records of another kind, or of
+ * On the client API, selects the records in the caller scope of the descriptor, also for
+ * administrators. On other APIs, selects all records.
+ * @throws {AssertionError} when the client API serves a kind without a suitable scope; the
+ * controller then does not start. A default scope could show the records of another kind or of
  * other callers.
  */
 export function visibleRecords(

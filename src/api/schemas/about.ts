@@ -94,7 +94,7 @@ export const spec: NamedSchema = {
   },
 }
 
-export const specBody: NamedSchema = { name: 'specBody', schema: { type: 'object' } }
+export const specBodySchema: NamedSchema = { name: 'specBody', schema: { type: 'object' } }
 
 export const controller: NamedSchema = {
   name: 'controllerDetail',

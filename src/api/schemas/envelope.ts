@@ -14,9 +14,9 @@ import {
 export const integer = { type: 'integer' } as const
 export const texts = { type: 'array', items: text } as const
 
-export const nothing: NamedSchema = { name: 'empty', schema: emptySchema }
+export const emptyBodySchema: NamedSchema = { name: 'empty', schema: emptySchema }
 
-export const meta: NamedSchema = {
+export const responseMetaSchema: NamedSchema = {
   name: 'meta',
   schema: closedObject(
     {
@@ -57,7 +57,7 @@ export const errorEnvelope: NamedSchema = {
       },
       ['cause', 'data'],
     ),
-    meta: meta.schema,
+    meta: responseMetaSchema.schema,
   }),
 }
 

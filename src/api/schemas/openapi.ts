@@ -4,7 +4,7 @@ import { isSocketOnly } from '../../auth/principal/host-user.ts'
 import type { JsonSchema, Operation, ResponseShape } from '../http/operation.ts'
 import type { ApiBindingName, VersionInfo } from '../parts.ts'
 import { basePaths } from '../http/paths.ts'
-import { errorEnvelope, meta } from './envelope.ts'
+import { errorEnvelope, responseMetaSchema } from './envelope.ts'
 
 interface OpenapiDocumentDeps {
   readonly version: VersionInfo
@@ -199,7 +199,7 @@ function successSchema({ kind, schema }: ResponseShape, refer: Refer): JsonSchem
   const data = kind === 'list' ? { type: 'array', items: refer(schema) } : refer(schema)
   return {
     type: 'object',
-    properties: { data, meta: refer(meta) },
+    properties: { data, meta: refer(responseMetaSchema) },
     required: ['data', 'meta'],
     additionalProperties: false,
   }

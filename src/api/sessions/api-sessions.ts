@@ -1,7 +1,7 @@
 import { detailAnswer, emptyAnswer } from '../http/answers/envelope.ts'
 import type { Operation } from '../http/operation.ts'
 import { listParameters, readListQuery } from '../http/answers/query-parameters.ts'
-import { nothing } from '../schemas/envelope.ts'
+import { emptyBodySchema } from '../schemas/envelope.ts'
 import { sessionSchema } from './sessions-schema.ts'
 import { sessionView } from './session-view.ts'
 import { requireCaller, deleteCurrentSession } from './current.ts'
@@ -76,7 +76,7 @@ export function apiSessionOperations(deps: ApiSessionOperationsDeps): Operation[
       permission: 'ops.delete',
       method: 'DELETE',
       path: '/api-sessions/{id}',
-      response: { kind: 'detail', schema: nothing },
+      response: { kind: 'detail', schema: emptyBodySchema },
       refusals: [403, 404],
       handle: async (call) => {
         const id = call.param('id')

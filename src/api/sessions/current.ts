@@ -9,7 +9,7 @@ import type { Caller } from '../../auth/principal/principal.ts'
 import { detailAnswer, emptyAnswer } from '../http/answers/envelope.ts'
 import type { Operation } from '../http/operation.ts'
 import { currentSession } from './sessions-schema.ts'
-import { nothing } from '../schemas/envelope.ts'
+import { emptyBodySchema } from '../schemas/envelope.ts'
 import { currentSessionView } from './session-view.ts'
 import type { Writer } from '../http/writes.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -61,7 +61,7 @@ export function currentOperations(deps: CurrentOperationsDeps): Operation[] {
       tag: 'currentApiSession',
       method: 'DELETE',
       path: '/current-api-session',
-      response: { kind: 'detail', schema: nothing },
+      response: { kind: 'detail', schema: emptyBodySchema },
       handle: async (call) => {
         const { session } = requireCaller(call)
         await deleteCurrentSession(deps.writer, call, session.id)

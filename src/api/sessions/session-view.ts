@@ -5,7 +5,7 @@ import type { Caller } from '../../auth/principal/principal.ts'
 import { timeText } from '../http/answers/envelope.ts'
 import type { RecordSource, StateView } from '../../ports/state-view.ts'
 import type { ApiLimits } from '../limits.ts'
-import { endOf, type SessionTracker } from '../../auth/sessions/session-tracker.ts'
+import { callerExpiry, type SessionTracker } from '../../auth/sessions/session-tracker.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { TokenSigner } from '../../auth/sessions/token-signer.ts'
 
@@ -50,7 +50,7 @@ export function sessionView(
  * use that this very request is: clients poll for it and log in again when it seems past.
  */
 export function currentSessionView(deps: SessionViewDeps, caller: Caller): Record<string, unknown> {
-  const { expiresAtMs, leftSeconds } = endOf(
+  const { expiresAtMs, leftSeconds } = callerExpiry(
     deps,
     caller.kind === 'session' ? caller : { session: caller.session },
   )

@@ -94,6 +94,6 @@ export const ownAuthenticatorPatch = objectSchema(
   ['currentPassword'],
 )
 
-export const requestExtendSchema = objectSchema('requestExtendAuthenticator', {
+export const authenticatorExtensionRequestSchema = objectSchema('requestExtendAuthenticator', {
   rollKeys: { type: ['boolean', 'null'] },
 })

@@ -8,7 +8,7 @@ import { answer, detailAnswer, emptyAnswer, type Reply } from '../http/answers/e
 import { type Operation, withBody } from '../http/operation.ts'
 import { listParameters, readListQuery } from '../http/answers/query-parameters.ts'
 import { routerView, connectedRoutersFirst } from '../fabric/router-view.ts'
-import { nothing } from '../schemas/envelope.ts'
+import { emptyBodySchema } from '../schemas/envelope.ts'
 import type { SchemaValue } from '../schemas/typed-schema.ts'
 import {
   sessionCreate,
@@ -109,7 +109,7 @@ function ownSessions(deps: SessionOperationsDeps): Operation[] {
       operationId: 'deleteSession',
       summary: 'End a service session of the current identity',
       method: 'DELETE',
-      response: { kind: 'detail', schema: nothing },
+      response: { kind: 'detail', schema: emptyBodySchema },
       refusals: [404, 409],
       handle: async (call) => {
         const id = call.param('id')
@@ -164,7 +164,7 @@ function allSessions(deps: SessionOperationsDeps): Operation[] {
       summary: 'End a service session',
       permission: 'ops.delete',
       method: 'DELETE',
-      response: { kind: 'detail', schema: nothing },
+      response: { kind: 'detail', schema: emptyBodySchema },
       refusals: [404, 409],
       handle: async (call) => {
         await deps.writer.deleteEntity(requestOrigin(call), 'session', call.param('id'))

@@ -13,7 +13,7 @@ import {
   networkCertificate,
   thirdPartyCertificate,
 } from '../certificates/trusted-authorities.ts'
-import { type EnrollRequest, NOT_KEPT } from './enroll-request.ts'
+import { type EnrollRequest, NOT_REPEATABLE } from './enroll-request.ts'
 import type { CommandWriter, Idempotency } from '../../ports/writer.ts'
 import { isTokenUnknown, findOutstandingEnrollment, tokenUsedProblem } from './tokens.ts'
 import { principalActor, principalOrigin } from '../principal/principal.ts'
@@ -78,7 +78,7 @@ export class IdentityEnrollment {
     )
     const value = networkCertificate(issued)
     const credential = { case: 'certificate', value } as Credential
-    await this.#enroll(request, enrollment, credential, NOT_KEPT)
+    await this.#enroll(request, enrollment, credential, NOT_REPEATABLE)
     return issued.chainPem
   }
 
@@ -156,7 +156,7 @@ export class IdentityEnrollment {
     if (reason !== null) throw fieldProblem('password', reason)
     const value = await this.#deps.passwords.hash(request.turn, password)
     // Keep no request id: its record would hold an unsalted hash of the password.
-    await this.#enroll(request, enrollment, { case: 'passwordHash', value }, NOT_KEPT)
+    await this.#enroll(request, enrollment, { case: 'passwordHash', value }, NOT_REPEATABLE)
     return enrollment.username ?? ''
   }
 

@@ -5,7 +5,11 @@ import type { RefusalCause } from '../../lib/refusal-reason.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import type { CallerCredentials } from '../principal/credentials.ts'
 import type { TokenChallenge } from '../tokens/challenge.ts'
-import { type TokenJudge, unreadable, type VerifiedToken } from '../tokens/token-judge.ts'
+import {
+  type TokenJudge,
+  unreadableTokenRefusal,
+  type VerifiedToken,
+} from '../tokens/token-judge.ts'
 import { readToken } from '../tokens/token-text.ts'
 import type { CredentialProof } from './proof.ts'
 import { type Clock, proposalNowMs } from '../../lib/clock.ts'
@@ -28,7 +32,7 @@ export async function proveToken(
   const [first] = texts
   if (first === undefined) return { error: 'missing', cause: { reason: 'TOKEN_MISSING' } }
   const readable = texts.filter((text) => readToken(text) !== null)
-  if (readable.length === 0) return unreadable(first)
+  if (readable.length === 0) return unreadableTokenRefusal(first)
   // Another controller may have changed the signer or the identity a moment ago.
   await deps.reads.reachLatest()
   return await proofOf(deps, address, readable)

@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts'
 import { FairShare } from '../../lib/bounds/fair-share.ts'
 import { Problem } from '../../lib/problems.ts'
-import { addressSource } from '../../lib/bounds/source.ts'
+import { sourceNetwork } from '../../lib/bounds/source.ts'
 
 interface Attempts {
   failures: number
@@ -47,7 +47,7 @@ export class LogInThrottle {
     address: string,
     run: () => Promise<T | null>,
   ): Promise<T | null> {
-    const source = addressSource(address)
+    const source = sourceNetwork(address)
     const key = `${source} ${username}`
     const attempts = this.#sources.get(key) ?? { failures: 0, atWork: 0, pausedUntilMs: 0 }
     this.#check(attempts)

@@ -3,7 +3,7 @@ import { CommandKind, SessionCreateSchema } from '../../../proto/gen/command_pb.
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import { OIDC_LEVEL } from '../../ports/feature-level.ts'
 import { envInfoSchema, sdkInfoSchema } from '../../entities/shapes.ts'
-import { isShownBy } from '../../fsm/apply/session-reach.ts'
+import { isUsableWithCertificate } from '../../fsm/apply/session-reach.ts'
 import { sessionValidity } from '../../fsm/apply/session-standing.ts'
 import { configTypeIds } from '../../fsm/config-type-ids.ts'
 import { canonicalJson } from '../../lib/text/canonical-json.ts'
@@ -163,7 +163,7 @@ export class LogIns {
 
   /** Whether a connection shows the certificate that a session is bound to. */
   isProven(session: ApiSession, shown: CallerCredentials): boolean {
-    return isShownBy(this.#deps.state, session, shown.peerChain()?.[0].sha1 ?? null)
+    return isUsableWithCertificate(this.#deps.state, session, shown.peerChain()?.[0].sha1 ?? null)
   }
 
   /**

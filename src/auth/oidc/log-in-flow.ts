@@ -57,8 +57,8 @@ const TOKENS_GIVEN_MAX = 10_000
  * until its tokens are used.
  */
 const CODE_REPEATED_MS = 10_000
-/** Below the issuer: where a person ends who has let a device log in. */
-export const DEVICE_DONE = '/device/done'
+/** Path below the issuer: the last page for a user who approved the log-in of a device. */
+export const DEVICE_DONE_PATH = '/device/done'
 
 interface LogInFlowDeps {
   readonly state: StateView
@@ -112,7 +112,7 @@ export class LogInFlow {
       issuer,
       // No code is given for it: nothing is the verifier of this challenge.
       challenge: '',
-      redirectUri: `${issuer}${DEVICE_DONE}`,
+      redirectUri: `${issuer}${DEVICE_DONE_PATH}`,
       state: '',
       nonce: '',
       configTypes: [],

@@ -82,8 +82,9 @@ export function judgeAuthorization(
 }
 
 /**
- * Scheme, host and path are equal to a registered one; the port is free on loopback alone (RFC
- * 8252, 7.3). No user, query or fragment. One of a setting is equal as a whole.
+ * Accepts a redirect URI whose scheme, host and path equal a registered one; only on loopback may
+ * the port differ (RFC 8252, 7.3). It may have no user, query or fragment. A redirect URI from a
+ * setting must be equal as a whole.
  */
 export function isRedirectAllowed(
   text: string,

@@ -1,5 +1,5 @@
 import { isGranted, isSessionPermission, type SessionPermission } from '../../lib/permissions.ts'
-import { reachReason } from '../../fsm/apply/authority.ts'
+import { reachRefusalReason } from '../../fsm/apply/authority.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { SessionHolder } from './principal.ts'
@@ -66,7 +66,7 @@ export function requireReach(
   identityId: string,
 ): void {
   if (caller.isAdmin) return
-  const detail = reachReason(records, identityId, caller.identity.permissions)
+  const detail = reachRefusalReason(records, identityId, caller.identity.permissions)
   // @guard privilege-escalation--unlogged
   if (detail !== null) throw new Problem('UNAUTHORIZED', { detail })
 }

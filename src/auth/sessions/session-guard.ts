@@ -1,7 +1,11 @@
 import { Problem } from '../../lib/problems.ts'
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import { lacksOwnFactor } from '../../fsm/apply/authentication.ts'
-import { isShownBy, isUnsettled, canManage } from '../../fsm/apply/session-reach.ts'
+import {
+  isUsableWithCertificate,
+  hasUndecidedApi,
+  isAcceptedByManagement,
+} from '../../fsm/apply/session-reach.ts'
 import {
   type ApiName,
   mayCall,
@@ -125,7 +129,7 @@ export class SessionGuard {
     const found = this.#sessions.find(good.sessionId)
     if (found === 'unknown' || found === 'expired') return this.#confirm(shown, good, wanted)
     if (lacksFactor(found, wanted.permission)) return this.#confirm(shown, good, wanted)
-    if ('text' in good && typeof found !== 'string' && isUnsettled(found.session)) {
+    if ('text' in good && typeof found !== 'string' && hasUndecidedApi(found.session)) {
       return this.#confirm(shown, good, wanted)
     }
     const admission = this.#accept(shown, found, good, wanted)
@@ -232,7 +236,7 @@ export class SessionGuard {
   ): Promise<RequestAdmission> {
     await this.#parts.reads.reachLatest()
     const found = this.#sessions.find(token.sessionId)
-    if ('text' in token && typeof found !== 'string' && isUnsettled(found.session)) {
+    if ('text' in token && typeof found !== 'string' && hasUndecidedApi(found.session)) {
       return await this.#settle(shown, token, wanted)
     }
     return await this.#accept(shown, found, token, wanted)
@@ -324,12 +328,12 @@ export class SessionGuard {
    */
   #isHonouredAt(shown: CallerCredentials, api: ApiName, session: ApiSession): boolean {
     const { state } = this.#parts
-    if (api !== 'client' && !canManage(state, session)) return false
+    if (api !== 'client' && !isAcceptedByManagement(state, session)) return false
     if (api !== 'client' && !session.clientId) return true
     const chain = shown.peerChain()
     // A client with an extended certificate keeps its open connections.
     if (chain !== null && this.#proven.get(chain) === session.id) return true
-    const isShown = isShownBy(state, session, chain?.[0].sha1 ?? null)
+    const isShown = isUsableWithCertificate(state, session, chain?.[0].sha1 ?? null)
     if (isShown && chain !== null) this.#proven.set(chain, session.id)
     return isShown
   }

@@ -310,8 +310,8 @@ interface EndDeps {
   readonly limits: Pick<SessionLimits, 'sessionTimeoutMs'>
 }
 
-/** The end of what a caller has shown: its access token, or its session while it is not used. */
-export function endOf(
+/** Expiry of the caller's access token; without one, of its session if it stays unused. */
+export function callerExpiry(
   { sessions, clock, limits }: EndDeps,
   { session, accessToken }: Pick<SessionPrincipal, 'session' | 'accessToken'>,
 ): { readonly expiresAtMs: number; readonly leftSeconds: number } {

@@ -9,7 +9,7 @@ import type { RefusalCause, LogInRefusalReason } from '../../lib/refusal-reason.
 import { addressShareKey } from '../../lib/bounds/source.ts'
 import { textClaim } from './claims.ts'
 import type { KeySet, KeySets } from './key-sets.ts'
-import { isTooLong, readToken, type UnverifiedToken } from './token-text.ts'
+import { isTokenTooLong, readToken, type UnverifiedToken } from './token-text.ts'
 import { verificationKeyFromCertificate, type VerificationKey } from './verification-key.ts'
 import type { StateView } from '../../ports/state-view.ts'
 
@@ -120,7 +120,7 @@ export class TokenJudge {
    */
   async judgeClaims(address: string, text: string): Promise<ClaimsFinding> {
     const token = readToken(text)
-    if (token === null) return unreadable(text)
+    if (token === null) return unreadableTokenRefusal(text)
     const signer = this.signerOf(token)
     if (signer === undefined) return invalid('TOKEN_ISSUER_UNKNOWN', undefined, 'iss')
     const sharer = addressShareKey(address)
@@ -249,9 +249,9 @@ export class TokenJudge {
   }
 }
 
-/** Why a token is not even looked up. */
-export function unreadable(text: string): RefusedToken {
-  return invalid(isTooLong(text) ? 'TOKEN_TOO_LONG' : 'TOKEN_MALFORMED')
+/** The refusal of a token that cannot be parsed. */
+export function unreadableTokenRefusal(text: string): RefusedToken {
+  return invalid(isTokenTooLong(text) ? 'TOKEN_TOO_LONG' : 'TOKEN_MALFORMED')
 }
 
 function refusedBy(error: errors.JOSEError, signer: ExternalJwtSigner): RefusedToken {

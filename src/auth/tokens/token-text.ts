@@ -26,7 +26,7 @@ export interface UnverifiedToken {
  */
 export function readToken(text: string): UnverifiedToken | null {
   // @guard forged-tokens--size
-  if (isTooLong(text)) return null
+  if (isTokenTooLong(text)) return null
   const [head, body, signature, ...more] = text.split('.', 4)
   if (head === undefined || body === undefined || !signature || more.length > 0) return null
   const algorithm = textMember(objectIn(head), 'alg')
@@ -36,7 +36,7 @@ export function readToken(text: string): UnverifiedToken | null {
   return { text, algorithm, kid, issuer }
 }
 
-export function isTooLong(text: string): boolean {
+export function isTokenTooLong(text: string): boolean {
   return text.length > tokenLimits.charactersMax
 }
 

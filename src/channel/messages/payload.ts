@@ -29,7 +29,7 @@ export const payloadFlag = {
 } as const
 
 /** Bits of `capabilities`. */
-export const CAN_END_OF_FILE = 1 << 8
+export const END_OF_FILE_CAPABILITY = 1 << 8
 
 /** Headers of payloads and acknowledgements; the ends of a circuit use keys 2000 to 2255. */
 export const circuitHeader = {

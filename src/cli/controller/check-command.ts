@@ -35,7 +35,7 @@ export async function checkController(
   // cannot.
   const { found, log } = await runAsOwnerOf(config.data, async () => {
     const found = await preflight(config, systemClock.nowMs())
-    return { found, log: found.faults.length > 0 ? NOTHING : checkLog(config) }
+    return { found, log: found.faults.length > 0 ? NO_FINDINGS : checkLog(config) }
   })
   const faults = [...found.faults, ...log.faults]
   const warnings = [...found.warnings, ...log.warnings]
@@ -56,30 +56,30 @@ interface Findings {
   readonly warnings: readonly string[]
 }
 
-export const NOTHING: Findings = { faults: [], warnings: [] }
+export const NO_FINDINGS: Findings = { faults: [], warnings: [] }
 
 /**
  * Reports whether a start would find the log damaged, and what it would do about it. No controller
  * may be running on this data folder.
  */
 export function checkLog({ id, data, cluster }: Checked): Findings {
-  if (hasNoData(data)) return NOTHING
+  if (hasNoData(data)) return NO_FINDINGS
   try {
     const damage = findDamage(data)
-    if (damage === null) return NOTHING
+    if (damage === null) return NO_FINDINGS
     const known = rosterVoters(readRosterFile(data))
     const hasPeers = hasOtherVoters(id, [known])
     const canAsk = cluster.seeds.length + otherMeshAddresses(id, known).length > 0
     if (damage.code === 'VOTE_LOST' && hasPeers && canAsk) {
       const warning = `data: ${damage.finding}; a start requests re-admission with an empty data folder`
-      return { ...NOTHING, warnings: [warning] }
+      return { ...NO_FINDINGS, warnings: [warning] }
     }
     if (damage.code === 'CORRUPT' && hasPeers) {
       const warning = `data: ${damage.finding}; a start repairs it from the other controllers`
-      return { ...NOTHING, warnings: [warning] }
+      return { ...NO_FINDINGS, warnings: [warning] }
     }
-    return { ...NOTHING, faults: [`data: ${damage.message}`] }
+    return { ...NO_FINDINGS, faults: [`data: ${damage.message}`] }
   } catch (error) {
-    return { ...NOTHING, faults: [`data: ${errorMessage(error)}`] }
+    return { ...NO_FINDINGS, faults: [`data: ${errorMessage(error)}`] }
   }
 }

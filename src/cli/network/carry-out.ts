@@ -139,7 +139,7 @@ export class StepRunner {
   }
 }
 
-/** Fields that are set after a record has been created. */
+/** The fields of a body that can be changed after a record has been created. */
 export function changeableFields(kind: Kind, body: JsonObject): JsonObject {
   const fixed = portableFields(kind).filter(({ settable }) => settable === 'create')
   const names = new Set(fixed.map(({ name }) => name))

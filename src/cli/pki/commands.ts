@@ -48,7 +48,7 @@ const DAY_MS = 24 * 60 * 60 * 1000
 /** The cluster has to commit the new issuing authority. */
 const INSTALL_TIMEOUT_MS = 30_000
 
-/** Days of a certificate that is needed only until its controller runs again. */
+/** Validity in days. The certificate is needed only until its controller runs again. */
 const ROOT_SIGNED_DAYS = 7
 
 /** Options of verbs that can use any controller. */

@@ -31,7 +31,7 @@ export async function diffSnapshot(path: string, options: DiffOptions): Promise<
   const backup = await withFileInFaults(path, () =>
     loadBackup(readFileChunks(path), new MemoryStateStore(), { privateKeyPem }),
   )
-  const live = await loadLive(data, options.stale === true)
+  const live = await loadRunningState(data, options.stale === true)
   const changes = countChanges(replacementBetween(live.state, backup.state))
   const isOther = live.manifest.clusterId !== backup.manifest.clusterId
   if (options.json === true) printJson(jsonOf(live, backup, changes))
@@ -41,7 +41,7 @@ export async function diffSnapshot(path: string, options: DiffOptions): Promise<
 }
 
 /** The state of a running controller, as a backup without secrets that is not written to disk. */
-export async function loadLive(data: string, isStale: boolean): Promise<LoadedBackup> {
+export async function loadRunningState(data: string, isStale: boolean): Promise<LoadedBackup> {
   const request = { path: BACKUP_PATH, body: { hasSecrets: false, isStale } }
   try {
     const bytes = streamFromAdminSocket(resolve(data), request)

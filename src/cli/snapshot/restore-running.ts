@@ -15,8 +15,8 @@ import { printJson, printLine, shellWord } from '../terminal/output.ts'
 import { promptExactText } from '../terminal/typed-text.ts'
 import { withFileInFaults } from './backup-file.ts'
 import { type BackupPosition, backupPositionJson, originText } from './describe.ts'
-import { changesText, loadLive } from './diff.ts'
-import { sealedForCluster } from './restored-factors.ts'
+import { changesText, loadRunningState } from './diff.ts'
+import { resealForRunningCluster } from './restored-factors.ts'
 import { chosenDataFolder } from './save.ts'
 import { readKey, requireSha256 } from './verify.ts'
 import { errorMessage } from '../../lib/error-code.ts'
@@ -56,9 +56,9 @@ export async function restoreIntoCluster(
 ): Promise<void> {
   const data = chosenDataFolder(options)
   const backup = await withFileInFaults(path, () => load(path, options))
-  const live = await loadLive(data, false)
+  const live = await loadRunningState(data, false)
   await withFileInFaults(path, () => Promise.resolve(refuseOther(live, backup, options)))
-  await withFileInFaults(path, () => sealedForCluster(data, live, backup))
+  await withFileInFaults(path, () => resealForRunningCluster(data, live, backup))
   const changes = countChanges(replacementBetween(live.state, backup.state))
   const isJson = options.json === true
   if (!isJson) printLine(changesText(live, backup, changes).join('\n'))

@@ -16,7 +16,7 @@ const FACTORS_PATH = '/fabric/v1/cluster/restore/factors'
  * key that the cluster does not have: that of another cluster, or one that was rotated since.
  * @throws {BackupFault} NO_SECRETS if the backup lacks the key as well.
  */
-export async function sealedForCluster(
+export async function resealForRunningCluster(
   data: string,
   live: LoadedBackup,
   backup: LoadedBackup,

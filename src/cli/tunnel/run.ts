@@ -7,7 +7,7 @@ import { systemClock } from '../../lib/clock.ts'
 import { TargetSockets } from '../../overlay/sockets/target-sockets.ts'
 import { ProgramFailure } from '../../overlay/failure.ts'
 import {
-  type ConfiguredService,
+  type ConfiguredServicePort,
   parseConfiguredService,
 } from '../../overlay/services/offered-services.ts'
 import { limitHeapGrowth } from '../../threads/collect-buffers.ts'
@@ -102,7 +102,7 @@ async function startAll(tunnels: readonly IdentityTunnel[], stopped: Promise<voi
 }
 
 function checkedOptions({ identity, mode, proxy = [], bind }: RunTunnelOptions): {
-  readonly configured: readonly ConfiguredService[]
+  readonly configured: readonly ConfiguredServicePort[]
   readonly mode: string
 } {
   const fail = (reason: string): CommandFailure => new CommandFailure(EXIT_USAGE, reason)

@@ -17,8 +17,8 @@ export const membershipLimits = {
   /** Maximum concurrent admission requests at one controller. */
   entriesMax: 16,
   /**
-   * Maximum of one controller: it may retry before this one notices that the earlier request was
-   * abandoned.
+   * Maximum concurrent admission requests of one joining controller. It may retry before this one
+   * notices that it abandoned the earlier request.
    */
   entriesOfOneMax: 2,
   /** Time after which a disconnected learner that was to become a voter is removed. */

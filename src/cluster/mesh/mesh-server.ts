@@ -15,7 +15,7 @@ import {
   type ForwardFrame,
   type Hello,
 } from '../../../proto/gen/mesh_pb.ts'
-import { present } from '../../lib/assert.ts'
+import { requirePresent } from '../../lib/assert.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
 import type { Verdict } from './handshake.ts'
@@ -254,7 +254,7 @@ export class MeshServer {
     const peerId = this.#refuseUnlessProven(inbound, hello)
     if (peerId === null) return
     inbound.peerId = peerId
-    inbound.hello = present(hello, 'a caller is proven by its Hello')
+    inbound.hello = requirePresent(hello, 'a caller is proven by its Hello')
     const older = this.#bound[inbound.kind].get(peerId)
     this.#bound[inbound.kind].set(peerId, inbound)
     if (older !== undefined) this.#end(older, Status.ABORTED, 'replaced by a newer stream')

@@ -1,4 +1,4 @@
-import { assert, present } from '../../lib/assert.ts'
+import { assert, requirePresent } from '../../lib/assert.ts'
 import { FairShare } from '../../lib/bounds/fair-share.ts'
 import { releaseBuffer } from '../../lib/bounds/release-buffer.ts'
 import { SequenceWindow } from '../../lib/sequence-window.ts'
@@ -135,7 +135,10 @@ export class OutstandingProposals {
    */
   expire(nowMs: number): void {
     while (this.#window.size > 0) {
-      const oldest = present(this.#window.get(this.#window.lowest), 'the lowest is outstanding')
+      const oldest = requirePresent(
+        this.#window.get(this.#window.lowest),
+        'the lowest is outstanding',
+      )
       if (oldest.deadlineMs > nowMs) return
       this.remove(oldest.sequence)
       oldest.reject(new Problem(verdictOf(oldest)))

@@ -221,7 +221,7 @@ export async function wrapMissingSecrets(deps: RotationDeps): Promise<boolean> {
  * so it may be repeated at any time.
  * @throws {Problem}
  */
-export async function afterRemoval(
+export async function secureAfterRemoval(
   deps: RotationDeps,
   id: NodeId,
   { isCompromised, isAdmittedAgain = false }: RemovalManner,

@@ -36,7 +36,7 @@ export class DigestRing {
     this.#waiting.clear()
   }
 
-  /** Drops the digest of a peer that no longer answers from that state. */
+  /** Drops the digest of a failing peer: it describes a state that the peer does not serve. */
   forget(peer: NodeId): void {
     this.#waiting.delete(peer)
   }

@@ -1,7 +1,7 @@
 import {
   option,
   optionalSection,
-  required,
+  REQUIRED_OPTION,
   requiredList,
   section,
   type ConfigValues,
@@ -100,15 +100,15 @@ const SERVER_CERTIFICATES_MAX = 8
 
 const identityOptions = section('Certificate and key of this controller, for peers and clients.', {
   cert: option(path(), {
-    default: required,
+    default: REQUIRED_OPTION,
     why: 'PEM: its own certificate, then the intermediates.',
   }),
   key: option(path(), {
-    default: required,
+    default: REQUIRED_OPTION,
     why: 'PEM private key of the certificate, mode 0600.',
   }),
   ca: option(path(), {
-    default: required,
+    default: REQUIRED_OPTION,
     why: 'PEM: the CA certificates that peers are verified against.',
   }),
   signer: section(
@@ -131,11 +131,11 @@ const serverCertificates = list(
   'Certificates of other authorities for the HTTPS listeners, such as a public one for browsers. Shown to clients that ask for a name (SNI) that is in one of them and not in `identity.cert`.',
   {
     cert: option(path(), {
-      default: required,
+      default: REQUIRED_OPTION,
       why: 'PEM: the certificate, then the intermediates (`fullchain.pem`).',
     }),
     key: option(path(), {
-      default: required,
+      default: REQUIRED_OPTION,
       why: 'PEM private key of it, mode 0600. It may be another one at each renewal.',
     }),
   },
@@ -151,22 +151,25 @@ export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', '
 /** All options of a controller, with their types, defaults and purpose. */
 export const controllerOptions = {
   id: option(controllerId(), {
-    default: required,
+    default: REQUIRED_OPTION,
     why: 'Permanent id of this controller in the cluster. Must match its certificate.',
   }),
   data: option(path(), {
-    default: required,
+    default: REQUIRED_OPTION,
     why: 'Folder of the log, the state and the admin socket. Belongs to one controller alone; put it on a local disk.',
   }),
   trustDomain: option(trustDomain(), {
-    default: required,
+    default: REQUIRED_OPTION,
     scope: 'cluster',
     why: 'Trust domain of the SPIFFE ids of this cluster: spiffe://<trustDomain>/controller/<id>.',
   }),
   identity: identityOptions,
   cluster: section('The mesh between controllers (gRPC, mutual TLS 1.3).', {
-    bind: option(hostPortText(), { default: required, why: 'Listen address for peers.' }),
-    advertise: option(hostPortText(), { default: required, why: 'Address that peers connect to.' }),
+    bind: option(hostPortText(), { default: REQUIRED_OPTION, why: 'Listen address for peers.' }),
+    advertise: option(hostPortText(), {
+      default: REQUIRED_OPTION,
+      why: 'Address that peers connect to.',
+    }),
     seeds: option(hostPortTexts(32), {
       default: [],
       why: 'Addresses to find peers that have moved; a name may resolve to several. Peers are verified by certificate.',
@@ -199,9 +202,9 @@ export const controllerOptions = {
     }),
   }),
   web: requiredList(16, 'HTTPS listeners. One that serves every API is the usual case.', {
-    bind: option(hostPortText(), { default: required, why: 'Listen address.' }),
+    bind: option(hostPortText(), { default: REQUIRED_OPTION, why: 'Listen address.' }),
     advertise: option(hostPortText(), {
-      default: required,
+      default: REQUIRED_OPTION,
       why: 'Address that clients connect to; the certificate must contain this host.',
     }),
     apis: option(choices(WEB_API_NAMES), {
@@ -214,7 +217,7 @@ export const controllerOptions = {
         why: 'Where the files are served: one name behind a slash.',
       }),
       folder: option(path(), {
-        default: required,
+        default: REQUIRED_OPTION,
         why: 'Folder of the files, read once at the start. Paths that are no file get its index.html.',
       }),
     }),

@@ -1,6 +1,6 @@
 import { environmentName } from './environment.ts'
 import type { ConfigTable } from './load.ts'
-import { type Fields, type List, type Option, required, type SchemaNode } from './schema.ts'
+import { type Fields, type List, type Option, REQUIRED_OPTION, type SchemaNode } from './schema.ts'
 import { formatOptionValue } from './shown.ts'
 
 type Column = 'key' | 'expected' | 'default' | 'scope' | 'purpose' | 'variable'
@@ -128,7 +128,7 @@ function countOf({ itemsMin, itemsMax }: List<Fields>): string {
 }
 
 function defaultOf(node: Option<unknown>): string {
-  if (node.default === required) return '*required*'
+  if (node.default === REQUIRED_OPTION) return '*required*'
   const text = formatOptionValue(node, node.default)
   return text === '' ? '*none*' : `\`${text}\``
 }

@@ -8,7 +8,7 @@ import {
   type List,
   type Option,
   type RawValue,
-  required,
+  REQUIRED_OPTION,
   type SchemaNode,
   type Section,
   type ValueType,
@@ -262,7 +262,7 @@ export class ConfigReader {
   }
 
   #defaultOf(node: Option<unknown>, key: string, hasEffect: boolean): unknown {
-    if (node.default === required) {
+    if (node.default === REQUIRED_OPTION) {
       if (!this.#isMeant(key)) this.fault(key, `is missing; expected ${node.type.expected}`)
       return null
     }

@@ -20,7 +20,8 @@ export interface ValueType<T> {
   redacted?(value: T): string
 }
 
-export const required: unique symbol = Symbol('required')
+/** Default of an option that has none: a configuration without it is invalid. */
+export const REQUIRED_OPTION: unique symbol = Symbol('required')
 
 /**
  * `cluster` options must be equal on every controller and are part of the fingerprint that peers
@@ -37,7 +38,7 @@ interface Effective {
 }
 
 interface OptionSettings<T> extends Effective {
-  readonly default: T | typeof required
+  readonly default: T | typeof REQUIRED_OPTION
   readonly why: string
   /** `node` by default. */
   readonly scope?: Scope

@@ -1,4 +1,4 @@
-import { list, option, optionalSection, required, section } from '../engine/schema.ts'
+import { list, option, optionalSection, REQUIRED_OPTION, section } from '../engine/schema.ts'
 import { HOUR_MS, MINUTE_MS } from '../engine/units.ts'
 import { boolean, choice, duration, integer, optional, text } from '../engine/values.ts'
 import { address, advertisedAddress } from './values.ts'
@@ -14,10 +14,13 @@ import {
 export const linkSection = optionalSection('Links to other routers.', {
   listeners: list(16, 'Where other routers connect.', {
     binding: option(choice(['transport']), {
-      default: required,
+      default: REQUIRED_OPTION,
       why: 'The subsystem that creates it.',
     }),
-    bind: option(address(addressProtocols.link), { default: required, why: 'Where it listens.' }),
+    bind: option(address(addressProtocols.link), {
+      default: REQUIRED_OPTION,
+      why: 'Where it listens.',
+    }),
     advertise: option(optional(advertisedAddress(addressProtocols.link)), {
       default: null,
       why: 'Under which address other routers reach it; `bind` when that names one address.',
@@ -31,7 +34,7 @@ export const linkSection = optionalSection('Links to other routers.', {
     options: section('Options of the channel.', linkChannelOptions),
   }),
   dialers: list(16, 'How other routers are dialed.', {
-    binding: option(choice(['transport']), { default: required, why: 'The subsystem.' }),
+    binding: option(choice(['transport']), { default: REQUIRED_OPTION, why: 'The subsystem.' }),
     split: option(boolean(), {
       default: true,
       why: 'Several connections a link, some of them for acknowledgements alone; false: one.',

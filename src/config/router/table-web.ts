@@ -3,7 +3,7 @@ import {
   list,
   option,
   optionalSection,
-  required,
+  REQUIRED_OPTION,
   requiredList,
   section,
 } from '../engine/schema.ts'
@@ -13,11 +13,11 @@ import { hostPort, pemSource } from './values.ts'
 
 /** Keys of `web`: HTTPS servers of this router. */
 export const webList = list(8, 'HTTPS servers. The one API there is: health-checks.', {
-  name: option(text(), { default: required, why: 'For logs.' }),
+  name: option(text(), { default: REQUIRED_OPTION, why: 'For logs.' }),
   bindPoints: requiredList(16, 'Where it listens.', {
-    interface: option(hostPort(), { default: required, why: 'Where it listens.' }),
+    interface: option(hostPort(), { default: REQUIRED_OPTION, why: 'Where it listens.' }),
     address: option(hostPort(), {
-      default: required,
+      default: REQUIRED_OPTION,
       why: 'Under which address it is reached.',
       hasEffect: false,
     }),
@@ -27,16 +27,31 @@ export const webList = list(8, 'HTTPS servers. The one API there is: health-chec
     }),
   }),
   apis: requiredList(4, 'APIs served.', {
-    binding: option(choice(['health-checks']), { default: required, why: 'Name of the API.' }),
+    binding: option(choice(['health-checks']), {
+      default: REQUIRED_OPTION,
+      why: 'Name of the API.',
+    }),
     options: keyedSections(0, 'It has none.', {}),
   }),
   identity: optionalSection(
     'Another identity than that of the router; all four are needed.',
     {
-      cert: option(pemSource(), { default: required, why: 'As in `identity`.', hasEffect: false }),
-      key: option(pemSource(), { default: required, why: 'As in `identity`.', isSecret: true }),
-      server_cert: option(pemSource(), { default: required, why: 'As in `identity`.' }),
-      ca: option(pemSource(), { default: required, why: 'As in `identity`.', hasEffect: false }),
+      cert: option(pemSource(), {
+        default: REQUIRED_OPTION,
+        why: 'As in `identity`.',
+        hasEffect: false,
+      }),
+      key: option(pemSource(), {
+        default: REQUIRED_OPTION,
+        why: 'As in `identity`.',
+        isSecret: true,
+      }),
+      server_cert: option(pemSource(), { default: REQUIRED_OPTION, why: 'As in `identity`.' }),
+      ca: option(pemSource(), {
+        default: REQUIRED_OPTION,
+        why: 'As in `identity`.',
+        hasEffect: false,
+      }),
     },
     { refusesMisspellings: true },
   ),

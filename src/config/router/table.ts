@@ -3,7 +3,7 @@ import {
   list,
   option,
   optionalSection,
-  required,
+  REQUIRED_OPTION,
   requiredSection,
   section,
   type ConfigValues,
@@ -83,16 +83,19 @@ export const controllerPlaceNames = Object.keys(
 
 /** All keys of a router's configuration, with their types, defaults and purpose. */
 export const routerFields = {
-  v: option(version(CONFIG_VERSION), { default: required, why: 'Version of the file format.' }),
+  v: option(version(CONFIG_VERSION), {
+    default: REQUIRED_OPTION,
+    why: 'Version of the file format.',
+  }),
   identity: requiredSection(
     'Certificate and key of this router.',
     {
       cert: option(pemSource(), {
-        default: required,
+        default: REQUIRED_OPTION,
         why: 'Client certificate with its chain, for connections to controllers and routers.',
       }),
       key: option(pemSource(), {
-        default: required,
+        default: REQUIRED_OPTION,
         why: 'Private key of `cert`, and of server certificates without a separate key; mode 0600.',
         isSecret: true,
       }),
@@ -114,7 +117,7 @@ export const routerFields = {
         'Further server certificates: the first one that has the name asked for is shown.',
         {
           server_cert: option(pemSource(), {
-            default: required,
+            default: REQUIRED_OPTION,
             why: 'Certificate with its chain.',
           }),
           server_key: option(optional(pemSource()), {
@@ -167,7 +170,7 @@ export const routerFields = {
     'Bindings of terminators that this router dials, with the options of each; none without an entry. The last entry of a binding counts.',
     {
       binding: option(text(`a binding: ${dialerBindings.join(', ')}`), {
-        default: required,
+        default: REQUIRED_OPTION,
         why: 'transport: `tcp:`, `tls:` and `udp:` addresses. transport_udp: `udp:`, `udp4:` and `udp6:` addresses. proxy, proxy_udp: for listeners; a terminator of them fails as misconfigured.',
       }),
       options: section('Options of the binding.', dialerOptions),
@@ -279,7 +282,7 @@ export const routerFields = {
   link: linkSection,
   listeners: list(64, 'Ports that are open to clients.', {
     binding: option(text(`a binding: ${listenerBindings.join(', ')}`), {
-      default: required,
+      default: REQUIRED_OPTION,
       why: 'proxy, proxy_udp: each connection, or each source of datagrams, is a circuit to `service`. transport, transport_udp: the same, to the service that the client names in its first line.',
     }),
     bind: option(optional(address(addressProtocols.stream)), {
@@ -316,15 +319,15 @@ export const routerFields = {
     ),
   }),
   trace: optionalSection('Messages that come and go, decoded, into a file. To debug.', {
-    path: option(path(), { default: required, why: 'The file, mode 0600.' }),
+    path: option(path(), { default: REQUIRED_OPTION, why: 'The file, mode 0600.' }),
   }),
   transport: transportSection,
   profile: optionalSection('Profiles of this process. To debug.', {
     cpu: optionalSection('Where time is spent, written when the router ends.', {
-      path: option(path(), { default: required, why: 'The file.' }),
+      path: option(path(), { default: REQUIRED_OPTION, why: 'The file.' }),
     }),
     memory: optionalSection('Memory benchmark buffers.', {
-      path: option(path(), { default: required, why: 'The file.' }),
+      path: option(path(), { default: REQUIRED_OPTION, why: 'The file.' }),
       intervalMs: option(milliseconds(100, DAY_MS), {
         default: 15_000,
         why: 'Wait between two of them.',
@@ -336,7 +339,7 @@ export const routerFields = {
     'A proxy for connections to controllers and other routers, and for enrollment and renewal.',
     {
       type: option(choice(['none', 'http']), {
-        default: required,
+        default: REQUIRED_OPTION,
         why: 'http: connections are opened with the method CONNECT.',
       }),
       address: option(optional(hostPort()), {

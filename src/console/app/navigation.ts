@@ -4,13 +4,13 @@ import { signal } from '@preact/signals'
 export const BASE = '/console'
 
 /** A page of the console: the names in its path, and its query. */
-export interface Place {
+export interface ConsolePage {
   /** Names below the base, decoded: `['services', 'abc']`. */
   readonly names: readonly string[]
   readonly query: URLSearchParams
 }
 
-export function parsePlace(url: Pick<URL, 'pathname' | 'search'>): Place {
+export function parsePlace(url: Pick<URL, 'pathname' | 'search'>): ConsolePage {
   const below = url.pathname.startsWith(BASE) ? url.pathname.slice(BASE.length) : url.pathname
   const names = below
     .split('/')
@@ -32,7 +32,7 @@ export function pathTo(...names: readonly string[]): string {
   return [BASE, ...names.map((name) => encodeURIComponent(name).replaceAll('.', '%2E'))].join('/')
 }
 
-export const place = signal<Place>({ names: [], query: new URLSearchParams() })
+export const place = signal<ConsolePage>({ names: [], query: new URLSearchParams() })
 
 /** Called before the user leaves a page; false keeps the page. */
 let mayLeave: () => boolean = () => true

@@ -6,7 +6,7 @@ import { LinkButton } from '../controls/button.tsx'
 import { type Kind, kindAt } from '../pages/records/kinds.ts'
 import { ClusterPage } from '../pages/cluster/cluster-page.tsx'
 import { texts } from '../texts.ts'
-import { BASE, type Place } from './navigation.ts'
+import { BASE, type ConsolePage } from './navigation.ts'
 import { lazyComponent } from './lazy.tsx'
 import { PageHead } from './page-head.tsx'
 import { registerGoKey } from './shortcuts.ts'
@@ -130,7 +130,7 @@ interface NamedPage {
   readonly name: string | null
 }
 
-export function pageAt({ names }: Place): Page {
+export function pageAt({ names }: ConsolePage): Page {
   const [first = 'cluster', second = null] = names
   if (first === 'cluster') return { title: texts.pages.cluster, show: () => <ClusterPage /> }
   const page = Object.hasOwn(pages, first) ? pages[first] : undefined

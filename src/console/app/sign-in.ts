@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals'
 
-import { beginSignIn, CALLBACK_PATH, returnedCode } from '../client/sign-in.ts'
+import { beginSignIn, CALLBACK_PATH, readReturnedCode } from '../client/sign-in.ts'
 import { texts } from '../texts.ts'
 import { failureText } from './failure.tsx'
 import { session } from './services.ts'
@@ -30,7 +30,7 @@ export function finishSignIn(): void {
   const query = new URLSearchParams(location.search)
   const isBack = location.pathname === CALLBACK_PATH && query.has('state')
   if (!isBack) return
-  const returned = returnedCode(sessionStorage, location)
+  const returned = readReturnedCode(sessionStorage, location)
   // The code stays neither in the address nor in the history of the browser.
   history.replaceState(null, '', returned?.backTo ?? CALLBACK_PATH)
   if (returned === null) {

@@ -4,11 +4,11 @@ import { type SessionTokenSource, MANAGEMENT } from '../../client/cluster-client
 import { ApiProblem } from '../../client/problem.ts'
 import type { Answer, ApiClient, PageRequest } from './api-client.ts'
 import {
-  codeForm,
-  exchangeForm,
+  codeRedemptionForm,
+  tokenExchangeForm,
   type Form,
-  type GivenTokens,
-  givenTokens,
+  type SignInTokens,
+  readSignInTokens,
   type ReturnedCode,
   TOKEN_PATH,
 } from './sign-in.ts'
@@ -101,10 +101,10 @@ export class TabSession implements SessionTokenSource {
 
   /** Completes a log-in on the sign-in page of the controller. */
   async signIn(returned: ReturnedCode, origin: string): Promise<void> {
-    this.#hold(await this.#tokens(codeForm(returned, origin)))
+    this.#hold(await this.#tokens(codeRedemptionForm(returned, origin)))
   }
 
-  async #tokens(form: Form): Promise<GivenTokens> {
+  async #tokens(form: Form): Promise<SignInTokens> {
     const { body } = await this.#ask({
       method: 'POST',
       path: TOKEN_PATH,
@@ -113,10 +113,10 @@ export class TabSession implements SessionTokenSource {
       isOnceOnly: true,
       timeoutMs: 15_000,
     })
-    return givenTokens(body)
+    return readSignInTokens(body)
   }
 
-  #hold({ access, identityId, name, lifetimeMs }: GivenTokens): void {
+  #hold({ access, identityId, name, lifetimeMs }: SignInTokens): void {
     const { name: before = '' } = this.current.value ?? {}
     const endsAtMs = Date.now() + lifetimeMs
     this.#put({
@@ -140,7 +140,7 @@ export class TabSession implements SessionTokenSource {
     this.#renewal = setTimeout(() => {
       if (this.current.value?.token !== token || Date.now() >= endsAtMs) return
       if (!this.#isWatched()) return this.#renewInTime()
-      this.#tokens(exchangeForm(token)).then(
+      this.#tokens(tokenExchangeForm(token)).then(
         (given) => this.#hold(given),
         // Retries after half of the remaining time; at the end, the next request shows that the
         // session has ended.

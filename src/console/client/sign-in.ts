@@ -23,8 +23,8 @@ export interface ReturnedCode {
   readonly backTo: string
 }
 
-/** Tokens of an answer, with the fields that the console uses. */
-export interface GivenTokens {
+/** The fields of a token response that the console uses. */
+export interface SignInTokens {
   readonly access: string
   readonly identityId: string
   readonly name: string
@@ -63,7 +63,7 @@ export async function beginSignIn(
  * of an attacker logs nobody in (RFC 6749, 10.12).
  * @returns null when there is none, or it is not for this tab.
  */
-export function returnedCode(
+export function readReturnedCode(
   storage: Storage,
   { pathname, search }: Pick<URL, 'pathname' | 'search'>,
 ): ReturnedCode | null {
@@ -76,7 +76,7 @@ export function returnedCode(
   return { code, verifier: begun.verifier, backTo: begun.backTo }
 }
 
-export function codeForm({ code, verifier }: ReturnedCode, origin: string): Form {
+export function codeRedemptionForm({ code, verifier }: ReturnedCode, origin: string): Form {
   return {
     grant_type: 'authorization_code',
     client_id: CLIENT_ID,
@@ -87,7 +87,7 @@ export function codeForm({ code, verifier }: ReturnedCode, origin: string): Form
 }
 
 /** Exchanges a valid token for a later one (RFC 8693). */
-export function exchangeForm(access: string): Form {
+export function tokenExchangeForm(access: string): Form {
   return {
     grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
     client_id: CLIENT_ID,
@@ -100,7 +100,7 @@ export function exchangeForm(access: string): Form {
 export type Form = Readonly<Record<string, string>>
 
 /** @throws {TypeError} for an answer without tokens. */
-export function givenTokens(body: unknown): GivenTokens {
+export function readSignInTokens(body: unknown): SignInTokens {
   const { access_token, id_token, expires_in } = body as Readonly<Record<string, unknown>>
   if (typeof access_token !== 'string' || typeof expires_in !== 'number') {
     throw new TypeError('the answer holds no token')

@@ -11,7 +11,7 @@ import { manageMembers, type MemberManagement } from '../../cluster/membership/m
 import type { Keyring } from '../../cluster/secrets/keyring.ts'
 import {
   membersWithExpiredTickets,
-  afterRemoval,
+  secureAfterRemoval,
   isRotationDue,
   membersLackingSecrets,
   rotateClusterKeyIfDue,
@@ -104,7 +104,7 @@ function openManagement(deps: MembershipDeps): MemberManagement {
     clock: systemClock,
     log,
     secrets: {
-      afterRemoval: (id, removal) => afterRemoval(rotation, id, removal),
+      afterRemoval: (id, removal) => secureAfterRemoval(rotation, id, removal),
       isRotationDue: () => isRotationDue(machine),
       rotateIfDue: (reason) => rotateClusterKeyIfDue(rotation, reason),
       membersWithExpiredTickets: () =>

@@ -6,7 +6,7 @@ import {
   DepartureSchema,
 } from '../../../proto/gen/membership_pb.ts'
 import { recordRemovedKey } from '../../cluster/membership/record.ts'
-import { present } from '../../lib/assert.ts'
+import { requirePresent } from '../../lib/assert.ts'
 import { readIdentity, writeIdentity } from '../../store/log/identity.ts'
 import { openLog } from '../../store/log/open-log.ts'
 import { writeRosterFile } from '../../store/folder/membership-cache-file.ts'
@@ -55,7 +55,7 @@ export function beginGeneration(
  * rotated.
  */
 function onlyMember(before: Configuration, id: string): Configuration {
-  const own = present(
+  const own = requirePresent(
     before.members.find((member) => member.id === id),
     'the plan has found the controller among the members',
   )

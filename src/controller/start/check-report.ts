@@ -16,7 +16,7 @@ export class Report {
 }
 
 /** @param consequence effect of the error on the running controller. */
-export function attempt(
+export function warnOnError(
   report: Report,
   subject: string,
   consequence: string,

@@ -13,7 +13,7 @@ import {
 } from './check-certificates.ts'
 import { checkDataFolder, checkLogFile } from './check-folders.ts'
 import { checkListeners } from './check-listeners.ts'
-import { attempt, Report } from './check-report.ts'
+import { warnOnError, Report } from './check-report.ts'
 
 interface Preflight {
   /** One sentence each, with its remedy; empty when the controller can start. */
@@ -51,11 +51,11 @@ function checkBackups(config: ControllerConfig, report: Report): void {
   } = config
   const { folder, recipient, hook } = backup
   if (folder === null || recipient === null) return
-  attempt(report, `backup.recipient: ${recipient}: `, NO_BACKUPS, () => {
+  warnOnError(report, `backup.recipient: ${recipient}: `, NO_BACKUPS, () => {
     parseRecipient(readOperatorFile(recipient))
   })
   if (existsSync(folder)) {
-    attempt(report, `backup.folder: ${folder}: `, NO_BACKUPS, () => {
+    warnOnError(report, `backup.folder: ${folder}: `, NO_BACKUPS, () => {
       accessSync(folder, constants.W_OK)
       requireFreeSpace(folder, statfsSync(folder), lowSpaceBytes)
     })
@@ -63,7 +63,7 @@ function checkBackups(config: ControllerConfig, report: Report): void {
   const [program] = hook
   if (program === undefined) return
   const consequence = 'backups are not brought elsewhere'
-  attempt(report, `backup.hook: ${program}: `, consequence, () => {
+  warnOnError(report, `backup.hook: ${program}: `, consequence, () => {
     accessSync(program, constants.X_OK)
   })
 }

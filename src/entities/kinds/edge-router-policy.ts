@@ -3,7 +3,7 @@ import { defineEntity, type EntityOf } from '../define.ts'
 import { boolean, choice, computed, nameText, roleList } from '../fields.ts'
 import { published } from '../published.ts'
 import { namedRoles } from '../shapes.ts'
-import { listOfKnown } from '../sub-lists.ts'
+import { subListOfExisting } from '../sub-lists.ts'
 
 /** Lets identities use edge routers; the semantic applies to each of its role lists separately. */
 export const edgeRouterPolicy = defineEntity({
@@ -32,8 +32,8 @@ export const edgeRouterPolicy = defineEntity({
   symbols: ['name', 'semantic', 'identityRoles', 'edgeRouterRoles'],
   links: ['edge-routers', 'identities'],
   lists: {
-    'edge-routers': listOfKnown('edgeRouter', 'roles', 'edgeRouterRoles'),
-    identities: listOfKnown('identity', 'roles', 'identityRoles'),
+    'edge-routers': subListOfExisting('edgeRouter', 'roles', 'edgeRouterRoles'),
+    identities: subListOfExisting('identity', 'roles', 'identityRoles'),
   },
   refuse: {
     update: { isSystem: 'ENTITY_CAN_NOT_BE_UPDATED' },

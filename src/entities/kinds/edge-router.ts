@@ -14,7 +14,7 @@ import {
   versionInfoOrEmpty,
 } from '../parts/router-fields.ts'
 import { text } from '../shapes.ts'
-import { listOfKnown } from '../sub-lists.ts'
+import { subListOfExisting } from '../sub-lists.ts'
 
 /** A router that clients connect to, if policies allow it. */
 export const edgeRouter = defineEntity({
@@ -56,13 +56,13 @@ export const edgeRouter = defineEntity({
   ],
   links: ['edge-router-policies'],
   lists: {
-    'edge-router-policies': listOfKnown('edgeRouterPolicy', 'policies', 'edgeRouterRoles'),
+    'edge-router-policies': subListOfExisting('edgeRouterPolicy', 'policies', 'edgeRouterRoles'),
     'service-edge-router-policies': {
-      ...listOfKnown('serviceEdgeRouterPolicy', 'policies', 'edgeRouterRoles'),
+      ...subListOfExisting('serviceEdgeRouterPolicy', 'policies', 'edgeRouterRoles'),
       declaredAs: 'servicePolicy',
     },
-    identities: listOfKnown('identity', 'policyLinks', 'edgeRouterPolicy'),
-    services: listOfKnown('service', 'policyLinks', 'serviceEdgeRouterPolicy'),
+    identities: subListOfExisting('identity', 'policyLinks', 'edgeRouterPolicy'),
+    services: subListOfExisting('service', 'policyLinks', 'serviceEdgeRouterPolicy'),
   },
   hasRoleFilter: true,
 })

@@ -20,7 +20,7 @@ import { ownCredentials, wantedEnrollments } from '../parts/identity-credentials
 import { grantablePermissions } from '../../lib/permissions.ts'
 import { nullableReferenceField, referenceField } from '../refs.ts'
 import { applicationData, envInfoSchema, flag, sdkInfoSchema } from '../shapes.ts'
-import { listOfKnown } from '../sub-lists.ts'
+import { subListOfExisting } from '../sub-lists.ts'
 import { interfaces } from '../parts/router-fields.ts'
 import { costMax, precedences } from '../parts/terminator-fields.ts'
 
@@ -95,22 +95,22 @@ export const identity = defineEntity({
     { key: 'auth-policies', field: 'authPolicyId', collection: 'auth-policies' },
   ],
   lists: {
-    authenticators: listOfKnown(
+    authenticators: subListOfExisting(
       'authenticator',
       'naming',
       'identityId',
       'getIdentityAuthenticators',
     ),
-    enrollments: listOfKnown('enrollment', 'naming', 'identityId', 'getIdentityEnrollments'),
-    'edge-router-policies': listOfKnown(
+    enrollments: subListOfExisting('enrollment', 'naming', 'identityId', 'getIdentityEnrollments'),
+    'edge-router-policies': subListOfExisting(
       'edgeRouterPolicy',
       'policies',
       'identityRoles',
       'listIdentitysEdgeRouterPolicies',
     ),
-    'edge-routers': listOfKnown('edgeRouter', 'policyLinks', 'edgeRouterPolicy'),
-    services: listOfKnown('service', 'access'),
-    'service-policies': listOfKnown('servicePolicy', 'policies', 'identityRoles'),
+    'edge-routers': subListOfExisting('edgeRouter', 'policyLinks', 'edgeRouterPolicy'),
+    services: subListOfExisting('service', 'access'),
+    'service-policies': subListOfExisting('servicePolicy', 'policies', 'identityRoles'),
   },
   refuse: { delete: { isDefaultAdmin: 'ENTITY_CAN_NOT_BE_DELETED' } },
   hasRoleFilter: true,

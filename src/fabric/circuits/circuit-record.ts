@@ -1,7 +1,7 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 
 import { type CircuitRecord, CircuitRecordSchema } from '../../../proto/gen/soft_pb.ts'
-import { ownText } from '../../lib/text/own-text.ts'
+import { copyTextStart } from '../../lib/text/own-text.ts'
 import type { PathLink } from '../../ports/live-table.ts'
 import { integer } from '../../lib/text/safe-integer.ts'
 import { routerLimits } from '../limits.ts'
@@ -46,7 +46,7 @@ export function decodeCircuit(id: string, bytes: Uint8Array): Circuit | null {
   const record = fromBinary(CircuitRecordSchema, bytes)
   if (!isCircuitId(id) || !isBounded(record)) return null
   const { routerIds, links } = record
-  const text = (value: string): string => ownText(value, routerTextCharactersMax)
+  const text = (value: string): string => copyTextStart(value, routerTextCharactersMax)
   return {
     live: {
       clientId: text(record.clientId),

@@ -1,7 +1,7 @@
 import { ConnectEventsSchema, type IdentityConnection } from '../../../proto/gen/router_pb.ts'
 import { decodeInSteps } from '../../channel/wire-scan.ts'
 import type { RouterDuty } from '../duty.ts'
-import { ownText } from '../../lib/text/own-text.ts'
+import { copyTextStart } from '../../lib/text/own-text.ts'
 import { type PublishFact, ignoreFact } from '../../ports/live-facts.ts'
 import { routerLimits } from '../limits.ts'
 import { controlMessage } from '../../channel/messages/control.ts'
@@ -88,9 +88,9 @@ export class ConnectionDuty implements RouterDuty {
       this.#publishFact({
         kind: 'connect',
         source: { type: 'identity', id: identityId },
-        sourceAddress: ownText(srcAddr, routerTextCharactersMax),
+        sourceAddress: copyTextStart(srcAddr, routerTextCharactersMax),
         target: { type: 'router', id: routerId },
-        targetAddress: ownText(dstAddr, routerTextCharactersMax),
+        targetAddress: copyTextStart(dstAddr, routerTextCharactersMax),
         ...(atMs === null ? {} : { atMs }),
       })
     }

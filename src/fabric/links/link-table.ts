@@ -8,7 +8,7 @@ import type {
   PathLink,
 } from '../../ports/live-table.ts'
 import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
-import { ownText } from '../../lib/text/own-text.ts'
+import { copyTextStart } from '../../lib/text/own-text.ts'
 import { routerLimits } from '../limits.ts'
 import { LiveRows } from '../live-rows.ts'
 
@@ -307,7 +307,7 @@ function costOf({ staticCost, sourceLatencyNs, destLatencyNs }: Kept): number {
 
 /** Routers report these texts, so their length is limited here. */
 function bounded(link: ReportedLink): ReportedLink {
-  const text = (value: string): string => ownText(value, routerTextCharactersMax)
+  const text = (value: string): string => copyTextStart(value, routerTextCharactersMax)
   return {
     id: text(link.id),
     destRouterId: text(link.destRouterId),

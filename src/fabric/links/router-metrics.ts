@@ -1,5 +1,5 @@
 import type { Metrics } from '../../../proto/gen/router_pb.ts'
-import { ownText } from '../../lib/text/own-text.ts'
+import { copyTextStart } from '../../lib/text/own-text.ts'
 import {
   type CircuitUsage,
   type MetricFigure,
@@ -83,5 +83,5 @@ function boundedTags(given: Readonly<Record<string, string>>): Readonly<Record<s
 }
 
 function bounded(text: string): string {
-  return ownText(text, routerTextCharactersMax)
+  return copyTextStart(text, routerTextCharactersMax)
 }

@@ -13,7 +13,7 @@ import {
 import { policyBit, type Side, type Sides } from './sides.ts'
 
 /** Members of a class whose policies stay, or who move to another class together. */
-export interface Group {
+export interface AccessGroup {
   readonly from: AccessClass
   readonly members: ReadonlySet<string>
   /** null: they stay. */
@@ -24,7 +24,7 @@ export interface Group {
   hasLost: boolean
 }
 
-function policiesAfter({ from, move }: Group): ReadonlySet<string> {
+function policiesAfter({ from, move }: AccessGroup): ReadonlySet<string> {
   return move === null ? from.policies : move.policies
 }
 
@@ -42,7 +42,7 @@ export class AccessDelta {
   readonly #moves: ClassChanges
   readonly #movesFrom: ReadonlyMap<AccessClass, readonly ClassMove[]>
   /** Groups of each class that has been looked at. */
-  readonly #groups = new Map<AccessClass, readonly Group[]>()
+  readonly #groups = new Map<AccessClass, readonly AccessGroup[]>()
 
   constructor(state: State, classes: AccessClasses, sides: Sides, moves: ClassChanges) {
     this.#state = state
@@ -53,7 +53,7 @@ export class AccessDelta {
   }
 
   /** All groups that move, and those that stay and may have been touched. */
-  judge(): Group[] {
+  judge(): AccessGroup[] {
     for (const { from } of this.#moves.moves) this.#groupsOf(from)
     this.#judgeServices()
     this.#judgeChecks()
@@ -63,11 +63,11 @@ export class AccessDelta {
     return [...this.#groups.values()].flat()
   }
 
-  #groupsOf(from: AccessClass): readonly Group[] {
+  #groupsOf(from: AccessClass): readonly AccessGroup[] {
     const known = this.#groups.get(from)
     if (known !== undefined) return known
     const moves = this.#movesFrom.get(from) ?? []
-    const groups: Group[] = moves.map((move) => ({
+    const groups: AccessGroup[] = moves.map((move) => ({
       from,
       members: move.members,
       move,
@@ -172,7 +172,7 @@ export class AccessDelta {
    * The policies of the group that are not among those after, as they were; and the other way
    * round, as they are.
    */
-  #differences(group: Group): readonly [lost: ServicePolicy[], gained: ServicePolicy[]] {
+  #differences(group: AccessGroup): readonly [lost: ServicePolicy[], gained: ServicePolicy[]] {
     const after = policiesAfter(group)
     const lost: ServicePolicy[] = []
     const gained: ServicePolicy[] = []
@@ -226,7 +226,7 @@ export class AccessDelta {
   }
 
   #bitsDiffer(
-    group: Group,
+    group: AccessGroup,
     lost: readonly ServicePolicy[],
     gained: readonly ServicePolicy[],
   ): boolean {

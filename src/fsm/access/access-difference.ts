@@ -15,7 +15,7 @@ export interface PreviewedWrite {
   readonly mode: 'create' | 'replace' | 'patch' | 'delete'
   readonly entity: KindName
   readonly id: string
-  /** Fields as a command would bring them; none at a deletion. */
+  /** Fields as in a command; empty for a deletion. */
   readonly fields: JsonObject
 }
 
@@ -37,12 +37,12 @@ export interface PairChanges {
   page(offset: number, limit: number): readonly (readonly [left: string, other: string])[]
 }
 
-/** A service policy whose posture checks differ, though the policy is there before and after. */
+/** A service policy that exists before and after, with different posture checks. */
 export interface CheckChanges {
   readonly policyId: string
   readonly given: readonly string[]
   readonly taken: readonly string[]
-  /** Checks that it keeps, and that ask for something else. */
+  /** Checks that it keeps but whose requirements differ. */
   readonly written: readonly string[]
 }
 

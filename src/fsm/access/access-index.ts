@@ -7,7 +7,7 @@ import type { Table } from '../records/table.ts'
 import { type AccessChanges, accessWrites, takeAccessChanges } from './changes.ts'
 import { type ClassView, ClassViews, buildClassView } from './class-views.ts'
 import { type AccessClass, AccessClasses, type ClassChanges } from './classes.ts'
-import { AccessDelta, type Group, differsInEffect } from './access-delta.ts'
+import { AccessDelta, type AccessGroup, differsInEffect } from './access-delta.ts'
 import { Sides } from './sides.ts'
 
 /** Identities without a session whose grants are remembered until something changes. */
@@ -20,7 +20,7 @@ const followedServicesMax = 512
 
 /** Consequences of an entry for what identities may use. */
 export interface Judgement {
-  readonly groups: readonly Group[]
+  readonly groups: readonly AccessGroup[]
   readonly moves: ClassChanges
   readonly sides: Sides
   /** Classes as before the entry. */

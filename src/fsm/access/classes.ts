@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
-import { present } from '../../lib/assert.ts'
+import { requirePresent } from '../../lib/assert.ts'
 import type { RecordChange } from '../../ports/change-feed.ts'
 import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
 import {
@@ -22,7 +22,7 @@ export interface AccessClass {
   readonly members: Set<string>
 }
 
-/** Members of a class that other policies mean after an entry; all of them the same ones. */
+/** Members of a class that move to one other class, because an entry changed their policies. */
 export interface ClassMove {
   readonly from: AccessClass
   readonly members: ReadonlySet<string>
@@ -136,7 +136,7 @@ export class AccessClasses {
   }
 
   #identity(id: string): Identity {
-    return present(this.#state.get('identity', id), `identity ${id} is there`)
+    return requirePresent(this.#state.get('identity', id), `identity ${id} is there`)
   }
 
   /** Finds the identities that a changed policy newly matches or no longer matches. */
@@ -199,7 +199,7 @@ export class AccessClasses {
       add(from, others, from.policies.symmetricDifference(shared))
     }
     for (const [id, policies] of anew) {
-      const from = present(this.#classOf.get(id), 'an active identity has a class')
+      const from = requirePresent(this.#classOf.get(id), 'an active identity has a class')
       const key = keyOf(policies)
       if (key !== from.key) moves.push({ from, members: new Set([id]), key, policies })
     }

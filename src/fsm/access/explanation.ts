@@ -17,7 +17,7 @@ import {
 import type { IdScope } from '../records/sorted-ids.ts'
 import type { State } from '../records/state.ts'
 import { policyChecks, identityPolicies } from './checked-policies.ts'
-import { type LogInWay, logInWay } from './log-in-way.ts'
+import { type LogInAbility, logInAbility } from './log-in-way.ts'
 import { type RouterOverlap, findRouterOverlap } from './routers.ts'
 import type { ClusterState } from './cluster-state.ts'
 
@@ -58,7 +58,7 @@ export interface ExplainedRight {
 export interface AccessExplanation {
   readonly identity: Identity
   readonly service: Service
-  readonly logIn: LogInWay
+  readonly logIn: LogInAbility
   readonly rights: readonly [dial: ExplainedRight, bind: ExplainedRight]
   readonly identityRouterCount: number
   readonly serviceRouterCount: number
@@ -88,7 +88,7 @@ export function explainAccess(
   return {
     identity,
     service,
-    logIn: logInWay(state, identity),
+    logIn: logInAbility(state, identity),
     rights: [right('Dial'), right('Bind')],
     identityRouterCount: lane.ofIdentity.size,
     serviceRouterCount: lane.ofService.size,

@@ -4,14 +4,14 @@ import { identityAuthPolicy } from '../apply/authentication.ts'
 import { enabledSigner, acceptsTokensOf } from '../apply/external-tokens.ts'
 import type { State } from '../records/state.ts'
 
-/** Whether an identity can log in; `notAllowed`: its auth policy takes nothing that it has. */
-export type LogInWay = 'some' | 'none' | 'notAllowed'
+/** Whether an identity has credentials; `notAllowed`: its auth policy accepts none of them. */
+export type LogInAbility = 'some' | 'none' | 'notAllowed'
 
 /** Acts by the certificate of its router, and logs in nowhere. */
 const ROUTER_TYPE = 'Router'
 
-/** Whether the identity has anything that its auth policy lets it log in by. */
-export function logInWay(state: State, identity: Identity): LogInWay {
+/** Whether the identity has a credential that its auth policy accepts. */
+export function logInAbility(state: State, identity: Identity): LogInAbility {
   if (identity.typeId === ROUTER_TYPE) return 'some'
   const policy = identityAuthPolicy(state, identity)
   let hasAny = false

@@ -4,7 +4,7 @@ import type { CommandContext } from '../apply/context.ts'
 import type { State } from '../records/state.ts'
 import type { Judgement } from './access-index.ts'
 import type { AccessClass, ClassMove } from './classes.ts'
-import type { Group } from './access-delta.ts'
+import type { AccessGroup } from './access-delta.ts'
 
 const ofIdentity = (id: string): string => `i:${id}`
 const ofClass = (key: string): string => `c:${key}`
@@ -30,7 +30,7 @@ function movedAt(state: State, identityId: string, key: string): number {
  * writes. An identity has a separate mark once it moved alone or joined a class whose earlier marks
  * do not apply to it.
  */
-export class Marker {
+export class AccessMarker {
   readonly #state: State
   readonly #context: CommandContext
   readonly #judgement: Judgement
@@ -72,7 +72,7 @@ export class Marker {
     if (markOf(this.#state, id) !== undefined) this.#state.remove('accessMark', id)
   }
 
-  #writesOf(group: Group): (() => void)[] {
+  #writesOf(group: AccessGroup): (() => void)[] {
     const { from, move } = group
     const { logTimeMs, index } = this.#context
     if (move === null) {
@@ -86,7 +86,7 @@ export class Marker {
     })
   }
 
-  #takeOver(group: Group, move: ClassMove): (() => void)[] {
+  #takeOver(group: AccessGroup, move: ClassMove): (() => void)[] {
     const { logTimeMs, index } = this.#context
     const key = ofClass(move.key)
     if (group.moved === 'all') return [() => this.#put(key, logTimeMs, index)]
@@ -96,7 +96,7 @@ export class Marker {
     return [() => this.#put(key, old.movedAt ?? 0, old.index), ...alone]
   }
 
-  #hasMoved({ moved }: Group, id: string): boolean {
+  #hasMoved({ moved }: AccessGroup, id: string): boolean {
     return moved === 'all' || moved.has(id)
   }
 
@@ -126,7 +126,7 @@ export class Marker {
 }
 
 /** Time that `service-updates` shows: the last movement, or the beginning of the session. */
-export function lastChangeAt(
+export function servicesChangedAt(
   state: State,
   session: { readonly identityId: string; readonly createdAt: number },
   of: AccessClass | undefined,

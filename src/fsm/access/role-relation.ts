@@ -80,7 +80,7 @@ export function policyRolesForSide({ field }: RelationSide, policy: Policy): Rol
 
 type Ids = ReturnType<typeof unorderedRoleMembers>
 
-/** The ids of the other kind that a record has the right to; none where it is not there. */
+/** The ids of the other kind that a record has the right to; empty for an unknown record. */
 export function relatedIds(
   state: State,
   { policyKind, type }: RoleRelation,

@@ -1,7 +1,7 @@
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { findEntity } from '../../entities/registry.ts'
 import type { KindName } from '../../entities/kind-records.ts'
-import { present } from '../../lib/assert.ts'
+import { requirePresent } from '../../lib/assert.ts'
 import { policiesMatching, type Policy, type RoleList, roleMembers } from '../records/roles.ts'
 import { type IdScope, SetScope } from '../records/sorted-ids.ts'
 import type { State } from '../records/state.ts'
@@ -12,7 +12,7 @@ function roleFieldOf(policyKind: KindName, kind: string): string {
   const found = Object.entries(findEntity(policyKind).fields).find(
     ([, field]) => field.kind === 'roleList' && field.reference?.to === kind,
   )
-  return present(found, `${policyKind} has roles of ${kind}`)[0]
+  return requirePresent(found, `${policyKind} has roles of ${kind}`)[0]
 }
 
 /** The records of kind `to` that policies of one kind link a record of kind `from` with. */

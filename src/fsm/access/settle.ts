@@ -4,17 +4,16 @@ import { removeWithReferences } from '../apply/references.ts'
 import { BIND, DIAL } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
 import { accessBits, type Judgement } from './access-index.ts'
-import { Marker } from './marks.ts'
+import { AccessMarker } from './marks.ts'
 import type { ClusterState } from './cluster-state.ts'
 
 /**
- * Settles what follows from an entry, once, at its end: marks of the client views that it has
- * moved, and the end of the service sessions that nothing grants any more. An entry that was
- * refused has changed nothing, and nothing follows.
+ * Applies the consequences of an entry for access, once, at its end: marks the client views that it
+ * changed, and ends the service sessions that no policy grants any more. A refused entry has none.
  */
 export function settleAccess(state: ClusterState, context: CommandContext): void {
   state.access.settle((judgement) => {
-    const marker = new Marker(state, context, judgement)
+    const marker = new AccessMarker(state, context, judgement)
     marker.mark()
     endUngranted(state, judgement, context)
     return () => {

@@ -143,7 +143,7 @@ export function hasPermittedNames(router: JsonObject | undefined): boolean {
 }
 
 /** Whether a router gains a name that its certificate may have. */
-export function gainsNames(before: JsonObject | undefined, after: JsonObject): boolean {
+export function gainsCertificateNames(before: JsonObject | undefined, after: JsonObject): boolean {
   const known = namesOf(before)
   return namesOf(after).some((name) => !known.includes(name))
 }
@@ -172,7 +172,7 @@ export function identityGuard(
   { authority, held }: CommandContext,
 ): Refusal | null {
   if (authority === 'full') return null
-  const reason = reachReason(state, identityId, held)
+  const reason = reachRefusalReason(state, identityId, held)
   return reason === null ? null : refusedOutcome('UNAUTHORIZED', reason)
 }
 
@@ -181,7 +181,7 @@ export function identityGuard(
  * or if the identity does not exist. A caller that can write an identity or its credentials can act
  * as that identity, so the identity must not hold permissions that the caller lacks.
  */
-export function reachReason(
+export function reachRefusalReason(
   records: Records,
   identityId: string,
   held: readonly string[],
@@ -245,7 +245,7 @@ export function writeGuard(
       return refusedOutcome('UNAUTHORIZED', unenrollable)
     }
     const identityId = kind === 'identity' ? before?.id : ownerOf(kind, record)
-    const reason = identityId === undefined ? null : reachReason(state, identityId, held)
+    const reason = identityId === undefined ? null : reachRefusalReason(state, identityId, held)
     if (reason !== null) return refusedOutcome('UNAUTHORIZED', reason)
   }
   return null

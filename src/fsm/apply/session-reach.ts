@@ -34,10 +34,10 @@ export function isKeyBound({ certFingerprint, certificateRequest }: ApiSession):
 }
 
 /**
- * Whether it is still open at which of the APIs the session counts: a session of OIDC is opened at
- * neither, and is of the kind of its first use.
+ * Whether the API of the session is still undecided: an OIDC session is opened at no API, and
+ * belongs to the API of its first use.
  */
-export function isUnsettled({ api, clientId }: ApiSession): boolean {
+export function hasUndecidedApi({ api, clientId }: ApiSession): boolean {
   // @guard oidc/code-flow--first-use
   return Boolean(clientId) && api !== 'client' && api !== 'management'
 }
@@ -47,7 +47,7 @@ export function isUnsettled({ api, clientId }: ApiSession): boolean {
  * session that does not record its API if its client has a certificate, so such a session is
  * excluded.
  */
-export function canManage(records: Records, session: ApiSession): boolean {
+export function isAcceptedByManagement(records: Records, session: ApiSession): boolean {
   // @guard sessions-at-a-stolen-router--manages
   if (session.api === 'client' || session.api === 'management') return session.api === 'management'
   if (records.featureLevel < SAID_FROM_LEVEL) return true
@@ -59,7 +59,7 @@ export function canManage(records: Records, session: ApiSession): boolean {
  * the tokens of their clients, so a session that is bound to a key needs its certificate too.
  * @param fingerprint of the certificate that the client proved to hold; null: none.
  */
-export function isShownBy(
+export function isUsableWithCertificate(
   records: Records,
   session: ApiSession,
   fingerprint: string | null,

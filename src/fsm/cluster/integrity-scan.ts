@@ -2,7 +2,7 @@ import type { Entity } from '../../entities/define.ts'
 import type { Field } from '../../entities/fields.ts'
 import { entities, entitiesByName } from '../../entities/registry.ts'
 import type { KindName } from '../../entities/kind-records.ts'
-import { present } from '../../lib/assert.ts'
+import { requirePresent } from '../../lib/assert.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { integrityLimits } from './integrity.ts'
 import { digestLanes } from '../records/digest.ts'
@@ -127,7 +127,7 @@ export class StateScan {
   }
 
   #noteDigest(digest: Entity['digest'], which: string): void {
-    const { name: entity } = present(
+    const { name: entity } = requirePresent(
       entities.find((one) => one.digest === digest),
       `there are kinds in the digest of ${digest}`,
     )

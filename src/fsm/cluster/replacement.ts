@@ -4,7 +4,7 @@ import type { Mfa } from '../../entities/kinds/mfa.ts'
 import { entities } from '../../entities/registry.ts'
 import type { KindName } from '../../entities/kind-records.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
-import { gainsNames, gainsRights } from '../apply/authority.ts'
+import { gainsCertificateNames, gainsRights } from '../apply/authority.ts'
 import type { State } from '../records/state.ts'
 import { upgradeConfigTypeSchema } from '../seed/superseded-schemas.ts'
 import type { ShapedRecord } from '../records/record-blocks.ts'
@@ -106,7 +106,7 @@ function withdrawReadEnrollments(
     // @guard enrollments-read-before-a-promotion--restored-names
     const gains =
       (identity !== undefined && gainsRights(state.get('identity', identityId), identity)) ||
-      (router !== undefined && gainsNames(state.get('router', routerId), router))
+      (router !== undefined && gainsCertificateNames(state.get('router', routerId), router))
     // @guard enrollments-read-before-a-promotion--restore
     if (gains) enrollments?.delete(id)
   }

@@ -7,7 +7,7 @@ import type { Records } from '../records/table.ts'
 import type { Predicate } from './evaluate.ts'
 import { isWholeOrder, orderedValues, idsByUniqueValues, type IndexRange } from './range.ts'
 import type { RecordOrder } from './symbols.ts'
-import type { Turns } from './work.ts'
+import type { ScanPacer } from './work.ts'
 
 /**
  * Pages up to here keep only the best records while they look at all; beyond, they sort everything.
@@ -22,10 +22,10 @@ export interface Page {
   readonly limit: number
 }
 
-/** The order of a list; by id when nothing is said. */
+/** The order of a list; by id by default. */
 export interface ListOrder {
   readonly compare: RecordOrder
-  /** The stored field that it goes by before all others, when it is one. */
+  /** The first sort key if it is a stored field; otherwise null. */
   readonly field: string | null
   readonly isDescending: boolean
 }
@@ -49,7 +49,7 @@ export function* collectPage(
   test: Predicate | null,
   order: ListOrder | null,
   page: Page,
-  turns: Turns,
+  turns: ScanPacer,
 ): Listing {
   const stretch = walkable(table, source, order)
   // With a test, it is faster to walk the whole table and to sort the matches.
@@ -108,7 +108,7 @@ function* walk(
   isDescending: boolean,
   test: Predicate | null,
   page: Page,
-  turns: Turns,
+  turns: ScanPacer,
 ): Listing {
   const values = orderedValues(table, field)
   const total = end - start
@@ -161,7 +161,7 @@ function* pick(
   test: Predicate | null,
   compare: RecordOrder | null,
   { offset, limit }: Page,
-  turns: Turns,
+  turns: ScanPacer,
 ): Listing {
   const end = offset + limit
   let total = 0

@@ -23,7 +23,7 @@ import {
   symbolNamed,
 } from './symbols.ts'
 import { queryLimits } from './scanner.ts'
-import { Turns, QueryWork } from './work.ts'
+import { ScanPacer, QueryWork } from './work.ts'
 
 export const pageLimits = {
   limitDefault: 10,
@@ -177,7 +177,7 @@ export class Lister {
     const found = where === null ? null : candidateIds(table, where, this.#links)
     const source = sourceOf(table, found, scope, order)
     if (test !== null && !source.isExact) work.spend(source.size * termsCount)
-    const turns = new Turns(work, termsCount)
+    const turns = new ScanPacer(work, termsCount)
     return yield* collectPage(table, source, source.isExact ? null : test, order, page, turns)
   }
 }

@@ -19,7 +19,7 @@ interface Tables {
   table(kind: KindName): Records | null
 }
 
-/** Candidates among which the records of an expression are to be looked for. */
+/** A superset of the records that match an expression. */
 export interface Candidates {
   /** Upper bound on how many. */
   readonly size: number
@@ -234,8 +234,8 @@ function ofRow(table: Records, expression: Expression, tables: Tables): Candidat
 }
 
 /**
- * Candidates that the indexes know of an expression that was checked: null when they do not help.
- * `or` needs all its operands, `and` takes one.
+ * Candidate records for a validated expression, from the indexes; null when no index narrows them
+ * down. `or` needs candidates for every operand, `and` for one.
  */
 export function candidateIds(
   table: Records,

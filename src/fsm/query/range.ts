@@ -30,7 +30,7 @@ export function isUniqueField(table: Records, field: string): boolean {
   return field === 'id' || table.indexes.isUnique(field)
 }
 
-/** Every record has a value in order, so that the values in order are the records in order. */
+/** Whether the ordered values cover every record, so that they give the order of all records. */
 export function isWholeOrder(table: Records, field: string): boolean {
   return isUniqueField(table, field) && orderedValues(table, field)?.size === table.rows.size
 }

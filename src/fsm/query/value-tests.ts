@@ -1,6 +1,6 @@
 import type { SymbolType } from '../../entities/define.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
-import { searcherFor } from '../../lib/text/text-search.ts'
+import { createTextSearch } from '../../lib/text/text-search.ts'
 import { compareText } from '../../lib/text/text-order.ts'
 import type { CompareOperator, Expression, Literal, Operand } from './ast.ts'
 import { invalidFilterProblem } from './scanner.ts'
@@ -106,7 +106,7 @@ function containsTest(
     throw mismatch(name, type, ignoresCase ? 'icontains' : 'contains', literal.type)
   }
   const part = String(literal.value)
-  const indexOfPart = searcherFor(ignoresCase ? part.toUpperCase() : part)
+  const indexOfPart = createTextSearch(ignoresCase ? part.toUpperCase() : part)
   return (value) => {
     const text = typeof value === 'number' ? String(value) : value
     if (typeof text !== 'string') return false

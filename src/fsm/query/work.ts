@@ -31,21 +31,21 @@ export class QueryWork {
   }
 }
 
-/** When a scan lets others have their turn. */
-export class Turns {
+/** Decides when a scan yields to other work. */
+export class ScanPacer {
   readonly #work: QueryWork
   readonly #recordsMax: number
   #records = 0
   #spent: number
 
-  /** A turn ends after so many terms were tested on records, or what they led to cost as much. */
+  /** A turn ends after a fixed number of tested terms, or after other work of the same cost. */
   constructor(work: QueryWork, termsCount: number) {
     this.#work = work
     this.#recordsMax = Math.max(1, Math.floor(turnUnits / Math.max(1, termsCount)))
     this.#spent = work.spent
   }
 
-  /** Asked before each record. */
+  /** Called before each record. */
   isOver(): boolean {
     this.#records += 1
     const { spent } = this.#work

@@ -99,8 +99,8 @@ export interface RoleList {
 }
 
 /**
- * Things that many role lists name, each once: their number must not multiply the records behind an
- * attribute.
+ * IDs and attributes of many role lists, each once. Otherwise the records with an attribute would
+ * be visited again for every list that names it.
  */
 interface Named {
   readonly ids: Set<string>

@@ -24,7 +24,7 @@ import type { ShapedRecord, Values } from './record-blocks.ts'
 import { isStagedKey, StagedRestore } from './staged-restore.ts'
 import { recordKey, type Records, recordsOfView, type Row, Table } from './table.ts'
 
-/** A layer over a state was to hold more writes than it takes. */
+/** A layer over a state received more writes than its limit. */
 export class TooManyWritesError extends Error {
   constructor() {
     super('too many records would change')

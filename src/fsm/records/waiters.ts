@@ -19,7 +19,7 @@ interface Waiter {
 
 const waitersMax = 16_384
 
-/** Waiters for an index to be applied. A full house turns the next one away at once. */
+/** Waiters for an index to be applied. Beyond `waitersMax`, a wait fails at once. */
 export class IndexWaiters {
   readonly #waiters = new Set<Waiter>()
   readonly #schedule: Schedule

@@ -31,8 +31,8 @@ export function* allMembers(state: State, policy: ServicePolicy): Iterable<Model
 }
 
 /**
- * Members that policies mean after an entry and did not before, and the other way round; of records
- * that are still there.
+ * Members that an entry added to policies or removed from them, among the records that still
+ * exist.
  */
 export function* movedMembers(
   state: State,

@@ -2,7 +2,7 @@ import type { EdgeRouterPolicy } from '../../entities/kinds/edge-router-policy.t
 import { identity, type Identity } from '../../entities/kinds/identity.ts'
 import type { Router } from '../../entities/kinds/router.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import { gainsNames } from '../apply/authority.ts'
+import { gainsCertificateNames } from '../apply/authority.ts'
 import { fieldFaultOutcome, refusedOutcome } from '../apply/outcome.ts'
 import { withdrawEnrollmentsOf } from '../apply/read-enrollments.ts'
 import type { State } from '../records/state.ts'
@@ -69,7 +69,7 @@ function followRouter(written: CompletedWrite<Router>, consequences: Consequence
   keepTunneler(written, consequences)
   const { before, after } = written
   // @guard enrollments-read-before-a-promotion--names
-  if (before === undefined || !gainsNames(before, after)) return
+  if (before === undefined || !gainsCertificateNames(before, after)) return
   withdrawEnrollmentsOf('edgeRouterId', after.id, consequences)
   withdrawEnrollmentsOf('transitRouterId', after.id, consequences)
 }

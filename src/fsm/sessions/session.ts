@@ -15,7 +15,7 @@ import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import { isSameJson } from '../../lib/text/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import { isUnsettled } from '../apply/session-reach.ts'
+import { hasUndecidedApi } from '../apply/session-reach.ts'
 import { identityAuthPolicy, acceptsLogIns } from '../apply/authentication.ts'
 import { enabledSigner, claimNamesIdentity, acceptsTokensOf } from '../apply/external-tokens.ts'
 import type { State } from '../records/state.ts'
@@ -34,8 +34,8 @@ import { removeWithReferences } from '../apply/references.ts'
 /** Sessions of the whole network; expiry keeps the number far below. */
 export const apiSessionsMax = 1_000_000
 /**
- * Most of one identity, which may be what many programs share: far more than use it, far less than
- * all there is room for.
+ * Maximum API sessions of one identity. Many programs may share an identity, so the limit is far
+ * above normal use; it is far below `apiSessionsMax`, so that no identity can use up the total.
  */
 export const apiSessionsPerIdentityMax = 1000
 /**
@@ -258,7 +258,7 @@ export function touchSessions(state: State, payload: Uint8Array, context: Comman
     const session = state.get('apiSession', mark.id)
     const atMs = Math.min(Number(mark.atMs), context.logTimeMs)
     if (session === undefined) continue
-    const isFirstUse = isUnsettled(session) && isApi(mark.api)
+    const isFirstUse = hasUndecidedApi(session) && isApi(mark.api)
     const lastActivityAt = Math.max(atMs, session.lastActivityAt ?? 0)
     // @guard oidc/code-flow--used
     const endsCode = (isFirstUse || mark.isRenewal) && Boolean(session.codeRedeemedAt)

@@ -3,7 +3,7 @@ import type { Server, Socket } from 'node:net'
 import type { FairShare } from './fair-share.ts'
 import { KeyedCounts } from './keyed-counts.ts'
 import type { KeyedRate } from './keyed-rate.ts'
-import { addressSource } from './source.ts'
+import { sourceNetwork } from './source.ts'
 
 export interface ConnectionBounds {
   /** Maximum open connections of one source; further ones are closed at once. */
@@ -54,7 +54,7 @@ export function limitConnections(server: Server, bounds: ConnectionBounds): void
   const admitted = server.listeners('connection') as ((socket: Socket) => void)[]
   server.removeAllListeners('connection')
   server.on('connection', (socket: Socket) => {
-    const source = addressSource(socket.remoteAddress ?? '')
+    const source = sourceNetwork(socket.remoteAddress ?? '')
     const { room, rate, connectionsMax = Infinity } = bounds
     // @guard connections-of-one-source, no-descriptors-left--room
     const hasRoom =

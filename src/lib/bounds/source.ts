@@ -1,7 +1,10 @@
 import { isIPv6 } from 'node:net'
 
-/** One customer holds a /64 of IPv6 (RFC 6177), so that is one source. */
-export function addressSource(address: string): string {
+/**
+ * The network that counts as one client: the /64 of an IPv6 address, because one customer holds a
+ * whole /64 (RFC 6177); otherwise the address itself.
+ */
+export function sourceNetwork(address: string): string {
   // A quick check first, because `isIPv6` is slow and rarely needed.
   if (!address.includes(':') || !isIPv6(address) || address.startsWith('::ffff:')) return address
   const [head = '', tail = ''] = address.split('::')
@@ -13,5 +16,5 @@ export function addressSource(address: string): string {
 
 /** Key in a `FairShare` for unauthenticated requests from this address. */
 export function addressShareKey(address: string): string {
-  return `from ${addressSource(address)}`
+  return `from ${sourceNetwork(address)}`
 }

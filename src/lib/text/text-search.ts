@@ -11,7 +11,7 @@ type TextSearch = (text: string, from: number) => number
  * A search in linear time for any pattern. With some long patterns the built-in search takes time
  * proportional to the product of both lengths, and an attacker may choose pattern and text.
  */
-export function searcherFor(pattern: string): TextSearch {
+export function createTextSearch(pattern: string): TextSearch {
   // @guard costly-texts--search
   if (pattern.length <= shortCharactersMax) return (text, from) => text.indexOf(pattern, from)
   return linearSearch(pattern)

@@ -31,7 +31,7 @@ interface OutboxDeps {
 
 const empty = new Uint8Array(0)
 /** Both flags end the stream of their sender. */
-export const ENDS = payloadFlag.endOfFile | payloadFlag.circuitEnd
+export const END_FLAGS = payloadFlag.endOfFile | payloadFlag.circuitEnd
 
 /** Payloads of one end with their sequence numbers, from the application to the acknowledgment. */
 export class Outbox {
@@ -156,7 +156,7 @@ export class Outbox {
     if (this.#unsent === null) return false
     this.#unsent.shift()
     this.#unsentBytes -= payload.body.length
-    if ((payload.flags & ENDS) !== 0) this.sentAllMs = this.#nowMs()
+    if ((payload.flags & END_FLAGS) !== 0) this.sentAllMs = this.#nowMs()
     return true
   }
 
@@ -164,7 +164,7 @@ export class Outbox {
   #number(payload: OutboundPayload): void {
     payload.sequence = this.#takeSequence()
     const isEnd = (payload.flags & payloadFlag.endOfFile) !== 0
-    if (isEnd && !this.peerCanEndOfFile) payload.flags ^= ENDS
+    if (isEnd && !this.peerCanEndOfFile) payload.flags ^= END_FLAGS
   }
 
   transmitAgain(): void {

@@ -4,10 +4,10 @@ import type { Clock } from '../../lib/clock.ts'
 import { circuitLimits } from './limits.ts'
 import { ChunkJoiner, splitBody } from './chunks.ts'
 import type { CircuitApplication, CircuitEnd } from './circuit-ends.ts'
-import { ENDS, Outbox, type Transmit } from './outbox.ts'
+import { END_FLAGS, Outbox, type Transmit } from './outbox.ts'
 import {
   acknowledgementMessage,
-  CAN_END_OF_FILE,
+  END_OF_FILE_CAPABILITY,
   circuitMessage,
   hasContent,
   bodyToStore,
@@ -163,7 +163,7 @@ export class Xgress implements CircuitEnd {
   start(): void {
     if (this.#deps.isTerminator || this.#isStarted || this.#isOver) return
     this.#isStarted = true
-    this.#outbox.pushAhead(payloadFlag.circuitStart, CAN_END_OF_FILE)
+    this.#outbox.pushAhead(payloadFlag.circuitStart, END_OF_FILE_CAPABILITY)
     this.#run()
   }
 
@@ -345,11 +345,11 @@ export class Xgress implements CircuitEnd {
     this.#isStarted = true
     if (capabilities === null) return
     this.#onCapabilities(capabilities)
-    this.#outbox.pushAhead(0, CAN_END_OF_FILE)
+    this.#outbox.pushAhead(0, END_OF_FILE_CAPABILITY)
   }
 
   #onCapabilities(capabilities: number): void {
-    this.#outbox.peerCanEndOfFile = (capabilities & CAN_END_OF_FILE) !== 0
+    this.#outbox.peerCanEndOfFile = (capabilities & END_OF_FILE_CAPABILITY) !== 0
   }
 
   #onAcknowledgement(message: ChannelMessage): void {
@@ -411,7 +411,7 @@ export class Xgress implements CircuitEnd {
 
   #deliver(payload: Payload): void {
     const { flags, capabilities } = payload
-    if ((flags & ENDS) !== 0) {
+    if ((flags & END_FLAGS) !== 0) {
       this.#onEnded()
       return
     }

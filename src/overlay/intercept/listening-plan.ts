@@ -58,7 +58,7 @@ interface Draft {
 }
 
 /** The result for one service: whether any of it is planned, and why the rest is not. */
-export interface Planned {
+export interface ListeningPlanResult {
   readonly isAny: boolean
   readonly faults: readonly string[]
 }
@@ -109,7 +109,7 @@ export class ListeningPlan {
     { terms }: InterceptedService,
     networks: readonly Network[],
     named: readonly IpAddress[],
-  ): Planned {
+  ): ListeningPlanResult {
     const draft: Draft = { places: [], redirected: [], networks: [], isAny: false }
     const all = [
       ...named.map((address) => ({ network: singleAddressNetwork(address), needsRoute: false })),

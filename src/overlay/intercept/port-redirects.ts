@@ -11,7 +11,7 @@ import type { RedirectedPorts } from './listening-plan.ts'
 /** Runs `nft` of nftables with this input. @throws with its error output when it fails. */
 export type RunNft = (script: string) => Promise<void>
 
-/** A redirected place, and the port of its listener. */
+/** Redirected ports, and the port of their listener. */
 export interface Redirect {
   readonly place: RedirectedPorts
   readonly port: number

@@ -19,8 +19,8 @@ import { SecureCircuits } from './secure-circuits.ts'
 import type { UsableServices } from './usable-services.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 
-/** Port of one service from the configuration of the tunnel. */
-export interface ConfiguredService {
+/** A service and its listening port, from the configuration of the tunnel. */
+export interface ConfiguredServicePort {
   readonly name: string
   readonly port: number
   readonly protocol: TunnelProtocol
@@ -28,7 +28,7 @@ export interface ConfiguredService {
 
 interface OfferedServicesDeps {
   readonly services: UsableServices
-  readonly configured: readonly ConfiguredService[]
+  readonly configured: readonly ConfiguredServicePort[]
   /** Listening address when neither the configuration nor a config has one. */
   readonly anyAddress: string
   readonly circuits: Pick<LocalCircuits, 'open'>
@@ -61,7 +61,7 @@ const SERVICE = /^(.+):([0-9]{1,5})(?::(tcp|udp))?$/
 const { tunnelServicesMax, entriesRetriedEveryMs } = serviceLimits
 
 /** @param text `name:port`, `name:port:tcp` or `name:port:udp`. */
-export function parseConfiguredService(text: string): ConfiguredService | null {
+export function parseConfiguredService(text: string): ConfiguredServicePort | null {
   const [, withPort = '', digits = '', protocol = 'tcp'] = SERVICE.exec(text) ?? []
   const port = Number(digits)
   if (withPort === '' || port < 1 || port > 65_535) return null

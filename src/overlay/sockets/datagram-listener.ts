@@ -2,7 +2,7 @@ import { createSocket, type RemoteInfo, type Socket } from 'node:dgram'
 import { isIPv6 } from 'node:net'
 
 import { KeyedCounts } from '../../lib/bounds/keyed-counts.ts'
-import { addressSource } from '../../lib/bounds/source.ts'
+import { sourceNetwork } from '../../lib/bounds/source.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
 import { bindDatagrams } from './bind-datagrams.ts'
@@ -91,7 +91,7 @@ export class DatagramListener {
   }
 
   #admit(key: string, body: Uint8Array, from: RemoteInfo): void {
-    const source = addressSource(from.address)
+    const source = sourceNetwork(from.address)
     const isFull =
       this.#peers.size >= datagramPeersMax || this.#sources.of(source) >= datagramPeersPerSourceMax
     if (isFull) {
@@ -180,6 +180,6 @@ export class DatagramListener {
   }
 
   #forget({ key, from }: Peer): void {
-    if (this.#peers.delete(key)) this.#sources.add(addressSource(from.address), -1)
+    if (this.#peers.delete(key)) this.#sources.add(sourceNetwork(from.address), -1)
   }
 }

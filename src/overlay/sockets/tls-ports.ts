@@ -2,7 +2,7 @@ import { createServer, type Server, type Socket } from 'node:net'
 import type { Server as TlsServer } from 'node:tls'
 
 import { socketEndpoint, PendingConnections } from '../../lib/bounds/connections.ts'
-import { addressSource } from '../../lib/bounds/source.ts'
+import { sourceNetwork } from '../../lib/bounds/source.ts'
 import { closeServer, listeningPort } from '../../lib/runtime/listening.ts'
 import { formatHostPort, type HostPort } from '../../lib/text/names.ts'
 import type { ProgramLogger } from '../logger.ts'
@@ -137,7 +137,7 @@ class SharedPort {
       this.#unread.end(endpoint)
       this.#unreadSockets.delete(socket)
     }
-    this.#unread.begin(endpoint, addressSource(socket.remoteAddress ?? ''), socket)
+    this.#unread.begin(endpoint, sourceNetwork(socket.remoteAddress ?? ''), socket)
     this.#unreadSockets.add(socket)
     // One time for hello and handshake, as on a port without others.
     // @guard one-port-kept-busy--time

@@ -10,7 +10,7 @@ import type {
 } from '../../overlay/circuits/circuit-ends.ts'
 import type { XgressOptions } from '../../overlay/circuits/xgress-options.ts'
 import { DatagramApplication } from '../../overlay/sockets/datagram-application.ts'
-import { reached } from './reached.ts'
+import { withDialTimeout } from './reached.ts'
 import { parseTarget } from '../../overlay/sockets/target.ts'
 import type { TargetSockets } from '../../overlay/sockets/target-sockets.ts'
 
@@ -64,7 +64,7 @@ export class DatagramDialer implements TerminatorDialer {
   ): Promise<Socket> {
     const opened = open(target, this.#deps.sockets, dialedBy)
     try {
-      return await reached(opened, target.text, waitMs, signal)
+      return await withDialTimeout(opened, target.text, waitMs, signal)
     } catch (error) {
       opened.then(
         (socket) => socket.close(),

@@ -7,7 +7,7 @@ import { dialError } from '../../channel/messages/dial-error.ts'
  * must release a late result.
  * @throws {DialFailure}
  */
-export async function reached<T>(
+export async function withDialTimeout<T>(
   work: Promise<T>,
   destination: string,
   waitMs: number,

@@ -10,7 +10,7 @@ import {
 } from '../../overlay/circuits/circuit-ends.ts'
 import type { XgressOptions } from '../../overlay/circuits/xgress-options.ts'
 import { SocketApplication } from '../../overlay/sockets/socket-application.ts'
-import { reached } from './reached.ts'
+import { withDialTimeout } from './reached.ts'
 import { addressPeerData, parseTarget } from '../../overlay/sockets/target.ts'
 import type { TargetSockets } from '../../overlay/sockets/target-sockets.ts'
 import { dialError } from '../../channel/messages/dial-error.ts'
@@ -72,7 +72,7 @@ export class StreamDialer implements TerminatorDialer {
     socket.on('error', reject)
     socket.once(target.protocol === 'tls' ? 'secureConnect' : 'connect', () => resolve())
     try {
-      await reached(promise, target.text, waitMs, signal)
+      await withDialTimeout(promise, target.text, waitMs, signal)
       this.#refuseOwn(target, socket)
       return socket
     } catch (error) {

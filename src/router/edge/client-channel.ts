@@ -24,7 +24,7 @@ import {
   traceAnswerMessage,
   readTraceRequest,
 } from '../../channel/messages/edge.ts'
-import { isSessionAmong, type ServiceSession } from './service-session.ts'
+import { isListedSession, type ServiceSession } from './service-session.ts'
 import { circuitHeader, circuitMessage } from '../../channel/messages/payload.ts'
 
 const { clientConnectionsPerChannelMax } = edgeLimits
@@ -251,7 +251,7 @@ export class ClientChannel {
   endSessions(tokens: ReadonlySet<string>, ids: ReadonlySet<string>): void {
     for (const end of Array.from(this.#ends.values())) {
       // @guard client-of-a-removed-session--circuit
-      if (isSessionAmong(end.session, tokens, ids)) end.close('the session has ended')
+      if (isListedSession(end.session, tokens, ids)) end.close('the session has ended')
     }
   }
 

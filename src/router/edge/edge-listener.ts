@@ -17,7 +17,7 @@ import type { WebSocketTimeouts } from '../../config/router/table-transport.ts'
 import type { Address } from '../../config/router/values.ts'
 import { limitConnections } from '../../lib/bounds/connections.ts'
 import { KeyedCounts } from '../../lib/bounds/keyed-counts.ts'
-import { addressSource } from '../../lib/bounds/source.ts'
+import { sourceNetwork } from '../../lib/bounds/source.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
@@ -242,7 +242,7 @@ export class EdgeListener {
 
   /** @returns null if too many connections wait. */
   #wait({ remoteAddress }: ClientSocketAddresses): { end: () => void } | null {
-    const source = addressSource(remoteAddress)
+    const source = sourceNetwork(remoteAddress)
     const isFull =
       this.#waitingCount >= edgeLimits.clientsWaitingMax ||
       this.#waiting.of(source) >= edgeLimits.clientsWaitingPerSourceMax

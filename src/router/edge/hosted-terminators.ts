@@ -33,7 +33,7 @@ import {
   type HostedTerminator,
   terminatorOf,
 } from './hosted-terminator.ts'
-import { isSessionAmong, readServiceSession } from './service-session.ts'
+import { isListedSession, readServiceSession } from './service-session.ts'
 import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
 import { controlMessage } from '../../channel/messages/control.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
@@ -169,7 +169,7 @@ export class ClientTerminators {
   endSessions(tokens: ReadonlySet<string>, ids: ReadonlySet<string>): void {
     for (const terminator of this.all) {
       // @guard client-of-a-removed-session--terminator
-      if (isSessionAmong(terminator.session, tokens, ids))
+      if (isListedSession(terminator.session, tokens, ids))
         this.#refuseHost(terminator, sessionEnded)
     }
   }

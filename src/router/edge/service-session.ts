@@ -30,7 +30,7 @@ function idIn(token: string): string | null {
 }
 
 /** Whether the session is in a controller's lists; sessions are identified by token or by ID. */
-export function isSessionAmong(
+export function isListedSession(
   { token, id }: ServiceSession,
   tokens: ReadonlySet<string>,
   ids: ReadonlySet<string>,

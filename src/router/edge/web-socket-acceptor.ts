@@ -10,7 +10,7 @@ import {
   limitConnections,
   PendingConnections,
 } from '../../lib/bounds/connections.ts'
-import { addressSource } from '../../lib/bounds/source.ts'
+import { sourceNetwork } from '../../lib/bounds/source.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { STATUS_CODES } from '../../lib/runtime/node-http.ts'
 import {
@@ -115,7 +115,7 @@ export class WebSocketAcceptor {
   #await(socket: TLSSocket): void {
     socket.setKeepAlive(true, edgeLimits.clientKeepAliveMs)
     const endpoint = socketEndpoint(socket)
-    this.#waiting.begin(endpoint, addressSource(socket.remoteAddress ?? ''), socket)
+    this.#waiting.begin(endpoint, sourceNetwork(socket.remoteAddress ?? ''), socket)
     socket.once('close', () => this.#waiting.end(endpoint))
   }
 

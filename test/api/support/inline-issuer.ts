@@ -1,5 +1,5 @@
 import type { Clock } from '../../../src/lib/clock.ts'
-import { present } from '../../../src/lib/assert.ts'
+import { requirePresent } from '../../../src/lib/assert.ts'
 import type { CertifiedKey } from '../../../src/pki/authority/authority.ts'
 import type {
   CertificateOrder,
@@ -50,7 +50,7 @@ export class InlineIssuer implements CertificateIssuer {
 
   async router(order: RouterOrder): Promise<RouterCertificatePair> {
     const [client, server] = await this.#issue({ kind: 'router', ...order })
-    return { client, server: present(server, 'a router has two certificates') }
+    return { client, server: requirePresent(server, 'a router has two certificates') }
   }
 
   close(): Promise<void> {

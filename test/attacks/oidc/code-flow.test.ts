@@ -244,7 +244,7 @@ test('a refresh token is not accepted as an access token', async () => {
   expect(await oidc.statusAt('/oidc/userinfo', token)).toBe(401)
 })
 
-test('a token of a session that waits for its code is not made', async () => {
+test('a session that waits for its TOTP code gets no token', async () => {
   const { username } = await newPersonWithCodes()
   const oidc = newClient()
   const id = await oidc.begin()

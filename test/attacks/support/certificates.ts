@@ -1,7 +1,7 @@
 import { afterAll, expect } from 'vitest'
 
 import { noClaim } from '../../../src/entities/parts/ca-external-id-claim.ts'
-import { present } from '../../../src/lib/assert.ts'
+import { requirePresent } from '../../../src/lib/assert.ts'
 import type { CertifiedKey } from '../../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../../src/pki/certificate.ts'
 import {
@@ -163,5 +163,5 @@ export function heldTogether(
 }
 
 export function fingerprintOf({ certificatePem }: CertifiedKey): string {
-  return present(parseCertificates(certificatePem)[0], 'a leaf').sha1
+  return requirePresent(parseCertificates(certificatePem)[0], 'a leaf').sha1
 }

@@ -13,7 +13,7 @@ import {
   list,
   option,
   optionalSection,
-  required,
+  REQUIRED_OPTION,
   requiredList,
   requiredSection,
   section,
@@ -35,7 +35,7 @@ export const FILE = '/etc/app/app.yml'
 
 /** One key of each kind that a table supports. */
 export const fields = {
-  name: option(text(), { default: required, why: 'Its name.' }),
+  name: option(text(), { default: REQUIRED_OPTION, why: 'Its name.' }),
   size: option(integer(1, 9), { default: 3, why: 'Its <size>, a|b.', scope: 'cluster' }),
   mode: option(choice(['fast', 'slow']), { default: 'fast', why: 'Its mode.', aliases: ['way'] }),
   old: option(optional(text()), { default: null, why: 'Older.', deprecated: 'use mode' }),
@@ -52,7 +52,7 @@ export const fields = {
   extra: optionalSection('Extra.', { count: option(integer(0, 5), { default: 0, why: 'Count.' }) }),
   edge: optionalSection('Edge.', {}, { isPresentWhenEmpty: true, deprecated: 'there is none' }),
   doors: requiredList(2, 'Doors.', {
-    kind: option(choice(['in', 'out']), { default: required, why: 'Kind.' }),
+    kind: option(choice(['in', 'out']), { default: REQUIRED_OPTION, why: 'Kind.' }),
     options: variants('kind', 'Options of the kind.', {
       in: { width: option(integer(1, 5), { default: 1, why: 'Width.' }) },
       out: {},

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe } from 'vitest'
-import { present } from '../../../src/lib/assert.ts'
+import { requirePresent } from '../../../src/lib/assert.ts'
 import { TestCluster } from './cluster.ts'
 import { expectMembers, Fleet } from './fleet.ts'
 
@@ -41,11 +41,11 @@ export function shareFleet(env: Readonly<Record<string, string>> = {}): void {
 }
 
 export function sharedCluster(): TestCluster {
-  return present(cluster, 'the cluster of a file that calls shareCluster')
+  return requirePresent(cluster, 'the cluster of a file that calls shareCluster')
 }
 
 export function sharedFleet(): Fleet {
-  return present(fleet, 'the cluster of a file that calls shareFleet')
+  return requirePresent(fleet, 'the cluster of a file that calls shareFleet')
 }
 
 /** The cases that a module registers. After them, controllers that run have equal states. */

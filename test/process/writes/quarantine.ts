@@ -4,7 +4,7 @@ import { beforeAll, expect, test } from 'vitest'
 import { ClusterState } from '../../../src/fsm/access/cluster-state.ts'
 import { loadState } from '../../../src/fsm/records/load.ts'
 import { currentStorePosition } from '../../../src/fsm/records/write-behind.ts'
-import { present } from '../../../src/lib/assert.ts'
+import { requirePresent } from '../../../src/lib/assert.ts'
 import { LevelStateStore } from '../../../src/store/state/level-state-store.ts'
 import { QuarantineFile } from '../../../src/store/folder/quarantine-file.ts'
 import { type Client, createService, isRunning, until } from '../support/client.ts'
@@ -25,14 +25,14 @@ const services = '/edge/management/v1/services'
 async function idOf(client: Client, name: string): Promise<string> {
   const filter = encodeURIComponent(`name="${name}"`)
   const { body } = await client.request('GET', `${services}?filter=${filter}`)
-  return present((body.data as { id: string }[])[0]?.id, `a service named ${name}`)
+  return requirePresent((body.data as { id: string }[])[0]?.id, `a service named ${name}`)
 }
 
 async function renameOnDisk(folder: string, id: string, name: string): Promise<void> {
   const store = await LevelStateStore.open(folder)
   try {
     const state = await loadState(store, new ClusterState())
-    state.put('service', { ...present(state.get('service', id), 'the service'), name })
+    state.put('service', { ...requirePresent(state.get('service', id), 'the service'), name })
     await store.write(state.takeDirty(), currentStorePosition(state))
   } finally {
     await store.close()

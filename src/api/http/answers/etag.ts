@@ -1,4 +1,4 @@
-export const TAGS_MAX = 32
+export const ETAGS_MAX = 32
 
 /**
  * Whether If-None-Match names that ETag. A list of tags is compared weakly (RFC 9110 13.1.2): a
@@ -6,7 +6,7 @@ export const TAGS_MAX = 32
  */
 export function matchesEtag(ifNoneMatch: string, etag: string): boolean {
   if (ifNoneMatch.trim() === '*') return true
-  return ifNoneMatch.split(',', TAGS_MAX).some((tag) => tag.trim().replace(/^W\//, '') === etag)
+  return ifNoneMatch.split(',', ETAGS_MAX).some((tag) => tag.trim().replace(/^W\//, '') === etag)
 }
 
 /** The revisions that a write may find; 'any': the record has to be there. */

@@ -5,8 +5,8 @@ import type { FastifyReply } from 'fastify'
 import { Problem, fieldProblem } from '../../../lib/problems.ts'
 import { OIDC_LEVEL } from '../../../ports/feature-level.ts'
 import { challengeText } from './challenge.ts'
-import { addressSource } from '../../../lib/bounds/source.ts'
-import { endOf, type SessionTracker } from '../../../auth/sessions/session-tracker.ts'
+import { sourceNetwork } from '../../../lib/bounds/source.ts'
+import { callerExpiry, type SessionTracker } from '../../../auth/sessions/session-tracker.ts'
 import type { OperationCall } from '../operation.ts'
 import { corsHeaders } from './cors.ts'
 import type { Reply } from './envelope.ts'
@@ -160,7 +160,7 @@ export class ReplyWriter {
       'net-stale-ms': Math.min(Math.round(cluster.leaderContactMs()), Number.MAX_SAFE_INTEGER),
     }
     if (call.caller?.kind === 'session') {
-      const { expiresAtMs, leftSeconds } = endOf(this.#deps, call.caller)
+      const { expiresAtMs, leftSeconds } = callerExpiry(this.#deps, call.caller)
       headers['expiration-seconds'] = leftSeconds
       headers['expires-at'] = goTimeText(expiresAtMs)
     }
@@ -244,7 +244,7 @@ export class ReplyWriter {
     const { address } = call.credentials
     const { trace } = call.metadata
     // @guard refusals-fill-the-log
-    if (!this.#refusals.take(caller?.identity.id ?? addressSource(address))) return
+    if (!this.#refusals.take(caller?.identity.id ?? sourceNetwork(address))) return
     const method = operation?.logInMethod?.(call)
     if (method !== undefined) {
       const { reason = code, signerId = '', claim = '' } = refusal ?? {}

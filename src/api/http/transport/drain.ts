@@ -7,7 +7,7 @@ import { Server as NetServer } from 'node:net'
  * `idleMs`. Node would close idle connections at once, and a request already on its way would be
  * lost. The callback of `close` is called when the last connection has ended.
  */
-export function closeGently(server: Server, idleMs: number): void {
+export function makeCloseGraceful(server: Server, idleMs: number): void {
   const closeAtOnce = server.close.bind(server)
   server.close = (done) => {
     const timer = setTimeout(() => server.closeIdleConnections(), idleMs)

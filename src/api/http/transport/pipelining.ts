@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
-import { addressSource } from '../../../lib/bounds/source.ts'
+import { sourceNetwork } from '../../../lib/bounds/source.ts'
 import type { UnsentAnswers } from './unsent-answers.ts'
 
 /**
@@ -32,7 +32,7 @@ export class PipelinedRequests {
       return
     }
     const waiting = this.#waitingOf(socket)
-    const source = addressSource(socket.remoteAddress ?? '')
+    const source = sourceNetwork(socket.remoteAddress ?? '')
     // @guard pipelined-requests--connection
     const hasPlace = waiting.size < this.#max
     const release = hasPlace ? this.#unsent.holdRequest(source, waiting.size === 0) : null

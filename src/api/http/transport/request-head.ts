@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { FastifyRequest } from 'fastify'
 import { Problem, fieldProblem } from '../../../lib/problems.ts'
-import { addressSource } from '../../../lib/bounds/source.ts'
+import { sourceNetwork } from '../../../lib/bounds/source.ts'
 import type { Actor } from '../../../ports/actor.ts'
 import { bearerTokens } from '../../../auth/tokens/token-text.ts'
 import type { CallerCredentials } from '../../../auth/principal/credentials.ts'
@@ -81,7 +81,7 @@ export function requestCredentials(
   return {
     address,
     sessionToken: tokenOf(raw),
-    source: addressSource(address),
+    source: sourceNetwork(address),
     peerChain: () => peerCertificateChain(raw.socket),
     bearers: () => bearerTokens(headerValuesOf(raw, 'authorization')),
     // @guard system-caller-over-tcp--header, system-caller-over-tcp--peer

@@ -7,7 +7,7 @@ import { CopyText } from '../../controls/copy.tsx'
 import { Badge, Empty, Notice, Skeleton } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { Cell } from '../records/cell.tsx'
-import { labelOf } from '../records/form-model.ts'
+import { fieldLabel } from '../records/form-model.ts'
 
 const REFRESH_MS = 30_000
 
@@ -83,7 +83,7 @@ function Table({ rows }: { readonly rows: readonly Readonly<Record<string, unkno
           <tr>
             {columns.map((name) => (
               <th scope="col" key={name}>
-                {labelOf(name)}
+                {fieldLabel(name)}
               </th>
             ))}
           </tr>

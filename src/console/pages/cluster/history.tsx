@@ -3,7 +3,7 @@ import { client } from '../../app/services.ts'
 import type { ClusterHistory } from '../../client/served-types.ts'
 import { ApiProblem } from '../../../client/problem.ts'
 import { texts } from '../../texts.ts'
-import { lineOf, summarizeValues } from './sparkline.ts'
+import { sparklinePath, summarizeValues } from './sparkline.ts'
 
 type Figure = readonly (number | null)[]
 
@@ -55,7 +55,7 @@ function FigureLine({ title, values }: { readonly title: string; readonly values
       <span class="tiny faint">{title}</span>
       <span class="figure-number">{last === null ? '–' : texts.history.value(last)}</span>
       <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" aria-hidden="true">
-        <path d={lineOf(values, WIDTH, HEIGHT)} />
+        <path d={sparklinePath(values, WIDTH, HEIGHT)} />
       </svg>
       <span class="tiny faint">{most === null ? '' : texts.history.most(most)}</span>
     </li>

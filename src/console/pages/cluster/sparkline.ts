@@ -10,7 +10,7 @@ export function summarizeValues(values: Values): {
 }
 
 /** A path from left to right, with breaks where nothing was measured. */
-export function lineOf(values: Values, width: number, height: number): string {
+export function sparklinePath(values: Values, width: number, height: number): string {
   const { most } = summarizeValues(values)
   if (most === null) return ''
   const top = most === 0 ? 1 : most

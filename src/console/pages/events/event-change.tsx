@@ -1,10 +1,10 @@
 import type { NetworkEvent } from '../../client/event-feed.ts'
 import { texts } from '../../texts.ts'
-import { changeOf } from './event-text.ts'
+import { entityFieldChanges } from './event-text.ts'
 
 /** The change of a record before its event, or all fields of the event. */
 export function EventChange({ event }: { readonly event: NetworkEvent }) {
-  const changes = changeOf(event)
+  const changes = entityFieldChanges(event)
   return (
     <div class="event-body">
       {changes.length === 0 ? null : (

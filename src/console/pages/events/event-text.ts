@@ -49,7 +49,7 @@ export interface StateChange {
 type Fields = Readonly<Record<string, unknown>>
 
 /** Fields of a record that an entity change has changed; empty for other events. */
-export function changeOf({ fields }: NetworkEvent): readonly StateChange[] {
+export function entityFieldChanges({ fields }: NetworkEvent): readonly StateChange[] {
   const before = objectAt(fields, 'initialState', 'initial_state')
   const after = objectAt(fields, 'finalState', 'final_state')
   if (before === null && after === null) return []

@@ -12,7 +12,7 @@ import { Dialog } from '../../controls/dialog.tsx'
 import { Empty, Notice, Skeleton } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { Cell } from '../records/cell.tsx'
-import { labelOf } from '../records/form-model.ts'
+import { fieldLabel } from '../records/form-model.ts'
 import {
   closeFabricRow,
   closeRow,
@@ -138,7 +138,7 @@ function Table(props: {
               <th scope="col">{live.id}</th>
               {table.columns.map((name) => (
                 <th scope="col" key={name}>
-                  {live.columns[name] ?? labelOf(name)}
+                  {live.columns[name] ?? fieldLabel(name)}
                 </th>
               ))}
               {table.close === null ? null : (

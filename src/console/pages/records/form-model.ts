@@ -15,7 +15,7 @@ const labels: Readonly<Record<string, string>> = {
 }
 
 /** `isTunnelerEnabled` as people read it. */
-export function labelOf(name: string): string {
+export function fieldLabel(name: string): string {
   const label = Object.hasOwn(labels, name) ? labels[name] : undefined
   if (label !== undefined) return label
   const words = name
@@ -58,7 +58,7 @@ function fieldOf(
 ): FormField {
   return {
     name,
-    label: hint.label ?? labelOf(name),
+    label: hint.label ?? fieldLabel(name),
     help: hint.help ?? schema.description ?? null,
     isRequired,
     isNullable: typesOf(schema).includes('null'),
@@ -161,7 +161,11 @@ export interface Change {
 }
 
 /** Fields whose values differ; a field that is no longer set becomes null. */
-export function changesOf(before: Draft, after: Draft, fields: readonly FormField[]): Change[] {
+export function changedFormFields(
+  before: Draft,
+  after: Draft,
+  fields: readonly FormField[],
+): Change[] {
   return fields.flatMap(({ name }) => {
     const [was, is] = [before[name], after[name]]
     if (isSame(was, is)) return []

@@ -119,7 +119,7 @@ function Control(props: ControlProps & { readonly ids: Ids; readonly value: unkn
           class="input lines"
           placeholder={texts.form.lines}
           spellcheck={false}
-          value={textsOf(value).join('\n')}
+          value={textItems(value).join('\n')}
           onInput={({ currentTarget }) => onChange(linesOf(currentTarget.value))}
         />
       )
@@ -130,7 +130,7 @@ function Control(props: ControlProps & { readonly ids: Ids; readonly value: unkn
           ids={ids}
           kind={widget.kind}
           isSingle={widget.is === 'reference'}
-          chosen={typeof value === 'string' ? [value] : textsOf(value)}
+          chosen={typeof value === 'string' ? [value] : textItems(value)}
           onChange={(chosen) => onChange(widget.is === 'reference' ? chosen[0] : chosen)}
         />
       )
@@ -141,7 +141,7 @@ function Control(props: ControlProps & { readonly ids: Ids; readonly value: unkn
           kind={widget.kind}
           isOwn={widget.isOwn}
           semantic={textOf(draft['semantic']) || 'AllOf'}
-          chosen={textsOf(value)}
+          chosen={textItems(value)}
           onChange={onChange}
         />
       )
@@ -287,7 +287,7 @@ function textOf(value: unknown): string {
   return typeof value === 'string' || typeof value === 'number' ? String(value) : ''
 }
 
-export function textsOf(value: unknown): readonly string[] {
+export function textItems(value: unknown): readonly string[] {
   return Array.isArray(value) ? value.filter((one) => typeof one === 'string') : []
 }
 

@@ -15,12 +15,12 @@ import { dropDraft, storeDraft, storedDraft } from './drafts.ts'
 import { FormFields } from './form.tsx'
 import {
   type Change,
-  changesOf,
+  changedFormFields,
   cleanDraft,
   type Draft,
   fieldFaultIn,
   isSame,
-  labelOf,
+  fieldLabel,
   patchBody,
 } from './form-model.ts'
 import type { FormField } from './form-field.ts'
@@ -63,7 +63,7 @@ export function RecordForm(props: RecordFormProps) {
   const isBusy = useSignal(false)
   const isReviewing = useSignal(false)
   const badJson = useSignal<ReadonlySet<string>>(new Set())
-  const changes = changesOf(values, cleanDraft(draft.value, fields), fields)
+  const changes = changedFormFields(values, cleanDraft(draft.value, fields), fields)
   const isDirty = changes.length > 0
   useEffect(() => {
     if (isDirty) storeDraft(key, draft.value, fields)
@@ -194,7 +194,7 @@ function ReviewDialog(props: {
       <dl class="diff">
         {changes.map(({ name, before, after }) => (
           <div key={name}>
-            <dt>{labelOf(name)}</dt>
+            <dt>{fieldLabel(name)}</dt>
             <dd class="was">
               <span class="visually-hidden">{texts.form.before}</span>
               {shownValue(before)}

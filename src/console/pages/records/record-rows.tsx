@@ -10,7 +10,7 @@ import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { Cell } from './cell.tsx'
 import { type ListState, formatListState, listSortField } from './filters.ts'
-import { labelOf } from './form-model.ts'
+import { fieldLabel } from './form-model.ts'
 import type { Kind } from './kinds.ts'
 import type { RecordRow, RowPage } from './record-data.ts'
 import { LISTED_ROWS_MAX, useRowWindow } from './row-window.ts'
@@ -163,7 +163,7 @@ function Header(props: {
 }) {
   const { name, kind, state, hasNames, isSortable } = props
   const isSorted = listSortField(state, hasNames) === name
-  const label = kind.fields[name]?.label ?? labelOf(name.replace(/Id$/, ''))
+  const label = kind.fields[name]?.label ?? fieldLabel(name.replace(/Id$/, ''))
   if (!isSortable) return <th scope="col">{label}</th>
   const next = { ...state, sort: name, isDescending: isSorted && !state.isDescending, offset: 0 }
   const sorted = state.isDescending ? 'descending' : 'ascending'

@@ -5,7 +5,7 @@ import { useLoaded } from '../../app/loaded.ts'
 import { pathTo } from '../../app/navigation.ts'
 import { Skeleton } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
-import { labelOf } from './form-model.ts'
+import { fieldLabel } from './form-model.ts'
 import { type Kind, kindAt, kinds } from './kinds.ts'
 import { type RowPage, readPage } from './record-data.ts'
 
@@ -34,7 +34,7 @@ function Related({ name, path }: { readonly name: string; readonly path: string 
   const isOpen = useSignal(false)
   return (
     <details class="related" onToggle={({ currentTarget }) => (isOpen.value = currentTarget.open)}>
-      <summary>{kinds.find((one) => one.path === name)?.many ?? labelOf(name)}</summary>
+      <summary>{kinds.find((one) => one.path === name)?.many ?? fieldLabel(name)}</summary>
       {isOpen.value ? <RelatedRows name={name} path={path} /> : null}
     </details>
   )
