@@ -7,7 +7,7 @@ import { type CertificateCommand, CertificateCommands } from './certificate-mess
 // Certificate thread. Only this thread parses untrusted requests, checks their signatures and signs
 // certificates.
 
-const main = requirePresent(parentPort, 'certificates have a thread of their own')
+const main = requirePresent(parentPort, 'this file runs as the certificate thread')
 const commands = new CertificateCommands(workerData as IssuingSettings)
 
 main.on('message', (command: CertificateCommand) => {

@@ -6,7 +6,7 @@ import type { SchemaQuestion } from './schema-messages.ts'
 
 // Schema thread, for schemas of users: the main thread ends it when a schema takes too long.
 
-const main = requirePresent(parentPort, 'schemas have a thread of their own')
+const main = requirePresent(parentPort, 'this file runs as the schema thread')
 
 main.on('message', ({ schema, data }: SchemaQuestion) => {
   main.postMessage(data === undefined ? schemaFault(schema) : dataFault(schema, data))

@@ -17,7 +17,7 @@ import type { WalCommand, WalEvent, WalReport, WalThreadData } from './wal-messa
 // WAL thread: its writes and syncs block, so nothing else runs here.
 
 const { dir, options, port } = workerData as WalThreadData
-const main = requirePresent(parentPort, 'the log has a thread of its own')
+const main = requirePresent(parentPort, 'this file runs as the wal thread')
 const raft = new PortLink<WalCommand, WalEvent>(port)
 const timed = new TimedFiles(nodeFileSystem, systemClock)
 const VITALS_MS = 1000

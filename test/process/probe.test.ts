@@ -126,7 +126,9 @@ function expectShown(
     if (!isTaken || !Object.hasOwn(detail, name)) continue
     const isSet = ['references', 'attributes', 'roleList'].includes(field?.kind ?? '')
     const expected = isSet ? [...(value as string[])].sort() : value
-    expect(plain(detail[name] ?? null), `${path}: ${name}`).toEqual(plain(expected))
+    const isEmpty = Array.isArray(expected) && expected.length === 0
+    const shown = isEmpty && field?.isNullIfEmpty === true ? null : expected
+    expect(plain(detail[name] ?? null), `${path}: ${name}`).toEqual(plain(shown))
   }
 }
 
