@@ -232,7 +232,7 @@ describe('a config', () => {
     const used = await root.get(`${services}/${service}/configs`)
     expect((used.body.data as Detail[]).map((row) => row['id'])).toEqual([config])
     expect((await root.call('DELETE', `${configs}/${config}`)).status).toBe(200)
-    expect((await detail(`${services}/${service}`))['configs']).toEqual([])
+    expect((await detail(`${services}/${service}`))['configs']).toBeNull()
   })
 })
 

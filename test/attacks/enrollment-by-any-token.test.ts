@@ -66,7 +66,7 @@ test('in the place of an administrator, or as one', async () => {
   const filter = encodeURIComponent('externalId="four"')
   const { body } = await root.get(`${management}/identities?filter=${filter}`)
   const [made] = body.data as Record<string, unknown>[]
-  expect(made).toMatchObject({ isAdmin: false, isDefaultAdmin: false, permissions: [] })
+  expect(made).toMatchObject({ isAdmin: false, isDefaultAdmin: false, permissions: null })
   await patch('external-jwt-signers', signerId, { enrollNameClaimsSelector: '/sub' })
 })
 
