@@ -50,12 +50,12 @@ export interface DialedChannel {
  * @throws {Error} one clause.
  */
 export async function dialChannel(options: DialOptions): Promise<DialedChannel> {
-  const { proxy = null, clock, timeoutMs } = options
+  const { proxy = null, clock } = options
   const beganMs = clock.monotonicMs()
   const through = proxy === null ? null : await connectThroughProxy(proxy, options, options)
-  const leftMs = Math.max(1, timeoutMs - (clock.monotonicMs() - beganMs))
+  const spentMs = through === null ? 0 : clock.monotonicMs() - beganMs
   const socket = connectTo(options, through)
-  return await settled(socket, { ...options, timeoutMs: leftMs }, (done) => {
+  return await settled(socket, { ...options, spentMs }, (done) => {
     socket.once('secureConnect', () => {
       const fault =
         socket.alpnProtocol === options.protocol
@@ -88,10 +88,17 @@ interface Settle {
   readonly reject: (error: Error) => void
 }
 
-/** Rejects on timeout, on abort, or when the socket closes. */
+/**
+ * Rejects on timeout, on abort, or when the socket closes. `spentMs` is the part of the timeout that
+ * was used before there was a socket.
+ */
 async function settled(
   socket: Duplex,
-  { signal, timeoutMs }: Pick<DialOptions, 'signal' | 'timeoutMs'>,
+  {
+    signal,
+    timeoutMs,
+    spentMs = 0,
+  }: Pick<DialOptions, 'signal' | 'timeoutMs'> & { readonly spentMs?: number },
   begin: (done: Settle) => void,
 ): Promise<DialedChannel> {
   const { promise, resolve, reject } = Promise.withResolvers<DialedChannel>()
@@ -99,7 +106,10 @@ async function settled(
     socket.destroy()
     reject(error)
   }
-  const timer = setTimeout(() => fail(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs)
+  const timer = setTimeout(
+    () => fail(new Error(`no answer within ${timeoutMs} ms`)),
+    Math.max(1, timeoutMs - spentMs),
+  )
   const onAbort = (): void => fail(new Error('given up'))
   signal.addEventListener('abort', onAbort, { once: true })
   socket.on('error', fail)

@@ -138,7 +138,7 @@ describe('a log-in whose policy requires an external JWT', () => {
     const { json } = await oidc.redeem(await oidc.codeOf(passed))
     // Each request brings the token once more.
     const token = String(json['access_token'])
-    expect(challengeOf(await get(ownIdentity, token))).toContain(`${realm} error="invalid"`)
+    expect(challengeOf(await get(ownIdentity, token))).toContain(`${realm} error="missing"`)
   })
 
   test('accepts the JWT and a code in either order if both are required', async () => {

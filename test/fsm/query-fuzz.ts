@@ -112,7 +112,8 @@ class Fuzzer {
   judge(kind: string, query: ListQuery): Verdict {
     try {
       const { records, totalCount, limit, offset } = this.#network.list(kind, query)
-      const isPage = records.length <= limit && records.length <= totalCount && offset <= 100_000
+      const isWithinLimit = limit === -1 || records.length <= limit
+      const isPage = isWithinLimit && records.length <= totalCount && offset <= 100_000
       return { code: null, what: isPage ? null : 'a page that is none' }
     } catch (error) {
       if (!(error instanceof Problem)) return { code: null, what: String(error).slice(0, 500) }
