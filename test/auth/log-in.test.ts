@@ -63,20 +63,25 @@ test.each<[string, LogInCredential, object]>([
   [
     'a wrong password',
     { by: 'password', username: user.username, password: 'a guess' },
-    { code: 'INVALID_AUTH', challenge: null },
+    { code: 'INVALID_AUTH', challenge: null, cause: { reason: 'PASSWORD_WRONG' } },
   ],
   [
     'a name that no identity has',
     { by: 'password', username: 'nemo', password: 'a guess' },
-    { code: 'INVALID_AUTH', challenge: null },
+    { code: 'INVALID_AUTH', challenge: null, cause: { reason: 'USERNAME_UNKNOWN' } },
   ],
-  ['no certificate', { by: 'cert' }, { code: 'INVALID_AUTH', challenge: null }],
+  [
+    'no certificate',
+    { by: 'cert' },
+    { code: 'INVALID_AUTH', challenge: null, cause: { reason: 'CERTIFICATE_MISSING' } },
+  ],
   [
     'no bearer token',
     { by: 'ext-jwt' },
     {
       code: 'UNAUTHORIZED',
       challenge: { realm: 'openziti-primary-ext-jwt', error: 'missing', signers: [] },
+      cause: { reason: 'TOKEN_MISSING' },
     },
   ],
 ])('%s is a refusal, and writes nothing', async (_, credential, refusal) => {

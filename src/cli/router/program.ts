@@ -19,8 +19,8 @@ export function addRouter(program: Command): void {
     .addHelpText(
       'after',
       `
-Exit code 2 lists every fault with its line, the value found and the values allowed. Exit code 1 names a port that the router
-cannot open on this host, or says that it knows no controller.
+Exit code 2 lists every fault with its line, the value found and the values allowed. Exit code 1 names a port that the
+router cannot open on this host, or says that it knows no controller.
 
 Examples:
   flotilla router check router.yml

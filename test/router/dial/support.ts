@@ -17,7 +17,7 @@ export const FIN = 1
 /** @param sections of a configuration of a router, besides those that each has. */
 export function configured(sections: string): RouterConfig {
   const text = `v: 3
-identity: {cert: r.cert, key: r.key, ca: r.ca}
+identity: {cert: r.cert, server_cert: r.server.cert, key: r.key, ca: r.ca}
 ctrl: {endpoint: "tls:127.0.0.1:6262"}
 csr: {sans: {dns: [r.test]}}
 ${sections}

@@ -187,7 +187,7 @@ describe('A proxy listener', () => {
       usages: ['server'],
       validity: validityFrom(Date.now(), LEAF_LIFETIME_MS),
     })
-    await expect(proxy('tls')).rejects.toThrow(/listeners\[0\] needs a server certificate/)
+    await expect(proxy('tls')).rejects.toThrow(/listeners\[0\]: .* needs a server certificate/)
     identity = { server: { ...leaf, leaf: undefined as never } }
     await proxy('tls')
     const socket = connectTls({ port, host: '127.0.0.1', ca: root.certificatePem })
