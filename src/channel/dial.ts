@@ -89,8 +89,8 @@ interface Settle {
 }
 
 /**
- * Rejects on timeout, on abort, or when the socket closes. `spentMs` is the part of the timeout that
- * was used before there was a socket.
+ * Rejects on timeout, on abort, or when the socket closes. `spentMs` is the part of the timeout
+ * that was used before there was a socket.
  */
 async function settled(
   socket: Duplex,
