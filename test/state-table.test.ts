@@ -177,7 +177,7 @@ const table: readonly Transition[] = [
     next: 'unverified',
     effects: 'verificationToken generated; of no use yet',
     proofs: [
-      'api/cas.test.ts > CA states > none, create: unverified (`isVerified` false), `verificationToken` generated; cannot be used for authentication',
+      'api/cas.test.ts > CA states (state, action: result) > none, create: unverified (`isVerified` false), `verificationToken` generated; cannot be used for authentication',
       'process/people/enrollment.ts > CA > created on one controller works on none until it is verified on another, and then on the third',
     ],
   },
@@ -190,7 +190,7 @@ const table: readonly Transition[] = [
     next: 'verified',
     effects: '',
     proofs: [
-      'api/cas.test.ts > CA states > unverified, verify with a PEM certificate signed by the CA whose common name equals `verificationToken`: verified',
+      'api/cas.test.ts > CA states (state, action: result) > unverified, verify with a PEM certificate signed by the CA whose common name equals `verificationToken`: verified',
       'process/people/enrollment.ts > CA > created on one controller works on none until it is verified on another, and then on the third',
     ],
   },
@@ -203,7 +203,7 @@ const table: readonly Transition[] = [
     next: 'deleted',
     effects: 'its certificate authenticators are deleted',
     proofs: [
-      'api/cas.test.ts > CA states > any, delete: deleted; its certificate authenticators are deleted',
+      'api/cas.test.ts > CA states (state, action: result) > any, delete: deleted; its certificate authenticators are deleted',
       'process/people/enrollment.ts > CA > deleted on one controller loses its authenticators, sessions and outstanding enrollments on every controller',
     ],
   },
