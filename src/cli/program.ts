@@ -10,6 +10,7 @@ import { applyConventions, CONFIG_VARIABLE, DEFAULT_CONFIG } from './conventions
 import { addEnrollment } from './enroll/enroll-program.ts'
 import { addEvents } from './events/program.ts'
 import { verbsFirst } from './help.ts'
+import { addInspect } from './inspect/program.ts'
 import { addLog } from './debug/log-program.ts'
 import { addNetwork } from './network/program.ts'
 import { addPki } from './pki/program.ts'
@@ -18,6 +19,7 @@ import { addRouter } from './router/program.ts'
 import { addSession } from './log-in/session-program.ts'
 import { addTunnel } from './tunnel/program.ts'
 import { stopOnBrokenPipe } from './terminal/broken-pipe.ts'
+import { exitCodes } from './terminal/exit-codes.ts'
 import { isJsonRequested, reportFailure } from './terminal/failure-report.ts'
 import { printJson, printLine } from './terminal/output.ts'
 import { integerBetween } from './terminal/typed-number.ts'
@@ -52,7 +54,8 @@ export function buildProgram(isJson = false): Command {
       `
 A controller's configuration is --config FILE, else $${CONFIG_VARIABLE}, else ${DEFAULT_CONFIG}.
 Commands that print data take -o json (or --json) and -o yaml; with -o json, errors on stderr are JSON as well.
-Exit code: 0 done, 1 failed, 2 wrong usage or configuration.
+Exit codes:
+${exitCodeLines()}
 
 Examples:
   flotilla quickstart
@@ -70,6 +73,7 @@ Examples:
   addTunnel(program)
   addSession(program)
   addRecords(program)
+  addInspect(program)
   addAccess(program)
   addNetwork(program)
   addLog(program)
@@ -79,6 +83,10 @@ Examples:
   addVersion(program)
   applyConventions(program)
   return program
+}
+
+function exitCodeLines(): string {
+  return exitCodes.map(({ code, meaning }) => `  ${code}  ${meaning}`).join('\n')
 }
 
 function versionLine(): string {

@@ -43,7 +43,7 @@ Examples:
       integerBetween(1, 100_000),
     )
     .option('--all', 'all records')
-    .option('--fields <names>', 'columns to show, separated by commas')
+    .option('--fields <names>', 'columns or members to show, separated by commas')
     .description('list the records of a kind')
     .addHelpText(
       'after',
@@ -51,7 +51,9 @@ Examples:
 Examples:
   flotilla list services
   flotilla list identities --filter 'anyOf(roleAttributes) = "staff"' --sort 'name desc' --all -o name
-  flotilla list sp --fields name,type,identityRoles`,
+  flotilla list sp --fields name,type,identityRoles -o json
+  flotilla list links --filter 'down = true'
+  flotilla list circuits --all`,
     )
     .action(async (kind: string, options: RecordListOptions) => {
       const { listRecords } = await import('./read.ts')

@@ -17,7 +17,7 @@ const TEXT_CHARACTERS_MAX = 4096
 
 /**
  * Prints records of one kind.
- * @param shown names of the columns; undefined: those of the kind.
+ * @param shown columns or, for programs, members; undefined: those of the kind, or all.
  */
 export async function printRows(
   kind: Kind,
@@ -28,10 +28,11 @@ export async function printRows(
 ): Promise<void> {
   switch (output) {
     case 'json':
-      printJson(rows)
+      printJson(shown === undefined ? rows : rows.map((row) => picked(row, shown)))
       return
     case 'yaml':
-      if (rows.length > 0) printLine(yamlText(rows.map(withoutLinks)).trimEnd())
+      if (rows.length === 0) return
+      printLine(yamlText(rows.map((row) => shownRow(row, shown))).trimEnd())
       return
     case 'name':
       for (const row of rows) printLine(rowName(kind, row))
@@ -50,6 +51,7 @@ export function printRow(kind: Kind, row: Row, output: Exclude<Output, 'table'>)
 
 /** The columns of a kind: its name, and the first fields that fit into a cell. */
 function columnsOf(kind: Kind): readonly KindField[] {
+  if (kind.columns !== null) return kind.columns.map((name) => findColumn(kind, name))
   const named = kind.fields.filter(({ name }) => name === 'name')
   const others = kind.fields.filter((field) => !['name', 'id'].includes(field.name))
   return [
@@ -106,7 +108,7 @@ async function shownValue(
 ): Promise<Json | undefined> {
   const value = row[name]
   if (value === undefined || value === null) return value
-  if (reference === null) return isRef(value) ? value['name'] : value
+  if (reference === null) return isRef(value) ? value['name'] : (nodesOf(value) ?? value)
   const display = row[`${name}Display`]
   if (reference.shape === 'roles' && Array.isArray(display)) {
     return (display as readonly Json[]).map((role) => (isObject(role) ? (role['name'] ?? '') : ''))
@@ -116,6 +118,14 @@ async function shownValue(
   const ids = (Array.isArray(value) ? value : [value]).map(String).filter((id) => id !== '')
   const found = await names.namesOf(kindById(reference.to), ids)
   return ids.map((id) => found.get(id) ?? id)
+}
+
+/** Names of the routers on the path of a circuit; null for another value. */
+function nodesOf(value: Json): Json | null {
+  if (!isObject(value) || !Array.isArray(value['nodes'])) return null
+  return (value['nodes'] as readonly Json[]).map((node) =>
+    isRef(node) ? (node['name'] ?? '') : '',
+  )
 }
 
 /** A record as other records refer to it. */
@@ -136,6 +146,15 @@ function textOf(value: Json | undefined): string {
   if (typeof value === 'boolean') return value ? 'yes' : 'no'
   if (Array.isArray(value)) return (value as readonly Json[]).map(textOf).join(' ')
   return typeof value === 'object' ? JSON.stringify(value) : String(value)
+}
+
+function shownRow(row: Row, shown: readonly KindField[] | undefined): JsonObject {
+  return shown === undefined ? withoutLinks(row) : picked(row, shown)
+}
+
+/** Only these members, as the API sends them. */
+function picked(row: Row, fields: readonly KindField[]): JsonObject {
+  return Object.fromEntries(fields.map(({ name }) => [name, row[name] ?? null]))
 }
 
 function withoutLinks({ _links, ...rest }: Row): JsonObject {

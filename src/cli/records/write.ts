@@ -2,7 +2,7 @@ import { kebab } from '../../entities/define.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
-import { checkedAnswer } from '../client/answer-shape.ts'
+import { anyShape, checkedAnswer } from '../client/answer-shape.ts'
 import type { ApiAnswer, ApiClient, ApiRequest } from '../client/api-client.ts'
 import { connect, type ContextOptions } from '../client/context-client.ts'
 import { ApiRefusal } from '../client/refusal.ts'
@@ -10,7 +10,15 @@ import { printJson, printLine, printNote } from '../terminal/output.ts'
 import { promptLine, isInteractive } from '../terminal/prompt.ts'
 import { missingFields, type ChangeArguments, bodyFromArguments } from './bodies.ts'
 import { type Kind, findKind, requireShape, recordPath, kindWords } from './kinds.ts'
-import { createdShape, readMember, Names, type Row, rowShape, withMember } from './names.ts'
+import {
+  askKind,
+  createdShape,
+  readMember,
+  Names,
+  type Row,
+  rowShape,
+  withMember,
+} from './names.ts'
 import { rowName } from './table.ts'
 
 export interface RecordWriteOptions extends ContextOptions {
@@ -110,7 +118,7 @@ async function wholeValues(
 ): Promise<{ readonly body: JsonObject; readonly etag: string | null }> {
   if (partial.length === 0) return { body, etag: null }
   const path = recordPath(kind, id, 'detail')
-  const { data, header } = await client.ask({ method: 'GET', path }, rowShape)
+  const { data, header } = await askKind(client, kind, { method: 'GET', path }, rowShape)
   let whole = body
   for (const { path: members, value } of partial) {
     const [first = ''] = members
@@ -195,7 +203,8 @@ async function asked(
   request: ApiRequest,
 ): Promise<ApiAnswer> {
   try {
-    const answer = await client.ask({ ...request, isOnceOnly: holdsSecret(kind, request.body) })
+    const isOnceOnly = holdsSecret(kind, request.body)
+    const answer = await askKind(client, kind, { ...request, isOnceOnly }, anyShape)
     const ignored = answer.meta.ignoredFields ?? []
     if (ignored.length > 0) {
       const fields = printableLine(ignored.join(', '))

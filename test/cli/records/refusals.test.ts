@@ -24,9 +24,9 @@ const words = (line: string): string[] =>
 describe('a verb refuses in one sentence', () => {
   test.each([
     ['get srvice web', 2, 'unknown kind "srvice"; did you mean service?'],
-    ['get service wik', 1, 'no service "wik"; did you mean wiki?'],
-    ['get service zzzzzz', 1, 'no service "zzzzzz"; flotilla list services shows them'],
-    ['get session nobody', 1, 'no session with the id "nobody"'],
+    ['get service wik', 4, 'no service "wik"; did you mean wiki?'],
+    ['get service zzzzzz', 4, 'no service "zzzzzz"; flotilla list services shows them'],
+    ['get session nobody', 4, 'no session with the id "nobody"'],
     ['create service nam=x', 2, 'a service has no field "nam"; did you mean name?'],
     [
       'create service name=x',
@@ -46,7 +46,7 @@ describe('a verb refuses in one sentence', () => {
     ],
     [
       'create sp name=x type=Dial semantic=AnyOf serviceRoles=@wik',
-      1,
+      4,
       'no service "wik"; did you mean wiki?',
     ],
     [
@@ -89,8 +89,8 @@ describe('a verb refuses in one sentence', () => {
     ['list services --fields nme', 2, 'a service has no field "nme"; did you mean name?'],
     ['list services --all --limit 3', 2, '--all and --limit exclude each other'],
     ['delete controller ctrl1 --yes', 2, 'controllers cannot be deleted'],
-    ['delete identity berta nobody --yes', 1, /^no identity "nobody"/],
-    ['get service web --context nowhere', 1, /^unknown context nowhere; known contexts: /],
+    ['delete identity berta nobody --yes', 4, /^no identity "nobody"/],
+    ['get service web --context nowhere', 4, /^unknown context nowhere; known contexts: /],
   ])('%s', async (line, code, sentence) => {
     const done = await person.run(...words(line))
     const said = done.stderr.replace(/^flotilla: /, '').trimEnd()
@@ -179,7 +179,10 @@ test('an identity without the right gets a refusal, and an ended session the log
   const ca = ['--ca', person.file('ca.pem', person.caPem), '--context', 'alice']
   await person.out('login', person.origin, ...flags, ...ca)
   const denied = await person.run('create', 'service', 'name=x', 'encryptionRequired=true')
-  expect([denied.code, denied.stderr]).toEqual([1, expect.stringMatching(/permission denied/)])
+  expect([denied.code, denied.stderr]).toEqual([
+    3,
+    'flotilla: cannot create service x: permission denied: the operation needs the permission service.create; ask an administrator\n',
+  ])
   const filter = encodeURIComponent('identity = "alice-id"')
   const sessions = await person.cluster.ask('GET', `/api-sessions?filter=${filter}`)
   for (const { id } of sessions as unknown as { id: string }[]) {
@@ -187,7 +190,7 @@ test('an identity without the right gets a refusal, and an ended session the log
   }
   const over = await person.run('list', 'services')
   expect([over.code, over.stderr]).toEqual([
-    1,
+    3,
     `flotilla: the session has expired or was ended; log in again: flotilla login ${person.origin} --user alice --context alice\n`,
   ])
 })
