@@ -174,7 +174,7 @@ describe('A cluster verb at the admin socket', () => {
     const refused = await cluster('tickets', 'revoke', 't1')
     expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('ctrl4 has joined')])
     const unknown = await cluster('tickets', 'revoke', 'ID')
-    expect(unknown.code).toBe(1)
+    expect(unknown.code).toBe(4)
     expect(unknown.stderr).toMatch(/no ticket "ID"; 'flotilla cluster tickets list' shows/)
   })
 
@@ -271,7 +271,7 @@ describe('A cluster verb at the public API with a session', () => {
 
   test('reports an ended session without its token', async () => {
     const done = await remote('token-of-yesterday', 'list')
-    expect(done.code).toBe(1)
+    expect(done.code).toBe(3)
     expect(done.stderr).toContain('log in again')
     expect(done.stderr).not.toContain('token-of-yesterday')
   })
@@ -294,7 +294,7 @@ describe('A cluster verb at the public API with a session', () => {
     keep(null)
     const loggedOut = await run(words, env)
     expect([loggedOut.code, loggedOut.stderr]).toEqual([
-      1,
+      3,
       expect.stringContaining('not logged in to here; log in with: flotilla login'),
     ])
     const elsewhere = await run(['cluster', 'list', '--url', 'https://127.0.0.1:9'], env)
@@ -330,7 +330,7 @@ describe('A cluster verb at the public API with a session', () => {
     ]) {
       const done = await run([...words, ...keepLogIn(away, url)], env())
       expect([done.code, done.stderr]).toEqual([
-        1,
+        5,
         expect.stringContaining(`${away}: it refused the connection`),
       ])
     }
