@@ -14,7 +14,7 @@ import {
   EXIT_USAGE,
 } from '../../src/controller/failure.ts'
 
-// Goal: a script tells the causes of a failure apart by the exit code alone.
+// Goal: a script knows the cause of a failure from the exit code alone.
 
 const wrapped = (cause: Error): CommandFailure => new CommandFailure(EXIT_FAILED, 'no', cause)
 const silent = { origin: 'https://a:1', reason: 'refused the connection' }

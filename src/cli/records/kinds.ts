@@ -24,7 +24,7 @@ export interface Kind {
   readonly name: string
   /** Prefix of its paths. */
   readonly api: typeof MANAGEMENT | typeof FABRIC
-  /** Each controller has records of its own, so a list is collected from all of them. */
+  /** Each controller has other records, so a list is collected from all of them. */
   readonly isOfEachController: boolean
   /** Names of the columns of its table; null: the first fields that fit into a cell. */
   readonly columns: readonly string[] | null

@@ -165,7 +165,7 @@ export class Names {
 }
 
 /**
- * Sends a request about records of a kind. For one that each controller has of its own, asks one
+ * Sends a request about records of a kind. If each controller has other records, asks one
  * controller after the other until one knows the record.
  * @throws {CommandFailure}
  */

@@ -85,8 +85,8 @@ function withSyntax(error: unknown, plural: string): unknown {
 }
 
 /**
- * Reads up to `limit` records. Controllers that did not answer are named on stderr if each one has
- * records of its own.
+ * Reads up to `limit` records. If each controller has other records, controllers that did
+ * not answer are named on stderr.
  * @throws {CommandFailure} when no controller answered.
  */
 export async function readRows(
