@@ -29,11 +29,21 @@ export async function runCommandLine(argv: readonly string[]): Promise<void> {
   stopOnBrokenPipe()
   const isJson = isJsonRequested(argv)
   try {
-    await buildProgram(isJson).parseAsync(argv)
+    await buildProgram(isJson).parseAsync(contextLast(argv))
     process.exitCode ??= EXIT_DONE
   } catch (error) {
     process.exitCode = reportFailure(error, isJson)
   }
+}
+
+/** Each verb has its own --context, and people also type it before the verb. */
+function contextLast(argv: readonly string[]): readonly string[] {
+  const [node = '', script = '', first = '', ...rest] = argv
+  const option = first === '--context' ? [first, ...rest.splice(0, 1)] : [first]
+  if (!first.startsWith('--context') || rest.length === 0) return argv
+  const end = rest.indexOf('--')
+  const at = end < 0 ? rest.length : end
+  return [node, script, ...rest.slice(0, at), ...option, ...rest.slice(at)]
 }
 
 /**

@@ -115,8 +115,18 @@ function addDelete(program: Command): void {
     .argument('<kind>', KIND)
     .argument('<name...>', 'names or ids')
     .option('--yes', 'skip the confirmation')
+    .option('--force', 'also delete records that others use; implies --yes')
     .description('delete records, after confirmation')
-    .addHelpText('after', '\nExamples:\n  flotilla delete services web mail --yes')
+    .addHelpText(
+      'after',
+      `
+A config that services or routers list is taken off them. The confirmation names them; with --yes, the deletion is
+refused, and --force deletes it nevertheless.
+
+Examples:
+  flotilla delete services web mail --yes
+  flotilla delete config web-host --force`,
+    )
     .action(async (kind: string, names: string[], options: DeleteOptions) => {
       const { deleteRecords } = await import('./write.ts')
       await deleteRecords(kind, names, options)

@@ -9,6 +9,7 @@ import { ApiRefusal } from '../client/refusal.ts'
 import { printJson, printLine, printNote } from '../terminal/output.ts'
 import { promptLine, isInteractive } from '../terminal/prompt.ts'
 import { missingFields, type ChangeArguments, bodyFromArguments } from './bodies.ts'
+import { holdersOf } from './holders.ts'
 import { type Kind, findKind, requireShape, recordPath, kindWords } from './kinds.ts'
 import {
   askKind,
@@ -27,6 +28,7 @@ export interface RecordWriteOptions extends ContextOptions {
 
 export interface DeleteOptions extends ContextOptions {
   readonly yes?: boolean
+  readonly force?: boolean
 }
 
 /** Creates a record from `field=value` words, a file, or both. */
@@ -144,7 +146,8 @@ export async function deleteRecords(
   const names = new Names(client)
   const found: Row[] = []
   for (const name of new Set(asked)) found.push(await names.record(kind, name))
-  if (options.yes !== true) await mustBeMeant(kind, found)
+  const losses = options.force === true ? [] : await lossesOf(client, kind, found)
+  if (options.force !== true) await mustBeMeant(kind, found, losses, options.yes === true)
   for (const row of found) {
     await deleteRecordIn(client, kind, row.id, `${kindWords(kind.name)} ${rowName(kind, row)}`)
     if (options.json !== true) printLine(`deleted ${kindWords(kind.name)} ${rowName(kind, row)}`)
@@ -167,7 +170,34 @@ export async function deleteRecordIn(
   }
 }
 
-async function mustBeMeant(kind: Kind, rows: readonly Row[]): Promise<void> {
+/** One sentence for each record that others list, and would lose. */
+async function lossesOf(
+  client: ApiClient,
+  kind: Kind,
+  rows: readonly Row[],
+): Promise<readonly string[]> {
+  const losses: string[] = []
+  for (const row of rows) {
+    const holders = await holdersOf(client, kind, row.id)
+    if (holders.length === 0) continue
+    losses.push(`${kindWords(kind.name)} ${rowName(kind, row)} is in use by ${holders.join(', ')}`)
+  }
+  return losses
+}
+
+async function mustBeMeant(
+  kind: Kind,
+  rows: readonly Row[],
+  losses: readonly string[],
+  isConfirmed: boolean,
+): Promise<void> {
+  if (isConfirmed && losses.length === 0) return
+  if (isConfirmed) {
+    throw new CommandFailure(
+      EXIT_FAILED,
+      `${losses.join('; ')}; nothing was deleted. Take it off them, or add --force`,
+    )
+  }
   const names = rows.map((row) => rowName(kind, row)).join(', ')
   const what = `${kindWords(rows.length === 1 ? kind.name : kind.plural)} ${names}`
   if (!isInteractive()) {
@@ -176,6 +206,7 @@ async function mustBeMeant(kind: Kind, rows: readonly Row[]): Promise<void> {
       `no terminal to confirm the deletion of ${what}; add --yes`,
     )
   }
+  for (const loss of losses) printNote(`flotilla: ${loss}, and would be taken off`)
   if ((await promptLine(`Delete ${what}? (yes/no) `)) === 'yes') return
   throw new CommandFailure(EXIT_FAILED, 'nothing was deleted')
 }

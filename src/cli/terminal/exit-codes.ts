@@ -1,6 +1,6 @@
 import { NoAnswerError, OutcomeUnknownError, UnreachableError } from '../../client/problem.ts'
 import {
-  CommandFailure,
+  type CommandFailure,
   EXIT_DENIED,
   EXIT_DONE,
   EXIT_DRIFT,

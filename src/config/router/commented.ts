@@ -128,7 +128,7 @@ const optionalText = `# Health for a load balancer or a service manager: GET htt
 #     apis: [{ binding: health-checks }]
 `
 
-/** All addresses of the family that is advertised; a name counts as IPv4. */
+/** All addresses of the advertised version of IP; a host name counts as IPv4. */
 function anyAddress(host: string): string {
   return isIP(host) === 6 ? '[::]' : '0.0.0.0'
 }

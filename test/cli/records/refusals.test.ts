@@ -163,11 +163,17 @@ test('a table has names in place of IDs, and cells of one line', async () => {
   `)
 })
 
-test('a deletion reports the other records that it changes', async () => {
+test('a deletion is refused if others use the record; with --force, it reports them', async () => {
   await person.out('create', 'config-type', 'name=plain')
   await person.out('create', 'config', 'name=shared', 'configType=plain', 'data={}')
   await person.out('update', 'service', 'mail', 'configs=shared')
-  const { code, stdout, stderr } = await person.run('delete', 'config', 'shared', '--yes')
+  const inUse = await person.run('delete', 'config', 'shared', '--yes')
+  expect([inUse.code, inUse.stdout, inUse.stderr]).toEqual([
+    1,
+    '',
+    'flotilla: config shared is in use by service mail; nothing was deleted. Take it off them, or add --force\n',
+  ])
+  const { code, stdout, stderr } = await person.run('delete', 'config', 'shared', '--force')
   expect([code, stdout]).toEqual([0, 'deleted config shared\n'])
   expect(stderr).toMatch(
     /^flotilla: delete config shared: it was taken off services [A-Za-z0-9._-]+\n$/,
