@@ -12,6 +12,7 @@ import { addEvents } from './events/program.ts'
 import { verbsFirst } from './help.ts'
 import { addInspect } from './inspect/program.ts'
 import { addLog } from './debug/log-program.ts'
+import { addOnboarding } from './onboarding/program.ts'
 import { addNetwork } from './network/program.ts'
 import { addPki } from './pki/program.ts'
 import { addRecords } from './records/program.ts'
@@ -79,6 +80,7 @@ Examples:
   addCluster(program)
   addPki(program)
   addEnrollment(program)
+  addOnboarding(program)
   addRouter(program)
   addTunnel(program)
   addSession(program)

@@ -260,6 +260,7 @@ export const innerArrows: Readonly<Record<string, readonly string[]>> = {
     'cli/inspect',
     'cli/log-in',
     'cli/network',
+    'cli/onboarding',
     'cli/pki',
     'cli/quickstart',
     'cli/records',
@@ -278,6 +279,7 @@ export const innerArrows: Readonly<Record<string, readonly string[]>> = {
   'cli/inspect': ['cli/client', 'cli/terminal'],
   'cli/log-in': ['cli/client', 'cli/terminal'],
   'cli/network': ['cli/access', 'cli/client', 'cli/records', 'cli/terminal'],
+  'cli/onboarding': ['cli/client', 'cli/records', 'cli/terminal'],
   'cli/pki': ['cli/bootstrap', 'cli/client', 'cli/terminal'],
   'cli/quickstart': [
     'cli/bootstrap',

@@ -1,11 +1,12 @@
 import type { ApiClient } from '../client/api-client.ts'
 import { ApiRefusal } from '../client/refusal.ts'
 import { allKinds, type Kind, kindWords } from './kinds.ts'
-import { filterText } from './names.ts'
+import { filterText, type Row } from './names.ts'
 import { readRows } from './read.ts'
 import { rowName } from './table.ts'
 
 const SHOWN_MAX = 10
+const ROWS_MAX = 10_000
 
 /**
  * Names records that list this record, such as the services of a config. A deletion would take it
@@ -19,8 +20,9 @@ export async function holdersOf(client: ApiClient, kind: Kind, id: string): Prom
     )
     if (fields.length === 0 || holder.shapes.list === undefined) continue
     for (const { name } of fields) {
-      const filter = `anyOf(${name}) = ${filterText(id)}`
-      for (const label of await labelsOf(client, holder, filter)) found.set(label.id, label.text)
+      for (const row of await rowsWith(client, holder, name, id)) {
+        found.set(row.id, `${kindWords(holder.name)} ${rowName(holder, row)}`)
+      }
     }
   }
   const labels = [...found.values()].sort()
@@ -28,23 +30,22 @@ export async function holdersOf(client: ApiClient, kind: Kind, id: string): Prom
   return more > 0 ? [...labels.slice(0, SHOWN_MAX), `${more} more`] : labels
 }
 
-interface Label {
-  readonly id: string
-  readonly text: string
-}
-
-async function labelsOf(client: ApiClient, kind: Kind, filter: string): Promise<Label[]> {
+async function rowsWith(
+  client: ApiClient,
+  kind: Kind,
+  field: string,
+  id: string,
+): Promise<readonly Row[]> {
+  const filter = `anyOf(${field}) = ${filterText(id)}`
   try {
-    const { rows } = await readRows(client, kind, { filter }, SHOWN_MAX + 1)
-    return rows.map((row) => ({
-      id: row.id,
-      text: `${kindWords(kind.name)} ${rowName(kind, row)}`,
-    }))
+    return (await readRows(client, kind, { filter }, SHOWN_MAX + 1)).rows
   } catch (error) {
+    if (!(error instanceof ApiRefusal)) throw error
     // The answer to the deletion still names what it changed.
-    if (error instanceof ApiRefusal && ['UNAUTHORIZED', 'INVALID_FILTER'].includes(error.code)) {
-      return []
-    }
-    throw error
+    if (error.code === 'UNAUTHORIZED') return []
+    if (error.code !== 'INVALID_FILTER') throw error
   }
+  // The API has no such filter for routers, of which there are few.
+  const { rows } = await readRows(client, kind, {}, ROWS_MAX)
+  return rows.filter((row) => [row[field]].flat().includes(id))
 }
