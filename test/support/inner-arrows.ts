@@ -273,7 +273,7 @@ export const innerArrows: Readonly<Record<string, readonly string[]>> = {
   'cli/client': ['cli/terminal'],
   'cli/cluster': ['cli/bootstrap', 'cli/client', 'cli/snapshot', 'cli/terminal'],
   'cli/controller': ['cli/client', 'cli/terminal'],
-  'cli/debug': ['cli/client', 'cli/terminal'],
+  'cli/debug': ['cli/client', 'cli/router', 'cli/terminal', 'cli/tunnel'],
   'cli/enroll': ['cli/client', 'cli/terminal'],
   'cli/events': ['cli/client', 'cli/terminal'],
   'cli/inspect': ['cli/client', 'cli/terminal'],

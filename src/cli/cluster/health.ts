@@ -72,7 +72,7 @@ async function observe(options: ClusterOptions): Promise<Observed> {
   }
 }
 
-/** @throws {CommandFailure} for a refusal, which says nothing about the health of the controller. */
+/** @throws {CommandFailure} for a refusal: it is no sign of a fault. */
 function faultOf(origin: string, error: unknown): string {
   if (!(error instanceof CommandFailure)) throw error
   if (failureCause(error).exitCode === EXIT_DENIED) throw error

@@ -164,7 +164,7 @@ function addLooks(cluster: Command): void {
       `
 Exit code, as Nagios and others expect it: 0 OK; 1 WARNING: a member does not answer, or there is an alarm; 2 CRITICAL:
 no leader, a critical alarm, or no controller answers; 3 UNKNOWN: the check itself is refused or misused. With a context,
-each of its controllers is asked; with --config or --url, the named controller reports which members it reaches.
+the command asks each of its controllers; with --config or --url, the named controller reports which members it reaches.
 
 Examples:
   flotilla cluster health --config /etc/flotilla/config.yml

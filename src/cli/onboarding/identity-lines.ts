@@ -73,7 +73,7 @@ function headerFaults(kind: Kind, { line, cells }: CsvRow): CsvFault[] {
   return faults.map((problem) => ({ line, problem }))
 }
 
-/** @returns what is wrong with it, if it is not usable. */
+/** @returns the fault of an unusable line. */
 function identityLine(
   kind: Kind,
   columns: readonly string[],

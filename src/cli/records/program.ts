@@ -120,8 +120,8 @@ function addDelete(program: Command): void {
     .addHelpText(
       'after',
       `
-A config that services or routers list is taken off them. The confirmation names them; with --yes, the deletion is
-refused, and --force deletes it nevertheless.
+The deletion takes a config off the services and routers that list it. The confirmation names them; with --yes, the
+command refuses it, and --force deletes the config nevertheless.
 
 Examples:
   flotilla delete services web mail --yes
