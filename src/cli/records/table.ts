@@ -2,7 +2,7 @@ import { yamlText } from '../../config/engine/yaml-tree.ts'
 import { isObject } from '../../entities/check.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { printableLine, firstUnprintable } from '../../lib/text/terminal-text.ts'
-import { formatTable, printJson, printLine } from '../terminal/output.ts'
+import { formatTable, printJson, printLine, printNote } from '../terminal/output.ts'
 import { baseColumns, type KindField, schemaTypes } from './fields.ts'
 import { findField, type Kind, kindById } from './kinds.ts'
 import type { Names, Row } from './names.ts'
@@ -35,17 +35,25 @@ export async function printRows(
       printLine(yamlText(rows.map((row) => shownRow(row, shown))).trimEnd())
       return
     case 'name':
-      for (const row of rows) printLine(rowName(kind, row))
+      printNames(rows.map((row) => rowName(kind, row)))
       return
     case 'table':
       printLine(await tableOf(rows, names, shown ?? columnsOf(kind)))
   }
 }
 
+/** An id may begin as an option does. */
+function printNames(names: readonly string[]): void {
+  for (const name of names) printLine(name)
+  const optionLike = names.find((name) => name.startsWith('-'))
+  if (optionLike === undefined) return
+  printNote(`flotilla: pass ${optionLike} to other commands after the word --`)
+}
+
 /** One record, for a person to read. */
 export function printRow(kind: Kind, row: Row, output: Exclude<Output, 'table'>): void {
   if (output === 'json') printJson(row)
-  else if (output === 'name') printLine(rowName(kind, row))
+  else if (output === 'name') printNames([rowName(kind, row)])
   else printLine(yamlText(withoutLinks(row)).trimEnd())
 }
 

@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 
-import { allKinds, kindSynonyms } from '../../../src/cli/records/kinds.ts'
+import { allKinds, kindById, kindSynonyms } from '../../../src/cli/records/kinds.ts'
+import { printRow } from '../../../src/cli/records/table.ts'
 import { user } from '../../api/support/controller.ts'
 import { Administrator } from '../client/support.ts'
 
@@ -113,6 +114,17 @@ describe('a verb refuses in one sentence', () => {
     expect(names).toBe('mail\nweb\nwiki\n')
     await person.out('get', 'identity', 'berta')
   })
+})
+
+test('an id that looks like an option is printed with the way to pass it on', () => {
+  const written: string[] = []
+  const write = (text: unknown): boolean => written.push(String(text)) > 0
+  const spies = [process.stdout, process.stderr].map((stream) =>
+    vi.spyOn(stream, 'write').mockImplementation(write),
+  )
+  printRow(kindById('service'), { id: '-a1', name: '--yes' }, 'name')
+  for (const spy of spies) spy.mockRestore()
+  expect(written).toEqual(['-a1\n', 'flotilla: pass -a1 to other commands after the word --\n'])
 })
 
 test('no two kinds have the same word', () => {
