@@ -29,6 +29,7 @@ import type { ControllerDeps } from './controller-parts.ts'
 import { handOverLeadership } from './membership/hand-over.ts'
 import { IdentityInForce } from './identity-in-force.ts'
 import { createNetworkAuthorities, openIssuer } from './service/issuing.ts'
+import { openTlsPorts } from './service/ports.ts'
 import { type CertificatesByName, Listeners } from './service/listeners.ts'
 import { type MembershipDeps, openAdmission, startMembership } from './membership/members.ts'
 import { Releases } from './releases.ts'
@@ -290,7 +291,8 @@ export class Controller {
     const { servers } = certificates
     const byName: CertificatesByName | null =
       servers.all.length === 0 ? null : (name) => servers.contextFor(name)
-    const listeners = await Listeners.open(api, config, credentials, byName)
+    const ports = await openTlsPorts(config, log)
+    const listeners = await Listeners.open({ api, config, credentials, ports, byName })
     this.#releases.push(async () => {
       events.closeStreams()
       await listeners.close()
@@ -304,7 +306,7 @@ export class Controller {
       reads: api.reads,
     }
     routers.serve(served, new RouterNamingRules(certifier), proposer)
-    await routers.open(credentials)
+    await routers.open(credentials, ports)
     this.#releases.push(() => routers.close())
     // Closed before the listeners, because closing a listener waits for requests in progress.
     this.#releases.push(() => snapshots.close())

@@ -6,11 +6,10 @@ import type { FairShare } from '../lib/bounds/fair-share.ts'
 import { KeyedRate } from '../lib/bounds/keyed-rate.ts'
 import { routerLimits } from './limits.ts'
 import type { RouterChannels } from './router-channels.ts'
-import { closeServer, listenAt, listeningPort } from '../lib/runtime/listening.ts'
 import { peerLeafSha256 } from '../lib/runtime/peer-certificates.ts'
 
 /** Application protocol (ALPN) of the control channel of routers. */
-const CONTROL_PROTOCOL = 'ziti-ctrl'
+export const CONTROL_PROTOCOL = 'ziti-ctrl'
 
 type RouterListenerLimits = Record<
   Extract<keyof typeof routerLimits, `routerConnect${string}` | `routerHandshake${string}`>,
@@ -32,12 +31,19 @@ export interface CertificateAndKey {
   readonly privateKeyPem: string
 }
 
+interface ListeningPort {
+  readonly port: number
+  /** Stops accepting, and resolves when the last connection has closed. */
+  readonly close: () => Promise<void>
+}
+
 /** The listener for routers. */
 export class RouterListener {
   readonly #server: Server
   readonly #deps: RouterListenerDeps
   /** Connection rates by certificate, because each router has its own. */
   readonly #connects: KeyedRate
+  #ports: readonly ListeningPort[] = []
 
   private constructor(
     deps: RouterListenerDeps,
@@ -60,8 +66,8 @@ export class RouterListener {
       },
       deps.clock,
     )
-    this.#server.maxConnections = limits.routerConnectionsMax
     limitConnections(this.#server, {
+      connectionsMax: limits.routerConnectionsMax,
       connectionsPerSourceMax: limits.routerConnectionsPerSourceMax,
       handshakeTimeoutMs: limits.routerHandshakeTimeoutMs,
       room: deps.room,
@@ -88,14 +94,17 @@ export class RouterListener {
     this.#server.on('tlsClientError', (_error, socket) => socket.destroy())
   }
 
-  /** @throws the system error when it cannot listen. */
+  /**
+   * @param listen makes the server listen, or another server accept its connections.
+   * @throws the error of `listen`.
+   */
   static async open(
     deps: RouterListenerDeps,
     credentials: CertificateAndKey,
-    address: { readonly host: string; readonly port: number },
+    listen: (server: Server) => Promise<readonly ListeningPort[]>,
   ): Promise<RouterListener> {
     const listener = new RouterListener(deps, credentials)
-    await listenAt(listener.#server, { port: address.port, host: address.host })
+    listener.#ports = await listen(listener.#server)
     listener.#server.on('error', () => undefined)
     deps.channels.start()
     return listener
@@ -110,7 +119,7 @@ export class RouterListener {
 
   /** The bound port, also if it was configured as 0. */
   get port(): number {
-    return listeningPort(this.#server)
+    return this.#ports[0]?.port ?? 0
   }
 
   /** New connections get this certificate; existing ones are not affected. */
@@ -120,7 +129,7 @@ export class RouterListener {
 
   /** Closes every channel; the routers connect to another controller. */
   async close(): Promise<void> {
-    const closed = closeServer(this.#server)
+    const closed = Promise.all(this.#ports.map((port) => port.close()))
     this.#deps.channels.stop()
     await closed
   }

@@ -23,6 +23,7 @@ import { CallerOf, client, fabric, management } from '../api/support/caller.ts'
 import { admin, startController, type TestController } from '../api/support/controller.ts'
 import { LocalTopic } from '../api/support/local-topic.ts'
 import { listed, made, shown } from '../api/support/network.ts'
+import { onLoopback } from './loopback.ts'
 import { clientKey, serverKey, TlsListener } from '../api/support/tls.ts'
 
 // Goal: the APIs show exactly the connected routers, by TLS and the records of a real state; all
@@ -64,8 +65,7 @@ beforeAll(async () => {
   }
   const parts = { channels, limits, tls: listenerTls, clock: systemClock, room: new FairShare(100) }
   const own = await serverKey(controller)
-  const address = { host: '127.0.0.1', port: 0 }
-  listener = await RouterListener.open(parts, own, address)
+  listener = await RouterListener.open(parts, own, onLoopback)
 })
 afterAll(async () => {
   await listener.close()
