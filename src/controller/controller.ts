@@ -231,6 +231,7 @@ export class Controller {
     const { config, credentials, log } = this.#deps
     const { clusterNode, machine, secrets, events } = opened
     const { management, admission } = this.#startMembership(opened)
+    const requestRefusal = this.#requestRefusal(opened)
     const refusal = (): ProblemCode | null =>
       this.#isFailedOrQuarantined ? 'NODE_QUARANTINED' : null
     const caPem = (): string => this.#inForce.caPem
@@ -246,6 +247,7 @@ export class Controller {
       authorities: createNetworkAuthorities(secrets, caPem),
       isOutOfService: () => this.#isFailedOrQuarantined,
       isOusted: () => this.#isOusted,
+      isReady: () => requestRefusal() !== 'CLUSTER_NO_LEADER',
     })
     const backedUp = {
       cluster: clusterNode,
@@ -277,7 +279,7 @@ export class Controller {
         issuer,
         snapshots,
         lastBackupMs: backups.lastTakenMs,
-        refusal: this.#requestRefusal(opened),
+        refusal: requestRefusal,
         pki: certificates.control,
         backups: backups.control,
         restores: backups.restores,

@@ -1,15 +1,13 @@
 import { createServer, type Server, type TlsOptions, type TLSSocket } from 'node:tls'
 
 import type { Clock } from '../lib/clock.ts'
+import { CONTROL_PROTOCOL } from '../channel/messages/control.ts'
 import { limitConnections } from '../lib/bounds/connections.ts'
 import type { FairShare } from '../lib/bounds/fair-share.ts'
 import { KeyedRate } from '../lib/bounds/keyed-rate.ts'
 import { routerLimits } from './limits.ts'
 import type { RouterChannels } from './router-channels.ts'
 import { peerLeafSha256 } from '../lib/runtime/peer-certificates.ts'
-
-/** Application protocol (ALPN) of the control channel of routers. */
-export const CONTROL_PROTOCOL = 'ziti-ctrl'
 
 type RouterListenerLimits = Record<
   Extract<keyof typeof routerLimits, `routerConnect${string}` | `routerHandshake${string}`>,
@@ -23,6 +21,11 @@ interface RouterListenerDeps {
   readonly clock: Pick<Clock, 'monotonicMs'>
   /** The socket limit that this listener shares with others. */
   readonly room: FairShare
+  /**
+   * False until the state of a joined controller has arrived. Connections are closed meanwhile,
+   * and the router dials again: a refusal would say that the controller does not know it.
+   */
+  readonly isReady?: () => boolean
   readonly limits?: Partial<RouterListenerLimits>
 }
 
@@ -84,7 +87,9 @@ export class RouterListener {
       // A dialer that requests another protocol has failed in the handshake; one that requests no
       // protocol gets here.
       // @guard router-that-comes-and-goes
-      if (socket.alpnProtocol === CONTROL_PROTOCOL && this.#mayConnect(socket)) {
+      const isReady = deps.isReady?.() !== false
+      const isOfRouter = socket.alpnProtocol === CONTROL_PROTOCOL
+      if (isReady && isOfRouter && this.#mayConnect(socket)) {
         deps.channels.accept(socket)
       } else {
         socket.destroy()

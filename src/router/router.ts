@@ -133,8 +133,7 @@ export class RouterProgram {
     this.#ports = new TlsPorts({
       addresses: tlsAddresses(config),
       handshakeTimeoutMs: config.tls.handshakeTimeout,
-      hellosWaitingMax: socketLimits.hellosWaitingMax,
-      hellosWaitingPerSourceMax: socketLimits.hellosWaitingPerSourceMax,
+      ...socketLimits,
       log,
     })
     this.#edge = new Edge({

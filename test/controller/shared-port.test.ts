@@ -50,3 +50,29 @@ test('The port closes while a connection has sent nothing', async () => {
   await shared.closeListeners()
   await eventually(() => silent.destroyed).toBe(true)
 })
+
+const REQUEST = 'GET /edge/client/v1/version HTTP/1.1\r\nHost: localhost\r\n\r\n'
+
+test.each([
+  ['ziti-ctrl', ['ziti-ctrl']],
+  ['ziti-ctrl after http/1.1', ['http/1.1', 'ziti-ctrl']],
+])('A caller that offers %s gets no HTTP answer', async (_, protocols) => {
+  const { certificatePem: cert, privateKeyPem: key } = await memberLeaf('er1')
+  const socket = await shared.handshake({ cert, key, ALPNProtocols: protocols })
+  expect(socket.alpnProtocol).toBe('ziti-ctrl')
+  let answer = ''
+  socket.on('data', (bytes: Buffer) => (answer += bytes.toString('latin1')))
+  socket.write(REQUEST)
+  await eventually(() => socket.destroyed).toBe(true)
+  expect(answer).not.toContain('HTTP/1.1')
+})
+
+test.each([
+  ['http/1.1', ['http/1.1']],
+  ['http/1.1 after ziti-ctrl', ['ziti-ctrl', 'http/1.1']],
+  ['no protocol', []],
+])('A router that offers %s gets no channel', async (_, protocols) => {
+  // HTTP answers the hello with 400, or closes the connection.
+  await shared.connectsRouter(await memberLeaf('er1'), protocols)
+  expect([...shared.stage.channels.connections()]).toEqual([])
+})

@@ -36,6 +36,7 @@ let https: TlsListener
 let listener: RouterListener
 let root: CallerOf
 let isOutOfService = false
+let isReady = true
 beforeAll(async () => {
   controller = await startController()
   https = await TlsListener.open(controller)
@@ -63,7 +64,14 @@ beforeAll(async () => {
     routerConnectionsPerSourceBurst: 200,
     routerConnectsBurst: 100,
   }
-  const parts = { channels, limits, tls: listenerTls, clock: systemClock, room: new FairShare(100) }
+  const parts = {
+    channels,
+    limits,
+    tls: listenerTls,
+    clock: systemClock,
+    room: new FairShare(100),
+    isReady: () => isReady,
+  }
   const own = await serverKey(controller)
   listener = await RouterListener.open(parts, own, onLoopback)
 })
@@ -201,6 +209,15 @@ describe('an enrolled router', () => {
     isOutOfService = false
     expect(reasonOf(refused)).toBe('this controller is out of service')
     await close(refused)
+  })
+
+  test('gets no answer from a controller whose state has not arrived', async () => {
+    const { id, key } = await enrolled('early')
+    isReady = false
+    const closed = await dial(id, key)
+    isReady = true
+    expect(closed.answer).toBe(null)
+    await close(closed)
   })
 })
 

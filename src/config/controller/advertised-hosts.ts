@@ -4,8 +4,8 @@ import type { ControllerConfig } from './options.ts'
 const LOOPBACK_HOSTS = ['localhost', '127.0.0.1', '::1']
 
 /**
- * DNS names and IP addresses that peers, routers and clients use for this controller. Its certificate must
- * contain all of them. A client on the same host may use any loopback name.
+ * DNS names and IP addresses that peers, routers and clients use for this controller. Its
+ * certificate must contain all of them. A client on the same host may use any loopback name.
  */
 export function advertisedHosts({
   cluster,

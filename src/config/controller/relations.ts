@@ -127,7 +127,7 @@ function judgeRouterAddress({ routers }: ControllerConfig, fault: ReportFault): 
   fault('routers.advertise', 'requires routers.bind, the address to listen on')
 }
 
-/** Routers and clients may share a port, where the TLS application protocol (ALPN) selects the side. */
+/** Routers and clients may share a port: the TLS application protocol (ALPN) selects the side. */
 function isSharedPort(earlier: { readonly key: string; readonly bind: string }, bind: string) {
   return earlier.key === 'routers.bind' && earlier.bind === bind
 }

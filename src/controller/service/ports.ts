@@ -10,7 +10,7 @@ import { configuredApiLimits } from '../settings.ts'
 
 type PortsLogger = ConstructorParameters<typeof TlsPorts>[0]['log']
 
-/** Whether routers connect to the port of this web listener, as OpenZiti's packages configure it. */
+/** Whether routers share the port of this web listener, as in packages of OpenZiti. */
 export function isRouterPort({ routers }: Pick<ControllerConfig, 'routers'>, bind: string) {
   return routers.bind === bind
 }

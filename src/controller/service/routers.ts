@@ -45,13 +45,14 @@ import { TerminatorDuty } from '../../fabric/clients/terminator-duty.ts'
 import { TunnelDuty } from '../../fabric/clients/tunnel-duty.ts'
 import type { RouterConnection } from '../../fabric/connection.ts'
 import { boundAddresses, isRouterPort } from './ports.ts'
+import { CONTROL_PROTOCOL } from '../../channel/messages/control.ts'
 import { ownInspections } from './own-inspections.ts'
 import { routerInspections } from '../../fabric/inspections.ts'
 import { linkDuty, linkGoneMessage } from '../../fabric/links/link-duty.ts'
 import { LinkTable } from '../../fabric/links/link-table.ts'
 import { PeerDuty } from '../../fabric/links/peer-duty.ts'
 import { ModelDuty } from '../../fabric/model/model-duty.ts'
-import { type CertificateAndKey, CONTROL_PROTOCOL, RouterListener } from '../../fabric/listener.ts'
+import { type CertificateAndKey, RouterListener } from '../../fabric/listener.ts'
 import {
   RouterChannels,
   type RouterLogger,
@@ -73,6 +74,8 @@ interface RouterDeps {
   readonly processor: ProcessorShare
   /** While true, this controller must not answer from its state, so it admits no router. */
   readonly isOutOfService: () => boolean
+  /** False until the state of a joined controller has arrived. */
+  readonly isReady: () => boolean
   /** Whether the cluster continues without this controller. */
   readonly isOusted: () => boolean
   /** Receives events about routers. */
@@ -312,6 +315,7 @@ export class RouterService {
         tls: listenerTls,
         clock: systemClock,
         room: clientSockets,
+        isReady: this.#deps.isReady,
       },
       credentials,
       (server) => this.#listen(server, bind, ports),
