@@ -86,9 +86,9 @@ export class RouterListener {
     this.#server.on('secureConnection', (socket) => {
       // A dialer that requests another protocol has failed in the handshake; one that requests no
       // protocol gets here.
-      // @guard router-that-comes-and-goes
       const isReady = deps.isReady?.() !== false
       const isOfRouter = socket.alpnProtocol === CONTROL_PROTOCOL
+      // @guard router-that-comes-and-goes
       if (isReady && isOfRouter && this.#mayConnect(socket)) {
         deps.channels.accept(socket)
       } else {
