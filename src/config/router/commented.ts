@@ -126,6 +126,10 @@ const optionalText = `# Health for a load balancer or a service manager: GET htt
 #   - name: health
 #     bindPoints: [{ interface: '127.0.0.1:1780', address: '127.0.0.1:1780' }]
 #     apis: [{ binding: health-checks }]
+# Numbers for Prometheus at /metrics, for client certificates of 'flotilla pki issue'.
+#   - name: metrics
+#     bindPoints: [{ interface: '0.0.0.0:9100', address: '0.0.0.0:9100' }]
+#     apis: [{ binding: metrics }]
 `
 
 /** All addresses of the advertised version of IP; a host name counts as IPv4. */

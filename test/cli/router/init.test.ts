@@ -40,6 +40,33 @@ describe('router init', () => {
     },
   )
 
+  test('writes comments that are valid configuration', async () => {
+    const [edge, link, health, metrics] = [
+      await freePort(),
+      await freePort(),
+      await freePort(),
+      await freePort(),
+    ]
+    const ports = ['--edge-port', String(edge), '--link-port', String(link)]
+    await runHere(['router', 'init', 'edge', at('full.yml'), '--advertise', 'r1', ...ports])
+    const text = readFileSync(at('full.yml'), 'utf8')
+      .replace(/^( *)# (endpoints:|web:|  )/gm, '$1$2')
+      .replaceAll(':1780', `:${health}`)
+      .replaceAll(':9100', `:${metrics}`)
+    writeFileSync(at('full.yml'), text)
+    const checked = await runHere(['router', 'check', at('full.yml'), '--print', '-o', 'json'])
+    expect([checked.code, checked.stderr]).toEqual([0, ''])
+    const { effective } = JSON.parse(checked.stdout) as {
+      effective: { key: string; value: string }[]
+    }
+    const valueOf = (key: string) => effective.find((one) => one.key === key)?.value
+    expect([valueOf('web[0].apis[0].binding'), valueOf('web[1].apis[0].binding')]).toEqual([
+      'health-checks',
+      'metrics',
+    ])
+    expect(valueOf('ctrl.endpoints')).toContain('tls:ctrl1.example.net:1380')
+  })
+
   test('writes what each type serves', async () => {
     const keysOf = async (type: string): Promise<string[]> => {
       await runHere(['router', 'init', type, at(`${type}.yml`), '--advertise', 'r1'])
