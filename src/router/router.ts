@@ -225,6 +225,7 @@ export class RouterProgram {
           this.#modelSubscription.onDisconnected(connection)
         },
       },
+      onApis: () => this.#extender.wake(),
     })
   }
 

@@ -41,6 +41,8 @@ export class ScriptedController {
   readonly keySha256: Uint8Array
   readonly received: ChannelMessage[] = []
   readonly hellos: Hello[] = []
+  /** Addresses of its client API, as listed. */
+  clientApis: readonly string[] = []
   /** Whether it confirms router certificates when asked. */
   verifies = true
   /** Addresses that its sockets came from. */
@@ -153,9 +155,10 @@ export class ScriptedController {
     isLeader: boolean,
     gone: readonly ScriptedController[] = [],
   ): void {
-    const controllers = members.map(({ id, address, keySha256 }) => ({
+    const controllers = members.map(({ id, address, clientApis, keySha256 }) => ({
       id,
       address,
+      clientApis,
       publicKeySha256: keySha256,
     }))
     const removed = gone.map(({ id, keySha256 }) => ({ id, publicKeySha256: keySha256 }))

@@ -141,11 +141,13 @@ export function routerHello(
   }
 }
 
-/** Address of a controller, and the pinned hash of its key. */
+/** Addresses of a controller, and the pinned hash of its key. */
 export interface ControllerAddress {
   readonly id: string
   /** `tls:host:port`. */
   readonly address: string
+  /** Where routers renew their certificates: origins of its client API, `https://host:port`. */
+  readonly clientApis: readonly string[]
   /** SHA-256 of its pinned key. */
   readonly publicKeySha256: Uint8Array
 }
@@ -178,10 +180,11 @@ export function addressesMessage(
   const update = create(UpdateCtrlAddressesSchema, {
     // Older routers read these; newer ones read the list with IDs.
     addresses: controllers.map(({ address }) => address),
-    controllers: controllers.map(({ id, address, publicKeySha256 }) => ({
+    controllers: controllers.map(({ id, address, publicKeySha256, clientApis }) => ({
       id,
       endpoints: [{ address }],
       publicKeySha256,
+      clientApis: [...clientApis],
     })),
     removed: removed.map(({ id, publicKeySha256 }) => ({ id, publicKeySha256 })),
     index: BigInt(index),
