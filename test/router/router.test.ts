@@ -55,8 +55,12 @@ describe('A router', () => {
       type: 'ctrl.default',
       group: { isFirst: true, id: '' },
     })
-    // Bits 1 and 2: several channels, and services named in place of sessions.
-    expect([...(a.hellos[0]?.headers.get(1002) ?? [])]).toEqual([6])
+    // Bits 1 and 2: several channels, and services named in place of sessions. Bit 200: it renews early.
+    expect([...(a.hellos[0]?.headers.get(1002) ?? [])]).toEqual([
+      2 ** (200 % 8),
+      ...new Uint8Array(24),
+      6,
+    ])
   })
 
   test('answers for terminators of every binding, including unknown ones', async () => {
