@@ -4,12 +4,12 @@ import type { VersionLine } from '../channel/hello.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Random } from '../lib/random.ts'
 import { formatHostPort } from '../lib/text/names.ts'
+import type { LastAddresses } from '../lib/runtime/last-addresses.ts'
 import { processMemory } from '../lib/runtime/thread-memory.ts'
 import { omissionSentences, sectionsWithoutEffect } from '../config/router/omissions.ts'
 import type { EffectiveValue } from '../config/engine/reader.ts'
 import { configuredEndpoints, configuredProxy } from '../config/router/relations.ts'
 import type { RouterConfig } from '../config/router/table.ts'
-import type { Address } from '../config/router/values.ts'
 import type {
   ControlConnection,
   ControlMessageHandler,
@@ -54,6 +54,7 @@ import { MetricsReporter } from './reports/metrics.ts'
 import { UsageReporter } from './reports/usages.ts'
 import { Profiler } from './reports/profile.ts'
 import { MessageTrace } from './reports/trace.ts'
+import { tlsAddresses } from './tls-addresses.ts'
 import { type Tunnel, TUNNEL_BINDING, createTunnel } from './tunnel/tunnel.ts'
 import { isoTime } from '../lib/text/shown-time.ts'
 import { clientHello, controlMessage } from '../channel/messages/control.ts'
@@ -68,6 +69,8 @@ interface RouterProgramDeps {
   readonly log: ProgramLogger
   /** Null if certificates are not extended. */
   readonly askExtension: RequestExtension | null
+  /** Last addresses of controllers and other routers. */
+  readonly names: LastAddresses
 }
 
 const NANOSECONDS_A_MS = 1_000_000
@@ -188,7 +191,7 @@ export class RouterProgram {
   }
 
   #newControllers(identity: () => RouterIdentity, linkListeners: Uint8Array | null): Controllers {
-    const { config, clock, random, log, version } = this.#deps
+    const { config, clock, random, log, version, names } = this.#deps
     const trace = this.#trace?.write.bind(this.#trace) ?? null
     const trustDomain = () => this.#controllers.trustDomain
     return new Controllers({
@@ -202,6 +205,7 @@ export class RouterProgram {
           {
             config: config.ctrl,
             proxy: configuredProxy(config),
+            names,
             identity,
             version,
             linkListeners,
@@ -249,9 +253,10 @@ export class RouterProgram {
     identity: () => RouterIdentity,
     connections: () => readonly ControlConnection[],
   ): Links {
-    const { config, clock, random, log } = this.#deps
+    const { config, clock, random, log, names } = this.#deps
     return new Links({
       proxy: configuredProxy(config),
+      names,
       ports: this.#ports,
       user: this.#forwarder,
       identity,
@@ -588,12 +593,4 @@ export class RouterProgram {
       }),
     }
   }
-}
-
-/** Addresses of TLS listeners that may share a port: those for links and for clients. */
-function tlsAddresses({ edge, link, listeners }: RouterConfig): readonly Address[] {
-  const ofClients = edge === null ? [] : listeners.filter(({ binding }) => binding === EDGE_BINDING)
-  return [...ofClients, ...(link?.listeners ?? [])].flatMap(({ bind }) =>
-    bind?.protocol === 'tls' || bind?.protocol === 'wss' ? [bind] : [],
-  )
 }

@@ -10,6 +10,7 @@ import type { ChannelMessage, OutboundMessage } from '../../src/channel/frame.ts
 import { type Hello, readHello } from '../../src/channel/hello.ts'
 import { channelLimits } from '../../src/channel/limits.ts'
 import { systemClock } from '../../src/lib/clock.ts'
+import { LastAddresses } from '../../src/lib/runtime/last-addresses.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import {
   type CertifiedKey,
@@ -293,6 +294,7 @@ ${more}`
       random: seededRandom(1),
       log: { info: at('info'), warn: at('warn'), error: at('error') },
       askExtension,
+      names: new LastAddresses({ path: null, clock: systemClock }),
     })
     this.#routers.push(router)
     return router

@@ -10,7 +10,11 @@ import type { ChannelMessage, OutboundMessage } from '../frame.ts'
 import { encodeFlag, encodeMask, encodeText, encodeUint64 } from '../headers.ts'
 import { formatVersionLine, type VersionLine } from '../hello.ts'
 import { contentType, HELLO_SEQUENCE, headerKey } from '../numbers.ts'
-import { CONNECT_BY_SERVICE, MULTI_CHANNEL, RENEWS_AT_A_THIRD } from '../../lib/router-capabilities.ts'
+import {
+  CONNECT_BY_SERVICE,
+  MULTI_CHANNEL,
+  RENEWS_AT_A_THIRD,
+} from '../../lib/router-capabilities.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
 
 /**
@@ -134,7 +138,10 @@ export function routerHello(
       [headerKey.type, encodeText(CONTROL_TYPE)],
       [headerKey.isGrouped, encodeFlag(true)],
       [headerKey.isFirstGroupConnection, encodeFlag(true)],
-      [controlHeader.capabilities, encodeMask([MULTI_CHANNEL, CONNECT_BY_SERVICE, RENEWS_AT_A_THIRD])],
+      [
+        controlHeader.capabilities,
+        encodeMask([MULTI_CHANNEL, CONNECT_BY_SERVICE, RENEWS_AT_A_THIRD]),
+      ],
       ...(linkListeners === null ? [] : [[controlHeader.listeners, linkListeners] as const]),
     ]),
     body: encodeText(routerId),
