@@ -15,6 +15,8 @@ import {
   ValidateTerminatorsSchema,
 } from '../../proto/gen/router_pb.ts'
 import { readEndpoints, writeEndpoints } from '../../src/router/controllers/endpoints-file.ts'
+import { systemClock } from '../../src/lib/clock.ts'
+import { LastAddresses } from '../../src/lib/runtime/last-addresses.ts'
 import { controllerSpiffeId } from '../../src/pki/spiffe.ts'
 import { ProgramFailure } from '../../src/overlay/failure.ts'
 import {
@@ -223,6 +225,34 @@ describe('A router', () => {
     })
     await network.running(['tls:127.0.0.1:1'])
     await connected(a)
+  })
+
+  test('finds a controller at its last address after a restart while no name server answers', async () => {
+    const uri = controllerSpiffeId(trustDomain, 'a')
+    const a = await network.controller('a', { key: await network.leaf('a', [uri], ['a.test']) })
+    const endpoint = `tls:a.test:${a.port}`
+    let addresses: readonly string[] = ['127.0.0.1']
+    const start = async (): Promise<LastAddresses> => {
+      const names = new LastAddresses({
+        path: network.path('endpoints.addresses.json'),
+        clock: systemClock,
+        lookUp: async () => await Promise.resolve({ addresses, isAnswered: addresses.length > 0 }),
+      })
+      await network.router([endpoint], '', { names }).start({ extends: false })
+      return names
+    }
+    const names = await start()
+    await connected(a)
+    await names.saved()
+    await network.closeRouters()
+    await eventually(() => a.isConnected).toBe(false)
+    addresses = []
+    await start()
+    await connected(a)
+    await a.close()
+    await eventually(() => JSON.stringify(network.logged('cannot reach a controller'))).toContain(
+      'a.test: the name server did not answer; trying the last address 127.0.0.1: connect ECONNREFUSED',
+    )
   })
 
   test('uses the configuration if the endpoints file is damaged, logs this, and writes the file again', async () => {

@@ -269,6 +269,7 @@ export class TestNetwork {
       readonly hasCsr?: boolean
       /** More keys of its section `identity`. */
       readonly identity?: string
+      readonly names?: LastAddresses
       /** More keys of its section `ctrl`. */
       readonly ctrl?: string
     } = {},
@@ -294,7 +295,7 @@ ${more}`
       random: seededRandom(1),
       log: { info: at('info'), warn: at('warn'), error: at('error') },
       askExtension,
-      names: new LastAddresses({ path: null, clock: systemClock }),
+      names: options.names ?? new LastAddresses({ path: null, clock: systemClock }),
     })
     this.#routers.push(router)
     return router
