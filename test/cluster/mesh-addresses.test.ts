@@ -150,6 +150,33 @@ test('members whose addresses have all changed find each other through one DNS n
   }
 })
 
+test('a member that was found through a seed is shown with the name that it advertises', async () => {
+  const [one, two] = [await freePort(), await freePort()]
+  const names = await nameServer(['127.0.0.1'])
+  const gone = members.map((member) => ({ ...member, address: '127.0.0.1:1' }))
+  const at = (id: string, port: number) => ({
+    resolvers: [names.at],
+    seeds: [`cluster.test:${one}`, `cluster.test:${two}`],
+    bind: `127.0.0.1:${port}`,
+    advertise: `${id}.flotilla.test:${port}`,
+  })
+  const left = await startMesh('a', a, gone, at('a', one))
+  const right = await startMesh('b', b, gone, at('b', two))
+  const ends = [left, right]
+  try {
+    await until('both see each other', () =>
+      ends.every(({ mesh }) => mesh.peers().every(({ isConnected }) => isConnected)),
+    )
+    expect(ends.flatMap(({ mesh }) => mesh.peers().map(({ address }) => address))).toEqual([
+      `b.flotilla.test:${two}`,
+      `a.flotilla.test:${one}`,
+    ])
+  } finally {
+    for (const { mesh } of ends) mesh.stop()
+    names.close()
+  }
+})
+
 test('a name in a member record is resolved by the configured resolvers, and each of its addresses is tried', async () => {
   const port = await freePort()
   const names = await nameServer(['127.0.0.13', '127.0.0.11', '127.0.0.12'])

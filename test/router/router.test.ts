@@ -227,6 +227,26 @@ describe('A router', () => {
     await connected(a)
   })
 
+  test('dials the leader at the new address that its followers list', async () => {
+    const [a, b, leader] = [
+      await network.controller('a'),
+      await network.controller('b'),
+      await network.controller('leader'),
+    ]
+    const none = { endpoints: [], apis: [], removed: [], trustDomain }
+    const controllers = [a, b, leader].map(({ id, address }) => ({
+      id,
+      addresses: [id === 'leader' ? 'tls:127.0.0.1:1' : address],
+      keySha256: null,
+      toldBy: null,
+    }))
+    writeEndpoints(network.path('endpoints.yml'), { ...none, controllers })
+    await network.running(['tls:127.0.0.1:1'])
+    await connected(a, b)
+    for (const each of [a, b]) each.tell([a, b, leader], 6, false)
+    await connected(leader)
+  })
+
   test('finds a controller at its last address after a restart while no name server answers', async () => {
     const uri = controllerSpiffeId(trustDomain, 'a')
     const a = await network.controller('a', { key: await network.leaf('a', [uri], ['a.test']) })

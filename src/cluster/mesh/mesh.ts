@@ -201,13 +201,22 @@ export class Mesh implements Transport {
     return [...this.#peers]
       .map(([id, peer]) => ({
         id,
-        address: peer.link.address,
+        address: this.#shownAddress(id, peer),
         isConnected: peer.isConnected,
         silentMs: peer.lastHeardMs === null ? null : nowMs - peer.lastHeardMs,
         hello: peer.hello,
         leafPem: peer.leafPem,
       }))
       .sort((a, b) => (a.id < b.id ? -1 : 1))
+  }
+
+  /**
+   * Seeds are probed by their IP addresses, and a member that was found there is also dialed there.
+   * Operators, routers and joining controllers need the name that it advertises.
+   */
+  #shownAddress(id: NodeId, { isConnected, link }: PeerRecord): string {
+    const advertised = isConnected ? this.#options.book.advertisedBy(id) : null
+    return advertised ?? link.address
   }
 
   send(message: Message): void {
