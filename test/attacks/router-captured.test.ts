@@ -183,15 +183,28 @@ test('A captor cannot send a router to an API of its own for certificates', asyn
   expect(apisOnDisk()).toEqual([apiOf('a'), apiOf('b'), apiOf('x')])
 })
 
-test('A captor that answers first after the endpoints file was lost does not choose the API for certificates', async () => {
-  await network.running([a.address, b.address, x.address])
-  await connected(a, b, x)
-  const { id, address, keySha256: publicKeySha256 } = x
-  const lies = [{ id, address, publicKeySha256, clientApis: [planted] }]
-  const update = { removed: [], index: 1e15, configurationIndex: 6, isLeader: true }
-  x.send(addressesMessage({ ...update, controllers: lies }))
-  await heard(x)
-  expect(apisOnDisk()).toEqual([])
+test('A captor that answers first after the endpoints file was lost does not choose the API for certificates', () => {
+  const address = (id: string): string => `tls:${id}.test:1`
+  const membership = new ControllerMembership({
+    controllers: [],
+    removed: [],
+    configured: ['a', 'b', 'x'].map(address),
+    clock: { monotonicMs: () => 0 },
+  })
+  const listsApis = (senderId: string, apis: (id: string) => readonly string[]): void => {
+    membership.onConnected(senderId, address(senderId), `key of ${senderId}`)
+    const controllers = ['a', 'b', 'x'].map((id) => ({
+      id,
+      addresses: [address(id)],
+      apis: apis(id),
+      keySha256: `key of ${id}`,
+    }))
+    membership.onMembers({ senderId, index: 1n, isLeader: true, controllers, removed: [] })
+  }
+  listsApis('x', () => [planted])
+  expect(membership.apis).toEqual([])
+  for (const honest of ['a', 'b']) listsApis(honest, (id) => [apiOf(id)])
+  expect(membership.apis.toSorted()).toEqual([apiOf('a'), apiOf('b'), apiOf('x')])
 })
 
 test('A captor that is reached alone for hours adds no API to those that a majority has listed', () => {
