@@ -176,7 +176,7 @@ async function haveListedApis(): Promise<void> {
   for (const each of [a, b, x]) await heard(each)
 }
 
-test('A captor cannot send a router to an API of its own for certificates', async () => {
+test('A captor cannot redirect the renewal of certificates to another API', async () => {
   await known()
   await connected(a, b, x)
   await haveListedApis()

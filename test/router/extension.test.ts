@@ -105,7 +105,7 @@ describe('The certificates of a router', () => {
       expect(asked).toEqual([])
       for (const each of controllers) each.tell([a, b], 6, each === a)
       await eventually(() => network.logged('certificates extended')).toHaveLength(1)
-      expect(asked).toEqual(['https://a.test:8441', api])
+      expect(asked.at(-1)).toBe(api)
       expect(network.logged('cannot be extended')).toEqual([])
       const read = readEndpoints(network.path('endpoints.yml'))
       if (read.kind !== 'known') throw new Error(read.kind)
