@@ -28,6 +28,7 @@ import {
   metricsMessage,
   readInspection,
 } from '../channel/messages/reports.ts'
+import { tlsAddresses } from './tls-addresses.ts'
 import { Edge, EDGE_BINDING } from './edge/edge.ts'
 import { terminatorDialers } from './dial/dialers.ts'
 import { socketLimits } from '../overlay/sockets/limits.ts'
@@ -187,6 +188,8 @@ export class RouterProgram {
       identity,
       handshakeTimeoutMs: config.tls.handshakeTimeout,
       checks: this.#checks,
+      figures: () => this.#figures(),
+      version: version.version,
       log,
     })
     this.#extender = this.#newExtender()
