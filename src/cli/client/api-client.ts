@@ -40,6 +40,7 @@ export interface ApiClientOptions {
   /** Replaces `token` for a session whose token expires and is renewed. */
   readonly session?: RenewedSession | undefined
   readonly client?: Peer['client']
+  readonly names?: Peer['names']
   /** Completes "…: " when the session has ended. */
   readonly logInAgain: string
   /** Called when another controller answers, so that the next command tries it first. */
