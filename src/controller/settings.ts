@@ -119,7 +119,7 @@ export function configuredKeyEndpointRules(
   caPem: string,
 ): KeyEndpointRules {
   return {
-    allowsReserved: api.reservedSignerHosts,
+    allowsLoopback: api.reservedSignerHosts,
     allowsHttp: api.httpSignerKeys,
     refusedNetworks: api.refusedSignerNetworks,
     caPem,
