@@ -672,6 +672,19 @@ describe('a client is refused', () => {
     expect(routes(er1)).toEqual([])
   })
 
+  test('with the code for an unknown service if it names a service that it may not dial', async () => {
+    judged = { ok: false, fault: 'access' }
+    const er1 = await stage.dial('er1')
+    const headers: ChannelMessage['headers'] = new Map([
+      [14, encodeText('api token')],
+      [15, encodeText('i1')],
+      [16, encodeText('s1')],
+    ])
+    er1.say({ contentType: 20_222, sequence: 50, headers })
+    await settle()
+    expect(refusal(er1)).toEqual([6, 'dial refused: access'])
+  })
+
   test('when the service is encrypted and the client sends no key', async () => {
     encryptionRequired = true
     const er1 = await stage.dial('er1')
