@@ -4,7 +4,6 @@ import type { SessionHolder } from './principal.ts'
 import type { TokenChallenge } from '../tokens/challenge.ts'
 import type { TokenJudge, VerifiedToken } from '../tokens/token-judge.ts'
 import { readToken } from '../tokens/token-text.ts'
-import { seemsAccessToken } from '../../pki/oidc-token.ts'
 import type { StateView } from '../../ports/state-view.ts'
 
 /** A caller whose second factors are checked. */
@@ -92,17 +91,20 @@ export function factorChallenge(
   const signer = state.get('externalJwtSigner', signerId)
   return {
     realm: 'openziti-secondary-ext-jwt',
-    error: factorError(shown),
+    error: factorError(shown, signer?.issuer),
     signers: signer === undefined ? [] : [signer],
   }
 }
 
 /** `expired` only for a token whose signature was verified: a stranger learns no times from it. */
-function factorError(shown: Pick<CallerCredentials, 'bearers'>): TokenChallenge['error'] {
+function factorError(
+  shown: Pick<CallerCredentials, 'bearers'>,
+  issuer: string | null | undefined,
+): TokenChallenge['error'] {
   if (expiredAt.has(shown)) return 'expired'
-  // A session of OIDC is a bearer token as well, and no signer signs a text that is no JWT.
-  const isOfSigner = (text: string): boolean => !seemsAccessToken(text) && readToken(text) !== null
-  return shown.bearers().some(isOfSigner) ? 'invalid' : 'missing'
+  // The session itself, or the token of another signer that opened it, may be a bearer token too.
+  const isOfSigner = (text: string): boolean => readToken(text)?.issuer === issuer
+  return issuer && shown.bearers().some(isOfSigner) ? 'invalid' : 'missing'
 }
 
 /** The signer that a session lacks a token of. */

@@ -364,6 +364,12 @@ describe('routers', () => {
     expect(await listener.call({ path, body: { certCsr: body.certCsr }, by })).toMatchObject(
       refusal(400, 'COULD_NOT_VALIDATE'),
     )
+    for (const field of ['certCsr', 'serverCertCsr']) {
+      expect(await listener.call({ path, body: { ...body, [field]: '' }, by })).toMatchObject({
+        status: 400,
+        body: { error: { code: 'COULD_NOT_PROCESS_CSR', cause: { field } } },
+      })
+    }
     const extended = dataOf(await listener.call({ path, body, by }))
     expect(await listener.call({ path, body, by })).toMatchObject(refusal(401, 'UNAUTHORIZED'))
     const next = { certificatePem: extended['cert'] ?? '', privateKeyPem }

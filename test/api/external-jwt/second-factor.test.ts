@@ -43,13 +43,15 @@ describe('a session whose policy requires an external JWT', () => {
     expect((await alice.get(own)).status).toBe(401)
   })
 
-  test('is missing, not invalid, where no bearer token is a JWT except the session itself', () => {
+  test('is missing, not invalid, where no bearer token is a JWT of the signer', async () => {
     const pendingFactors = [{ kind: 'extJwt', signerId } as const]
     const errorOf = (...bearers: readonly string[]): string | undefined =>
       factorChallenge(controller.parts, { bearers: () => bearers }, { pendingFactors })?.error
     expect(errorOf()).toBe('missing')
     expect(errorOf(accessToken)).toBe('missing')
     expect(errorOf(accessToken, 'x.y.z')).toBe('missing')
+    const ofOther = await provider.token('alice-id', { claims: { iss: 'https://second.test' } })
+    expect(errorOf(ofOther)).toBe('missing')
     expect(errorOf(accessToken, unverified)).toBe('invalid')
   })
 
