@@ -588,7 +588,7 @@ describe('Events report', () => {
     await settle()
     const [created, changed, deleted, ...more] = await told.of('circuit')
     expect(more).toEqual([])
-    const ends = { version: 2, circuit_id: id, client_id: 'i1', service_id: 's1' }
+    const ends = { version: 2, circuit_id: id, client_id: 'dial', service_id: 's1' }
     const tags = { clientId: 'i1', hostId: 'i2', serviceId: 's1' }
     expect(created).toMatchObject({
       ...ends,
@@ -670,19 +670,6 @@ describe('a client is refused', () => {
     await dial(er1)
     expect(refusal(er1)).toEqual([code, text])
     expect(routes(er1)).toEqual([])
-  })
-
-  test('with the code for an unknown service if it names a service that it may not dial', async () => {
-    judged = { ok: false, fault: 'access' }
-    const er1 = await stage.dial('er1')
-    const headers: ChannelMessage['headers'] = new Map([
-      [14, encodeText('api token')],
-      [15, encodeText('i1')],
-      [16, encodeText('s1')],
-    ])
-    er1.say({ contentType: 20_222, sequence: 50, headers })
-    await settle()
-    expect(refusal(er1)).toEqual([6, 'dial refused: access'])
   })
 
   test('when the service is encrypted and the client sends no key', async () => {
