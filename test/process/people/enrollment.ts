@@ -228,7 +228,7 @@ describe('One token used at two controllers at the same moment', () => {
         net.ott(one, token, requests[0]),
         net.ott(other, token, requests[1]),
       ])
-      expect(answers.map(({ status }) => status).sort()).toEqual([200, 404])
+      expect(answers.map(({ status }) => status).sort()).toEqual([200, 400])
       const won = answers[0].status === 200 ? 0 : 1
       expect(codeOf(answers[1 - won] as Answer)).toBe('INVALID_ENROLLMENT_TOKEN')
       const by = certifiedKey(requests[won], dataOf(answers[won])['cert'])
