@@ -221,6 +221,16 @@ describe('A router', () => {
     await connected(a)
   })
 
+  test('starts from the addresses that its enrollment wrote, without any in the configuration', async () => {
+    const a = await network.controller('a')
+    // The enrollment of OpenZiti writes the same addresses once more, without IDs of controllers.
+    const controllers = [{ id: '', endpoints: [{ address: a.address, groups: [] }] }]
+    const endpoints = [a.address]
+    writeFileSync(network.path('endpoints.yml'), JSON.stringify({ endpoints, controllers }))
+    await network.running([])
+    await connected(a)
+  })
+
   test('uses the configuration if the endpoints file is damaged, logs this, and writes the file again', async () => {
     const a = await network.controller('a')
     writeFileSync(network.path('endpoints.yml'), 'endpoints: [')
