@@ -14,6 +14,7 @@ import {
   TerminatorStatesSchema,
   ValidateTerminatorsSchema,
 } from '../../proto/gen/router_pb.ts'
+import { hostInterfaces } from '../../src/router/reports/host-interfaces.ts'
 import { readEndpoints, writeEndpoints } from '../../src/router/controllers/endpoints-file.ts'
 import { controllerSpiffeId } from '../../src/pki/spiffe.ts'
 import { ProgramFailure } from '../../src/overlay/failure.ts'
@@ -334,6 +335,8 @@ describe('A router reports to controllers', () => {
     const [told] = a.ofType(1052)
     const { interfaces } = fromBinary(InterfacesSchema, told?.body ?? new Uint8Array())
     expect(interfaces.flatMap(({ addresses }) => addresses)).toContain('127.0.0.1/8')
+    const sent = interfaces.map(({ name, mtu, index }) => [name, Number(mtu), Number(index)])
+    expect(sent).toEqual(hostInterfaces().map(({ name, mtu, index }) => [name, mtu, index]))
   })
 
   test('no interfaces if that is disabled', async () => {

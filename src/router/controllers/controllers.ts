@@ -182,8 +182,7 @@ export class Controllers {
     const { size } = this.#connections
     const { controllers } = this.#membership
     // Neither lists a controller when the router starts from what its enrollment wrote.
-    const isEnough =
-      size >= Math.max(1, controllers.length, this.#deps.configuredEndpoints.length)
+    const isEnough = size >= Math.max(1, controllers.length, this.#deps.configuredEndpoints.length)
     const isKnown = [...this.#dialers].some((other) =>
       addresses.every((address) => other.dials(address)),
     )
