@@ -35,3 +35,18 @@ test.each(['8.8.8.8', '2606:4700::1111', 'issuer.test', ''])(
     expect(isReservedAddress(address)).toBe(false)
   },
 )
+
+test.each([
+  ['127.0.0.1', false],
+  ['0.0.0.0', false],
+  ['::1', false],
+  ['::ffff:127.0.0.1', false],
+  ['169.254.1.1', true],
+  ['fe80::1%eth0', true],
+  ['::ffff:169.254.169.254', true],
+  ['fd00:ec2::254', true],
+  ['100.100.100.200', true],
+  ['168.63.129.16', true],
+])('where this host is allowed, %s is reserved: %s', (address, isReserved) => {
+  expect([isReservedAddress(address), isReservedAddress(address, true)]).toEqual([true, isReserved])
+})
