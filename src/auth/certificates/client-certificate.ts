@@ -2,7 +2,7 @@ import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { Ca } from '../../entities/kinds/ca.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import type { Router } from '../../entities/kinds/router.ts'
-import type { Certificate } from '../../pki/certificate.ts'
+import { type Certificate, isSelfIssued } from '../../pki/certificate.ts'
 import {
   type ClientChain,
   type ClientChainQuestion,
@@ -145,9 +145,6 @@ export function networkChain(deps: TrustDeps, question: NetworkQuestion): Networ
   return found.ok ? { ...found, hasImproperChain: true } : found
 }
 
-function isSelfIssued({ native }: Certificate): boolean {
-  return native.issuer === native.subject
-}
 
 export function chainTo(
   { clock }: Pick<TrustDeps, 'clock'>,
