@@ -145,7 +145,6 @@ export function networkChain(deps: TrustDeps, question: NetworkQuestion): Networ
   return found.ok ? { ...found, hasImproperChain: true } : found
 }
 
-
 export function chainTo(
   { clock }: Pick<TrustDeps, 'clock'>,
   anchors: readonly Certificate[],

@@ -54,7 +54,9 @@ export class EnrollmentServer {
     this.#proxy = proxy
     this.#publicKeySha256 = known.leaf.publicKeySha256
     this.trustDomain = parseSpiffeId(known.leaf.uris[0] ?? '')?.trustDomain ?? null
-    this.caPem = rootsLast(known.authorities).map(({ pem }) => `${pem.trim()}\n`).join('')
+    this.caPem = rootsLast(known.authorities)
+      .map(({ pem }) => `${pem.trim()}\n`)
+      .join('')
     this.caCount = known.authorities.length
     this.dateMs = known.dateMs
   }
