@@ -17,8 +17,8 @@ import { LeanClient } from './support/lean-client.ts'
 import { load } from './support/load.ts'
 import { heading, percentile, spread } from './support/report.ts'
 
-// What clients of OpenZiti wait for, beside OpenZiti in one run and by the same requests:
-// enrollments, a dial by a new client after a grant, and lists. `--peer BINARY` is the program of
+// Enrollments, a dial by a new client after a grant, and lists, beside OpenZiti in one run and by the
+// same requests. `--peer BINARY` is the program of
 // OpenZiti. It is also the client of both networks. Ours has three controllers and a router, that
 // of OpenZiti is its quickstart: one controller, which replicates nothing, and a router.
 

@@ -10,7 +10,7 @@ import { readTokenFile } from '../../../src/cli/enroll/token-file.ts'
 const folder = mkdtempSync(join(tmpdir(), 'flotilla-token-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 
-/** What is read from a pipe into which a shell writes, as it does for `<(echo "$TOKEN")`. */
+/** Reads a pipe into which a shell writes, as it does for `<(echo "$TOKEN")`. */
 async function readFromPipe(name: string, text: string): Promise<unknown> {
   const pipe = join(folder, name)
   execFileSync('mkfifo', [pipe])
