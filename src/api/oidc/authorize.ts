@@ -1,4 +1,5 @@
 import { judgeAuthorization, judgeRedirect } from '../../auth/oidc/public-clients.ts'
+import type { DeviceFlow } from '../../auth/oidc/device-flow.ts'
 import type { LogInFlow } from '../../auth/oidc/log-in-flow.ts'
 import type { RedirectTargets } from '../../auth/oidc/redirect-places.ts'
 import { OAuthError } from '../../auth/oidc/oauth-error.ts'
@@ -19,6 +20,7 @@ import { FORM_BYTES_MAX, formBody, hostHeader, oidcOperation } from './oidc-sche
 
 interface AuthorizeOperationsDeps {
   readonly oidcFlow: LogInFlow
+  readonly deviceFlow: DeviceFlow
   readonly issuers: Issuers
   readonly redirectPlaces: (call: RequestContext) => RedirectTargets
   readonly isOffered: () => void
@@ -110,7 +112,7 @@ async function leave(
 ): Promise<Reply> {
   const id = requestParameters(call, body)('id') ?? ''
   const request = { write: toWriteRequest(call), turn: call }
-  const done = await deps.oidcFlow.allow(id, call.credentials, request)
+  const done = await deps.deviceFlow.approve(id, call.credentials, request)
   if (done !== null) return redirectAnswer(done)
   const found = await deps.oidcFlow.code(id)
   if (found === null) {

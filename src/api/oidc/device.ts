@@ -3,7 +3,7 @@ import {
   deviceLimits,
   type WaitingDevice,
 } from '../../auth/oidc/device-log-ins.ts'
-import { DEVICE_DONE_PATH } from '../../auth/oidc/log-in-flow.ts'
+import { DEVICE_DONE_PATH } from '../../auth/oidc/device-flow.ts'
 import { OAuthError } from '../../auth/oidc/oauth-error.ts'
 import { scopesSupported } from '../../auth/oidc/public-clients.ts'
 import { Problem } from '../../lib/problems.ts'

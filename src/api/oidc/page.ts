@@ -1,4 +1,4 @@
-import { DEVICE_DONE_PATH } from '../../auth/oidc/log-in-flow.ts'
+import { DEVICE_DONE_PATH } from '../../auth/oidc/device-flow.ts'
 import type { Reply } from '../http/answers/envelope.ts'
 import { basePaths } from '../http/paths.ts'
 import { framedPage } from './page-frame.ts'

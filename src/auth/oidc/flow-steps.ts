@@ -6,6 +6,9 @@ import type { MintedTokens } from '../sessions/oidc-tokens.ts'
 import type { TokenChallenge } from '../tokens/challenge.ts'
 import type { AuthorizationRequest } from './public-clients.ts'
 
+/** Time within which a user has to complete a log-in. */
+export const REQUEST_MS = 10 * 60_000
+
 /** A begun flow, as its sealed id describes it; controllers store nothing about it. */
 export interface BegunFlow extends AuthorizationRequest {
   readonly sessionId: string
@@ -74,8 +77,8 @@ export interface WaitingDeviceFlow {
   readonly endsAtMs: number
 }
 
-/** The flow of a device code. */
-export interface DeviceFlow {
+/** The flow of a device code, and whether the code expired. */
+export interface OpenedDeviceCode {
   readonly flow: BegunFlow
   readonly clientId: string
   readonly sessionId: string
