@@ -51,6 +51,7 @@ export class WebSocketStream extends Duplex {
     // The web socket closes itself after a violation of its protocol.
     web.on('error', () => undefined)
     web.once('close', () => this.#onClosed())
+    // Not the shared timer, which would ping all clients in the same turn.
     this.#timer = setInterval(() => this.#check(), Math.min(pingEveryMs, pongMsMax))
   }
 
