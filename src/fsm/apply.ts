@@ -186,8 +186,8 @@ function performUnaudited(
 }
 
 /**
- * A caller's retry is answered with what its first try came to, through whichever controller either
- * arrived.
+ * Answers a caller's retry with the outcome of its first attempt, even if they arrived through
+ * different controllers.
  */
 function performOnce(
   state: ClusterState,
@@ -217,8 +217,8 @@ function applyCommand(
 ): Omit<AppliedEntry, 'index'> {
   const { request } = command
   const run = (): Performed => {
-    // Judged by the replicated level alone: a version that does not know the command refuses it as
-    // all others do.
+    // Only the replicated level decides, so that a version that knows the command refuses it like
+    // the versions that do not.
     if (command.level > state.featureLevel) {
       return { outcome: refusedOutcome('FEATURE_LEVEL_NOT_RAISED'), audit: null }
     }

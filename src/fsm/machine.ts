@@ -38,8 +38,8 @@ interface MachineDeps {
 }
 
 /**
- * The replicated state machine of a controller: entries go in, readers look at what they made of
- * the state. The state lives in memory; the store follows behind.
+ * The replicated state machine of a controller. It applies entries and serves reads. The state is
+ * in memory; the store is written behind it.
  */
 export class StateMachine extends StateReader implements Machine, StateView, ChangeFeed {
   onPersisted: (position: Position) => void = () => undefined
@@ -48,7 +48,7 @@ export class StateMachine extends StateReader implements Machine, StateView, Cha
   onRecordsReplaced: (index: Index) => void = () => undefined
   /** Connected routers, for details of routers. Apply never reads it. */
   routers: RouterStatuses = noRouterStatuses
-  /** Model that edge routers judge access by. */
+  /** Model with which edge routers decide access. */
   readonly routerModel: RouterModel = routerModelOf(this, () => this.state)
   readonly #deps: MachineDeps
   readonly #waiters: IndexWaiters

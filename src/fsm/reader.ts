@@ -90,7 +90,7 @@ function narrowed(grants: PolicyGrants, policyType: string | undefined): IdScope
 
 type Reads = Omit<StateView, 'appliedIndex' | 'waitForApplied' | 'listAudit'>
 
-/** Reads of the state in force: records, lists, sub-lists, what policies grant, details. */
+/** Reads of the state in force: records, lists, sub-lists, access that policies grant, details. */
 export class StateReader implements Reads {
   /** The state in force: a restored snapshot is another one. */
   protected state: ClusterState
@@ -99,7 +99,7 @@ export class StateReader implements Reads {
   readonly #details = new DetailPrinter()
   readonly #lister: Lister
 
-  /** @param routers which routers are connected, asked at each look. */
+  /** @param routers which routers are connected, read at each use. */
   constructor(
     state: ClusterState,
     clock: Clock,
@@ -428,7 +428,7 @@ export class StateReader implements Reads {
     return over
   }
 
-  /** Begins a look through all that is derived from the records. */
+  /** Starts a check of everything that is derived from the records. */
   scanIntegrity(): StateScan {
     return new StateScan(this.state)
   }

@@ -78,7 +78,7 @@ export type ClaimedActor =
   | { readonly case?: undefined }
   | undefined
 
-/** Reason why an actor gives no right in any state; null when it may give some. */
+/** Reason why an actor has no rights in any state; null when it may have some. */
 export function actorFault(actor: ClaimedActor): string | null {
   switch (actor?.case) {
     case 'system':

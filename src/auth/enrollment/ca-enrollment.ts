@@ -37,7 +37,7 @@ export class CaEnrollment {
   /** @param requestedName name of the new identity, if the CA's name format uses it. */
   async enroll(request: EnrollRequest, requestedName: string | undefined): Promise<void> {
     const { reads, limits } = this.#deps
-    // Another controller may have verified the CA a moment ago.
+    // This state may lack a CA that another controller has just verified.
     await reads.reachLatest()
     return retryWhenMoved(request.write, limits, async () => {
       const { ca, leaf } = this.#issuerOf(request)

@@ -84,8 +84,8 @@ export class SecondFactors {
   }
 
   /**
-   * Uses a code; apply judges once more whether it may be used.
-   * @param require judges what was found, after every write that was acknowledged anywhere.
+   * Uses a code. Apply checks again whether it may be used.
+   * @param require throws unless the factor, as read from the latest state, may be used.
    * @throws {Problem} MFA_INVALID_TOKEN; SERVER_TOO_MANY_REQUESTS during the pause after too many
    * wrong ones.
    */

@@ -39,8 +39,8 @@ export async function provePassword(
   const { state, passwords, lockout } = deps
   let reason: LogInRefusalReason = 'USERNAME_UNKNOWN'
   const proof = await deps.throttle.attempt(username, address, async () => {
-    // Without a leader no session can open, so no hash is computed. With one, this read sees a
-    // password that another controller set a moment ago.
+    // Without a leader no session can open, so no hash is computed. With a leader, this read also
+    // finds a password that another controller has just set.
     await deps.reads.reachLatest()
     const authenticator = state.find('authenticator', 'username', username)
     const holder = authenticator === undefined ? reason : holderOf(deps, authenticator)

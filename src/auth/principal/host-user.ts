@@ -13,8 +13,8 @@ const nobody = unsetRecord(identityKind, '')
 
 /**
  * Admits the host user by the listener alone, never by the content or source address of a request.
- * A request with a session token is judged by its session, so that a proxy to the admin socket
- * lends no rights.
+ * A request with a session token has the rights of its session, so a proxy to the admin socket
+ * grants no rights.
  * @returns null at every other listener, and with a session token.
  * @throws {Problem} for an operation on the caller's own identity or session: the host user has
  * neither.

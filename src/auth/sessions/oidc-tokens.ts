@@ -22,7 +22,7 @@ import type { JwtSigner } from './jwt-signer.ts'
 
 /** OpenZiti verifiers allow no leeway, and clocks differ by more than a second. */
 const EARLIER_SECONDS = 60
-/** Type of TOTP tokens among the tokens of the API family. */
+/** OpenZiti's type of TOTP tokens. */
 const TOTP_TOKEN_TYPE = 't'
 
 interface OidcTokenLimits {
@@ -44,7 +44,7 @@ interface TokenSubject {
   readonly nonce: string
   /** Refreshes that lead to its refresh token, this one included; that of a log-in is the first. */
   readonly generation: number
-  /** UTC ms; none of the tokens lives longer. Absent: as long as the session allows. */
+  /** UTC ms; all tokens expire by then. Absent: the session alone limits them. */
   readonly endsAtMsMax?: number
 }
 
@@ -63,15 +63,15 @@ interface OidcTokensDeps {
 }
 
 /**
- * Tokens of OIDC sessions. Each controller signs with the key of its leaf and takes those of every
- * current member; what they say is judged here alone: purpose, audience, time. That the session is
- * still there, its guard judges.
+ * Tokens of OIDC sessions. Each controller signs with the key of its leaf, and accepts tokens of
+ * every current member. This class checks purpose, audience and time; the session guard checks that
+ * the session still exists.
  */
 export class OidcTokens {
   readonly #deps: OidcTokensDeps
   /** Good access tokens: a signature check would cost more than the rest of a read. */
   readonly #verified = new Map<string, OidcToken>()
-  /** The key of each access token that was found good, for as long as somebody holds it. */
+  /** The key of each valid access token, for as long as the token object is in use. */
   readonly #keyIds = new WeakMap<OidcToken, string>()
   readonly #checks: FairShare
 
@@ -178,14 +178,15 @@ export class OidcTokens {
       : null
   }
 
-  /** Whether that token alone was revoked; the end of its session is judged by the record of it. */
+  /** Whether this single token was revoked. An ended session is detected by its record. */
   #isRevoked({ tokenId }: OidcToken): boolean {
     return this.#deps.state.get('revocation', tokenId)?.type === 'JTI'
   }
 
   /**
-   * States that a code was given in a session just now. It has no end, as OpenZiti clients require
-   * it: a router counts its age, and accepts it only beside an access token of the session.
+   * Signs that a session just received a valid code. The token has no end, because OpenZiti clients
+   * require that: a router checks its age, and accepts it only together with an access token of the
+   * session.
    */
   async signTotp({
     sessionId,

@@ -24,8 +24,8 @@ interface TokenJudgeLimits {
 export interface VerifiedToken {
   readonly signerId: string
   /**
-   * Revision of the signer as the token was judged by it: a signer that was written since has not
-   * vouched for it.
+   * Revision of the signer that verified the token; apply refuses the token if the signer was
+   * changed since.
    */
   readonly signerRevision: number
   /** The text that the signer identifies by. */
@@ -70,9 +70,9 @@ interface TokenJudgeDeps {
 }
 
 /**
- * Judges tokens of identity providers by the enabled signer that has their issuer, which is one at
- * most. Nothing in a token decides how it is judged: the key is found by signer and `kid`, and the
- * algorithm has to fit the key.
+ * Verifies external JWTs by the enabled signer with their issuer; at most one signer has it. The
+ * token does not choose how it is verified: signer and `kid` select the key, and the algorithm must
+ * fit the key.
  */
 export class TokenJudge {
   readonly #state: TokenJudgeDeps['state']

@@ -12,7 +12,7 @@ import {
 } from './classes.ts'
 import { policyBit, type Side, type Sides } from './sides.ts'
 
-/** Members of a class whose policies stay, or who move to another class together. */
+/** Members of a class who keep their policies, or move to another class together. */
 export interface AccessGroup {
   readonly from: AccessClass
   readonly members: ReadonlySet<string>
@@ -102,7 +102,7 @@ export class AccessDelta {
     }
   }
 
-  /** A written service moves the view of everyone who sees it, before or after. */
+  /** A written service changes the view of everyone who sees it before or after the write. */
   #judgeServices(): void {
     for (const id of this.#sides.services.keys()) {
       for (const side of ['before', 'after'] as const) {
@@ -292,8 +292,8 @@ export class AccessDelta {
   }
 
   /**
-   * Everyone who sees the service. Identities with a config override for it are examined one by
-   * one.
+   * The config changes the view of everyone who sees the service, except identities with an
+   * override for it, which are checked one by one.
    */
   #judgeServiceConfig(serviceId: string): void {
     const service = this.#sides.service(serviceId, 'after')

@@ -163,7 +163,10 @@ export class AccessIndex implements WriteFollower {
     return grants
   }
 
-  /** For the caller of one request, who is active: BIND and DIAL on a service. */
+  /**
+   * BIND and DIAL of the identity on a service. For identities with a request in progress, whose
+   * view stays cached.
+   */
   bitsOf(identity: EntityRecord, service: EntityRecord): number {
     this.settle()
     const of = this.#classes.of(identity.id)

@@ -4,7 +4,7 @@ import type { RecordChange } from '../../ports/change-feed.ts'
 import { RecordChanges } from '../records/record-changes.ts'
 import type { Table } from '../records/table.ts'
 
-/** Kinds that decide what an identity may use and is shown of it, each with no change. */
+/** An empty set of changes for each kind that affects access or client views. */
 const nothingChanged = () => ({
   apiSession: new Map<string, RecordChange<'apiSession'>>(),
   config: new Map<string, RecordChange<'config'>>(),

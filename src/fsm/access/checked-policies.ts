@@ -5,7 +5,7 @@ import type { CheckedPolicy } from '../../ports/state-view.ts'
 import { roleMembers, policiesMatching } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
 
-/** The posture checks that a policy asks for, in id order. */
+/** The posture checks that a policy requires, in id order. */
 export function policyChecks(state: State, policy: ServicePolicy): PostureCheck[] {
   const { postureCheckRoles: roles, semantic } = policy
   if (roles.length === 0) return []

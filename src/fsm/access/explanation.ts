@@ -64,16 +64,16 @@ export interface AccessExplanation {
   readonly serviceRouterCount: number
   /** All of them, in id order, whether they are up or not. */
   readonly commonRouters: LimitedList<RecordOf<'edgeRouter'>>
-  /** Policies that give the identity a common router. */
+  /** Edge router policies that connect the identity to a common router. */
   readonly edgeRouterPolicies: LimitedList<LinkingPolicy>
-  /** Policies that give the service one. */
+  /** Service edge router policies that connect the service to a common router. */
   readonly serviceEdgeRouterPolicies: LimitedList<LinkingPolicy>
   readonly terminators: LimitedList<Terminator>
 }
 
 /**
- * Why an identity may use a service, or why not: by the same functions of the records that let it.
- * Nothing of a device and of the network's connections is part of it.
+ * Explains why an identity may or may not use a service, with the same functions that grant access.
+ * It covers records only, not the posture of devices or the state of connections.
  */
 export function explainAccess(
   state: ClusterState,
@@ -148,7 +148,7 @@ function linkOf(policy: Policy, sides: Readonly<Record<string, EntityRecord>>): 
   return { policy, roles: Object.fromEntries(roles) as LinkingPolicy['roles'] }
 }
 
-/** The policies of one kind that give the record any of the common routers. */
+/** The policies of one kind that connect the record to any of the common routers. */
 function routerPolicies(
   state: State,
   kind: 'edgeRouterPolicy' | 'serviceEdgeRouterPolicy',

@@ -61,7 +61,7 @@ export class AccessMarker {
     }
   }
 
-  /** Marks of classes that nobody is in any more; after the classes have followed. */
+  /** Removes marks of classes without members. Call it after the classes were updated. */
   clean(): void {
     for (const key of this.#leftKeys) {
       if (this.#judgement.classes.withKey(key) === undefined) this.#drop(ofClass(key))
@@ -105,7 +105,7 @@ export class AccessMarker {
     return this.#movesTo.get(key)?.length === 1
   }
 
-  /** It is later than any mark of its class so far, whichever of them count. */
+  /** The new mark is later than any earlier mark of the class, so it counts. */
   #moveAlone(id: string): void {
     const own = markOf(this.#state, ofIdentity(id))
     this.#put(ofIdentity(id), this.#context.logTimeMs, own?.index ?? 0)

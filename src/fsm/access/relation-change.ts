@@ -16,9 +16,9 @@ import {
 } from './role-relation.ts'
 
 export const previewLimits = {
-  /** Records that the writes of one preview may change, with what follows from them. */
+  /** Maximum number of records that the writes of one preview change, including consequences. */
   previewWritesMax: 10_000,
-  /** Elements of sets that one preview may look at. */
+  /** Maximum number of set elements that one preview reads. */
   previewWorkMax: 4_000_000,
 } as const
 
@@ -27,7 +27,7 @@ const turnUnits = 2000
 /** Number of records of one side up to which their policies are looked up one by one. */
 const askedRecordsMax = 256
 
-/** The cost of one preview, and when it lets others have their turn. */
+/** Counts the cost of one preview and yields to other work. */
 export class PreviewWork {
   #spent = 0
   #turnAt = turnUnits;
@@ -195,8 +195,8 @@ export class RelationChange {
   }
 
   /**
-   * Unchanged policies that may match records of both sides: pairs that they grant are neither
-   * given nor taken.
+   * Unchanged policies that may match records of both sides. Pairs that they grant are neither
+   * gained nor lost.
    */
   *#overlapping(
     lefts: ReadonlySet<string>,

@@ -17,8 +17,8 @@ export interface RelationSide {
 }
 
 /**
- * A right that policies of one kind give to pairs of two kinds of records: a pair has it where one
- * policy means both.
+ * A right that policies of one kind grant to pairs of records of two kinds: to each pair that one
+ * policy selects together.
  */
 export interface RoleRelation {
   readonly right: AccessRight

@@ -37,7 +37,7 @@ export function routersOfIdentity(state: State, identity: EntityRecord): IdScope
   return linkedThrough(state, 'edgeRouterPolicy', 'identity', identity, 'edgeRouter')
 }
 
-/** The other way round, and what policies it follows from. */
+/** The identities that may use a router, with the policies that allow it. */
 export function identitiesOfRouter(
   state: State,
   router: EntityRecord,

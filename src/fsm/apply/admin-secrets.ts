@@ -9,7 +9,10 @@ import type { Table } from '../records/table.ts'
 /** Kinds whose details contain enrollment tokens. */
 const disclosingKinds: ReadonlySet<string> = new Set(['enrollment'])
 
-/** Whether a detail would let its reader act as an identity with more rights. */
+/**
+ * Whether a detail contains a secret with which its reader could act as an identity with more
+ * rights.
+ */
 export function disclosesAdminSecret(
   records: Pick<State, 'get'>,
   kind: KindName,

@@ -101,7 +101,7 @@ function restoreReason({ kind, payload }: Command): string {
   return fromBinary(RestoreEndSchema, payload).reason
 }
 
-/** Whether the system acts on nobody's behalf. */
+/** Whether the system acts on its own initiative. */
 function isSystemAlone(actor: Command['actor']): boolean {
   return actor.case === 'system' && actor.value.identityId === ''
 }
@@ -112,7 +112,7 @@ function others(touched: readonly TouchedRecord[], named: TouchedRecord | undefi
     .map(({ action, entity, id }) => `${action} ${entity} ${id}`)
 }
 
-/** The names of the fields that differ, but for those that every write moves. */
+/** The names of the fields that differ, except those that every write changes. */
 export function changedFields(before: EntityRecord, after: JsonObject): string[] {
   return Object.keys(after).filter((name) => !isSameJson(before[name], after[name]))
 }

@@ -36,9 +36,8 @@ export interface Consequences {
 }
 
 /**
- * Rules for the writes of one kind that need other records, beyond uniqueness
- * and references, and what else they change. All of it is run by apply: state and entry decide,
- * alone.
+ * Rules for the writes of one kind that depend on other records (beyond uniqueness and references),
+ * and their consequences. Apply runs them, so they must depend on state and entry alone.
  */
 export interface KindRules<R extends EntityRecord = EntityRecord> {
   /** Why a write is refused; null when it is not. */
@@ -66,11 +65,11 @@ export interface CommandContext {
   readonly routerId: string
   /** Extent of the caller's rights. */
   readonly authority: CommandAuthority
-  /** Permissions of the caller; they decide whom a limited authority may act on. */
+  /** Permissions of the caller; a limited authority can act only on identities with fewer. */
   readonly held: readonly string[]
   /** Records that the entry has written for its caller, for the audit record. */
   readonly touched: TouchedRecord[]
-  /** Rules that judge a write of this kind beside its schema, and what follows from it. */
+  /** Rules of a kind beyond its schema, and the consequences of its writes. */
   readonly rulesOf: (kind: KindName) => KindRules
 }
 

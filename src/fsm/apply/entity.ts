@@ -110,7 +110,7 @@ function decode(state: State, write: EntityWrite, isCreate: boolean): DecodedWri
   return { entity, write, fields: writable(entity, parseFields(write.json), at) }
 }
 
-/** Every required field that can be is given; the zero of one would pass for a value otherwise. */
+/** A required field must be present, because its zero would otherwise pass for a value. */
 function requiredFault(entity: Entity, fields: JsonObject, isCreate: boolean): Outcome | null {
   for (const name in entity.fields) {
     const field = entity.fields[name]
@@ -293,8 +293,8 @@ export function writeBatch(state: State, payload: Uint8Array, context: CommandCo
 }
 
 /**
- * One write of an entity.
- * @throws on a kind that is none.
+ * Applies one write of an entity.
+ * @throws on an unknown kind.
  */
 export function applyStep(
   state: State,

@@ -19,7 +19,7 @@ interface SessionStanding {
   readonly isAdmin: boolean
 }
 
-/** The standing of a session, and the version of the records that it was judged by. */
+/** The validity of a session, and the version of the records that it was evaluated with. */
 interface Judgement {
   readonly version: number
   readonly standing: SessionStanding
@@ -32,9 +32,9 @@ interface Judgement {
 const judgements = new WeakMap<ValidityRecords, WeakMap<ApiSession, Judgement>>()
 
 /**
- * Judges a session as it stands, for requests and for commands. It is judged again once a record
- * that decides it was written: the session, its identity, or any of `validityKinds`.
- * @returns null for a session that is not there, or whose identity is not.
+ * Evaluates whether a session is valid, for requests and commands. The result is cached until a
+ * record is written that decides it: the session, its identity, or any of `validityKinds`.
+ * @returns null if the session or its identity does not exist.
  */
 export function sessionValidity(
   records: ValidityRecords,
@@ -75,10 +75,13 @@ function judged(
  */
 const ENDED_FROM_LEVEL = 2
 
-/** Field of a session by which it lives with another record. */
+/** Field of a session that references a record without which it ends. */
 type Owner = 'identityId' | 'authenticatorId' | 'caId' | 'signerId'
 
-/** Ends all API sessions that name a record, or all but one, with what lives by them. */
+/**
+ * Ends all API sessions that reference a record, and everything that depends on them.
+ * @param exceptId id of a session that continues.
+ */
 export function endSessionsNaming(
   { state, context }: Pick<Consequences, 'state' | 'context'>,
   field: Owner,
@@ -92,8 +95,8 @@ export function endSessionsNaming(
 }
 
 /**
- * Ends sessions that a record refuses from now on, so that routers close what they carry for them:
- * the gate alone would refuse their requests, and leave their circuits open.
+ * Ends sessions that a changed record refuses. Without this, the controllers would only refuse
+ * their requests, and routers would keep their circuits.
  */
 export function endSessionsRefusedBy(
   consequences: Consequences,
@@ -104,7 +107,7 @@ export function endSessionsRefusedBy(
   endSessionsNaming(consequences, field, id)
 }
 
-/** Ends sessions that were only refused so far, as the level that ends them comes into force. */
+/** Ends sessions that were refused but kept at a lower feature level. */
 export function endRefusedSessions(state: State, from: number, context: CommandContext): void {
   if (from >= ENDED_FROM_LEVEL || state.featureLevel < ENDED_FROM_LEVEL) return
   const { remove } = createConsequences(state, context)

@@ -98,7 +98,9 @@ function findingsOf({ findings }: IntegrityEnd): IntegrityRun['findings'] {
     .map(({ description, fixed }) => ({ description, fixed }))
 }
 
-/** Changes nothing where indexes and digests are what the records make them. */
+/**
+ * Rebuilds indexes and digests of a table from its records. Changes nothing if they are correct.
+ */
 export function rebuildTable(state: State, payload: Uint8Array): Outcome {
   const { entity } = fromBinary(IntegrityRebuildSchema, payload)
   state.rebuild(findEntity(entity).name)

@@ -24,7 +24,7 @@ const keptKinds: ReadonlySet<KindName> = new Set<KindName>([
   'revocation',
   'sharedSecret',
 ])
-/** Kinds of which nothing is left: sessions end, and what follows from them. */
+/** Kinds of which a replacement removes all records: sessions and what depends on them. */
 const endedKinds: ReadonlySet<KindName> = new Set<KindName>([
   'accessMark',
   'apiSession',
@@ -48,10 +48,10 @@ export interface KindReplacement {
 }
 
 /**
- * Changes that the records of a backup make to a state, kind by kind. The same function judges a
- * preview and the entry.
- * @param revision given to every record of a backup of another cluster, whose revisions are of
- * another log; null: they stay.
+ * Changes that the records of a backup make to a state, kind by kind. Preview and apply use the
+ * same function.
+ * @param revision for every record of another cluster's backup, whose revisions refer to another
+ * log; null: revisions are kept.
  */
 export function planReplacement(
   state: State,

@@ -21,7 +21,7 @@ import { acceptedOutcome, fieldFaultOutcome, refusedOutcome } from '../apply/out
 
 /** Bounds of a shared secret. */
 export const secretLimits = {
-  /** Versions of one secret: the oldest goes when there would be more. */
+  /** Maximum versions of one secret; one more removes the oldest. */
   versionsMax: 8,
   wrappedCharactersMax: 32 * 1024,
   certificateCharactersMax: 64 * 1024,
@@ -215,7 +215,7 @@ function newVersion(message: SecretRotate, logTimeMs: number): SecretVersion {
   }
 }
 
-/** Adds missing wrapped secrets. An existing one is kept, so that nobody can replace it. */
+/** Adds missing wrapped secrets. An existing one is kept, so that no caller can replace it. */
 export function shareSecrets(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { wrapped } = fromBinary(SecretShareSchema, payload)
   let isUseful = false

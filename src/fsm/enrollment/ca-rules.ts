@@ -43,7 +43,7 @@ const isOneOf = (values: readonly string[], value: unknown): boolean =>
   typeof value === 'string' && values.includes(value)
 
 /**
- * Judged where a patch has been merged: each member may be well alone and make no sense beside the
+ * Checked after a patch is merged: each member may be valid alone and invalid together with the
  * others.
  */
 function claimFault(claim: ExternalIdClaim): FieldFault | null {

@@ -104,7 +104,7 @@ function followInSessions(
   }
 }
 
-/** For the caller's own session alone: where that has ended meanwhile, there is no certificate. */
+/** Creates a certificate for the caller's own session; refused if that session has ended. */
 export function createSessionCertificate(
   state: State,
   payload: Uint8Array,

@@ -183,7 +183,7 @@ function enrollRouter(
   return certify(state, router, certificates, context, { enrolledBy: enrollmentTokenDigest(token) })
 }
 
-/** The new certificate is the router's from here on, and the one before is nobody's. */
+/** Records the new certificate of a router and forgets the previous one. */
 function certify(
   state: State,
   router: Router,
@@ -204,7 +204,7 @@ function certify(
     serverCertPem: serverPem,
     isVerified: true,
     certificateNames: serverNames,
-    // A certificate that was to take the place of the one before is nobody's.
+    // A pending next certificate becomes invalid.
     ...noNext,
   }
   context.touched.push({ action: 'patch', entity: 'router', id, fields: Object.keys(fields) })
@@ -273,7 +273,7 @@ export function verifyRouterExtension(
   if (!isOwn || !router.isVerified || router.disabled) return refusedOutcome('UNAUTHORIZED')
   const { nextCertPem, nextServerCertPem, nextFingerprint, nextCertificateNames } = router
   if (nextCertPem === null || nextFingerprint === null || nextFingerprint !== fingerprint) {
-    // Said again, as after a lost answer.
+    // The request is repeated after a lost answer.
     return router.fingerprint === fingerprint
       ? acceptedOutcome(routerId)
       : refusedOutcome('CERT_FAILED_VALIDATION')
@@ -320,8 +320,9 @@ function routerInForce(
 }
 
 /**
- * A new identity for who holds a certificate of a CA. Where the CA says by a claim who that is, the
- * claim is all that is kept: every later certificate with it logs in as the same identity.
+ * Creates an identity for the holder of a certificate of a CA. If the CA identifies holders by a
+ * claim, only the claim is stored: every later certificate with that claim logs in as the same
+ * identity.
  */
 export function enrollByCa(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(CaEnrollSchema, payload)

@@ -84,8 +84,8 @@ function putPassword(
 }
 
 /**
- * Its own policy or the default one where that lets it in; else one made for it, which changes
- * nothing for anybody else.
+ * The identity's own policy or the default one if it allows the recovered log-in; otherwise the id
+ * of a new policy, so that other identities are not affected.
  */
 function usablePolicyId(state: State, identity: Identity, context: CommandContext): string {
   const known = recoveryAuthPolicy(state, identity)

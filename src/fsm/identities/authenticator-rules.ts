@@ -37,8 +37,8 @@ function judgeAuthenticatorDelete(
 }
 
 /**
- * Attempts at a password that is no longer in force count for nothing, and who has it keeps no
- * session: all of its holder's end, but the one that the holder changed it in.
+ * After a password change, attempts at the old password are forgotten, and all sessions of the
+ * identity end except the one that changed it.
  */
 function followPassword(
   { before, after }: CompletedWrite<Authenticator>,

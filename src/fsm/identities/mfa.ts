@@ -171,8 +171,8 @@ function renewed(state: State, { renewed: factor }: MfaProve): Judgement {
 }
 
 /**
- * Completes only the session in which the code was given: an attacker may hold another session of
- * the identity.
+ * Completes only the session that submitted the code: an attacker may hold another session of the
+ * identity.
  */
 function passIn(state: State, session: ApiSession, context: CommandContext): void {
   const { logTimeMs, index: revision } = context

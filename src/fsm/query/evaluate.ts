@@ -121,7 +121,7 @@ export class Compiler {
     return (record) => test(read(record))
   }
 
-  /** A term counts as one test, and one that looks through long texts as more. */
+  /** A comparison costs one test; one that searches long texts costs more. */
   #charged({ type }: Comparison, test: ValueTest): ValueTest {
     // @guard costly-texts--charge
     if (type !== 'contains') return test
@@ -226,7 +226,7 @@ export class Compiler {
     }
   }
 
-  /** The records of another kind that a query in the query finds, once it is first asked for. */
+  /** The records of another kind that a subquery finds, computed at the first use. */
   #meant(table: Records, { where, sort }: Query): () => ReadonlySet<string> {
     if (sort !== null) filterSortComparator(table.entity, sort, this.#links.live)
     const test = where === null ? null : this.predicate(table.entity, where)

@@ -52,7 +52,10 @@ const everything: ParsedQuery = {
   termsCount: 0,
 }
 
-/** Whether it has the language's own blanks alone: a parameter of others is broken, not empty. */
+/**
+ * Whether it has only blanks of the query language; other blanks make the parameter invalid instead
+ * of empty.
+ */
 function isBlank(text: string): boolean {
   return /^[ \t\r\n]*$/.test(text)
 }

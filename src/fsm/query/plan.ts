@@ -31,13 +31,11 @@ export interface Candidates {
   readonly stretch: IndexRange | null
 }
 
-/**
- * Beyond this part of a table, to look at all records in a row is faster than to look so many up.
- */
+/** Above this share of a table, scanning all records is faster than looking up this many. */
 const scanShare = 1 / 4
-/** Look-ups that are few enough in any table. */
+/** Lookups up to this number are cheaper than a scan in any table. */
 const lookUpsMin = 64
-/** Values and records in between that a look-up goes through. */
+/** Maximum number of values and intermediate records that one lookup visits. */
 const stepsMax = 2000
 
 export function isTooMany(table: Records, size: number): boolean {
@@ -73,7 +71,7 @@ function union(table: Records, parts: readonly (Candidates | null)[]): Candidate
   }
 }
 
-/** The stored field that a symbol stands for, when records can be found by its values. */
+/** The stored field of a symbol, if an index finds records by its values. */
 function indexedField(table: Records, { path, list, through }: FilterSymbol): string | null {
   const [field] = path
   if (list !== null || through !== null || path.length !== 1 || field === undefined) return null

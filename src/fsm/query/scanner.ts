@@ -106,7 +106,9 @@ export class Scanner {
     return this.#match(WORD)
   }
 
-  /** A word, or an identifier in single quotes, which names no symbol but is read as one. */
+  /**
+   * A word, or an identifier in single quotes, which is read as a name even if no symbol has it.
+   */
   peekName(): string | null {
     return this.#match(WORD) ?? this.#match(QUOTED)
   }

@@ -12,9 +12,11 @@ export const auditLimits = {
   recordsMax: 100_000,
   /** Log time. */
   ageMsMax: 30 * 24 * 60 * 60_000,
-  /** Records that are stored, summed and forgotten as one. */
+  /** Audit records per block; a block is stored, summed and forgotten as a whole. */
   blockRecords: 64,
-  /** An actor with more than this part of all records has its own forgotten first. */
+  /**
+   * An actor with more than a fraction (1 / this number) of all records loses its own oldest first.
+   */
   actorPartMax: 8,
   /** Names of fields, and of other writes of the same entry. */
   namesMax: 64,
@@ -54,7 +56,7 @@ function quotedNames(names: readonly string[]): string {
 /** JSON contains no raw line breaks, so a line break separates records. */
 function lineOf(record: AuditRecord, who: string): string {
   const { index, atMs, action, entity, entityId, fields, also, outcome, reason } = record
-  // Names of the program's own need no escaping.
+  // Names of the program need no escaping.
   const what = `"${action}","${entity}",${quoted(entityId)},"${outcome}"`
   // Few have a reason; a line without one is as it always was.
   const why = reason === '' ? '' : `,${quoted(reason)}`
@@ -76,8 +78,8 @@ function recordOf(line: string): EntityRecord {
 const PACKING = { level: 1, windowBits: 13, memLevel: 6, chunkSize: 4096 } as const
 
 /**
- * Not the same bytes in every release of zlib: they stay in this process, and no digest is over
- * them.
+ * The bytes differ between releases of zlib, so they stay in this process and are not part of a
+ * digest.
  */
 function pack(text: string): Uint8Array {
   return Uint8Array.from(deflateRawSync(text, PACKING))
@@ -208,9 +210,9 @@ export class AuditLog {
   }
 
   /**
-   * Forgets the oldest block when it is too old, or more than is kept stands without it; in the
-   * latter case, the oldest records of an actor that has most of them rather than those of others.
-   * @param isByActor as of feature level 2.
+   * Forgets the oldest block if it is too old, or if enough records remain without it. In the
+   * latter case, an actor with too many records loses its oldest instead of others.
+   * @param isByActor true as of feature level 2.
    * @returns the characters that it changes in the store.
    */
   forget(logTimeMs: number, isByActor: boolean): number {
@@ -226,7 +228,7 @@ export class AuditLog {
     return oldest.key.length
   }
 
-  /** Null while nobody has more than its part. */
+  /** The actor with more than its share of records; null: none. */
   #busiest(): string | null {
     let found: string | null = null
     let most = auditLimits.recordsMax / auditLimits.actorPartMax
@@ -268,7 +270,7 @@ export class AuditLog {
     return changed
   }
 
-  /** Lanes that the sum of full blocks is over. */
+  /** Hash lanes that are summed over full blocks. */
   *lanes(): Generator<Lanes> {
     for (const { lanes } of this.#blocks) yield lanes
   }

@@ -61,8 +61,8 @@ export class OriginWindows {
   readonly #changed = new Set<string>()
 
   /**
-   * @returns false when that sequence has been applied, given up or belongs to an earlier start of
-   * that store.
+   * @returns false when that sequence was already applied or given up, or belongs to an earlier
+   * start of that store.
    */
   take(
     storeId: string,
@@ -187,7 +187,7 @@ function refusal(
   return { ok: false, code, fault: null, detail: null }
 }
 
-/** The sums that the bounds of remembered requests are judged by. */
+/** The totals that the limits of remembered requests apply to. */
 interface Weight {
   count: number
   bytes: number
@@ -204,7 +204,7 @@ function weigh(weight: Weight, key: string, outcome: string, sign: 1 | -1): void
 
 const weightless = (): Weight => ({ count: 0, bytes: 0, formerBytes: 0 })
 
-/** When requests are judged, and by which bounds. */
+/** The time of an evaluation, and the limits that it uses. */
 interface RequestMoment {
   readonly logTimeMs: number
   /** A request that was made before it is expired unless it is remembered. */
@@ -340,10 +340,7 @@ export class RequestTable {
   }
 }
 
-/**
- * The hash of the body is not kept: with the same one, and only then, what was stored has the same
- * lanes.
- */
+/** The hash of the body is not stored: only the same hash gives the lanes of the stored outcome. */
 function isOf(
   key: string,
   { atMs, index, outcome, lanes }: RequestRecord,

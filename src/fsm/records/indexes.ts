@@ -39,9 +39,9 @@ function rangedFields(entity: Entity<string>): ReadonlySet<string> {
 }
 
 /**
- * Unique values and element → ids, of one kind of record, as its descriptor asks for. Values of
- * texts that can be filtered by are kept in order as well: a reference a distinct value, about 12
- * bytes with the room left in chunks.
+ * Unique values and element → ids, for one kind of record, as its descriptor declares. Values that
+ * can be filtered are also kept in order: one reference per distinct value, about 12 bytes
+ * including free room in chunks.
  */
 export class Indexes {
   readonly #unique = new Map<string, Map<string, string>>()
@@ -150,7 +150,7 @@ export class Indexes {
     }
   }
 
-  /** Whether an entry is still held and leads to a record that does not have that value. */
+  /** Whether an index entry leads to a record that does not have that value. */
   isStray({ field, element, id, isUnique }: IndexEntry, record: EntityRecord | undefined): boolean {
     const isHeld = isUnique ? this.owner(field, element) === id : this.ids(field, element).has(id)
     return isHeld && !indexedElements(record?.[field]).includes(element)

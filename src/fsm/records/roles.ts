@@ -202,7 +202,9 @@ function inIdOrder(lists: readonly Iterable<string>[]): Iterable<string> {
   return sortTexts([...ids])
 }
 
-/** Grants of policies on one side of a pair: whom the other side may be, by type of policy. */
+/**
+ * Grants of policies on one side of a pair: which records the other side may be, by type of policy.
+ */
 export interface PolicyGrants {
   readonly bind: IdScope
   readonly dial: IdScope
@@ -241,7 +243,8 @@ export function linkingPolicies(
 }
 
 /**
- * Role list as shown: `@id` by the name of what it names now; an id that names nothing is left out.
+ * Role list for display: each `@id` with the current name of its record; ids without a record are
+ * omitted.
  */
 export function rolesDisplay(
   state: State,

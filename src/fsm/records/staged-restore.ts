@@ -201,7 +201,7 @@ export class StagedRestore {
     }
   }
 
-  /** Lanes that the digest of the state is over. */
+  /** Hash lanes that are part of the digest of the state. */
   *lanes(): Generator<Lanes> {
     yield* this.#stored.values()
   }

@@ -105,8 +105,8 @@ export class Table<R extends EntityRecord = EntityRecord, N extends string = Kin
   }
 
   /**
-   * A record as it is stored and digested: without the members that are zero. A version that has a
-   * field more, which nothing has set yet, so stores the same bytes as one that does not know it.
+   * The text of a record that is stored and digested: without members that are zero. Thus a version
+   * with an additional field, which no write has set yet, stores the same bytes as one without it.
    */
   stored(record: R): string {
     const kept: Record<string, Json> = {}

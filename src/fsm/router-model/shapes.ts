@@ -11,7 +11,7 @@ import type {
 } from '../../ports/router-model.ts'
 import type { State } from '../records/state.ts'
 
-/** Kinds whose records are part of the model, what others name before the others. */
+/** Kinds whose records are part of the model; a kind precedes those that reference it. */
 export const modelKinds = [
   'configType',
   'config',

@@ -8,7 +8,7 @@ import { identityGuard } from '../apply/authority.ts'
 import type { CommandContext } from '../apply/context.ts'
 import { acceptedOutcome, fieldFaultOutcome, notFoundOutcome } from '../apply/outcome.ts'
 
-/** Most configs of one identity: each list of services it is shown looks through them. */
+/** Maximum config overrides of one identity; each list of its services reads all of them. */
 export const serviceConfigsPerIdentityMax = 16_384
 
 interface Association {
