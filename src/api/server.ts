@@ -89,6 +89,7 @@ export interface Api {
   stop(): Promise<void>
 }
 
+/** Builds the API with all its services; it listens only after `listen`. */
 export function createApi(deps: ApiDeps): Api {
   const services = createServices(deps)
   // All dependencies; each subject declares the few that it uses.

@@ -358,6 +358,7 @@ function symbolOf(fields: Fields, input: SymbolInput<Fields>): FilterSymbol {
   return { ...stored(input.name, symbolTypes[field.kind], [key]), of, numbered }
 }
 
+/** Whether a record is of this kind, which may share its table with others. */
 export function isInScope({ scope }: Pick<Entity, 'scope'>, record: EntityRecord): boolean {
   return scope === null || (record[scope.field] === true) === scope.value
 }

@@ -277,10 +277,12 @@ export function choice<const V extends string>(
   return field('choice', schema, otherwise ?? '', rules) as FieldOf<V>
 }
 
+/** A boolean; its zero is false. */
 export function boolean(rules: Rules = {}): FieldOf<boolean> {
   return field('boolean', { type: 'boolean' }, false, rules)
 }
 
+/** An integer. Its zero is the minimum, which is 0 unless given. */
 export function integer(
   rules: Rules & { readonly minimum?: number; readonly maximum?: number } = {},
 ): FieldOf<number> {

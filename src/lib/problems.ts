@@ -434,6 +434,10 @@ export class Problem extends Error {
   }
 }
 
+/**
+ * Refusal of one field.
+ * @param reason completes a sentence about the field.
+ */
 export function fieldProblem(field: string, reason: string, value?: unknown): Problem {
   return new Problem('COULD_NOT_VALIDATE', { fault: { field, reason, value } })
 }

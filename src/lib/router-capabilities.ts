@@ -31,10 +31,12 @@ export function evaluatesPosture(bits: ReadonlySet<number>): boolean {
   return bits.has(POSTURE_CHECKS) || (bits.has(MULTI_CHANNEL) && !bits.has(CONNECT_BY_SERVICE))
 }
 
+/** Names of the known capabilities, in the order of OpenZiti's bits. */
 export function capabilityNames(bits: readonly number[]): string[] {
   return [...names].flatMap(([bit, name]) => (bits.includes(bit) ? [name] : []))
 }
 
+/** Capabilities as a bit mask, in a number. */
 export function capabilityMask(bits: readonly number[]): number {
   const own = new Set(bits.filter((bit) => bit < MASK_BITS_MAX))
   return [...own].reduce((mask, bit) => mask + 2 ** bit, 0)

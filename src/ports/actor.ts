@@ -60,6 +60,7 @@ export function enrollmentActor(
   return { case: 'enrollment', value }
 }
 
+/** @param given identity and session on whose behalf the system acts; absent: on its own. */
 export function systemActor(given: Partial<SystemActor> = {}): Actor {
   const value = { name: '', address: '', identityId: '', sessionId: '', ...given }
   return { case: 'system', value }

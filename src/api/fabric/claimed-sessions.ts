@@ -45,6 +45,7 @@ export interface ClaimedUse {
     | { readonly state: 'none' }
 }
 
+/** Whether a service session was opened for a client at a router, and if not, why. */
 export type UseOpening =
   | { readonly ok: true; readonly id: string }
   | { readonly ok: false; readonly fault: ClaimFault }

@@ -29,6 +29,7 @@ export interface InspectedCircuits {
   readonly clients: ReadonlyMap<string, InspectedCircuit>
 }
 
+/** Names of the values with circuits that a router can be inspected for. */
 export const circuitValues = {
   forwarder: 'router-circuits',
   edge: 'router-edge-circuits',

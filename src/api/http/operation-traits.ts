@@ -1,6 +1,7 @@
 import type { NamedSchema } from '../../entities/operations.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 
+/** Form of errors other than `{error, meta}`: the error object alone, or OAuth's. */
 export type RefusalShape = 'bare' | 'oauth'
 
 /** Schema and content type of an operation's body. */

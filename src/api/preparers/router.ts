@@ -60,6 +60,7 @@ export const prepareFabricRouter: Preparer = (_call, mode, body, id) => {
   }
 }
 
+/** The step that creates the enrollment of a new router. */
 export function enrollmentOf(
   deps: EdgeRouterPreparerDeps,
   of: 'edgeRouterId' | 'transitRouterId',

@@ -151,4 +151,5 @@ export function findIgnoredFields(schema: JsonSchema, body: unknown): string[] {
     .slice(0, IGNORED_FIELDS_MAX)
 }
 
+/** Ignored fields that a response lists. */
 export const IGNORED_FIELDS_MAX = 100

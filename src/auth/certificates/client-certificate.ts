@@ -149,6 +149,7 @@ function isSelfIssued({ native }: Certificate): boolean {
   return native.issuer === native.subject
 }
 
+/** Verifies a client's chain up to one of the anchors, with the limits for clients. */
 export function chainTo(
   { clock }: Pick<TrustDeps, 'clock'>,
   anchors: readonly Certificate[],

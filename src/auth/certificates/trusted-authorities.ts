@@ -50,6 +50,7 @@ export function networkAuthorities({
 /** Parsed certificates of CA records, cached as long as the record is unchanged. */
 const parsed = new WeakMap<Ca, Certificate>()
 
+/** The parsed certificate of a CA; parsed once per record. */
 export function caCertificate(ca: Ca): Certificate {
   const certificate = parsed.get(ca) ?? parseCertificate(ca.certPem)
   parsed.set(ca, certificate)

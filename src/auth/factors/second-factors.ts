@@ -31,6 +31,10 @@ interface ProofGiven {
   readonly address: string
 }
 
+/**
+ * What a code is submitted for: to verify a new factor, to complete a session, for a TOTP token, to
+ * view or renew the recovery codes, or to remove the factor.
+ */
 export type ProofPurpose = 'verify' | 'pass' | 'token' | 'view' | 'renew' | 'end'
 
 /** Accepted codes by purpose: `any` means a time-based code or a recovery code. */

@@ -20,6 +20,7 @@ export interface PasswordProofDeps {
   readonly lockout: PasswordLockout
 }
 
+/** User name and password of a log-in; both are as the client sent them. */
 export interface PasswordCredential {
   readonly username: string
   readonly password: string

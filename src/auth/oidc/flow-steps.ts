@@ -57,6 +57,9 @@ export function storedProof(
   }
 }
 
+/**
+ * Result of one step of a log-in: refused, a factor is missing, or the identity is authenticated.
+ */
 export type LogInStep =
   | { readonly kind: 'refused'; readonly refusal: LogInRefusal }
   /** Second factors are missing; they are submitted under the same id. */
@@ -88,6 +91,7 @@ export interface OpenedDeviceCode {
   readonly keyRevision: number
 }
 
+/** The code of a completed log-in, and where the client receives it. */
 export interface CodeAnswer {
   readonly redirectUri: string
   readonly code: string

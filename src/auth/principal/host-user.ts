@@ -71,6 +71,7 @@ interface NamedOperation {
   readonly operationId: string
 }
 
+/** Whether only the host user, at the admin socket, may call the operation. */
 export function isSocketOnly({ operationId }: NamedOperation): boolean {
   return Object.hasOwn(socketOnlyOperations, operationId)
 }

@@ -48,6 +48,7 @@ interface TokenSubject {
   readonly endsAtMsMax?: number
 }
 
+/** New tokens of a session; null for a token that the scopes do not include. */
 export interface MintedTokens {
   readonly access: string
   readonly refresh: string | null

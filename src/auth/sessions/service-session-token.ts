@@ -46,6 +46,7 @@ export async function signSessionToken(
   })
 }
 
+/** The service session that a verified token names. It may have ended since. */
 export interface ClaimedSession {
   readonly sessionId: string
   readonly apiSessionId: string

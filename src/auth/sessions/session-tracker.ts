@@ -18,6 +18,7 @@ import type { PeriodicScheduler } from '../../lib/periodic-scheduler.ts'
 import type { ServiceLogger } from '../../ports/logger.ts'
 import type { OpenTopic } from '../../ports/soft-topics.ts'
 
+/** A session with its identity, or why it cannot be used. */
 export type SessionLookup = SessionHolder | 'unknown' | 'expired' | 'refused'
 /** Limits of sessions, listed in docs/internals/limits.md. */
 interface SessionLimits {

@@ -34,6 +34,7 @@ export interface VerifiedToken {
   readonly expiresAtMs: number
 }
 
+/** A JWT that was refused: a reason for the client, and a cause for the operator. */
 export interface RefusedToken {
   /**
    * For the client. `expired`: valid except for its time, which only its holder can know.
@@ -42,7 +43,9 @@ export interface RefusedToken {
   /** For the operator. */
   readonly cause: RefusalCause
 }
+/** Result of verifying a JWT for a log-in or as a factor. */
 export type JwtFinding = VerifiedToken | RefusedToken
+/** Result of verifying a JWT, with its claims. */
 export type ClaimsFinding =
   | { readonly verified: VerifiedToken; readonly claims: JsonObject }
   | RefusedToken

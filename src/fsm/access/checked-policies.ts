@@ -23,6 +23,7 @@ export function isGrantedByAny(
   return policies.some((policy) => policyChecks(state, policy).every(isPassing))
 }
 
+/** A service policy with the posture checks that it requires. */
 export function checkedPolicy(state: State, policy: ServicePolicy): CheckedPolicy {
   const { id, name, serviceRoles: roles, semantic } = policy
   return {

@@ -87,6 +87,7 @@ function* heldAttributes(state: State, kind: Entity): Iterable<string> {
   }
 }
 
+/** A page of the role attributes that records of the kind have, with the total. */
 export function listRoleAttributes(state: State, kind: Entity, query: ListQuery): RoleAttributes {
   return pageOf(heldAttributes(state, kind), query)
 }
@@ -94,6 +95,10 @@ export function listRoleAttributes(state: State, kind: Entity, query: ListQuery)
 /** Attributes that are looked at between two turns of others. */
 const turnAttributes = 2000
 
+/**
+ * Role attributes with a prefix, and the number of records that have each. Yields between slices of
+ * work.
+ */
 export function* countRoles(
   state: State,
   kind: Entity,
@@ -129,6 +134,7 @@ function naming(kind: Entity): readonly (readonly [Entity, string])[] {
   )
 }
 
+/** A page of the role attributes that records have or policies name, with their policies. */
 export function listRoleAttributeUsage(
   state: State,
   kind: Entity,

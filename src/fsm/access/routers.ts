@@ -33,6 +33,7 @@ export function linkedThrough(
   return roleMembers(state, to, lists)
 }
 
+/** The edge routers that edge router policies let the identity use. */
 export function routersOfIdentity(state: State, identity: EntityRecord): IdScope {
   return linkedThrough(state, 'edgeRouterPolicy', 'identity', identity, 'edgeRouter')
 }
@@ -50,6 +51,7 @@ export function identitiesOfRouter(
   }
 }
 
+/** The edge routers that service edge router policies let the service use. */
 export function routersOfService(state: State, service: EntityRecord): IdScope {
   return linkedThrough(state, 'serviceEdgeRouterPolicy', 'service', service, 'edgeRouter')
 }
@@ -61,6 +63,9 @@ export interface RouterOverlap {
   readonly common: IdScope
 }
 
+/**
+ * The edge routers that both identity and service may use; circuits between them need at least one.
+ */
 export function findRouterOverlap(
   state: State,
   identity: EntityRecord,

@@ -262,6 +262,7 @@ export function isCertificateHonoured(records: RecordSource, session: ApiSession
   return issuer === '' || acceptsLogIns(records.get('ca', issuer))
 }
 
+/** Whether certificates of the CA can log in: the CA is verified, and log-ins are enabled. */
 export function acceptsLogIns(ca: Ca | undefined): boolean {
   // @guard certificate-of-a-ca--taken-back
   return ca?.isVerified === true && ca.isAuthEnabled

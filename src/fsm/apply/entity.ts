@@ -122,6 +122,7 @@ function requiredFault(entity: Entity, fields: JsonObject, isCreate: boolean): O
   return null
 }
 
+/** POST: creates a record with the given fields; others get their zero. */
 export function createEntity(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   return insert(state, fromBinary(EntityWriteSchema, payload), context)
 }
@@ -245,6 +246,7 @@ export function patchEntity(state: State, payload: Uint8Array, context: CommandC
   return update(state, decode(state, fromBinary(EntityWriteSchema, payload), false), context, true)
 }
 
+/** Deletes a record with its consequences for the records that reference it. */
 export function deleteEntity(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { entity, id } = fromBinary(EntityDeleteSchema, payload)
   return remove(state, findEntity(entity), id, context)

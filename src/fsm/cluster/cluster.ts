@@ -58,6 +58,7 @@ function pruneTickets(state: State, { logTimeMs }: CommandContext): void {
   }
 }
 
+/** Records a new ticket, with which one controller can join. */
 export function createTicket(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(TicketCreateSchema, payload)
   const expiresAt = Number(message.expiresAtMs)

@@ -70,6 +70,7 @@ export function claimIntegrityRun(
   return acceptedOutcome(runId)
 }
 
+/** Records the result of an integrity check. */
 export function endIntegrityRun(
   state: State,
   payload: Uint8Array,
@@ -107,6 +108,7 @@ export function rebuildTable(state: State, payload: Uint8Array): Outcome {
   return acceptedOutcome('')
 }
 
+/** Repairs one reference to a missing record, as the deletion of that record would have. */
 export function detachMissing(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { entity, id, field: name, missingId } = fromBinary(IntegrityDetachSchema, payload)
   const kind = findEntity(entity)

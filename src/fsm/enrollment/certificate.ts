@@ -158,6 +158,7 @@ function forgetOthers(
   }
 }
 
+/** Deletes a certificate of the caller's own session. */
 export function deleteSessionCertificate(
   state: State,
   payload: Uint8Array,

@@ -262,6 +262,9 @@ export function beginRouterExtension(
   return acceptedOutcome(routerId)
 }
 
+/**
+ * Activates the pending next certificate of a router, once the router has proved that it holds it.
+ */
 export function verifyRouterExtension(
   state: State,
   payload: Uint8Array,

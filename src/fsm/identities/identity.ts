@@ -44,6 +44,7 @@ export function disableIdentity(
   return acceptedOutcome(id)
 }
 
+/** Enables an identity again, and unlocks its passwords. */
 export function enableIdentity(
   state: State,
   payload: Uint8Array,

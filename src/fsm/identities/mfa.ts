@@ -181,6 +181,7 @@ function passIn(state: State, session: ApiSession, context: CommandContext): voi
   state.put('apiSession', { ...session, ...passed, updatedAt: logTimeMs, revision })
 }
 
+/** Removes the second factor of an identity, with its recovery codes. */
 export function removeMfa(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { identityId } = fromBinary(MfaRemoveSchema, payload)
   if (state.get('identity', identityId) === undefined)

@@ -60,6 +60,7 @@ export function deletePasswordAttempts(state: State, authenticatorId: string): v
   state.remove('passwordAttempts', authenticatorId)
 }
 
+/** Forgets failed password attempts, and thereby unlocks the identity. */
 export function deleteIdentityPasswordAttempts(state: State, identityId: string): void {
   for (const id of state.table('authenticator').indexes.ids('identityId', identityId)) {
     deletePasswordAttempts(state, id)

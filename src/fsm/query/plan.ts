@@ -38,6 +38,7 @@ const lookUpsMin = 64
 /** Maximum number of values and intermediate records that one lookup visits. */
 const stepsMax = 2000
 
+/** Whether looking up this many records costs more than a scan of the table. */
 export function isTooMany(table: Records, size: number): boolean {
   return size > Math.max(lookUpsMin, table.rows.size * scanShare)
 }

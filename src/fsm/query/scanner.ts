@@ -34,6 +34,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
   t: '\t',
 }
 
+/** @param detail what is wrong and where, as a sentence without a period. */
 export function invalidFilterProblem(detail: string): Problem {
   return new Problem('INVALID_FILTER', { detail })
 }

@@ -14,6 +14,7 @@ const ALL = '#all'
 export const BIND = 1
 export const DIAL = 2
 
+/** The role attributes of a record; [] if its kind has none. */
 export function recordRoleAttributes(record: EntityRecord): readonly string[] {
   const attributes = record['roleAttributes']
   return Array.isArray(attributes) ? (attributes as readonly string[]) : []

@@ -16,6 +16,7 @@ export interface WriteBehindLimits {
   readonly dirtyCharactersMax: number
 }
 
+/** The position of the state, as the store keeps it beside the records. */
 export function currentStorePosition(state: State): StorePosition {
   return {
     position: state.position,

@@ -24,6 +24,7 @@ export function* wholeModel(state: State): Iterable<ModelEvent> {
   }
 }
 
+/** The identity as edge routers receive it; undefined if it does not exist. */
 export function modelIdentity(state: State, id: string): ModelIdentity | undefined {
   const identity = state.get('identity', id)
   return identity === undefined ? undefined : toModelIdentity(state, identity)

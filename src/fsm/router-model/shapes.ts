@@ -85,6 +85,7 @@ export function recordEvent<K extends ModelKind>(
   return events[kind](action, record, state)
 }
 
+/** Selects the fields of an identity that edge routers receive. */
 export function toModelIdentity(state: State, identity: Identity): ModelIdentity {
   const { id, name, defaultHostingPrecedence, defaultHostingCost } = identity
   const { serviceHostingPrecedences, serviceHostingCosts, disabledAt, disabledUntil } = identity

@@ -164,6 +164,7 @@ function insert(
   return acceptedOutcome(id)
 }
 
+/** Changes cost and precedence of a terminator of the acting router. */
 export function updateHostedTerminator(
   state: State,
   payload: Uint8Array,

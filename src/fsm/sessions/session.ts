@@ -241,6 +241,7 @@ function isApi(text: string): text is 'client' | 'management' {
   return text === 'client' || text === 'management'
 }
 
+/** Ends an API session with what depends on it. */
 export function deleteSession(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { id } = fromBinary(SessionDeleteSchema, payload)
   const session = state.get('apiSession', id)

@@ -79,6 +79,7 @@ export function certificateHealth(options: {
   }
 }
 
+/** Remaining lifetime of a certificate, and how urgent its renewal is. */
 export function certificateLife(certificate: Certificate, nowMs: number): CertificateLife {
   const { notBeforeMs, notAfterMs } = certificate
   const kind = kindOf(certificate)
