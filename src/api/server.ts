@@ -79,7 +79,7 @@ export interface Api {
   routerClients(records: ClientRecords): RouterClients
   /** Terminators of clients of routers. */
   hostedTerminators(records: ClientRecords): HostedTerminators
-  /** Judges what the tunnels in routers may do. */
+  /** Decides what the tunnels of routers may do. */
   routerTunnels(records: ClientRecords): RouterTunnels
   /** An app that does not listen yet, and has no routes before it is ready. */
   listener(options: ListenerOptions): FastifyInstance
@@ -181,7 +181,7 @@ function newApp(
     requestTimeout: limits.requestTimeoutMs,
     keepAliveTimeout: limits.keepAliveTimeoutMs,
     shouldUpgradeCallback: isEventSocket,
-    // Timeouts are enforced at this period: by default Node looks only each 30 s.
+    // Timeouts are enforced at this interval; Node's default is 30 s.
     connectionsCheckingInterval: limits.timeoutCheckMs,
     // A request without a Host header is refused where all refusals get their envelope.
     // @guard header-smuggling--framing

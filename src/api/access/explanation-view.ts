@@ -24,7 +24,7 @@ import { missingPieces, type MissingPiece, type MissingPieceFacts } from './miss
 import type { ReadPermissions } from './readable.ts'
 
 export const explanationViewLimits = {
-  /** API sessions of an identity whose posture is judged, the newest first. */
+  /** API sessions of an identity whose posture is evaluated, newest first. */
   explainedSessionsMax: 10,
   shownRoutersMax: 25,
   shownTerminatorsMax: 25,
@@ -51,7 +51,10 @@ interface JudgedSessions {
 export class ExplanationView {
   readonly #deps: ExplanationViewDeps
   readonly #readable: ReadPermissions
-  /** Sessions by identity: its pairs with many services are judged by the same ones. */
+  /**
+   * Evaluated sessions by identity, because the identity's pairs with many services need the same
+   * ones.
+   */
   readonly #sessions = new Map<string, JudgedSessions>()
 
   constructor(deps: ExplanationViewDeps, readable: ReadPermissions) {

@@ -120,7 +120,7 @@ export class ClaimedSessions {
     const { serviceId, type, sessionId } = claimed
     const identity = state.get('identity', apiSession.identityId)
     if (identity === undefined) return 'session'
-    // The external JWT was in the request for the session; a router cannot ask for it.
+    // The request for the service session carried the external JWT; a router cannot obtain it.
     // @guard ended-service-sessions--factor
     if (pendingFactors(state, identity, apiSession).length > 0) return 'session'
     // A service that was deleted and created again has another ID, which the client must look up.
@@ -188,7 +188,7 @@ const openFaults: ReadonlyMap<string, ClaimFault> = new Map([
   ['UNAUTHORIZED', 'apiSession'],
 ])
 
-/** The client itself wants it, by whichever router. */
+/** The client is the actor, whichever router sends its request. */
 function originFor({ id, identityId, ipAddress }: ApiSession): WriteOrigin {
   const shown = { signerId: '', signerRevision: '0' }
   const value = { identityId, sessionId: id, address: ipAddress, ...shown }

@@ -8,7 +8,7 @@ export type RefusalShape = 'bare' | 'oauth'
 export interface RequestBody<S extends JsonObject = JsonObject> {
   readonly schema: NamedSchema<S>
   readonly isRequired: boolean
-  /** JSON when not said; else the body is its text. */
+  /** JSON by default; otherwise the body is plain text. */
   readonly type?: 'text/plain'
   /** Types beside JSON whose body the operation gets as text and validates itself. */
   readonly textTypes?: readonly string[]

@@ -126,10 +126,7 @@ function reported(report: { readonly checkId: string; readonly atMs: number } | 
   return { postureCheckId: report?.checkId ?? '', timedOut: false, lastUpdatedAt }
 }
 
-/**
- * Whether a code was given, and given again after the last time that the machine woke or was
- * unlocked.
- */
+/** Whether a code was submitted, also since the device last woke or was unlocked. */
 function shownFactor({ passedAtMs, wokenAtMs, unlockedAtMs }: ShownFactor): JsonObject {
   const isAfter = (atMs: number | null): boolean => passedAtMs !== null && passedAtMs >= (atMs ?? 0)
   return {

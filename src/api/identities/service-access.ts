@@ -43,10 +43,7 @@ type Deps = ServiceAccessOperationsDeps & { readonly warnings: ListenerWarnings 
 
 const SESSION_TOKEN = 'session-token'
 
-/**
- * Operations that show what policies let a caller use, as clients ask for it, and why an identity
- * can or can not.
- */
+/** Operations that show which services policies let an identity use, and why or why not. */
 export function serviceAccessOperations(given: ServiceAccessOperationsDeps): Operation[] {
   const { state } = given
   const deps: Deps = { ...given, warnings: new ListenerWarnings(given) }

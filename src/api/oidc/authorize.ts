@@ -95,8 +95,8 @@ async function authorize(
     const page = pages.includes(asked) ? asked : 'password'
     return redirectAnswer(withParameters(`${basePaths.oidc}/login/${page}`, { authRequestID: id }))
   } catch (error) {
-    // Clients of the family read what is wrong from the answer itself; the one refusal that a page
-    // in the background waits for goes to its redirect URI.
+    // OpenZiti clients read errors from the response. Only `login_required` is sent to the redirect
+    // URI, because a page in the background waits for it there.
     if (!(error instanceof OAuthError)) throw error
     if (error.code !== 'login_required') return oauthErrorAnswer(error)
     const state = of('state')
@@ -119,7 +119,7 @@ async function leave(
     throw new OAuthError('invalid_request', 'the log-in is unknown, or took too long; begin again')
   }
   const { redirectUri, code, state, issuer } = found
-  // The code comes last, as one client of the family takes all that follows `code=` for it. The
+  // The code comes last, because one OpenZiti client takes everything after `code=` for it. The
   // issuer is that of RFC 9207.
   // @guard oidc/authorization--last
   const parameters = { iss: issuer, ...(state === '' ? {} : { state }), code }

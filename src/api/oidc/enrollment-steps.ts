@@ -30,7 +30,10 @@ interface EnrollmentStepsDeps {
   readonly posture: PostureService
 }
 
-/** Enrollment of TOTP amid a log-in, for an identity whose policy asks for a factor it lacks. */
+/**
+ * Operations that enroll TOTP during a log-in, for an identity whose policy requires a factor that
+ * it lacks.
+ */
 export function enrollmentStepOperations(
   deps: EnrollmentStepsDeps,
   logIn: LogInStepHandlers,
@@ -150,8 +153,8 @@ class EnrollmentSteps {
   }
 
   /**
-   * Adds to a refusal the page on which the person continues: the enrollment page if the submitted
-   * secret is still the one to verify, otherwise the factor page.
+   * Adds to a refusal the page on which the user continues: the enrollment page if the submitted
+   * secret is still to be verified, otherwise the factor page.
    * @returns the refusal.
    */
   async #withPage(
@@ -196,7 +199,7 @@ class EnrollmentSteps {
   }
 }
 
-/** Sentences of the page for refusals that a person does something about. */
+/** Sentences of the page for refusals that the user can resolve. */
 const faults = {
   MFA_INVALID_TOKEN: 'That code is not right. Take the one that the app shows now.',
   MFA_EXISTS: 'An app is set up already. Enter its code.',

@@ -31,7 +31,7 @@ export const logInBody = {
   isRequired: false,
   textTypes: ['application/x-www-form-urlencoded'],
 } as const
-/** Each operation of the provider, but for its method, path and handler. */
+/** Properties that all operations of the provider share. */
 export const oidcOperation = {
   apis: ['oidc'],
   permission: 'public',

@@ -94,7 +94,10 @@ export function formPage(
   })
 }
 
-/** The purpose helps a person notice a log-in that somebody else began. */
+/**
+ * Shows the user which program started the log-in, so that they notice one that somebody else
+ * started.
+ */
 function purposeOf(redirectUri: string): string {
   const { protocol, pathname } = new URL(redirectUri)
   if (pathname.endsWith(DEVICE_DONE_PATH)) {
