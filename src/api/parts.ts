@@ -59,7 +59,7 @@ export interface HealthReport {
     readonly healthy: boolean
     readonly detail?: string
   }[]
-  /** For callers who may see all details. */
+  /** Only for callers with the permission to see all details. */
   readonly node?: NodeHealth
 }
 

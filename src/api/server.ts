@@ -218,7 +218,7 @@ function newApp(
       const server = newServer(https, serverOptions, listener, options.onHttpsServer)
       limitConnections(server, {
         connectionsPerSourceMax: limits.connectionsPerSourceMax,
-        // A socket that only this host reaches must take connections whatever the network does.
+        // A socket for this host alone must accept connections even if the network is exhausted.
         ...(https === null
           ? { handshakeTimeoutMs: null }
           : { handshakeTimeoutMs: limits.handshakeTimeoutMs, room: clientSockets }),

@@ -76,8 +76,8 @@ export function onAppendRequest(state: RaftState, message: AppendRequest): void 
 }
 
 /**
- * Whether this follower has so many committed, unapplied bytes that it drops further entries for
- * now. Apply catches up meanwhile, and the leader sends the entries again.
+ * Whether this follower holds too many committed, unapplied bytes and therefore drops further
+ * entries for now. Apply catches up meanwhile, and the leader sends the entries again.
  */
 function isFull({ log, applied, commit, options }: RaftState): boolean {
   return log.bytesBetween(applied, commit) >= options.uncommittedBytesMax

@@ -542,7 +542,7 @@ describe('a channel that its user pauses', () => {
     channel.close('over')
   })
 
-  test('leaves what its peer sends waiting at the peer', async () => {
+  test('does not read what its peer sends', async () => {
     const rig = await opened({ unmeteredTypes: new Set([1100]) })
     rig.channel.pauseReading()
     const frame = frameOf({ contentType: 1100, body: new Uint8Array(1000) })

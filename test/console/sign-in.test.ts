@@ -180,7 +180,7 @@ describe('An access token', () => {
     expect(asked).toHaveLength(tries)
   })
 
-  test('expires in a tab that nobody watches, and is renewed for a user who returns earlier', async () => {
+  test('expires in a hidden tab, and is renewed for a user who returns earlier', async () => {
     const session = tab()
     await session.signIn(code, origin)
     const first = session.token()

@@ -162,7 +162,7 @@ function codePage(userCode: string, fault = '', status = 200): Reply {
   return framedPage({ title: 'Log in a device', content, fault, status })
 }
 
-/** Warns the user, because an attacker could have sent the code of their own device. */
+/** Warns the user that an attacker could have sent the code of another device. */
 function devicePage({ userCode, id, address }: WaitingDevice): Reply {
   const byPassword = withParameters(`${basePaths.oidc}/login/password`, { authRequestID: id })
   const content =

@@ -322,7 +322,7 @@ function requireEnrolled(found: Mfa | undefined): asserts found is Mfa {
 }
 
 /**
- * Refuses a form that another site submits, because it could log a user in as somebody else.
+ * Refuses a form that another site submits, because it could log a user in under another identity.
  * Scripts of other origins may send the request: it is no navigation, and only the script sees the
  * response.
  */

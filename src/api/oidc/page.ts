@@ -94,10 +94,7 @@ export function formPage(
   })
 }
 
-/**
- * Shows the user which program started the log-in, so that they notice one that somebody else
- * started.
- */
+/** Names the program that started the log-in, so that users notice a log-in they did not start. */
 function purposeOf(redirectUri: string): string {
   const { protocol, pathname } = new URL(redirectUri)
   if (pathname.endsWith(DEVICE_DONE_PATH)) {

@@ -35,7 +35,7 @@ function clientApiUrl({ bindings }: Pick<ClientApiUrlDeps, 'bindings'>): string 
 }
 
 /**
- * A one-time token, and the JWT with who may use it, where and until when. Clients verify the JWT
+ * A one-time token, and its JWT with holder, place and time. Clients verify the JWT
  * with the certificate of the server at `iss`, so it names this controller and is signed with its
  * key.
  */

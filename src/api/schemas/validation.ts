@@ -37,8 +37,8 @@ interface Compiled {
  * hundreds of them. Operations and kinds define a fixed number of schemas.
  */
 const compiledByText = new Map<string, Compiled>()
-// No coercion and no defaults: a body is taken literally. Only the first error is collected,
-// because there could be many.
+// No coercion and no defaults: a body means exactly what it contains. Only the first error is
+// collected, because there could be many.
 const ajv = new Ajv({ allErrors: false, strict: false, coerceTypes: false, useDefaults: false })
 /**
  * Formats of request bodies. Each is checked by the code that parses the value later, so a valid

@@ -32,7 +32,7 @@ interface ProofGiven {
 }
 
 /**
- * What a code is submitted for: to verify a new factor, to complete a session, for a TOTP token, to
+ * Reason for submitting a code: to verify a new factor, to complete a session, for a TOTP token, to
  * view or renew the recovery codes, or to remove the factor.
  */
 export type ProofPurpose = 'verify' | 'pass' | 'token' | 'view' | 'renew' | 'end'

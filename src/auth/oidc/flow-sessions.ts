@@ -66,8 +66,8 @@ export class FlowSessions {
   }
 
   /**
-   * The session that was created when the same code was redeemed a moment ago; null if the code was
-   * not redeemed yet.
+   * The session that was just created by redeeming the same code; null if the code was not redeemed
+   * yet.
    * @throws {OAuthError} invalid_grant, and ends the session: the code was redeemed earlier, or its
    * tokens were used.
    */

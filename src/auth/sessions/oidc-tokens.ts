@@ -44,7 +44,7 @@ interface TokenSubject {
   readonly nonce: string
   /** Refreshes that lead to its refresh token, this one included; that of a log-in is the first. */
   readonly generation: number
-  /** UTC ms; all tokens expire by then. Absent: the session alone limits them. */
+  /** Latest end of all tokens, UTC ms. Absent: the session alone limits them. */
   readonly endsAtMsMax?: number
 }
 

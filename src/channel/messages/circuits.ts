@@ -135,7 +135,7 @@ export function readUnroute(body: Uint8Array): { circuitId: string; isNow: boole
 }
 
 /**
- * Tells a router to end a circuit.
+ * Ends the part of a circuit that a router carries.
  * @param isNow false: the router first delivers what is in flight.
  */
 export function unrouteMessage(circuitId: string, isNow: boolean): OutboundMessage {

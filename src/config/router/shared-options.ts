@@ -106,7 +106,7 @@ export const flowOptions = {
   }),
   drop1InN: option(integer(1, 1_000_000), {
     default: 100,
-    why: 'With randomDrops: one in so many.',
+    why: 'With randomDrops: one payload in this many is dropped.',
   }),
   txQueueSize: option(integer(1, 100_000), {
     default: 1,
@@ -159,7 +159,7 @@ export const flowOptions = {
   retxMaxMs: option(milliseconds(0, HOUR_MS), { default: 10_000, why: 'The longest such wait.' }),
   maxRttScale: option(integer(0, 1000), {
     default: 4,
-    why: 'A round trip counts as no more than so many times the last one; 0: as it is.',
+    why: 'A measured round trip counts as at most this many times the previous one; 0: no limit.',
   }),
   maxCloseWaitMs: option(milliseconds(0, DAY_MS), {
     default: 30_000,

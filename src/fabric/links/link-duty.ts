@@ -112,7 +112,7 @@ export function linkDuty(deps: LinkDutyDeps): RouterDuty {
   }
 }
 
-/** Tells a router to close a link that its peer or an administrator ended. */
+/** Makes a router close a link that its peer or an administrator ended. */
 export function linkGoneMessage({ id, iteration }: LiveLink): OutboundMessage {
   const fault = create(FaultSchema, { subject: FaultSubject.LINK, id, iteration })
   return { contentType: controlMessage.fault, body: toBinary(FaultSchema, fault) }

@@ -43,7 +43,7 @@ export interface LinkingPolicy {
   readonly roles: Readonly<Record<string, readonly string[]>>
 }
 
-/** Why an identity may dial, or bind, a service; whatever the posture of clients. */
+/** Why an identity may dial, or bind, a service. The posture of clients is not considered. */
 export interface ExplainedRight {
   readonly type: DialBind
   readonly isGranted: boolean

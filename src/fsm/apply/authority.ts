@@ -202,7 +202,7 @@ function isHeld(held: readonly string[], permission: string): boolean {
 }
 
 /**
- * Whether an identity gains a right, so that a limited caller who could act on it before may no
+ * Whether an identity gains a right, so that a limited caller with access to it before may no
  * longer.
  * @param before undefined for a new identity.
  */
@@ -259,7 +259,7 @@ function changesNames(before: EntityRecord | undefined, fields: JsonObject): boo
   return names !== undefined && !isSameJson(names, before?.['allowedNames'] ?? [])
 }
 
-/** A replacement says both, whatever it says. */
+/** A replacement always sets both; absent fields become empty. */
 function setsRights(mode: GuardedWrite['mode'], fields: JsonObject): boolean {
   if (mode === 'replace') return true
   if (mode === 'patch') return 'isAdmin' in fields || 'permissions' in fields

@@ -5,8 +5,8 @@ import type { Identity } from '../../entities/kinds/identity.ts'
 import type { RecordSource } from '../../ports/state-view.ts'
 import type { PendingFactor } from './authentication.ts'
 
-// The state judges tokens of identity providers here. Signatures and times are judged before
-// proposing; what is judged here is judged at the gate and again at apply, from the records of that
+// Checks of external JWTs that need the replicated state. Signatures and times are verified before
+// the proposal. These checks run at authentication, and again at apply with the records of that
 // moment.
 
 /** The signer of a request's external JWT, as it was when the JWT was verified. */

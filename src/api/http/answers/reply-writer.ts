@@ -85,7 +85,7 @@ export class ReplyWriter {
   }
 
   /**
-   * Answers a thrown error. What is neither a problem nor a known error of the client is an
+   * Answers a thrown error. Everything except a problem or a known error of the client is an
    * unhandled error.
    */
   fail(reply: FastifyReply, call: OperationCall, error: unknown): void {
