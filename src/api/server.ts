@@ -70,6 +70,11 @@ interface ListenerOptions {
    * Called for every HTTPS server. A name that resolves to an IPv4 and an IPv6 address has two.
    */
   readonly onHttpsServer?: (server: HttpsServer) => void
+  /**
+   * Stops accepting, and resolves when the last connection has ended. Only for a listener whose
+   * connections another server accepts.
+   */
+  readonly stopAccepting?: () => Promise<void>
 }
 
 /** HTTP API of one controller: the parts that its listeners share, and a factory for listeners. */
@@ -217,6 +222,7 @@ function newApp(
       }
       const server = newServer(https, serverOptions, listener, options.onHttpsServer)
       limitConnections(server, {
+        connectionsMax: limits.connectionsMax,
         connectionsPerSourceMax: limits.connectionsPerSourceMax,
         // A socket for this host alone must accept connections even if the network is exhausted.
         ...(https === null
@@ -230,8 +236,7 @@ function newApp(
       return server
     },
   })
-  app.server.maxConnections = limits.connectionsMax
-  makeCloseGraceful(app.server, limits.drainIdleMs)
+  makeCloseGraceful(app.server, limits.drainIdleMs, options.stopAccepting)
   return app
 }
 
