@@ -68,7 +68,7 @@ import { createServiceSession, endServiceSessions } from './sessions/service-ses
 import { createSession, deleteSession, expireSessions, touchSessions } from './sessions/session.ts'
 import { rulesForKind } from './rules-of-kinds.ts'
 import { enrollByToken } from './enrollment/token-enrollment.ts'
-import { requestExtend, verifyCa } from './enrollment/trust.ts'
+import { requestCertificateExtension, verifyCa } from './enrollment/trust.ts'
 import { isKindName } from '../entities/registry.ts'
 import type { ClusterState } from './access/cluster-state.ts'
 
@@ -77,8 +77,8 @@ type Place = Pick<CommandContext, 'index' | 'logTimeMs'>
 type Handler = (state: ClusterState, payload: Uint8Array, context: CommandContext) => Outcome
 
 /**
- * Total: a kind without a handler does not compile. It would stop apply on every controller at the
- * first entry of it.
+ * The compiler demands a handler for every kind of command. A missing one would stop apply on every
+ * controller at its first entry.
  */
 const handlers: Readonly<Record<KnownCommandKind, Handler>> = {
   [CommandKind.FORM]: applyFormCommand,
@@ -103,7 +103,7 @@ const handlers: Readonly<Record<KnownCommandKind, Handler>> = {
   [CommandKind.MFA_ATTEMPT]: attemptMfa,
   [CommandKind.MFA_RESEAL]: resealMfa,
   [CommandKind.CA_VERIFY]: verifyCa,
-  [CommandKind.AUTHENTICATOR_REQUEST_EXTEND]: requestExtend,
+  [CommandKind.AUTHENTICATOR_REQUEST_EXTEND]: requestCertificateExtension,
   [CommandKind.ENROLL]: enroll,
   [CommandKind.CA_ENROLL]: enrollByCa,
   [CommandKind.ROUTER_EXTEND]: extendRouter,

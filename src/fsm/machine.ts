@@ -21,7 +21,7 @@ import { listAudit } from './audit-query.ts'
 import { loadState } from './records/load.ts'
 import { StateReader } from './reader.ts'
 import { routerModelOf } from './router-model/follow.ts'
-import { IndexWaiters, type Schedule, systemSchedule } from './records/waiters.ts'
+import { IndexWaiters, type Schedule, timerSchedule } from './records/waiters.ts'
 import { WriteBehind, writeBehindDefaults, type WriteBehindLimits } from './records/write-behind.ts'
 import { ClusterState } from './access/cluster-state.ts'
 
@@ -64,7 +64,7 @@ export class StateMachine extends StateReader implements Machine, StateView, Cha
   private constructor(deps: MachineDeps, state: ClusterState) {
     super(state, deps.clock, () => this.routers)
     this.#deps = deps
-    this.#waiters = new IndexWaiters(deps.schedule ?? systemSchedule)
+    this.#waiters = new IndexWaiters(deps.schedule ?? timerSchedule)
     deps.onState?.(state)
     this.#writeBehind = this.#newWriteBehind()
   }
@@ -75,7 +75,7 @@ export class StateMachine extends StateReader implements Machine, StateView, Cha
   }
 
   #newWriteBehind(): WriteBehind {
-    const { store, schedule = systemSchedule, limits = writeBehindDefaults } = this.#deps
+    const { store, schedule = timerSchedule, limits = writeBehindDefaults } = this.#deps
     const made = new WriteBehind(store, schedule, limits, this.state.position)
     made.onPersisted = (position) => {
       this.onPersisted(position)

@@ -34,7 +34,7 @@ import { checkedPolicy, identityPolicies } from './access/checked-policies.ts'
 import {
   commonRouters,
   identitiesOfRouter,
-  linkedThrough,
+  recordsLinkedByPolicies,
   routersOfIdentity,
   routersOfService,
 } from './access/routers.ts'
@@ -68,7 +68,7 @@ import {
   policiesMatching,
   type Policy,
   roleMembers,
-  kindScope,
+  idsWithinScope,
 } from './records/roles.ts'
 import { type IdScope, noIds, SetScope } from './records/sorted-ids.ts'
 import type { Records, Table } from './records/table.ts'
@@ -171,14 +171,16 @@ export class StateReader implements Reads {
 
   count(entity: KindName): number {
     const table = this.state.tables.get(entity)
-    return table === undefined ? 0 : (kindScope(table, findEntity(entity))?.size ?? table.rows.size)
+    return table === undefined
+      ? 0
+      : (idsWithinScope(table, findEntity(entity))?.size ?? table.rows.size)
   }
 
   listing(source: ListSource, query: ListQuery): Listing | null {
     switch (source.of) {
       case 'kind': {
         const kind = findEntity(source.entity)
-        const scope = kindScope(this.#table(source.entity), kind)
+        const scope = idsWithinScope(this.#table(source.entity), kind)
         return this.#listingOf(source.entity, query, this.#shown(kind, scope, query))
       }
       case 'subList':
@@ -251,7 +253,13 @@ export class StateReader implements Reads {
         return narrowed(grants, query.policyType)
       }
       case 'policyLinks':
-        return linkedThrough(this.state, findEntity(by ?? '').name, entity.name, parent, of)
+        return recordsLinkedByPolicies(
+          this.state,
+          findEntity(by ?? '').name,
+          entity.name,
+          parent,
+          of,
+        )
     }
   }
 

@@ -19,7 +19,7 @@ import type {
 } from '../../fsm/access/explanation.ts'
 import type { StateReader } from '../../fsm/reader.ts'
 import type { DialBind, StateView } from '../../ports/state-view.ts'
-import { timeText } from '../http/answers/envelope.ts'
+import { rfc3339Text } from '../http/answers/envelope.ts'
 import { missingPieces, type MissingPiece, type MissingPieceFacts } from './missing-pieces.ts'
 import type { ReadPermissions } from './readable.ts'
 
@@ -109,7 +109,7 @@ export class ExplanationView {
     const policy = state.get('authPolicy', authPolicyId)
     return {
       isDisabled: isDisabled(identity, nowMs),
-      disabledUntil: identity.disabledUntil === null ? null : timeText(identity.disabledUntil),
+      disabledUntil: identity.disabledUntil === null ? null : rfc3339Text(identity.disabledUntil),
       isAdmin: identity.isAdmin,
       canLogIn: logIn === 'some',
       hasOutstandingEnrollment: this.#isEnrolling(identity.id),
@@ -310,7 +310,7 @@ export class ExplanationView {
             : null
         return {
           id: session.id,
-          createdAt: timeText(session.createdAt),
+          createdAt: rfc3339Text(session.createdAt),
           passesForDial: passes('Dial'),
           passesForBind: passes('Bind'),
         }

@@ -33,8 +33,8 @@ interface ReopenLimits {
   readonly sessionReopensInAllMax: number
 }
 
-/** The use of a service that a claim is about. It is granted by the present state alone. */
-export interface ClaimedUse {
+/** Identity, service and kind of use that a claim names. Only the current state grants it. */
+export interface ClaimedServiceUse {
   readonly identityId: string
   readonly serviceId: string
   readonly type: DialBind
@@ -46,7 +46,7 @@ export interface ClaimedUse {
 }
 
 /** Whether a service session was opened for a client at a router, and if not, why. */
-export type UseOpening =
+export type SessionOpening =
   | { readonly ok: true; readonly id: string }
   | { readonly ok: false; readonly fault: ClaimFault }
 
@@ -58,7 +58,7 @@ export class ClaimedSessions {
   /** Reopened service sessions by API session: each costs an entry of the log. */
   readonly #reopens: Quota
   /** Service sessions that are being opened, by API session and use. */
-  readonly #opening = new Map<string, Promise<UseOpening>>()
+  readonly #opening = new Map<string, Promise<SessionOpening>>()
 
   constructor(deps: ClaimedSessionsDeps) {
     const { sessionReopensMax: ofOneMax, sessionReopensInAllMax: allMax } = deps.limits
@@ -67,7 +67,7 @@ export class ClaimedSessions {
   }
 
   /** @returns 'session' when the client must request a service session from a controller. */
-  async useOf(claim: ClientClaim, apiSession: ApiSession): Promise<ClaimedUse | ClaimFault> {
+  async useOf(claim: ClientClaim, apiSession: ApiSession): Promise<ClaimedServiceUse | ClaimFault> {
     const { serviceId } = claim
     return serviceId === undefined
       ? await this.#shownUse(apiSession, claim.sessionToken)
@@ -79,7 +79,7 @@ export class ClaimedSessions {
    * hosted services when a right ends go by service sessions. An ended session is opened under its
    * previous ID, by which its client and routers know it.
    */
-  async open(apiSession: ApiSession, use: ClaimedUse): Promise<UseOpening> {
+  async open(apiSession: ApiSession, use: ClaimedServiceUse): Promise<SessionOpening> {
     const { session } = use
     if (session.state === 'open') return { ok: true, id: session.id }
     const key = `${apiSession.id} ${use.serviceId} ${use.type}`
@@ -99,7 +99,7 @@ export class ClaimedSessions {
     }
   }
 
-  async #shownUse(apiSession: ApiSession, token: string): Promise<ClaimedUse | ClaimFault> {
+  async #shownUse(apiSession: ApiSession, token: string): Promise<ClaimedServiceUse | ClaimFault> {
     const { state } = this.#deps
     const claimed = await verifyServiceSessionToken(this.#deps, token)
     // @guard claims-at-a-router--session
@@ -115,7 +115,7 @@ export class ClaimedSessions {
    * The token of an ended session proves only which use its client requested in this API session.
    * OpenZiti judges such tokens of OIDC clients by the current policies too.
    */
-  #endedUse(apiSession: ApiSession, claimed: ClaimedSession): ClaimedUse | ClaimFault {
+  #endedUse(apiSession: ApiSession, claimed: ClaimedSession): ClaimedServiceUse | ClaimFault {
     const { state } = this.#deps
     const { serviceId, type, sessionId } = claimed
     const identity = state.get('identity', apiSession.identityId)
@@ -136,7 +136,7 @@ export class ClaimedSessions {
     apiSession: ApiSession,
     serviceId: string,
     { type, identityId }: ClientClaim,
-  ): ClaimedUse | ClaimFault {
+  ): ClaimedServiceUse | ClaimFault {
     // @guard claims-by-access-token--identity, claims-by-access-token--service
     if (!apiSession.clientId || apiSession.identityId !== identityId) return 'apiSession'
     const known = this.#openSession(apiSession.id, serviceId, type)
@@ -152,9 +152,9 @@ export class ClaimedSessions {
 
   async #open(
     apiSession: ApiSession,
-    { identityId, serviceId, type }: ClaimedUse,
+    { identityId, serviceId, type }: ClaimedServiceUse,
     id: string,
-  ): Promise<UseOpening> {
+  ): Promise<SessionOpening> {
     // A router has seen its token: it manages nothing, whatever its identity may one day.
     if (hasUndecidedApi(apiSession)) await this.#deps.sessions.settle(apiSession.id, 'client')
     const wanted = { id, identityId, serviceId, type, tags: {} }
@@ -175,7 +175,7 @@ export class ClaimedSessions {
   }
 }
 
-function openUse({ id, identityId, serviceId, type }: Session): ClaimedUse {
+function openUse({ id, identityId, serviceId, type }: Session): ClaimedServiceUse {
   return { identityId, serviceId, type, session: { state: 'open', id } }
 }
 

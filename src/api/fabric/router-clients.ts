@@ -1,6 +1,6 @@
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import type { KindName } from '../../entities/kind-records.ts'
-import { lacksOwnFactor, pendingFactors } from '../../fsm/apply/authentication.ts'
+import { lacksSessionFactor, pendingFactors } from '../../fsm/apply/authentication.ts'
 import { matchesRoles } from '../../fsm/records/roles.ts'
 import { sessionCertificateFingerprints, canUseRouters } from '../../fsm/apply/session-reach.ts'
 import { isSameJson } from '../../lib/text/canonical-json.ts'
@@ -142,7 +142,7 @@ export class ApiRouterClients implements RouterClients {
     // The request for each service session carried the external JWT; a router cannot obtain it.
     const lacks = pendingFactors(state, identity, session)
     // @guard claims-at-a-router--factor
-    if (lacksOwnFactor(lacks)) return null
+    if (lacksSessionFactor(lacks)) return null
     const fingerprints = sessionCertificateFingerprints(state, session)
     if (fingerprints.length === 0) return null
     return { id: session.id, identityId: identity.id, fingerprints }

@@ -9,7 +9,7 @@ import {
   emptyAnswer,
   listAnswer,
   type Reply,
-  timeText,
+  rfc3339Text,
 } from '../http/answers/envelope.ts'
 import type { Operation } from '../http/operation.ts'
 import { failedServiceRequest, postureData } from './posture-schema.ts'
@@ -122,7 +122,7 @@ function postureDataOf(deps: IdentityPostureOperationsDeps, identityId: string):
 }
 
 function reported(report: { readonly checkId: string; readonly atMs: number } | null): JsonObject {
-  const lastUpdatedAt = report === null ? zeroTimeText : timeText(report.atMs)
+  const lastUpdatedAt = report === null ? zeroTimeText : rfc3339Text(report.atMs)
   return { postureCheckId: report?.checkId ?? '', timedOut: false, lastUpdatedAt }
 }
 
@@ -150,6 +150,6 @@ function failedRequestsOf(
   return posture.failedRequests(identityId).map(({ atMs, policyFailures, ...request }) => ({
     ...request,
     policyFailures: policyFailures as readonly JsonObject[],
-    when: timeText(atMs),
+    when: rfc3339Text(atMs),
   }))
 }

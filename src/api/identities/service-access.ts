@@ -6,7 +6,7 @@ import type { RequestContext } from '../http/call.ts'
 import {
   detailAnswer,
   type Reply,
-  timeText,
+  rfc3339Text,
   singlePagePagination,
 } from '../http/answers/envelope.ts'
 import type { Operation } from '../http/operation.ts'
@@ -65,7 +65,7 @@ export function serviceAccessOperations(given: ServiceAccessOperationsDeps): Ope
         // Clients compare the text. Each posture report adds a millisecond: a counter, because the
         // clocks of the controllers that received the reports differ.
         const moves = deps.posture.moves(identity.id)
-        return detailAnswer({ lastChangeAt: timeText(lastChangeAt + moves) })
+        return detailAnswer({ lastChangeAt: rfc3339Text(lastChangeAt + moves) })
       },
     },
     {

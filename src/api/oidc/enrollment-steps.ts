@@ -10,7 +10,7 @@ import { Problem, type ProblemCode, problems } from '../../lib/problems.ts'
 import type { PostureService } from '../../ports/posture.ts'
 import type { WriteOrigin } from '../../ports/writer.ts'
 import { type RequestContext, toWriteRequest } from '../http/call.ts'
-import { type Reply, timeText } from '../http/answers/envelope.ts'
+import { type Reply, rfc3339Text } from '../http/answers/envelope.ts'
 import { type Operation, withBody } from '../http/operation.ts'
 import { formParameters, jsonAnswer, noReferrerHeaders } from './oauth-answers.ts'
 import {
@@ -227,8 +227,8 @@ function originFor(call: RequestContext, principal: SessionPrincipal): WriteOrig
 function enrollmentView({ id, createdAt, updatedAt }: Mfa) {
   return {
     id,
-    createdAt: timeText(createdAt),
-    updatedAt: timeText(updatedAt),
+    createdAt: rfc3339Text(createdAt),
+    updatedAt: rfc3339Text(updatedAt),
     tags: {},
     isVerified: false,
   }

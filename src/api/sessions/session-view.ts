@@ -2,7 +2,7 @@ import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import { hasMfa, type PendingFactor, requiredFactors } from '../../fsm/apply/authentication.ts'
 import type { Caller } from '../../auth/principal/principal.ts'
-import { timeText } from '../http/answers/envelope.ts'
+import { rfc3339Text } from '../http/answers/envelope.ts'
 import type { RecordSource, StateView } from '../../ports/state-view.ts'
 import type { ApiLimits } from '../limits.ts'
 import { callerExpiry, type SessionTracker } from '../../auth/sessions/session-tracker.ts'
@@ -37,7 +37,7 @@ export function sessionView(
     ...(session.caId === '' ? {} : { authenticatorId: 'internal' }),
     ...(session.signerId === '' ? {} : { authenticatorId: tokenAuthenticator(session) }),
     isMfaRequired: holder !== undefined && isMfaRequired(records, holder),
-    cachedLastActivityAt: timeText(sessions.lastUseMs(session)),
+    cachedLastActivityAt: rfc3339Text(sessions.lastUseMs(session)),
     token:
       session.id === caller.session.id
         ? (accessToken?.text ?? tokens.tokenOf(session.id, keyVersion))
@@ -64,7 +64,7 @@ export function currentSessionView(deps: SessionViewDeps, caller: Caller): Recor
       'current-identity': { href: './current-identity' },
     },
     expirationSeconds: leftSeconds,
-    expiresAt: timeText(expiresAtMs),
+    expiresAt: rfc3339Text(expiresAtMs),
   }
 }
 

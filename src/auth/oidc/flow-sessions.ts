@@ -4,7 +4,7 @@ import { create, toBinary } from '@bufbuild/protobuf'
 
 import { CommandKind, SessionDeleteSchema } from '../../../proto/gen/command_pb.ts'
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
-import { lacksOwnFactor, pendingFactors } from '../../fsm/apply/authentication.ts'
+import { lacksSessionFactor, pendingFactors } from '../../fsm/apply/authentication.ts'
 import { sessionValidity } from '../../fsm/apply/session-standing.ts'
 import { type Clock, majorityNowMs, proposalNowMs } from '../../lib/clock.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
@@ -62,7 +62,7 @@ export class FlowSessions {
   /** Null if the session of the flow does not exist or lacks a factor of its identity. */
   complete({ sessionId }: BegunFlow): ReturnType<typeof sessionValidity> {
     const validity = sessionValidity(this.#deps.state.recordsNow, sessionId)
-    return validity === null || lacksOwnFactor(validity.pendingFactors) ? null : validity
+    return validity === null || lacksSessionFactor(validity.pendingFactors) ? null : validity
   }
 
   /**
@@ -120,7 +120,7 @@ export class FlowSessions {
     const { identityId, authenticatorId, authenticatorRevision, certificate, token } = stored
     const identity = state.get('identity', identityId)
     if (identity === undefined || isDisabled(identity, proposalNowMs(this.#deps))) return null
-    if (lacksOwnFactor(pendingFactors(state, identity, { isMfaComplete: false }))) return null
+    if (lacksSessionFactor(pendingFactors(state, identity, { isMfaComplete: false }))) return null
     const authenticator = state.get('authenticator', authenticatorId)
     // Apply checks a certificate again. Its authenticator may have changed, because the first
     // log-in is noted there, and that must not end other log-ins in progress.

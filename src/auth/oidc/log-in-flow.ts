@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import {
-  lacksOwnFactor,
+  lacksSessionFactor,
   type PendingFactor,
   pendingFactors,
 } from '../../fsm/apply/authentication.ts'
@@ -325,7 +325,7 @@ export class LogInFlow {
       throw invalidGrantError('the token belongs to another session')
     }
     // @guard oidc/refresh--factor
-    if (session.codeHash === '' || lacksOwnFactor(found.pendingFactors)) {
+    if (session.codeHash === '' || lacksSessionFactor(found.pendingFactors)) {
       throw invalidGrantError('a second factor is missing; log in again')
     }
     // @guard oidc/refresh--certificate

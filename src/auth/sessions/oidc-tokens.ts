@@ -2,7 +2,7 @@ import { createHash, randomUUID } from 'node:crypto'
 
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
-import { givenFactors } from '../../fsm/apply/authentication.ts'
+import { recordedFactors } from '../../fsm/apply/authentication.ts'
 import { sessionCertificateFingerprints, isKeyBound } from '../../fsm/apply/session-reach.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
@@ -301,7 +301,7 @@ function methodsOf(session: ApiSession): string[] {
   const methods: string[] = []
   if (session.signerId !== '') methods.push('ext-jwt', `ejs:${session.signerId}`)
   else methods.push(session.certFingerprint === null ? 'password' : 'cert')
-  return [...methods, ...givenFactors(session)]
+  return [...methods, ...recordedFactors(session)]
 }
 
 function common({ session, issuer }: TokenSubject, nowMs: number, lifetimeMs: number): JsonObject {

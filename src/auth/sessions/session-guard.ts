@@ -1,6 +1,6 @@
 import { Problem } from '../../lib/problems.ts'
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
-import { lacksOwnFactor } from '../../fsm/apply/authentication.ts'
+import { lacksSessionFactor } from '../../fsm/apply/authentication.ts'
 import {
   isUsableWithCertificate,
   hasUndecidedApi,
@@ -347,7 +347,7 @@ function isNoToken(text: string): boolean {
 /** This state may lack a code that another controller has just accepted. */
 function lacksFactor(found: SessionLookup, permission: SessionPermission): boolean {
   if (typeof found === 'string' || permission === 'partial') return false
-  return found.pendingFactors.length > 0 && lacksOwnFactor(found.pendingFactors)
+  return found.pendingFactors.length > 0 && lacksSessionFactor(found.pendingFactors)
 }
 
 const MAPPED_IPV4 = '::ffff:'

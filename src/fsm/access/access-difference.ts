@@ -50,7 +50,7 @@ export interface AccessDifference {
   /** Two entries per right: pairs that gain it and pairs that lose it. */
   readonly pairs: readonly PairChanges[]
   readonly checks: readonly CheckChanges[]
-  /** The record as the writes leave it, or as it was where they delete it. */
+  /** The record after the writes, or before them if they delete it. */
   record(kind: KindName, id: string): EntityRecord | undefined
   /** Whether the writes make it. */
   isNew(kind: KindName, id: string): boolean
@@ -63,7 +63,7 @@ export type AccessPreview =
       readonly at: number
       readonly refusal: Extract<Outcome, { ok: false }>
     }
-  /** They would change more records than a preview follows. */
+  /** The writes would change more records than a preview allows. */
   | { readonly outcome: 'tooMany' }
   | {
       readonly outcome: 'judged'

@@ -10,7 +10,7 @@ import { SortedIds } from '../records/sorted-ids.ts'
 import type { State } from '../records/state.ts'
 import type { AccessClass } from './classes.ts'
 
-/** Views kept at once, and the ids in all of them together. */
+/** Maximum cached views, and maximum ids in all of them together. */
 export const classViewLimits = { classViewsMax: 1_024, classViewIdsMax: 2_000_000 } as const
 
 /** The services of a class, in id order. */
@@ -76,7 +76,7 @@ export class ClassViews {
     return this.#ids
   }
 
-  /** `make` is called where there is none. */
+  /** The cached view; without one, the result of `make`, which is cached. */
   of(of: AccessClass, make: () => ClassView): ClassView {
     const view = this.#views.get(of) ?? make()
     this.drop(of)

@@ -36,7 +36,7 @@ export interface LimitedList<T> {
   readonly first: readonly T[]
 }
 
-/** A policy that links two records, with the roles of each of its lists that mean one of them. */
+/** A policy that links two records, with the roles in each of its lists that match one of them. */
 export interface LinkingPolicy {
   readonly policy: Policy
   /** Matching roles by field, such as `identityRoles`. */
@@ -48,9 +48,9 @@ export interface ExplainedRight {
   readonly type: DialBind
   readonly isGranted: boolean
   readonly granting: LimitedList<LinkingPolicy & { readonly checks: LimitedList<PostureCheck> }>
-  /** Policies of the type that have the identity; none where it is granted. */
+  /** Policies of the type that select the identity; empty if the right is granted. */
   readonly ofIdentity: LimitedList<ServicePolicy>
-  /** Likewise, those that have the service. */
+  /** Policies of the type that select the service; empty if the right is granted. */
   readonly ofService: LimitedList<ServicePolicy>
 }
 
@@ -62,7 +62,7 @@ export interface AccessExplanation {
   readonly rights: readonly [dial: ExplainedRight, bind: ExplainedRight]
   readonly identityRouterCount: number
   readonly serviceRouterCount: number
-  /** All of them, in id order, whether they are up or not. */
+  /** All common edge routers in id order, online or not. */
   readonly commonRouters: LimitedList<RecordOf<'edgeRouter'>>
   /** Edge router policies that connect the identity to a common router. */
   readonly edgeRouterPolicies: LimitedList<LinkingPolicy>

@@ -8,7 +8,7 @@ import {
 } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
 import {
-  policyIn,
+  findRelationPolicy,
   relatedIds,
   type RelationSide,
   type RoleRelation,
@@ -32,7 +32,7 @@ export class PreviewWork {
   #spent = 0
   #turnAt = turnUnits;
 
-  /** @throws {Problem} COULD_NOT_VALIDATE once it is too much. */
+  /** @throws {Problem} COULD_NOT_VALIDATE once the total exceeds its limit. */
   *spend(units: number): Generator<void, void> {
     this.#spent += units
     // @guard preview-tells-or-costs--work
@@ -117,7 +117,7 @@ export class RelationChange {
     this.#others = moved.get(relation.other.kind) ?? new Set()
   }
 
-  /** @param policies ids of those of its kind that were written. */
+  /** @param policies ids of the written policies of the relation's kind. */
   *judge(policies: Iterable<string>): Generator<void, readonly PairChanges[]> {
     const { left, other } = this.#relation
     for (const id of [...this.#lefts].sort()) yield* this.#judgeRecord(id, left, other)
@@ -177,10 +177,10 @@ export class RelationChange {
   }
 
   #policies(state: State, ids: readonly string[]): Policy[] {
-    return ids.flatMap((id) => policyIn(state, this.#relation, id) ?? [])
+    return ids.flatMap((id) => findRelationPolicy(state, this.#relation, id) ?? [])
   }
 
-  /** Records that did not move: the policies mean the same ones of them before and after. */
+  /** Unchanged records that policies select, before and after alike. */
   *#meantBy(
     policies: readonly Policy[],
     side: RelationSide,

@@ -64,8 +64,8 @@ export const roleRelations: readonly RoleRelation[] = [
   },
 ]
 
-/** The policy, where it counts in the relation. */
-export function policyIn(
+/** The policy with this id, if it can grant the right of the relation. */
+export function findRelationPolicy(
   state: State,
   { policyKind, type }: RoleRelation,
   id: string,

@@ -15,8 +15,8 @@ function roleFieldOf(policyKind: KindName, kind: string): string {
   return requirePresent(found, `${policyKind} has roles of ${kind}`)[0]
 }
 
-/** The records of kind `to` that policies of one kind link a record of kind `from` with. */
-export function linkedThrough(
+/** The records of kind `to` that policies of one kind link to a record of kind `from`. */
+export function recordsLinkedByPolicies(
   state: State,
   policyKind: KindName,
   from: string,
@@ -35,7 +35,7 @@ export function linkedThrough(
 
 /** The edge routers that edge router policies let the identity use. */
 export function routersOfIdentity(state: State, identity: EntityRecord): IdScope {
-  return linkedThrough(state, 'edgeRouterPolicy', 'identity', identity, 'edgeRouter')
+  return recordsLinkedByPolicies(state, 'edgeRouterPolicy', 'identity', identity, 'edgeRouter')
 }
 
 /** The identities that may use a router, with the policies that allow it. */
@@ -53,10 +53,10 @@ export function identitiesOfRouter(
 
 /** The edge routers that service edge router policies let the service use. */
 export function routersOfService(state: State, service: EntityRecord): IdScope {
-  return linkedThrough(state, 'serviceEdgeRouterPolicy', 'service', service, 'edgeRouter')
+  return recordsLinkedByPolicies(state, 'serviceEdgeRouterPolicy', 'service', service, 'edgeRouter')
 }
 
-/** The edge routers of an identity and of a service, and those of both. */
+/** The edge routers of an identity, of a service, and common to both. */
 export interface RouterOverlap {
   readonly ofIdentity: IdScope
   readonly ofService: IdScope

@@ -116,10 +116,7 @@ export class Sides {
     return bits
   }
 
-  /**
-   * Ids of the services that the policy means by the records as they are now; none of those that
-   * have changed.
-   */
+  /** Ids of the services that the policy selects now, without services that changed. */
   *unchangedServices({ serviceRoles: roles, semantic }: ServicePolicy): Iterable<string> {
     if (roles.length === 0) return
     const key = `${semantic}\n${roles.join('\n')}`

@@ -21,7 +21,7 @@ export function disclosesAdminSecret(
   return disclosingKinds.has(kind) && belongsToPrivileged(records, kind, record)
 }
 
-/** The ids of a list without those that only administrators are shown; null: all of the table. */
+/** The ids of a list without records that only administrators see; null: all of the table. */
 export function withoutAdminSecrets(
   state: State,
   table: Table,
@@ -49,8 +49,8 @@ export function hidesFromNonAdmin(kind: KindName, record: EntityRecord): boolean
 const routerKinds: ReadonlySet<string> = new Set(['edgeRouter', 'router', 'transitRouter'])
 
 /**
- * The detail of an identity that may do more, or of a router that may have the names of others, as
- * it is shown to others than administrators.
+ * The detail of a privileged identity, or of a router with allowed names, without the secrets that
+ * only administrators see.
  */
 export function shownToNonAdmin(detail: JsonObject): JsonObject {
   const { enrollmentToken: _token, enrollmentJwt: _jwt, ...shown } = detail

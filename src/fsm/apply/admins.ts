@@ -6,7 +6,7 @@ import type { RecordSource } from '../../ports/state-view.ts'
 import { allowsPassword, identityAuthPolicy } from './authentication.ts'
 import type { State } from '../records/state.ts'
 
-/** Change of one record by a write; `after` is undefined where it is deleted. */
+/** Change of one record by a write; `after` is undefined for a deletion. */
 interface AdminChange {
   readonly kind: KindName
   readonly id: string

@@ -19,7 +19,7 @@ export interface TouchedRecord {
   readonly action: 'create' | 'replace' | 'patch' | 'delete'
   readonly entity: string
   readonly id: string
-  /** Names of the fields that changed; none at a creation, where all are new. */
+  /** Names of the changed fields; empty for a creation. */
   fields: readonly string[]
 }
 
@@ -31,7 +31,10 @@ const unaudited: ReadonlySet<number> = new Set([
   CommandKind.RESTORE_CHUNK,
 ])
 
-/** Each of them would fill the audit log; those that lead to a lock are worth a record. */
+/**
+ * Not recorded, because each attempt would fill the audit log; attempts that lock a password are
+ * recorded.
+ */
 const attempts: ReadonlySet<number> = new Set([
   CommandKind.PASSWORD_ATTEMPT,
   CommandKind.MFA_ATTEMPT,
@@ -45,7 +48,7 @@ const actions: ReadonlyMap<number, string> = new Map(
 )
 const none: readonly string[] = []
 
-/** The record of an entry; null when none is kept. */
+/** The audit record of an entry; null for an entry that is not audited. */
 export function entryAuditRecord(
   state: State,
   command: Command,
@@ -80,7 +83,7 @@ export function entryAuditRecord(
   }
 }
 
-/** Action beside record writes, planned or done, that a command reports. */
+/** An action other than a record write, planned or done, that a command reports. */
 function recordedAction({
   kind,
   payload,

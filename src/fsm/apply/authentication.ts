@@ -44,12 +44,12 @@ const givenFields: Readonly<Record<PendingFactor['kind'], keyof GivenFactors | n
  * Whether a factor is pending that the session records (in contrast to one that each request
  * proves).
  */
-export function lacksOwnFactor(pending: readonly PendingFactor[]): boolean {
+export function lacksSessionFactor(pending: readonly PendingFactor[]): boolean {
   return pending.some(({ kind }) => givenFields[kind] !== null)
 }
 
 /** Kinds of factors that a session has recorded. */
-export function givenFactors(given: GivenFactors): PendingFactor['kind'][] {
+export function recordedFactors(given: GivenFactors): PendingFactor['kind'][] {
   const kinds = Object.keys(givenFields) as PendingFactor['kind'][]
   return kinds.filter((kind) => {
     const field = givenFields[kind]
@@ -119,7 +119,7 @@ export function hasMfa(records: RecordSource, identityId: string): boolean {
 
 /** Limits of attempts to submit a code, per identity, over all controllers. */
 export const mfaLimits = {
-  /** Without one that is right; each further one is followed by a pause. */
+  /** Attempts without a correct code; each further one is followed by a pause. */
   attemptsMax: 10,
   /** The first pause; each one is twice as long as that before it. */
   pauseMsMin: 30_000,
@@ -208,7 +208,7 @@ export function identityLockoutRules(
   return { maxAttempts, policyLockMs, lockMs }
 }
 
-/** Whether a password is locked at a time, by the attempts that are counted of it. */
+/** Whether the counted attempts lock the password at that time. */
 export function isLockedOut(
   attempts: Attempts | undefined,
   { maxAttempts, lockMs }: LockoutRules,
@@ -219,7 +219,7 @@ export function isLockedOut(
   return attempts.count >= maxAttempts && atMs < (attempts.lastAt ?? 0) + lockMs
 }
 
-/** Since when, and until when, the password of an identity is locked; null: it is not. */
+/** Begin and end of the lock of a password; null: it is not locked. */
 export function passwordLock(
   state: Pick<State, 'get' | 'table' | 'featureLevel'>,
   identity: Identity,

@@ -135,7 +135,7 @@ function enrolledRouterOf(records: Records, enrollment: JsonObject): JsonObject 
   return typeof id === 'string' ? records.get('router', id) : undefined
 }
 
-/** Whether an administrator has allowed a router names, perhaps those of a controller. */
+/** Whether an administrator allowed names for the router, which may be those of a controller. */
 export function hasPermittedNames(router: JsonObject | undefined): boolean {
   return namesOf(router).length > 0
 }
@@ -163,7 +163,9 @@ const unsettable = 'only an administrator may set isAdmin or permissions'
 const unnameable = 'only an administrator may set allowedNames'
 const unenrollable = 'only an administrator may enroll a router that has allowedNames'
 
-/** Why a caller may not act on an identity; null when it may, and when there is none. */
+/**
+ * Why a caller may not act on an identity; null when it may, or when the identity does not exist.
+ */
 export function identityGuard(
   state: State,
   identityId: string,
@@ -253,7 +255,9 @@ export function writeGuard(
   return null
 }
 
-/** Names that a router is allowed may be those of a controller, so that it could pass for one. */
+/**
+ * Whether a write changes the allowed names of a router, with which it could pass for a controller.
+ */
 function changesNames(before: EntityRecord | undefined, fields: JsonObject): boolean {
   const { allowedNames: names } = fields
   return names !== undefined && !isSameJson(names, before?.['allowedNames'] ?? [])

@@ -22,7 +22,7 @@ export interface CompletedWrite<R extends EntityRecord = EntityRecord> {
   readonly after: R
 }
 
-/** Means of a consequence: it is part of the same entry, and can not be refused. */
+/** Operations for consequences of a write. They belong to the same entry and cannot be refused. */
 export interface Consequences {
   readonly state: State
   readonly context: CommandContext
@@ -40,7 +40,7 @@ export interface Consequences {
  * and their consequences. Apply runs them, so they must depend on state and entry alone.
  */
 export interface KindRules<R extends EntityRecord = EntityRecord> {
-  /** Why a write is refused; null when it is not. */
+  /** Why a write is refused; null when it is allowed. */
   judgeWrite?(state: State, write: AllowedWrite<R>, context: CommandContext): Outcome | null
   /** Reason why a caller may not delete the record; null if it may. Not called for a cascade. */
   judgeDelete?(state: State, record: R, context: CommandContext): Outcome | null
@@ -53,7 +53,7 @@ export interface KindRules<R extends EntityRecord = EntityRecord> {
 }
 
 /**
- * Facts about a command beside the state: its index, time and actor. All of them come from the log.
+ * Facts about a command besides the state: index, time and actor. All of them come from the log.
  */
 export interface CommandContext {
   readonly index: Index
@@ -61,7 +61,7 @@ export interface CommandContext {
   readonly logTimeMs: number
   /** The API session of the request; '' without one. */
   readonly sessionId: string
-  /** The router that acts by its certificate; '' where none does. */
+  /** The router whose certificate authorizes the command; '' for none. */
   readonly routerId: string
   /** Extent of the caller's rights. */
   readonly authority: CommandAuthority

@@ -52,10 +52,7 @@ export function pendingFactorsWithToken(
   return pending.filter((factor) => factor.kind !== 'extJwt' || factor.signerId !== shown.signerId)
 }
 
-/**
- * Whether tokens are still taken of the signer that a session was opened by; true where it was
- * opened by something else.
- */
+/** Whether the signer that opened the session is still accepted; true if no signer opened it. */
 export function isSignerHonoured(records: RecordSource, { signerId }: ApiSession): boolean {
   return signerId === '' || enabledSigner(records, signerId) !== undefined
 }

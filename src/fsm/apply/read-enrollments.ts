@@ -43,7 +43,11 @@ export function withdrawPrivilegedEnrollments(state: State, context: CommandCont
 }
 
 /** Called at the raise to the level: promotions before it kept the enrollments. */
-export function withdrawAtLevel(state: State, from: number, context: CommandContext): void {
+export function withdrawPrivilegedEnrollmentsAtLevel(
+  state: State,
+  from: number,
+  context: CommandContext,
+): void {
   if (from >= WITHDRAWN_FROM_LEVEL || state.featureLevel < WITHDRAWN_FROM_LEVEL) return
   withdrawPrivilegedEnrollments(state, context)
 }

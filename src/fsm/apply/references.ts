@@ -116,7 +116,7 @@ export function removeWithReferences(
   context.rulesOf(entity.table).afterDelete?.(record, createConsequences(state, context))
 }
 
-/** Means of the rules of a kind once a write of it is done. */
+/** Operations for the rules of a kind after a write. */
 export function createConsequences(state: State, context: CommandContext): Consequences {
   const { logTimeMs, index } = context
   return {

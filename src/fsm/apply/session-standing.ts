@@ -11,9 +11,11 @@ import { createConsequences } from './references.ts'
 interface SessionStanding {
   readonly session: ApiSession
   readonly identity: Identity
-  /** Its certificate and its signer are still taken; true where it was opened by neither. */
+  /**
+   * Whether the certificate and the signer that opened it are still accepted; true if neither did.
+   */
   readonly isHonoured: boolean
-  /** Second factors that it lacks; none: it is a full session. */
+  /** Second factors that the session lacks; empty for a full session. */
   readonly pendingFactors: readonly PendingFactor[]
   /** An administrator, in a full session. */
   readonly isAdmin: boolean
@@ -82,7 +84,7 @@ type Owner = 'identityId' | 'authenticatorId' | 'caId' | 'signerId'
  * Ends all API sessions that reference a record, and everything that depends on them.
  * @param exceptId id of a session that continues.
  */
-export function endSessionsNaming(
+export function endSessionsReferencing(
   { state, context }: Pick<Consequences, 'state' | 'context'>,
   field: Owner,
   id: string,
@@ -104,7 +106,7 @@ export function endSessionsRefusedBy(
   id: string,
 ): void {
   if (consequences.state.featureLevel < ENDED_FROM_LEVEL) return
-  endSessionsNaming(consequences, field, id)
+  endSessionsReferencing(consequences, field, id)
 }
 
 /** Ends sessions that were refused but kept at a lower feature level. */

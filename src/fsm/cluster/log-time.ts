@@ -61,7 +61,7 @@ function moveBack(state: State, targetMs: number, revision: number): void {
   // Sessions count as used now, and client views as changed now.
   each('apiSession', ({ createdAt, lastActivityAt, mfaPassedAt, codeRedeemedAt }) => ({
     createdAt: Math.min(createdAt, targetMs),
-    // Sessions of before level 2 have no such field, and get none.
+    // Sessions created before feature level 2 lack this field and must not get it.
     ...(codeRedeemedAt ? { codeRedeemedAt: within(codeRedeemedAt) } : {}),
     lastActivityAt: within(lastActivityAt),
     mfaPassedAt: within(mfaPassedAt),
@@ -75,7 +75,7 @@ function moveBack(state: State, targetMs: number, revision: number): void {
     disabledAt: within(disabledAt),
     disabledUntil: lasting(disabledAt, disabledUntil, targetMs),
   }))
-  // Records that were made meanwhile last as long as they were to.
+  // Records that were created while log time was ahead keep their lifetime.
   for (const kind of ['enrollment', 'joinTicket', 'revocation'] as const) {
     each(kind, ({ createdAt, expiresAt }) => ({
       createdAt: Math.min(createdAt, targetMs),

@@ -8,7 +8,7 @@ import type { Consequences, KindRules, AllowedWrite, CompletedWrite } from '../a
 import { endSessionsRefusedBy } from '../apply/session-standing.ts'
 import { acceptsLogIns } from '../apply/authentication.ts'
 
-/** Each of them may have to be looked at for one certificate. */
+/** Maximum CAs, because the lookup of one certificate may read all of them. */
 export const casMax = 1000
 
 export const caRules: KindRules<Ca> = { judgeWrite: judgeCa, afterWrite: endSessionsOfUntrusted }

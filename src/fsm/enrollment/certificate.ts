@@ -21,8 +21,8 @@ import { createConsequences } from '../apply/references.ts'
 export const sessionCertificatesMax = 10
 
 /**
- * Keeps a new certificate beside the one in force, which stays so until its holder has shown that
- * it got the new one.
+ * Stores a new certificate beside the one in force, which stays valid until its holder proves that
+ * it received the new one.
  */
 export function extendAuthenticator(
   state: State,

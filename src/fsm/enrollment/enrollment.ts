@@ -84,8 +84,8 @@ function grant(
 }
 
 /**
- * `ott` requires a certificate of the network, `ottca` one of the CA that the enrollment names, as
- * it is now.
+ * `ott` requires a certificate of the network, `ottca` one of the CA that the enrollment names, in
+ * its current state.
  */
 function caRefusal(
   state: State,
@@ -227,8 +227,8 @@ export function extendRouter(state: State, payload: Uint8Array, context: Command
 }
 
 /**
- * Keeps the new certificates beside those in force, which stay so until the router has shown that
- * it has the new ones.
+ * Stores new certificates beside those in force, which stay valid until the router proves that it
+ * received the new ones.
  */
 export function beginRouterExtension(
   state: State,
@@ -376,7 +376,7 @@ function admit(
 
 const NUMBER_MAX = 9999
 
-/** The name as it is, or with the first number that makes it unique. */
+/** The name itself, or with the first number that makes it unique; null: none is free. */
 export function uniqueName(state: State, wanted: string): string | null {
   const { indexes } = state.table('identity')
   for (let number = 0; number <= NUMBER_MAX; number += 1) {

@@ -54,8 +54,8 @@ export function enrollmentRefusal(
       : 'the auth policy for enrolled identities does not allow certificates'
   }
   if (!signer.enrollToTokenEnabled) return 'the signer does not let identities enroll to its tokens'
-  // The identity is found by its external id alone, so one that is looked for by its id could never
-  // log in.
+  // An enrolled identity is found by its external id, so a signer that looks identities up by id
+  // could never log it in.
   if (!signer.useExternalId) return 'the signer does not identify by external id'
   return acceptsTokensOf(policy, signer.id)
     ? null

@@ -7,7 +7,7 @@ import type { Outcome } from '../../ports/proposer.ts'
 import { identityAuthPolicy, recoveryAuthPolicy } from '../apply/authentication.ts'
 import type { State } from '../records/state.ts'
 import type { CommandContext } from '../apply/context.ts'
-import { endSessionsNaming } from '../apply/session-standing.ts'
+import { endSessionsReferencing } from '../apply/session-standing.ts'
 import { deleteMfa } from './mfa.ts'
 import { acceptedOutcome, fieldFaultOutcome, refusedOutcome } from '../apply/outcome.ts'
 import { deleteIdentityPasswordAttempts } from './password-attempt.ts'
@@ -33,7 +33,7 @@ export function recoverAdmin(state: State, payload: Uint8Array, context: Command
   }
   const { put } = createConsequences(state, context)
   const authPolicyId = usablePolicyId(state, identity, context)
-  endSessionsNaming({ state, context }, 'identityId', identity.id)
+  endSessionsReferencing({ state, context }, 'identityId', identity.id)
   put('identity', identity.id, {
     ...identity,
     authPolicyId,

@@ -8,7 +8,7 @@ import type {
   AllowedWrite,
   CompletedWrite,
 } from '../apply/context.ts'
-import { endSessionsNaming } from '../apply/session-standing.ts'
+import { endSessionsReferencing } from '../apply/session-standing.ts'
 import { fieldFaultOutcome, refusedOutcome } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
 
@@ -49,7 +49,7 @@ function followPassword(
   if (before === undefined) return
   const { identityId } = after
   // @guard old-password--sessions
-  endSessionsNaming({ state, context }, 'identityId', identityId, context.sessionId)
+  endSessionsReferencing({ state, context }, 'identityId', identityId, context.sessionId)
 }
 
 /** Required fields of each method, with their names in requests. */

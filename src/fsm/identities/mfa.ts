@@ -75,7 +75,7 @@ function sealedFields({ sealed, codesId, keyVersion }: SealedFactor) {
   return { sealed, codesId, keyVersion }
 }
 
-/** Change that a code makes of the enrollment, or why it makes none. */
+/** Change that a code makes to the enrollment, or why it is refused. */
 type Judgement =
   | { readonly refusal: Refusal }
   | { readonly refusal: null; readonly change: Partial<Mfa> }
@@ -145,8 +145,8 @@ function stateFault({ isVerified }: Mfa, purpose: Purpose): Refusal | null {
 }
 
 /**
- * Change that the use of the code makes of the enrollment; a refusal where it can not be used, or
- * was used before.
+ * Change that the use of the code makes to the enrollment; a refusal if it cannot be used, or was
+ * used before.
  */
 function judgeUse(known: Mfa, { proof, purpose }: MfaProve): Judgement {
   if (proof.case === 'step') {

@@ -43,8 +43,8 @@ export function attemptPassword(
     updatedAt: logTimeMs,
     revision,
   })
-  // Each attempt would fill the audit log; the one that locks the password, unless it is right, is
-  // worth a record.
+  // Only the attempt that locks the password is audited, unless it is correct; auditing each one
+  // would fill the audit log.
   if (count >= rules.maxAttempts) {
     const action = 'patch'
     context.touched.push({ action, entity: 'authenticator', id: authenticatorId, fields: LOCKOUT })

@@ -5,7 +5,7 @@ import type { ListResult, Listing } from '../../ports/state-view.ts'
 import { SetScope, SortedIds } from '../records/sorted-ids.ts'
 import type { Records } from '../records/table.ts'
 import type { Predicate } from './evaluate.ts'
-import { isWholeOrder, orderedValues, idsByUniqueValues, type IndexRange } from './range.ts'
+import { ordersAllRecords, orderedValues, idsByUniqueValues, type IndexRange } from './range.ts'
 import type { RecordOrder } from './symbols.ts'
 import type { ScanPacer } from './work.ts'
 
@@ -95,7 +95,7 @@ function walkable(
   const field = order === null ? 'id' : order.field
   if (field === null) return null
   if (stretch?.field === field) return stretch
-  if (ids !== table.ids || !isWholeOrder(table, field)) return null
+  if (ids !== table.ids || !ordersAllRecords(table, field)) return null
   return { field, start: 0, end: table.rows.size }
 }
 

@@ -11,7 +11,7 @@ import {
   type IndexRange,
   indexRange,
 } from './range.ts'
-import { replaceTypeNumbers, symbolNamed } from './symbols.ts'
+import { replaceTypeNumbers, requireSymbol } from './symbols.ts'
 import type { Comparison } from './value-tests.ts'
 
 /** The kinds that symbols lead to. */
@@ -137,7 +137,7 @@ function boundsOf(
   if (expression.type !== 'compare' || expression.operand.type !== 'symbol') return null
   const { operator, value } = expression
   if (operator === '=' || operator === '!=' || value.type !== 'string') return null
-  const field = indexedField(table, symbolNamed(table.entity, expression.operand.name))
+  const field = indexedField(table, requireSymbol(table.entity, expression.operand.name))
   if (field === null || orderedValues(table, field) === null) return null
   const bound = { value: value.value, isInclusive: operator.endsWith('=') }
   const isLow = operator.startsWith('>')
@@ -165,7 +165,7 @@ function throughOthers(
 function ofOperation(table: Records, operation: Comparison, tables: Tables): Candidates | null {
   const { operand } = operation
   if (operand.type !== 'symbol' && operand.type !== 'anyOf') return null
-  const symbol = symbolNamed(table.entity, operand.name)
+  const symbol = requireSymbol(table.entity, operand.name)
   if (symbol.through !== null) return throughOthers(table, symbol, operation, tables)
   const bounds = boundsOf(table, operation)
   if (bounds !== null) return withinRange(table, bounds.field, bounds.range)
@@ -250,7 +250,7 @@ export function candidateIds(
         operandsOf(expression, 'or').map((operand) => candidateIds(table, operand, tables)),
       )
     case 'symbol':
-      return ofFlag(table, symbolNamed(table.entity, expression.name))
+      return ofFlag(table, requireSymbol(table.entity, expression.name))
     case 'compare':
     case 'in':
     case 'between':

@@ -31,7 +31,7 @@ export function isUniqueField(table: Records, field: string): boolean {
 }
 
 /** Whether the ordered values cover every record, so that they give the order of all records. */
-export function isWholeOrder(table: Records, field: string): boolean {
+export function ordersAllRecords(table: Records, field: string): boolean {
   return isUniqueField(table, field) && orderedValues(table, field)?.size === table.rows.size
 }
 
@@ -59,7 +59,7 @@ export function indexRange(
   if (values === null) return null
   // Empty texts are below all others, and in no index.
   const isBeyondEmpty = low.some(({ value, isInclusive }) => value !== '' || !isInclusive)
-  if (!isBeyondEmpty && !isWholeOrder(table, field)) return null
+  if (!isBeyondEmpty && !ordersAllRecords(table, field)) return null
   let start = 0
   let end = values.size
   for (const { value, isInclusive } of low) {

@@ -24,15 +24,15 @@ export const auditLimits = {
 } as const
 
 /**
- * A full block is one text, and that packed: a line takes about 150 bytes of it and some 40 of
- * memory, where an object takes 1,500.
+ * A full block is one packed text: a record takes about 150 bytes of text and 40 of memory; as an
+ * object it would take 1,500.
  */
 interface Block {
   readonly key: string
   readonly packed: Uint8Array
   readonly lastAtMs: number
   readonly lanes: Lanes
-  /** Records of each actor, by its name as it is written. */
+  /** Number of records of each actor, by its name as stored. */
   readonly counts: ReadonlyMap<string, number>
   readonly size: number
 }
@@ -58,7 +58,7 @@ function lineOf(record: AuditRecord, who: string): string {
   const { index, atMs, action, entity, entityId, fields, also, outcome, reason } = record
   // Names of the program need no escaping.
   const what = `"${action}","${entity}",${quoted(entityId)},"${outcome}"`
-  // Few have a reason; a line without one is as it always was.
+  // Few records have a reason; lines without one keep their earlier form.
   const why = reason === '' ? '' : `,${quoted(reason)}`
   return `[${index},${atMs},${who},${what},${quotedNames(fields)},${quotedNames(also)}${why}]`
 }
@@ -116,7 +116,7 @@ export class AuditLog {
   /** Lines of the block that is not full. */
   #lines: string[] = []
   #openKey = ''
-  /** Keys of blocks that the store does not have as they are. */
+  /** Blocks that differ from the store, by key. */
   readonly #changed = new Map<string, string | null>()
   /** Serialized fields of the last caller, cached because most callers write more than once. */
   #who = { actor: '', actorName: '', session: '', address: '', text: '"","","",""' }
@@ -242,10 +242,7 @@ export class AuditLog {
     return found
   }
 
-  /**
-   * Forgets the oldest of one block. The newest stays as it is: only the one that is open is not
-   * full after it.
-   */
+  /** Forgets the oldest record of one actor within a block. */
   #forgetOldestOf(actor: string): number {
     const found = this.#blocks.findIndex(({ counts }) => counts.has(actor))
     const at = found === this.#blocks.length - 1 ? 0 : found

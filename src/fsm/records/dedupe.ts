@@ -19,11 +19,11 @@ export const requestsBytesMax = 96 * 1024 * 1024
 /** The part of one caller: the rest is for others, however much that one writes. */
 export const requestsBytesPerCallerMax = (requestsBytesMax / 4) * 3
 /**
- * Memory of one entry beside the characters of its key and outcome: objects, headers and the slot
- * in the map. Refusals depend on it, so it must never change.
+ * Memory of one entry in addition to the characters of its key and outcome: objects, headers and
+ * the slot in the map. Refusals depend on it, so it must never change.
  */
 const REQUEST_BYTES = 288
-/** Below this feature level the bounds of 0.1.0 refuse, as they do on its controllers. */
+/** Below this feature level the limits of release 0.1.0 apply, as on its controllers. */
 const BOUNDED_BY_BYTES_LEVEL = 2
 export const formerBounds = {
   countMax: 1_000_000,
@@ -37,7 +37,7 @@ const aheadMax = 65_536
 
 interface OriginWindow {
   boot: number
-  /** Every sequence below it is done with. */
+  /** All lower sequences are finished. */
   floor: number
   /** Applied sequences from `floor` on; never holds `floor` itself. */
   readonly ahead: Set<number>
@@ -207,7 +207,7 @@ const weightless = (): Weight => ({ count: 0, bytes: 0, formerBytes: 0 })
 /** The time of an evaluation, and the limits that it uses. */
 interface RequestMoment {
   readonly logTimeMs: number
-  /** A request that was made before it is expired unless it is remembered. */
+  /** An earlier request counts as expired unless it is remembered. */
   readonly floorMs: number
   /** Feature level in force. */
   readonly level: number

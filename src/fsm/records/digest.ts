@@ -11,7 +11,7 @@ export interface Lanes {
 /** Characters from which on a value is not copied for the sake of one call less. */
 const LONG_CHARACTERS = 65_536
 
-/** The lanes of one record as it lies in the store. */
+/** The lanes of one record as stored. */
 export function digestLanes(key: string, value: string): Lanes {
   const bytes =
     value.length < LONG_CHARACTERS

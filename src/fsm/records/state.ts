@@ -31,7 +31,7 @@ export class TooManyWritesError extends Error {
   }
 }
 
-/** Kinds that decide whether a session is valid, beside the session and its identity. */
+/** Kinds that affect the validity of a session, besides the session and its identity. */
 export const validityKinds: readonly KindName[] = [
   'authPolicy',
   'authenticator',
@@ -68,10 +68,10 @@ export class State {
   readonly #standing: readonly Table[]
   readonly origins = new OriginWindows()
   readonly requests: RequestTable
-  /** Access of identities; follows each change of the records. */
+  /** Called for each write of a record, such as the access index. */
   readonly #followers: WriteFollower[] = []
   readonly audit: AuditLog
-  /** Records on their way into the state, which none of them is part of yet. */
+  /** Records of a restore in progress; they are not part of the state yet. */
   readonly staged: StagedRestore
   /** For followers outside of apply; apply reads access from `access`. */
   readonly changes = new RecordChanges()

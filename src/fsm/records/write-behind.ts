@@ -105,7 +105,7 @@ export class WriteBehind {
     }
   }
 
-  /** Begins no more writes; resolves when those in flight have ended. */
+  /** Starts no more writes; resolves when those in progress have ended. */
   async stop(): Promise<void> {
     this.#isStopped = true
     this.#cancelTimer?.()

@@ -43,7 +43,7 @@ function decode(state: State, payload: Uint8Array, context: CommandContext): Jud
   return { identityId, associations }
 }
 
-/** All of them or, when one is refused, none. */
+/** Adds all given config overrides; if one is refused, none. */
 export function associateServiceConfigs(
   state: State,
   payload: Uint8Array,

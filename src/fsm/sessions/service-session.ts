@@ -76,7 +76,7 @@ export function createServiceSession(
   return insert(state, wanted, context)
 }
 
-/** Ends those that are left of the sessions; refused when none is. */
+/** Ends the given service sessions that still exist; refused when none does. */
 export function endServiceSessions(
   state: State,
   payload: Uint8Array,

@@ -58,7 +58,7 @@ export class WebSocketStream extends Duplex {
   override _read(): void {
     const { web } = this.#deps
     if (!web.isPaused) return
-    // The client could not be heard meanwhile.
+    // While reading was paused, no sign of life could arrive.
     this.#sawLife()
     web.resume()
   }

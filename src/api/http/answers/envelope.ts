@@ -110,8 +110,8 @@ export function deletedAnswer(detachedFrom: readonly Readonly<Record<string, unk
   return answer(200, {}, detachedFrom.length === 0 ? null : { detachedFrom })
 }
 
-/** Answer for work that has begun. */
-export function workStartedAnswer(): Reply {
+/** Status 202: the work has begun and its result comes later. */
+export function acceptedAnswer(): Reply {
   return answer(202, {})
 }
 
@@ -144,6 +144,6 @@ function writtenMeta(
 }
 
 /** RFC 3339, UTC, milliseconds. */
-export function timeText(ms: number): string {
+export function rfc3339Text(ms: number): string {
   return new Date(ms).toISOString()
 }
