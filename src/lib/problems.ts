@@ -12,6 +12,7 @@ interface ProblemSpec {
   readonly message: string
 }
 
+/** Error codes of the API: HTTP status, whether a client may retry, and the message. */
 export const problems = {
   NOT_FOUND: {
     http: 404,

@@ -47,7 +47,7 @@ export function sessionSpiffeId(
   return `${identitySpiffeId(trustDomain, ids.identityId)}/apiSession/${ids.apiSessionId}/apiSessionCertificate/${ids.certificateId}`
 }
 
-/** @returns null for any other id. */
+/** The ids in the SPIFFE id of a session certificate; null for any other SPIFFE id. */
 export function sessionCertificateIds(
   { trustDomain, path }: SpiffeId,
   expectedDomain: string,

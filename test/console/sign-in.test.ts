@@ -65,7 +65,7 @@ describe('A sign-in', () => {
     expect(query.get('code_challenge')).toBe(digest)
   })
 
-  test('ends once, in the tab that began it', async () => {
+  test('accepts one callback, with the right state, in the tab that began it', async () => {
     const { query } = await begun()
     const state = query.get('state') ?? ''
     expect(back('of another')).toBeNull()

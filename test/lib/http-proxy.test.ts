@@ -19,7 +19,7 @@ describe('The proxy of the environment', () => {
       { HTTPS_PROXY: 'http://u:p%40x@p.test:1' },
       { host: 'p.test', port: 1, credentials: { username: 'u', password: 'p@x' } },
     ],
-  ])('of %j is %j', (environment, proxy) => {
+  ])('for %j is %j', (environment, proxy) => {
     expect(proxyFromEnvironment(environment, server)).toEqual(proxy)
   })
 

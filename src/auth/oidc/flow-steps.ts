@@ -72,7 +72,7 @@ export type LogInStep =
     }
   | { readonly kind: 'passed'; readonly issuer: string; readonly progressId: string }
 
-/** Contents of the secret of a device. */
+/** Contents of a sealed device code. */
 export interface WaitingDeviceFlow {
   readonly flow: BegunFlow
   readonly userCode: string

@@ -60,7 +60,7 @@ export class PreviewWork {
 
 type Ids = ReturnType<typeof unorderedRoleMembers>
 
-/** Pairs of each of the one with each of the other. */
+/** All pairs of a left and a right set. */
 interface Block {
   readonly count: number
   readonly pairs: () => { readonly left: readonly string[]; readonly other: readonly string[] }
@@ -71,7 +71,7 @@ interface Blocks {
   readonly taken: Block[]
 }
 
-/** A set of ids of the other side, with the records of the left side that some policies mean. */
+/** Ids of the other side that policies grant, and the records of the left side that get them. */
 interface Token {
   readonly key: string
   readonly of: 'before' | 'after' | 'unchanged'
@@ -79,7 +79,7 @@ interface Token {
   readonly lefts: Ids
 }
 
-/** Records of the left side that the same tokens mean. */
+/** Records of the left side that have the same tokens. */
 interface Group {
   readonly key: string
   readonly tokens: readonly Token[]

@@ -14,13 +14,13 @@ interface Bound {
   readonly isInclusive: boolean
 }
 
-/** Bounds on one text. */
+/** Lower and upper bounds of a text value, all of which must hold. */
 export interface TextBounds {
   readonly low: readonly Bound[]
   readonly high: readonly Bound[]
 }
 
-/** The values of a field in order, where records can be found by them; ids are values too. */
+/** The indexed values of a field in order, or the ids for `id`; null if they are not indexed. */
 export function orderedValues(table: Records, field: string): SortedIds | null {
   return field === 'id' ? table.ids : table.indexes.values(field)
 }
