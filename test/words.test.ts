@@ -165,7 +165,6 @@ const oldStyle: Readonly<Record<string, RegExp>> = {
   'the family': /\bfamily(?='s\b| \b(?!of addresses))(?<!address family)|\bof the family\b/gi,
   stock: /\bstock\b(?!\/)/gi,
   'a moment ago': /\ba moment ago\b/gi,
-  somebody: /\bsomebody\b/gi,
   'but for': /\bbut for\b/gi,
   'so many': /\bso many\b/gi,
   'whatever it': /\bwhat(?:so)?ever (?:it|they|the)\b/gi,
