@@ -21,7 +21,7 @@ function exposed(): Set<string> {
   return new Set(found.replaceAll('${raft}', 'flotilla_raft_').split('\n'))
 }
 
-test('every alert uses metrics of the program, and says what to do', () => {
+test('every alert uses metrics of the program, and names a remedy', () => {
   const rules = parse(read('prometheus/rules.yml')) as {
     groups: { rules: { alert?: string; expr: string; annotations?: Record<string, string> }[] }[]
   }

@@ -164,6 +164,11 @@ const oldStyle: Readonly<Record<string, RegExp>> = {
   'is asked': /\b(?:is|are|be|was|were|been) asked\b/gi,
   'the family': /\bfamily(?='s\b| \b(?!of addresses))(?<!address family)|\bof the family\b/gi,
   stock: /\bstock\b(?!\/)/gi,
+  'a moment ago': /\ba moment ago\b/gi,
+  'but for': /\bbut for\b/gi,
+  'so many': /\bso many\b/gi,
+  'whatever it': /\bwhat(?:so)?ever (?:it|they|the)\b/gi,
+  judged: /\b(?:is|are|was|were|be|been) judged\b/gi,
 }
 
 const oldNames: Readonly<Record<string, RegExp>> = {

@@ -60,11 +60,11 @@ export interface HealthReport {
     readonly healthy: boolean
     readonly detail?: string
   }[]
-  /** For those who may know all of it. */
+  /** Only for callers with the permission to see all details. */
   readonly node?: NodeHealth
 }
 
-/** The state as all rooms read it, and reads that the API alone asks for. */
+/** The state view of all folders, and the reads that only the API needs. */
 type ApiState = StateView &
   Pick<
     StateReader,
@@ -86,7 +86,7 @@ export interface ApiDeps {
   /** Last uses of sessions, UTC ms by session id, shared with the other controllers. */
   readonly activity: OpenTopic<'activity'>
   readonly refreshes: OpenTopic<'refreshes'>
-  /** Posture of devices, and what follows from it; started and stopped with the API. */
+  /** Posture of devices and its consequences; starts and stops with the API. */
   readonly posture: PostureService
   /** Between the routers that are connected to this controller. */
   readonly links: LiveLinks
@@ -95,15 +95,15 @@ export interface ApiDeps {
   /** Channels of the routers that are connected to this controller. */
   readonly channels: LiveTable<LiveChannel>
   readonly routerInspections: RouterInspections
-  /** Asked at each use: a rotated key is in force at once. */
+  /** Read at each use, so that a rotated key is in force at once. */
   readonly keys: TokenKeys
   /** Tokens that others than the controllers read. */
   readonly jwt: JwtSigner
-  /** Asked at each use, as certificates are renewed. */
+  /** Read at each use, because certificates are renewed. */
   readonly authorities: NetworkAuthorities
   /** Certificates of identities, sessions and routers. */
   readonly issuer: CertificateIssuer
-  /** Lets new controllers in. */
+  /** Admits new controllers. */
   readonly admission: Admission
   readonly clock: Clock
   readonly scheduler: PeriodicScheduler
@@ -115,22 +115,22 @@ export interface ApiDeps {
   /** Places where keys of JWT signers may be fetched from. */
   readonly keyEndpoints: KeyEndpointRules
   readonly version: VersionInfo
-  /** Fresh in each process: clients notice a restart by it. */
+  /** New for each process, so that clients detect a restart. */
   readonly instanceId: string
   readonly logger: ServiceLogger
   readonly logLevel: LogLevelControl
   /** Absent: refused writes are not logged. */
   readonly audit?: Pick<AuditTrail, 'refused' | 'answered'>
-  /** Events of this controller, for those who read them over HTTP. */
+  /** Events of this controller for HTTP clients. */
   readonly events: EventStreams
   /** Called with refused log-ins. */
   readonly publishFact: PublishFact
   /**
-   * APIs that are served, on whichever listener: binding to base URLs (`https://host:port`), the
-   * first one preferred.
+   * Base URLs (`https://host:port`) of each served API, over all listeners; the preferred one
+   * first.
    */
   readonly bindings: Readonly<Partial<Record<ApiBindingName, readonly string[]>>>
-  /** A cheap look at this process; called for each health request. */
+  /** Must be cheap: called for each health request. */
   readonly health: () => HealthReport
   /** Numbers of consensus, mesh and disk for `/metrics`. */
   readonly vitals?: () => HostStats
@@ -138,7 +138,7 @@ export interface ApiDeps {
   readonly dataPath?: Pick<DataPathSources, 'counts' | 'routers' | 'services'>
   /** Identities whose circuits are logged. */
   readonly traces: IdentityTraces
-  /** Log-ins by device code that wait for a person. */
+  /** Log-ins by device code that wait for approval. */
   readonly waitingDevices: OpenTopic<'device-log-ins'>
   /** Counts of the soft state, for `/metrics`. */
   readonly softState?: () => SoftStateCounts

@@ -84,7 +84,7 @@ export interface Api {
   routerClients(records: ClientRecords): RouterClients
   /** Terminators of clients of routers. */
   hostedTerminators(records: ClientRecords): HostedTerminators
-  /** Judges what the tunnels in routers may do. */
+  /** Decides what the tunnels of routers may do. */
   routerTunnels(records: ClientRecords): RouterTunnels
   /** An app that does not listen yet, and has no routes before it is ready. */
   listener(options: ListenerOptions): FastifyInstance
@@ -94,6 +94,7 @@ export interface Api {
   stop(): Promise<void>
 }
 
+/** Builds the API with all its services; it listens only after `listen`. */
 export function createApi(deps: ApiDeps): Api {
   const services = createServices(deps)
   // All dependencies; each subject declares the few that it uses.
@@ -185,7 +186,7 @@ function newApp(
     requestTimeout: limits.requestTimeoutMs,
     keepAliveTimeout: limits.keepAliveTimeoutMs,
     shouldUpgradeCallback: isEventSocket,
-    // Timeouts are enforced at this period: by default Node looks only each 30 s.
+    // Timeouts are enforced at this interval; Node's default is 30 s.
     connectionsCheckingInterval: limits.timeoutCheckMs,
     // A request without a Host header is refused where all refusals get their envelope.
     // @guard header-smuggling--framing
@@ -223,7 +224,7 @@ function newApp(
       limitConnections(server, {
         connectionsMax: limits.connectionsMax,
         connectionsPerSourceMax: limits.connectionsPerSourceMax,
-        // A socket that only this host reaches must take connections whatever the network does.
+        // A socket for this host alone must accept connections even if the network is exhausted.
         ...(https === null
           ? { handshakeTimeoutMs: null }
           : { handshakeTimeoutMs: limits.handshakeTimeoutMs, room: clientSockets }),

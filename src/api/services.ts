@@ -3,6 +3,8 @@ import { KeySets } from '../auth/tokens/key-sets.ts'
 import { TokenFactor } from '../auth/principal/token-factor.ts'
 import { TokenJudge } from '../auth/tokens/token-judge.ts'
 import { DeviceLogIns } from '../auth/oidc/device-log-ins.ts'
+import { DeviceFlow } from '../auth/oidc/device-flow.ts'
+import { FlowSessions } from '../auth/oidc/flow-sessions.ts'
 import { LogInFlow } from '../auth/oidc/log-in-flow.ts'
 import { KeyBinding } from '../auth/oidc/key-binding.ts'
 import { RefreshUses } from '../auth/sessions/refresh-uses.ts'
@@ -47,6 +49,7 @@ export interface ApiServices {
   readonly logIns: LogIns
   readonly oidcTokens: OidcTokens
   readonly oidcFlow: LogInFlow
+  readonly deviceFlow: DeviceFlow
   readonly deviceLogIns: DeviceLogIns
   readonly refreshUses: RefreshUses
   readonly writer: Writer
@@ -113,14 +116,19 @@ export function createServices(deps: ApiDeps): ApiServices {
   const oidcTokens = new OidcTokens(deps)
   const refreshUses = new RefreshUses(deps)
   const seals = new SealedTexts(deps)
-  const oidcFlow = new LogInFlow({
+  const flowDeps = {
     ...deps,
     logIns,
+    oidcTokens,
+    seals,
+    flowSessions: new FlowSessions({ ...deps, logIns }),
+  }
+  const deviceFlow = new DeviceFlow(flowDeps)
+  const oidcFlow = new LogInFlow({
+    ...flowDeps,
     tokenFactor,
     sessions,
     refreshUses,
-    oidcTokens,
-    seals,
     keyBinding: new KeyBinding({ ...deps, writer }),
   })
   const metrics = metricsOf(deps)
@@ -131,7 +139,8 @@ export function createServices(deps: ApiDeps): ApiServices {
     oidcTokens,
     refreshUses,
     oidcFlow,
-    deviceLogIns: new DeviceLogIns({ ...deps, topic: deps.waitingDevices, flow: oidcFlow }),
+    deviceFlow,
+    deviceLogIns: new DeviceLogIns({ ...deps, topic: deps.waitingDevices, flow: deviceFlow }),
     externalTokens,
     tokenFactor,
     passwords,

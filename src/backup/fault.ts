@@ -22,10 +22,12 @@ export class BackupFault extends Error {
   }
 }
 
+/** @param what sentence without a period, such as `block 3 has another checksum`. */
 export function damagedBackupFault(what: string, cause?: unknown): BackupFault {
   return new BackupFault('DAMAGED', `${what}; use another copy or an older backup`, cause)
 }
 
+/** @param bytes length of the file. */
 export function truncatedBackupFault(bytes: number): BackupFault {
   return new BackupFault(
     'CUT_OFF',

@@ -10,11 +10,13 @@ import { type BackupManifest, positionManifestFields } from './manifest.ts'
 import { readBackup, type ReadBackup } from './read-backup.ts'
 import { ClusterState } from '../fsm/access/cluster-state.ts'
 
+/** Options for reading a backup. The private key is required only for an encrypted one. */
 export interface LoadBackupOptions {
   readonly privateKeyPem: string | null
   readonly onManifest?: (manifest: BackupManifest) => void
 }
 
+/** A backup with the complete state that it contains. */
 export interface LoadedBackup extends ReadBackup {
   readonly state: ClusterState
 }
@@ -46,6 +48,7 @@ export async function loadBackup(
   }
 }
 
+/** A backup whose content was checked without keeping the state. */
 export interface CheckedBackup extends ReadBackup {
   /** References, indexes and digests that are inconsistent, up to the number that is shown. */
   readonly findings: readonly IntegrityFinding[]

@@ -4,6 +4,7 @@ import { BackupFault, damagedBackupFault } from './fault.ts'
 import { isCount, isJsonObject } from '../lib/text/json-value.ts'
 import { firstUnprintable } from '../lib/text/terminal-text.ts'
 
+/** Raise it when the content of backups changes; older programs refuse newer formats. */
 export const BACKUP_FORMAT = 1
 
 /** Head of a backup, readable without a key: its origin and the requirements for a restore. */
@@ -34,6 +35,7 @@ export interface BackupManifest {
   readonly encryption: BackupEncryption | null
 }
 
+/** How the content is encrypted, and for which recipient. */
 export interface BackupEncryption {
   /** The key of the content, as compact JWE for the recipient. */
   readonly wrappedKey: string
@@ -64,6 +66,7 @@ export function positionManifestFields(
   return { ...position, logTimeMs: timeMs, featureLevel, digest, entitiesDigest }
 }
 
+/** Canonical JSON in UTF-8, so that equal values give equal bytes. */
 export function encodeJson(value: unknown): Buffer {
   return Buffer.from(canonicalJson(value), 'utf8')
 }
@@ -87,6 +90,7 @@ export function decodeSummary(bytes: Uint8Array): BackupSummary {
   return found
 }
 
+/** @param format format in the header, which this program does not know. */
 export function unsupportedBackupFault(format: number): BackupFault {
   return new BackupFault(
     'NEWER_FORMAT',

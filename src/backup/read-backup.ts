@@ -6,6 +6,7 @@ import { FrameCipher, openContentKey } from './encryption.ts'
 import { BackupFault, damagedBackupFault } from './fault.ts'
 import type { BackupManifest, BackupSummary } from './manifest.ts'
 
+/** Manifest and summary of a backup whose checksums are intact. */
 export interface ReadBackup {
   readonly manifest: BackupManifest
   readonly summary: BackupSummary

@@ -2,6 +2,7 @@ import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 
 import type { Clock } from '../lib/clock.ts'
+import { periodicScheduler } from '../lib/periodic-scheduler.ts'
 import { type ChannelMessage, frameBytes, FrameDecoder, type OutboundMessage } from './frame.ts'
 import { FrameWriter, type SendQueue } from './frame-writer.ts'
 import type { ChannelHeaders } from './header-view.ts'
@@ -94,7 +95,7 @@ export class Channel {
   /** Sequence of the peer's hello, which the answer names. */
   #helloSequence = HELLO_SEQUENCE
   #isClosed = false
-  #timer: NodeJS.Timeout | null = null
+  #stopChecks: (() => void) | null = null
   #owedTimer: NodeJS.Timeout | null = null
   #resumeTimer: NodeJS.Timeout | null = null
   #isTurnDue = false
@@ -163,7 +164,9 @@ export class Channel {
     this.#decoder.limits = { ...limits, keptBodyBytesMax: messageBodyBytesMax }
     if (answer !== null) this.#write(this.#toHello(answer))
     const { checkEveryMs, writeMsMax = checkEveryMs } = limits
-    this.#timer = setInterval(() => this.#check(), Math.min(checkEveryMs, writeMsMax))
+    this.#stopChecks = periodicScheduler.every(Math.min(checkEveryMs, writeMsMax), () =>
+      this.#check(),
+    )
     this.#read()
   }
 
@@ -277,7 +280,8 @@ export class Channel {
     if (last !== null) this.#write(this.#toHello(last))
     this.#isClosed = true
     this.#writer.close()
-    for (const timer of [this.#timer, this.#owedTimer, this.#resumeTimer]) {
+    this.#stopChecks?.()
+    for (const timer of [this.#owedTimer, this.#resumeTimer]) {
       if (timer !== null) clearTimeout(timer)
     }
     // Replies that the whole channel awaits may still come over its other sockets.

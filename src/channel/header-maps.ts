@@ -39,6 +39,7 @@ class Parts {
   }
 }
 
+/** Null if the header is malformed; [] if it is absent. */
 export function readTextList(headers: ChannelMessage['headers'], key: number): string[] | null {
   const bytes = headers.get(key)
   if (bytes === undefined || bytes.length === 0) return []
@@ -54,6 +55,7 @@ export function readTextList(headers: ChannelMessage['headers'], key: number): s
   return texts
 }
 
+/** Null if the header is malformed; an empty map if it is absent. */
 export function readBytesMap(
   headers: ChannelMessage['headers'],
   key: number,

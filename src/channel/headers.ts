@@ -21,12 +21,14 @@ export function encodeFlag(flag: boolean): Uint8Array {
   return Uint8Array.of(flag ? 1 : 0)
 }
 
+/** Little endian. */
 export function encodeInt32(value: number): Uint8Array {
   const bytes = new Uint8Array(4)
   new DataView(bytes.buffer).setInt32(0, value, true)
   return bytes
 }
 
+/** Little endian. */
 export function encodeUint64(value: bigint): Uint8Array {
   const bytes = new Uint8Array(8)
   new DataView(bytes.buffer).setBigUint64(0, value, true)
@@ -54,6 +56,7 @@ export function readMask(headers: Headers, key: number): ReadonlySet<number> {
   return bits
 }
 
+/** Null if the header is absent. */
 export function readText(headers: Headers, key: number): string | null {
   const value = headers.get(key)
   return value === undefined ? null : utf8.decode(value)
@@ -65,12 +68,14 @@ export function readFlag(headers: Headers, key: number): boolean {
   return value?.length === 1 && value[0] === 1
 }
 
+/** Null if the header is absent or does not have 4 bytes. */
 export function readInt32(headers: Headers, key: number): number | null {
   const value = headers.get(key)
   if (value?.length !== 4) return null
   return new DataView(value.buffer, value.byteOffset).getInt32(0, true)
 }
 
+/** Null if the header is absent or does not have 8 bytes. */
 export function readUint64(headers: Headers, key: number): bigint | null {
   const value = headers.get(key)
   if (value?.length !== 8) return null

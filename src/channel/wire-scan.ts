@@ -26,7 +26,7 @@ const VARINT_BYTES_MAX = 10
 
 const wire = { varint: 0, fixed64: 1, bytes: 2, fixed32: 5 } as const
 
-/** A field by its schema. The decoder follows the schema, whatever the wire type of the tag. */
+/** A field by its schema. The decoder follows the schema and ignores the wire type of the tag. */
 interface Field {
   readonly type: number
   /** Repeated numbers that may also be packed into one field, without tags. */

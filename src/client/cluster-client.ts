@@ -57,8 +57,8 @@ export interface SessionTokenSource {
   /** Token to show now; null: no session is open. */
   token(): string | null | Promise<string | null>
   /**
-   * Called when a controller answers 401.
-   * @returns the token to ask once more with; null: there is no other.
+   * Called after a 401.
+   * @returns the token for one more attempt; null: there is no other.
    */
   renewed(refused: string | null, problem: ApiProblem): Promise<string | null>
 }
@@ -90,9 +90,9 @@ export function sessionHeader(token: string): Readonly<Record<string, string>> {
 }
 
 /**
- * Asks the members of a cluster: one as long as it answers, else the next one. A write has a
- * request ID, so that asking again cannot carry it out twice. This is the only place that decides
- * about repeating, waiting, `net-min-index` and the renewal of a session.
+ * Sends requests to the members of a cluster: to one as long as it responds, then to the next. A
+ * write has a request ID, so a retry cannot execute it twice. This is the only place that decides
+ * about retries, waits, `net-min-index` and the renewal of a session.
  */
 export class ClusterClient<R extends ClusterRequest> {
   readonly #options: ClusterClientOptions<R>
@@ -130,7 +130,7 @@ export class ClusterClient<R extends ClusterRequest> {
     }
   }
 
-  /** Asks each member once, until one succeeds or refuses permanently. */
+  /** Tries each member once, until one succeeds or refuses permanently. */
   async #askEach(request: R, id: string | null): Promise<Round> {
     const { members } = this.#options
     const order = request.origin === undefined ? members.order() : [request.origin]
@@ -172,7 +172,7 @@ export class ClusterClient<R extends ClusterRequest> {
     return isLast && origin === undefined ? Math.max(usualMs, lastAnswerMs) : usualMs
   }
 
-  /** Asks one member, and once more when the session could be renewed. */
+  /** Sends the request to one member, and again if the session could be renewed. */
   async #askOne(request: R, to: AskedMember): Promise<ClusterAnswer> {
     const { session } = this.#options
     const token = request.showsSession === false ? null : await session.token()

@@ -37,7 +37,7 @@ export class MemberOrder {
     this.#origins = origins
   }
 
-  /** The current member, then the others, then those that failed a moment ago. */
+  /** The current member, then the others, then those that failed recently. */
   order(): readonly string[] {
     const all = [...new Set([this.#current, ...this.#origins])].filter((origin) => origin !== '')
     const nowMs = this.#clock.monotonicMs()
@@ -53,7 +53,7 @@ export class MemberOrder {
     this.#onChange()
   }
 
-  /** @param isFirst whether the client asks this member first from now on. */
+  /** @param isFirst whether the client tries this member first in the future. */
   succeed(origin: string, isFirst: boolean): void {
     const wasFailed = this.#failedAtMs.delete(origin)
     const isOther = isFirst && origin !== this.#current

@@ -20,7 +20,7 @@ export const commandWaits = {
   pauseMs: 250,
 } as const satisfies ClientWaits
 
-/** Waits of the console, where a person sees the failure and can try again. */
+/** Waits of the console, whose user sees a failure and can retry. */
 export const pageWaits = {
   answerMs: 2_000,
   lastAnswerMs: 20_000,

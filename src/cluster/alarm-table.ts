@@ -104,7 +104,7 @@ export const alarmTable = {
     severity: 'warning',
     text: (facts) => `${facts.nextRisk}; unreachable from here: ${facts.unreachable.join(', ')}`,
     meaning:
-      'so many of three or more voters are unreachable from here that one more failure stops writes',
+      'some of three or more voters are unreachable from here, and one more failure stops writes',
     remedy: 'start or repair the voters that it names',
   }),
   LOG_REPAIRING: row<{ readonly term: Term; readonly index: Index | null }>({

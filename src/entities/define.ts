@@ -38,7 +38,7 @@ export interface FilterSymbol {
   readonly of: KindName | null
   /** Symbol of the referenced record that is read instead of its id. */
   readonly through: string | null
-  /** Texts that a filter may also give as numbers, from 1; null for every other symbol. */
+  /** Values that a filter may also give by number, counted from 1; null for every other symbol. */
   readonly numbered: readonly string[] | null
 }
 
@@ -117,8 +117,8 @@ export interface Entity<N extends string = KindName> {
   /** `servicePolicies`. */
   readonly plural: string
   /**
-   * The kind that stores its records: itself, or another one of which it is a view with its own
-   * operations and fields. The table's kind has every stored field of its views; ids, names and
+   * The kind that stores the records: this kind, or another kind of which it is a view with its own
+   * operations and fields. The storing kind has every stored field of its views; ids, names and
    * references are shared.
    */
   readonly table: N | KindName
@@ -358,6 +358,7 @@ function symbolOf(fields: Fields, input: SymbolInput<Fields>): FilterSymbol {
   return { ...stored(input.name, symbolTypes[field.kind], [key]), of, numbered }
 }
 
+/** Whether a record is of this kind, which may share its table with others. */
 export function isInScope({ scope }: Pick<Entity, 'scope'>, record: EntityRecord): boolean {
   return scope === null || (record[scope.field] === true) === scope.value
 }

@@ -87,7 +87,8 @@ export type ComputedSource =
   /** End of the lockout of an identity's password after wrong attempts; null: not locked. */
   | { readonly from: 'passwordLock' }
   /**
-   * Per value of `key`: the given fields of the records of `of` that reference this one by `by`.
+   * For each value of `key`: the given fields of the records of kind `of` whose field `by`
+   * references this record.
    */
   | {
       readonly from: 'byKey'
@@ -174,7 +175,8 @@ export interface Field {
   /** Whether it refuses characters that a terminal interprets, from feature level 2. */
   readonly isPrintable: boolean
   /**
-   * Field name in refusals, if it is derived from another field of the body; null: its own name.
+   * Field that a refusal names, if this field is derived from another one of the body; null: this
+   * field.
    */
   readonly faultField: string | null
   /**
@@ -275,10 +277,12 @@ export function choice<const V extends string>(
   return field('choice', schema, otherwise ?? '', rules) as FieldOf<V>
 }
 
+/** A boolean; its zero is false. */
 export function boolean(rules: Rules = {}): FieldOf<boolean> {
   return field('boolean', { type: 'boolean' }, false, rules)
 }
 
+/** An integer. Its zero is the minimum, which is 0 unless given. */
 export function integer(
   rules: Rules & { readonly minimum?: number; readonly maximum?: number } = {},
 ): FieldOf<number> {

@@ -82,9 +82,15 @@ export const routerLimits = {
   routerWritesWaitingMax: 256,
   /** Bytes of one write of a router in the log; larger ones are refused. */
   routerEntryBytesMax: 16 * 1024,
-  /** Claims with invalid API sessions that are judged again, per router and minute. */
+  /**
+   * Claims with invalid API sessions that are checked again at the latest commit, per router and
+   * minute.
+   */
   refusedClaimsOfRouterMax: 600,
-  /** Other refused claims that are judged again, per API session at one router and minute. */
+  /**
+   * Other refused claims that are checked again at the latest commit, per API session at one router
+   * and minute.
+   */
   refusedClaimsOfSessionMax: 120,
   /** Rejected log entries per API session at one router and minute. */
   refusedEntriesOfSessionMax: 120,

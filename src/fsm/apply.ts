@@ -68,7 +68,7 @@ import { createServiceSession, endServiceSessions } from './sessions/service-ses
 import { createSession, deleteSession, expireSessions, touchSessions } from './sessions/session.ts'
 import { rulesForKind } from './rules-of-kinds.ts'
 import { enrollByToken } from './enrollment/token-enrollment.ts'
-import { requestExtend, verifyCa } from './enrollment/trust.ts'
+import { requestCertificateExtension, verifyCa } from './enrollment/trust.ts'
 import { isKindName } from '../entities/registry.ts'
 import type { ClusterState } from './access/cluster-state.ts'
 
@@ -77,8 +77,8 @@ type Place = Pick<CommandContext, 'index' | 'logTimeMs'>
 type Handler = (state: ClusterState, payload: Uint8Array, context: CommandContext) => Outcome
 
 /**
- * Total: a kind without a handler does not compile. It would stop apply on every controller at the
- * first entry of it.
+ * The compiler demands a handler for every kind of command. A missing one would stop apply on every
+ * controller at its first entry.
  */
 const handlers: Readonly<Record<KnownCommandKind, Handler>> = {
   [CommandKind.FORM]: applyFormCommand,
@@ -103,7 +103,7 @@ const handlers: Readonly<Record<KnownCommandKind, Handler>> = {
   [CommandKind.MFA_ATTEMPT]: attemptMfa,
   [CommandKind.MFA_RESEAL]: resealMfa,
   [CommandKind.CA_VERIFY]: verifyCa,
-  [CommandKind.AUTHENTICATOR_REQUEST_EXTEND]: requestExtend,
+  [CommandKind.AUTHENTICATOR_REQUEST_EXTEND]: requestCertificateExtension,
   [CommandKind.ENROLL]: enroll,
   [CommandKind.CA_ENROLL]: enrollByCa,
   [CommandKind.ROUTER_EXTEND]: extendRouter,
@@ -186,8 +186,8 @@ function performUnaudited(
 }
 
 /**
- * A caller's retry is answered with what its first try came to, through whichever controller either
- * arrived.
+ * Answers a caller's retry with the outcome of its first attempt, even if they arrived through
+ * different controllers.
  */
 function performOnce(
   state: ClusterState,
@@ -217,8 +217,8 @@ function applyCommand(
 ): Omit<AppliedEntry, 'index'> {
   const { request } = command
   const run = (): Performed => {
-    // Judged by the replicated level alone: a version that does not know the command refuses it as
-    // all others do.
+    // Only the replicated level decides, so that a version that knows the command refuses it like
+    // the versions that do not.
     if (command.level > state.featureLevel) {
       return { outcome: refusedOutcome('FEATURE_LEVEL_NOT_RAISED'), audit: null }
     }

@@ -188,7 +188,7 @@ function configData(by: string, record: EntityRecord, context: DetailContext): J
     const name = state.get('configType', config.configTypeId)?.name
     if (name !== undefined) byTypeName.set(name, config.data)
   }
-  // A type may have any name; this makes own members of all of them.
+  // A type may have any name, so its key is defined as an own property.
   return Object.fromEntries([...byTypeName].sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 

@@ -21,7 +21,7 @@ import { listAudit } from './audit-query.ts'
 import { loadState } from './records/load.ts'
 import { StateReader } from './reader.ts'
 import { routerModelOf } from './router-model/follow.ts'
-import { IndexWaiters, type Schedule, systemSchedule } from './records/waiters.ts'
+import { IndexWaiters, type Schedule, timerSchedule } from './records/waiters.ts'
 import { WriteBehind, writeBehindDefaults, type WriteBehindLimits } from './records/write-behind.ts'
 import { ClusterState } from './access/cluster-state.ts'
 
@@ -38,8 +38,8 @@ interface MachineDeps {
 }
 
 /**
- * The replicated state machine of a controller: entries go in, readers look at what they made of
- * the state. The state lives in memory; the store follows behind.
+ * The replicated state machine of a controller. It applies entries and serves reads. The state is
+ * in memory; the store is written behind it.
  */
 export class StateMachine extends StateReader implements Machine, StateView, ChangeFeed {
   onPersisted: (position: Position) => void = () => undefined
@@ -48,7 +48,7 @@ export class StateMachine extends StateReader implements Machine, StateView, Cha
   onRecordsReplaced: (index: Index) => void = () => undefined
   /** Connected routers, for details of routers. Apply never reads it. */
   routers: RouterStatuses = noRouterStatuses
-  /** Model that edge routers judge access by. */
+  /** Model with which edge routers decide access. */
   readonly routerModel: RouterModel = routerModelOf(this, () => this.state)
   readonly #deps: MachineDeps
   readonly #waiters: IndexWaiters
@@ -64,7 +64,7 @@ export class StateMachine extends StateReader implements Machine, StateView, Cha
   private constructor(deps: MachineDeps, state: ClusterState) {
     super(state, deps.clock, () => this.routers)
     this.#deps = deps
-    this.#waiters = new IndexWaiters(deps.schedule ?? systemSchedule)
+    this.#waiters = new IndexWaiters(deps.schedule ?? timerSchedule)
     deps.onState?.(state)
     this.#writeBehind = this.#newWriteBehind()
   }
@@ -75,7 +75,7 @@ export class StateMachine extends StateReader implements Machine, StateView, Cha
   }
 
   #newWriteBehind(): WriteBehind {
-    const { store, schedule = systemSchedule, limits = writeBehindDefaults } = this.#deps
+    const { store, schedule = timerSchedule, limits = writeBehindDefaults } = this.#deps
     const made = new WriteBehind(store, schedule, limits, this.state.position)
     made.onPersisted = (position) => {
       this.onPersisted(position)

@@ -34,7 +34,7 @@ import { checkedPolicy, identityPolicies } from './access/checked-policies.ts'
 import {
   commonRouters,
   identitiesOfRouter,
-  linkedThrough,
+  recordsLinkedByPolicies,
   routersOfIdentity,
   routersOfService,
 } from './access/routers.ts'
@@ -68,7 +68,7 @@ import {
   policiesMatching,
   type Policy,
   roleMembers,
-  kindScope,
+  idsWithinScope,
 } from './records/roles.ts'
 import { type IdScope, noIds, SetScope } from './records/sorted-ids.ts'
 import type { Records, Table } from './records/table.ts'
@@ -90,7 +90,7 @@ function narrowed(grants: PolicyGrants, policyType: string | undefined): IdScope
 
 type Reads = Omit<StateView, 'appliedIndex' | 'waitForApplied' | 'listAudit'>
 
-/** Reads of the state in force: records, lists, sub-lists, what policies grant, details. */
+/** Reads of the state in force: records, lists, sub-lists, access that policies grant, details. */
 export class StateReader implements Reads {
   /** The state in force: a restored snapshot is another one. */
   protected state: ClusterState
@@ -99,7 +99,7 @@ export class StateReader implements Reads {
   readonly #details = new DetailPrinter()
   readonly #lister: Lister
 
-  /** @param routers which routers are connected, asked at each look. */
+  /** @param routers which routers are connected, read at each use. */
   constructor(
     state: ClusterState,
     clock: Clock,
@@ -171,14 +171,16 @@ export class StateReader implements Reads {
 
   count(entity: KindName): number {
     const table = this.state.tables.get(entity)
-    return table === undefined ? 0 : (kindScope(table, findEntity(entity))?.size ?? table.rows.size)
+    return table === undefined
+      ? 0
+      : (idsWithinScope(table, findEntity(entity))?.size ?? table.rows.size)
   }
 
   listing(source: ListSource, query: ListQuery): Listing | null {
     switch (source.of) {
       case 'kind': {
         const kind = findEntity(source.entity)
-        const scope = kindScope(this.#table(source.entity), kind)
+        const scope = idsWithinScope(this.#table(source.entity), kind)
         return this.#listingOf(source.entity, query, this.#shown(kind, scope, query))
       }
       case 'subList':
@@ -251,7 +253,13 @@ export class StateReader implements Reads {
         return narrowed(grants, query.policyType)
       }
       case 'policyLinks':
-        return linkedThrough(this.state, findEntity(by ?? '').name, entity.name, parent, of)
+        return recordsLinkedByPolicies(
+          this.state,
+          findEntity(by ?? '').name,
+          entity.name,
+          parent,
+          of,
+        )
     }
   }
 
@@ -428,7 +436,7 @@ export class StateReader implements Reads {
     return over
   }
 
-  /** Begins a look through all that is derived from the records. */
+  /** Starts a check of everything that is derived from the records. */
   scanIntegrity(): StateScan {
     return new StateScan(this.state)
   }

@@ -31,9 +31,9 @@ interface RestoredCluster {
 }
 
 /**
- * Turns the state of one cluster into the beginning of another, as one step after its last entry:
- * sessions end, the old controllers are forgotten, and everything else stays. The term rises, as
- * nobody has voted in it.
+ * Turns the state of one cluster into the start of another, as one step after its last entry:
+ * sessions end, the old controllers are forgotten, and everything else stays. The term is raised,
+ * because no node has voted in the new one.
  * @returns the new position.
  */
 export function convertToNewCluster(state: ClusterState, restored: RestoredCluster): Position {
@@ -68,7 +68,7 @@ export function removeSessions(state: State): void {
   endSessions(state, restoreContext(position.index, logTimeMs))
 }
 
-/** Context of what a restore does by itself, for no caller. */
+/** Command context of a restore, which acts for no caller. */
 function restoreContext(index: Index, logTimeMs: number): CommandContext {
   return {
     index,
@@ -83,8 +83,8 @@ function restoreContext(index: Index, logTimeMs: number): CommandContext {
 }
 
 /**
- * Ends API sessions with what hangs on them: service sessions, their certificates, terminators that
- * they host.
+ * Ends API sessions and what depends on them: service sessions, their certificates, terminators
+ * that they host.
  */
 function endSessions(state: State, context: CommandContext): void {
   for (const id of Array.from(state.table('apiSession').ids)) {

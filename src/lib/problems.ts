@@ -12,6 +12,7 @@ interface ProblemSpec {
   readonly message: string
 }
 
+/** Error codes of the API: HTTP status, whether a client may retry, and the message. */
 export const problems = {
   NOT_FOUND: {
     http: 404,
@@ -434,6 +435,10 @@ export class Problem extends Error {
   }
 }
 
+/**
+ * Refusal of one field.
+ * @param reason completes a sentence about the field.
+ */
 export function fieldProblem(field: string, reason: string, value?: unknown): Problem {
   return new Problem('COULD_NOT_VALIDATE', { fault: { field, reason, value } })
 }

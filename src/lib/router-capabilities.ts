@@ -40,10 +40,12 @@ export function renewsAtAThird(bits: ReadonlySet<number>): boolean {
   return bits.has(RENEWS_AT_A_THIRD)
 }
 
+/** Names of the known capabilities, in the order of OpenZiti's bits. */
 export function capabilityNames(bits: readonly number[]): string[] {
   return [...names].flatMap(([bit, name]) => (bits.includes(bit) ? [name] : []))
 }
 
+/** Capabilities as a bit mask, in a number. */
 export function capabilityMask(bits: readonly number[]): number {
   const own = new Set(bits.filter((bit) => bit < MASK_BITS_MAX))
   return [...own].reduce((mask, bit) => mask + 2 ** bit, 0)

@@ -15,7 +15,9 @@ import { isoTime } from '../lib/text/shown-time.ts'
 
 /** Parsing limits: PEM text of one file, certificates in it, bytes and names of one certificate. */
 export const PEM_BYTES_MAX = 1024 * 1024
+/** Certificates in one chain, leaf included. */
 export const CHAIN_CERTIFICATES_MAX = 16
+/** Certificates in one file of CA certificates. */
 export const BUNDLE_CERTIFICATES_MAX = 256
 const CERTIFICATE_BYTES_MAX = 64 * 1024
 export const ALTERNATIVE_NAMES_MAX = 256
@@ -317,6 +319,7 @@ export function issuingPath(
   return path
 }
 
+/** Whether the list contains the same certificate, byte for byte. */
 export function includesCertificate(
   certificates: readonly Certificate[],
   one: Certificate,

@@ -47,7 +47,7 @@ export function sessionSpiffeId(
   return `${identitySpiffeId(trustDomain, ids.identityId)}/apiSession/${ids.apiSessionId}/apiSessionCertificate/${ids.certificateId}`
 }
 
-/** @returns null for any other id. */
+/** The ids in the SPIFFE id of a session certificate; null for any other SPIFFE id. */
 export function sessionCertificateIds(
   { trustDomain, path }: SpiffeId,
   expectedDomain: string,
@@ -90,6 +90,10 @@ export function externalSpiffeId(trustDomain: string): string {
 
 const EXTERNAL_PATH = '/external'
 
+/**
+ * Whether the certificate of these URIs was issued by `flotilla pki issue`, for a program outside
+ * of the cluster.
+ */
 export function hasExternalSpiffeId(uris: readonly string[]): boolean {
   return uris.length === 1 && parseSpiffeId(uris[0] ?? '')?.path === EXTERNAL_PATH
 }

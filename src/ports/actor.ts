@@ -60,6 +60,7 @@ export function enrollmentActor(
   return { case: 'enrollment', value }
 }
 
+/** @param given identity and session on whose behalf the system acts; absent: on its own. */
 export function systemActor(given: Partial<SystemActor> = {}): Actor {
   const value = { name: '', address: '', identityId: '', sessionId: '', ...given }
   return { case: 'system', value }
@@ -78,7 +79,7 @@ export type ClaimedActor =
   | { readonly case?: undefined }
   | undefined
 
-/** Reason why an actor gives no right in any state; null when it may give some. */
+/** Reason why an actor has no rights in any state; null when it may have some. */
 export function actorFault(actor: ClaimedActor): string | null {
   switch (actor?.case) {
     case 'system':

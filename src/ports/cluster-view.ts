@@ -61,6 +61,7 @@ export interface MemberVitals {
   readonly isFailing: boolean
 }
 
+/** Raft state of a member, as it last reported it. */
 export interface MemberProgress {
   readonly role: Role | 'learner'
   readonly term: Term

@@ -49,6 +49,7 @@ export interface EventPosition {
 
 const POSITION = /^([0-9]{1,15}):([0-9]{1,15}):([0-9]{1,16})(?:@[A-Za-z0-9._-]{1,64})?$/
 
+/** The event id from which a subscriber resumes: `generation:index:sequence`. */
 export function positionText({ generation, index, sequence }: EventPosition): string {
   return `${generation}:${index}:${sequence}`
 }

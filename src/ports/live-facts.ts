@@ -156,4 +156,5 @@ export interface MetricFigure {
 /** Publishes a fact. Never throws and never waits. */
 export type PublishFact = (fact: LiveFact) => void
 
+/** Publishes nothing: for parts that run without events. */
 export const ignoreFact: PublishFact = () => undefined

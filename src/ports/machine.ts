@@ -48,7 +48,7 @@ export interface Machine {
    */
   apply(entry: Entry): AppliedEntry
   /**
-   * True when so many applied entries are not yet written that apply should wait for the store.
+   * True when too many applied entries are unwritten, so that apply should wait for the store.
    * `onPersisted` says when to check again.
    */
   readonly isBehind: boolean

@@ -42,6 +42,7 @@ export interface AdmittedClient {
   readonly identityName: string
 }
 
+/** The first requirement that a client's claim does not meet. */
 export type ClaimFault =
   | 'apiSession'
   | 'session'
@@ -51,6 +52,7 @@ export type ClaimFault =
   | 'access'
   | 'posture'
 
+/** Whether a client may dial or host, and if not, why. */
 export type ClaimDecision =
   | { readonly ok: true; readonly client: AdmittedClient }
   | { readonly ok: false; readonly fault: ClaimFault }

@@ -53,6 +53,10 @@ export type ListSource =
     }
   | { readonly of: 'services'; readonly identityId: string }
 
+/**
+ * Types of service policies: `Dial` lets an identity use a service, `Bind` lets it host the
+ * service.
+ */
 export type DialBind = 'Bind' | 'Dial'
 
 /** Access that policies give an identity to a service. */

@@ -59,7 +59,10 @@ export interface PostureEnforcerDeps {
   readonly postureOf: (session: ApiSession) => SessionPosture
 }
 
-/** Posture of an API session. It always has a factor, which may be one that was not given. */
+/**
+ * Posture of an API session. It always contains the second factor, which may be missing in the
+ * session.
+ */
 export type SessionPosture = Posture & Required<Pick<Posture, 'factor'>>
 
 /** Kinds whose changes can make a passing session fail. */

@@ -24,6 +24,10 @@ export function factsInOrder(facts: PostureFacts): (readonly [slot: string, fact
   })
 }
 
+/**
+ * Encodes the posture of an identity for soft state.
+ * @param moves number of changes so far.
+ */
 export function packFacts(moves: bigint, facts: PostureFacts): Uint8Array {
   return toBinary(
     PostureRecordSchema,
@@ -36,6 +40,7 @@ export function unpackFacts(bytes: Uint8Array): PostureRecord {
   return fromBinary(PostureRecordSchema, bytes)
 }
 
+/** The facts by slot; a new report of the same thing replaces the fact in its slot. */
 export function postureFacts(record: PostureRecord | undefined): PostureFacts {
   const facts: PostureFacts = new Map()
   for (const fact of record?.facts ?? []) {
@@ -153,6 +158,7 @@ function isDeviceKind(kind: string | undefined): kind is DeviceKind {
   return deviceKinds.has(kind as DeviceKind)
 }
 
+/** Whether a report repeats the known fact, except for its time. */
 export function isSameReport(known: PostureFact, { checkId, what }: Report): boolean {
   const bare = (fact: Report): Uint8Array =>
     toBinary(

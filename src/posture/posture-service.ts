@@ -184,7 +184,7 @@ export class ControllerPosture implements PostureService {
   }
 }
 
-/** Second factor of an API session, to be judged at `nowMs`. */
+/** Second factor of an API session, as evaluated at `nowMs`. */
 function sessionFactor(
   { mfaPassedAt }: ApiSession,
   endpoint: EndpointState | undefined,

@@ -30,6 +30,7 @@ export function advanceCommit(state: RaftState): void {
   finishChange(state)
 }
 
+/** Raises the commit index; a lower index changes nothing. Apply follows. */
 export function commitTo(state: RaftState, index: Index): void {
   if (index <= state.commit) return
   assert(index <= state.log.lastIndex, `commit ${index} is beyond the log`)

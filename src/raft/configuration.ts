@@ -14,6 +14,7 @@ export interface Membership {
   readonly configuration: Configuration
 }
 
+/** Whether two majorities must agree: old and new voters, during a change of members. */
 export function isJoint(configuration: Configuration): boolean {
   return configuration.outgoingVoters.length > 0
 }

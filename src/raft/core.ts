@@ -50,6 +50,7 @@ export interface CoreStart {
   readonly appliedSetbackMs?: number
 }
 
+/** Replication to one peer, as the leader sees it. */
 export interface PeerStatus {
   readonly id: NodeId
   readonly state: ProgressState

@@ -76,6 +76,7 @@ export function onTimeoutNow(state: RaftState): void {
   if (state.role === 'follower' && state.isEligible) campaignForReal(state, true)
 }
 
+/** Answers a request for a vote or a pre-vote. A granted vote is sent after it is durable. */
 export function onVoteRequest(state: RaftState, message: VoteRequest): void {
   // @guard a-disk-holds-its-vote-by-store-id, log-comparison-in-votes
   // @guard log-that-owes-votes-as-before
@@ -108,6 +109,9 @@ export function onVoteRequest(state: RaftState, message: VoteRequest): void {
   state.send(message.from, body, state.durability.hardStateToken)
 }
 
+/**
+ * Counts a vote; a majority makes this node the leader, or starts its election after a pre-vote.
+ */
 export function onVoteResponse(state: RaftState, message: VoteResponse): void {
   const isAwaited = message.pre ? state.role === 'preCandidate' : state.role === 'candidate'
   if (!isAwaited) return

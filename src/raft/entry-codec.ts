@@ -78,6 +78,7 @@ export function decodeEntries(bytes: Uint8Array): Entry[] {
   return entries
 }
 
+/** Writes a safe integer as 8 bytes, little endian. */
 export function setUint53(view: DataView, at: number, value: number): void {
   assert(Number.isSafeInteger(value) && value >= 0, 'a term, index or time is a safe integer')
   view.setUint32(at, value >>> 0, true)

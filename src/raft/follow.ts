@@ -25,6 +25,7 @@ function noteLeader(state: RaftState, leader: NodeId): void {
   state.electionElapsedTicks = 0
 }
 
+/** Follows the leader's commit index, as far as the logs are known to match. */
 export function onHeartbeatRequest(state: RaftState, message: HeartbeatRequest): void {
   noteLeader(state, message.from)
   followCommit(state, message.commit)
@@ -50,6 +51,10 @@ export function onCommitNotice(state: RaftState, message: CommitNotice): void {
   followCommit(state, message.commit)
 }
 
+/**
+ * Appends the leader's entries if the log has the entry before them; otherwise answers where to
+ * retry.
+ */
 export function onAppendRequest(state: RaftState, message: AppendRequest): void {
   noteLeader(state, message.from)
   const { from, commit } = message
@@ -71,8 +76,8 @@ export function onAppendRequest(state: RaftState, message: AppendRequest): void 
 }
 
 /**
- * Whether this follower has so many committed, unapplied bytes that it drops further entries for
- * now. Apply catches up meanwhile, and the leader sends the entries again.
+ * Whether this follower holds too many committed, unapplied bytes and therefore drops further
+ * entries for now. Apply catches up meanwhile, and the leader sends the entries again.
  */
 function isFull({ log, applied, commit, options }: RaftState): boolean {
   return log.bytesBetween(applied, commit) >= options.uncommittedBytesMax

@@ -12,6 +12,7 @@ export function isAtLeast(position: Position, other: Position): boolean {
   return position.index >= other.index
 }
 
+/** Encoded size of an entry, header included. */
 export function entryBytes(entry: Entry): number {
   return ENTRY_HEADER_BYTES + entry.data.length
 }

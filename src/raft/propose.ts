@@ -4,6 +4,10 @@ import type { Proposal } from './input.ts'
 import { appendAsLeader, nextStampMs } from './leader-log.ts'
 import type { RaftState } from './state.ts'
 
+/**
+ * Appends proposals as leader, or refuses them with a reason.
+ * @param nowMs local clock, from which log time is derived.
+ */
 export function propose(state: RaftState, proposals: readonly Proposal[], nowMs: number): void {
   state.nowMs = nowMs
   // @guard proposals-held-until-clocks-are-known

@@ -188,6 +188,7 @@ function requestSnapshot(state: RaftState, progress: Progress): void {
   state.snapshotsWanted.push(progress.id)
 }
 
+/** Updates the follower's progress, commits what a majority has, and sends more. */
 export function onAppendResponse(state: RaftState, message: AppendResponse): void {
   const progress = state.progress.get(message.from)
   if (state.role !== 'leader' || progress === undefined) return
@@ -233,6 +234,7 @@ function onRefused(state: RaftState, progress: Progress, message: AppendResponse
   progress.becomeProbe(Math.min(rejectedIndex, agreed.index + 1))
 }
 
+/** Counts the peer as reachable, and confirms pending read index requests. */
 export function onHeartbeatResponse(state: RaftState, message: HeartbeatResponse): void {
   const progress = state.progress.get(message.from)
   if (state.role !== 'leader' || progress === undefined) return
@@ -271,6 +273,7 @@ function probeForLoss(state: RaftState, progress: Progress): void {
   sendAppend(state, progress, { term: previousTerm, index: progress.nextIndex - 1 }, [])
 }
 
+/** The snapshot has been transferred; its application is confirmed later. */
 export function onSnapshotSent(state: RaftState, to: string): void {
   const progress = state.progress.get(to)
   if (progress?.state === 'snapshot') progress.snapshotSentTick = state.ticks
@@ -284,6 +287,7 @@ export function onSnapshotFailed(state: RaftState, to: string): void {
   progress.isProbeOut = true
 }
 
+/** Stops pipelining to a peer whose connection failed. */
 export function onUnreachable(state: RaftState, to: string): void {
   const progress = state.progress.get(to)
   if (progress?.state === 'replicate') progress.becomeProbe(0)

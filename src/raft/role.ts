@@ -53,6 +53,7 @@ export function becomePreCandidate(state: RaftState): void {
   enterRole(state, 'preCandidate', null)
 }
 
+/** Raises the term and votes for itself; both are durable before the vote counts. */
 export function becomeCandidate(state: RaftState): void {
   assert(state.role !== 'leader', 'a leader does not campaign')
   state.setTermAndVote(state.term + 1, state.id)
@@ -61,6 +62,7 @@ export function becomeCandidate(state: RaftState): void {
   state.ownVoteToken = state.durability.hardStateToken
 }
 
+/** Takes leadership after an election, and appends an entry of the new term. */
 export function becomeLeader(state: RaftState): void {
   assert(state.role === 'candidate', 'only a candidate is elected')
   enterRole(state, 'leader', state.id)

@@ -43,6 +43,7 @@ export function continueTransfer(state: RaftState): void {
   state.send(transfer.target, { type: 'timeoutNow' }, 0)
 }
 
+/** Abandons a transfer that takes too long, and starts one when the disk of the leader stalls. */
 export function tickTransfer(state: RaftState): void {
   const { diskStallTicks, electionTimeoutTicks } = state.options
   if (state.transfer !== null) {

@@ -4,7 +4,9 @@
  */
 
 export type NodeId = string
+/** Raft term: 0 before the first election. */
 export type Term = number
+/** Index of a log entry, from 1; 0: before the first entry. */
 export type Index = number
 
 /** A position in the log. Term and index are one value, so that they cannot be swapped. */
@@ -111,6 +113,7 @@ export type MessageBody =
       readonly configuration: Uint8Array
     }
 
+/** A message between nodes. A higher term makes its receiver a follower. */
 export type Message = MessageBody & {
   readonly from: NodeId
   readonly to: NodeId

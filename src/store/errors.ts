@@ -49,12 +49,17 @@ export class StoreError extends Error {
 const REBUILD =
   'nothing was changed on disk; keep a copy of the folder, then replace this member so that it is rebuilt from its peers (flotilla cluster replace)'
 
+/**
+ * @param what completes `<path>: <what>`.
+ * @param offset in bytes; null: the whole file.
+ */
 export function corruptError(path: string, what: string, offset: number | null = null): StoreError {
   const where = offset === null ? path : `${path} at byte ${offset}`
   const finding = `${where}: ${what}`
   return new StoreError('CORRUPT', path, `${finding}; ${REBUILD}.`, undefined, finding)
 }
 
+/** Both slots of term and vote are unreadable, so this disk must not vote again. */
 export function voteLostError(path: string): StoreError {
   const finding = `${path}: neither it nor meta.1 can be read, so the term and vote of this member are lost`
   const message = `${finding}; nothing changed on disk. With cluster.seeds set, a start requests re-admission with an empty data folder; otherwise restore the folder from an intact copy.`

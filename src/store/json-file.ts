@@ -3,7 +3,7 @@ import { isJsonObject } from '../lib/text/json-value.ts'
 import { crc32 } from 'node:zlib'
 
 /** The JSON object in a small file of the data folder; null when it holds none. */
-export function parseObject(text: string): Record<string, unknown> | null {
+export function parseJsonObject(text: string): Record<string, unknown> | null {
   try {
     const value: unknown = JSON.parse(text)
     return isJsonObject(value) ? value : null

@@ -119,6 +119,7 @@ export class CertificateWorker implements CertificateIssuer {
   }
 }
 
+/** The refusal that the caller of the API receives. */
 export function toProblem({
   fault,
   reason,

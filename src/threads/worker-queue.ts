@@ -30,6 +30,7 @@ interface WorkerQueueDeps {
 /** Reason why a task was ended with its thread, or not started. */
 type OverrunReason = 'processor time' | 'memory' | 'late' | 'not started'
 
+/** A task of a thread that was ended because it exceeded a limit. */
 export class TaskOverrun extends Error {
   readonly reason: OverrunReason
 

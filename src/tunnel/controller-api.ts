@@ -18,6 +18,7 @@ export interface ControllerApi {
   follow(origins: readonly string[]): void
 }
 
+/** A session that a controller opened for this identity. */
 export interface ApiLogIn {
   readonly token: string
   readonly identityId: string
@@ -49,11 +50,13 @@ export function readRecords(value: unknown): readonly Fields[] {
   return list.filter((one) => typeof one === 'object' && one !== null) as readonly Fields[]
 }
 
+/** '' if the field is absent or no text. */
 export function readTextField(fields: Fields, name: string): string {
   const value = fields[name]
   return typeof value === 'string' ? value : ''
 }
 
+/** [] if the field is absent; other values than texts are dropped. */
 export function readTextsField(fields: Fields, name: string): readonly string[] {
   const value = fields[name]
   const list: readonly unknown[] = Array.isArray(value) ? value : []

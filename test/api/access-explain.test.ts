@@ -186,7 +186,7 @@ test('an explanation names the missing pieces one by one until access is complet
   online.clear()
 })
 
-test('posture checks are judged for each session, and refuse access if no session passes', async () => {
+test('access is refused by posture checks if no session of the identity passes them', async () => {
   const identity = await newIdentity(root, 'phone')
   const service = await newService(root, 'mail')
   const check = await made(root, `${management}/posture-checks`, {
@@ -265,7 +265,7 @@ describe('with one side alone', () => {
   })
 })
 
-test('the configs of a pair name what tunnels do not intercept', async () => {
+test('the explanation of a pair lists the parts of its configs that tunnels do not intercept', async () => {
   const identity = await newIdentity(root, 'bookworm')
   const config = await made(root, `${management}/configs`, {
     name: 'books',

@@ -154,7 +154,7 @@ describe('an audit line of a write that was refused before the log', () => {
     expect(JSON.stringify(line)).not.toMatch(/mistake|guess/)
   })
 
-  test('says why a log-in was refused, which the caller does not learn', async () => {
+  test('contains the reason of a refused log-in, which the response does not', async () => {
     const url = `${client}/authenticate?method=cert`
     const without = await new CallerOf(controller).call('POST', url, {})
     const wrong = await new CallerOf(controller).logIn({ ...user, password: 'guess' })

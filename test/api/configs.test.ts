@@ -497,16 +497,19 @@ describe('a config for interception', () => {
         '127.0.0.1/32 has addresses of this host, of its link, or of no single host',
       ],
     ],
-  ])('with %s is answered with what tunnels do not intercept', async (name, more, expected) => {
-    const data = { protocols: ['tcp'], portRanges: [good], ...more }
-    const warnings = expected.length === 0 ? undefined : expected.map((each) => prefix + each)
-    const body = { name, configTypeId: interceptV1, data }
-    const made = await root.call('POST', configs, body)
-    expect(made.body.meta?.warnings, made.text).toEqual(warnings)
-    const { id } = made.body.data as { id: string }
-    const patched = await root.call('PATCH', `${configs}/${id}`, { data })
-    expect(patched.body.meta?.warnings).toEqual(warnings)
-  })
+  ])(
+    'with %s returns a warning about the parts that tunnels do not intercept',
+    async (name, more, expected) => {
+      const data = { protocols: ['tcp'], portRanges: [good], ...more }
+      const warnings = expected.length === 0 ? undefined : expected.map((each) => prefix + each)
+      const body = { name, configTypeId: interceptV1, data }
+      const made = await root.call('POST', configs, body)
+      expect(made.body.meta?.warnings, made.text).toEqual(warnings)
+      const { id } = made.body.data as { id: string }
+      const patched = await root.call('PATCH', `${configs}/${id}`, { data })
+      expect(patched.body.meta?.warnings).toEqual(warnings)
+    },
+  )
 
   test('with thousands of bad addresses is answered with the first ones and their number', async () => {
     const addresses = Array.from({ length: 4000 }, (_, at) => `http://${at}.example`)

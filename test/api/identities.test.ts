@@ -220,7 +220,7 @@ describe('administrators', () => {
     expect(await detail(url)).toMatchObject({ isAdmin: true, disabled: false })
   })
 
-  test('are the only ones who may write: others are refused before their body is read', async () => {
+  test('are the only callers who can write; others are refused before their body is read', async () => {
     const url = `${identities}/alice-id`
     const asked: [string, string, unknown][] = [
       ['POST', identities, { name: 'x', type: 'User', isAdmin: true }],

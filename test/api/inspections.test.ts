@@ -100,7 +100,7 @@ describe('an inspection', () => {
     expect(values.map(({ name }) => name)).toEqual(['runtime'])
   })
 
-  test('shows what the controller knows of its routers, and what it waits for', async () => {
+  test('shows the routers of the controller, and the requests that it waits for', async () => {
     const { values } = await told('ctrl1', 'connected-routers', 'stackdump')
     expect(values).toEqual([
       { appId: 'ctrl1', name: 'connected-routers', value: [] },

@@ -157,7 +157,7 @@ describe('a config type of a new cluster', () => {
     expect(dataFault(schemaOf(name), data)).toBeNull()
   })
 
-  test('says of a value that a schema excludes what it must not be', () => {
+  test('describes which values a `not` of its schema excludes', () => {
     const empty = dataFault(schemaOf('intercept.v1'), { ...interceptable, addresses: [''] })
     expect(empty).toMatchObject({
       field: 'addresses.0',

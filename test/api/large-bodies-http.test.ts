@@ -36,7 +36,7 @@ async function beginUpload(bytes: number): Promise<Socket> {
   return socket
 }
 
-test('sequential large bodies are accepted, whatever their result', async () => {
+test('sequential large bodies are accepted, also after a refused one', async () => {
   for (let n = 0; n < 10; n += 1) expect(await create(`taken-${n}`, 4000)).toBe(201)
   for (let n = 0; n < 10; n += 1) expect(await create('taken-0', 4000)).toBe(400)
 })

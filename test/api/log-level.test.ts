@@ -19,7 +19,7 @@ describe('The log level operation', () => {
     expect(controller.parts.logLevel.get()).toEqual(changed)
   })
 
-  test('refuses an unknown level and callers who are no administrators', async () => {
+  test('refuses an unknown level, and callers who are not administrators', async () => {
     expect((await root.call('PUT', url, { level: 'loud' })).status).toBe(400)
     expect((await root.call('PUT', url, {})).status).toBe(400)
     const alice = new CallerOf(controller)

@@ -49,8 +49,8 @@ const rows: Readonly<Record<string, readonly string[]>> = {
     `${keys}the tokens of a client that requested a certificate during its log-in > are worth nothing without it, wherever they are shown`,
     `${keys}the tokens of a client that requested a certificate during its log-in > are so after a second factor as well, under the id of the first step`,
     `${keys}the tokens of a client that requested a certificate during its log-in > count for the certificate of the log-in too, where there was one`,
-    `${keys}a request for a certificate > leads to one for the identity and the session, whatever it names`,
-    `${keys}a request for a certificate > that cannot be signed lets the log-in pass and its code fail, and leaves no session`,
+    `${keys}a request for a certificate > gets a certificate for the identity and the session, even if it names others`,
+    `${keys}a request for a certificate > that cannot be signed fails when the code is redeemed, and leaves no session`,
   ],
   'a certificate for another key at a refresh and an exchange; a bearer session stays one': [
     `${keys}the tokens of a client that requested a certificate during its log-in > count for the key of the last refresh alone`,
@@ -58,7 +58,7 @@ const rows: Readonly<Record<string, readonly string[]>> = {
     `${keys}a request for a certificate > is passed over where tokens are bound to no key, and binds none`,
   ],
   'each challenge, of session tokens, access tokens and tokens of signers': [
-    `${sessions}the challenge of a refused request > names both kinds of tokens if there is none`,
+    `${sessions}the challenge of a refused request > names both kinds of tokens if the request has none`,
     `${sessions}the challenge of a refused request > reports an access token that is malformed or has no session`,
     `${sessions}the challenge of a refused request > reports an expired access token`,
     `${sessions}the challenge of a refused request > is absent where no session is required`,
@@ -94,7 +94,7 @@ const rows: Readonly<Record<string, readonly string[]>> = {
   'certificates of the session, and its config types': [
     'api/oidc-certificates.test.ts > an OIDC session gets session certificates, the leaf before its issuers',
     'api/oidc-certificates.test.ts > an OIDC session has the config types that its client requested, by name or id',
-    'router/edge/bearer-sessions.test.ts > A client is admitted > by a certificate of its identity, whatever certificate the token names',
+    'router/edge/bearer-sessions.test.ts > A client is admitted > by a certificate of its identity, even if the token names another',
   ],
   'OIDC is announced beside sessions of the REST log-in, which go on': [
     'api/meta.test.ts > OIDC is announced and served once every member supports it',
@@ -110,7 +110,7 @@ const rows: Readonly<Record<string, readonly string[]>> = {
     'api/oidc-posture.test.ts > an OIDC client > loses its circuits when its device reports to the router that a check fails',
     'api/oidc-posture.test.ts > a router that judges posture itself > keeps its client’s circuits until the device reports a change to a controller',
     'attacks/oidc/posture-at-a-router.test.ts > a router that claims to evaluate posture > is not believed a second factor',
-    'router/edge/client-postures.test.ts > a posture report of a client > reaches the controller before the next request of the client is judged',
+    'router/edge/client-postures.test.ts > a posture report of a client > reaches the controller before the next request of the client is checked',
     'router/edge/client-postures.test.ts > a posture report of a client > is sent again to a controller that reconnects',
   ],
   'channels at a router close with a revocation; a later log-in survives': [

@@ -52,7 +52,7 @@ const bearerChallenge = (error: keyof typeof told): string =>
   `Bearer realm="openziti-oidc" error="${error}" error_description="${told[error]}"`
 
 describe('the challenge of a refused request', () => {
-  test('names both kinds of tokens if there is none', async () => {
+  test('names both kinds of tokens if the request has none', async () => {
     const both = `zt-session realm="zt-session" error="missing" error_description="${told.missing}",${bearerChallenge('missing')}`
     expect(challengeOf(await get(ownIdentity))).toBe(both)
     const { username } = await person()

@@ -273,7 +273,7 @@ describe('tokens', () => {
     expect((await oidc.refresh(String(next.json['refresh_token']))).status).toBe(200)
   })
 
-  test('require a grant type, and a request without one gets an error that says so', async () => {
+  test('require a grant type, which the error for a request without one names', async () => {
     const refused = await newClient().refresh('any', { grant_type: '' })
     expect([refused.status, refused.json['error']]).toEqual([400, 'invalid_request'])
   })

@@ -92,7 +92,7 @@ describe('every operation of the management API', () => {
     }
   })
 
-  test('admits holders of its kind or action, admits admin_readonly to reads, and nobody else', async () => {
+  test('admits callers with the permission for its kind or action, admits admin_readonly to reads, and refuses all others', async () => {
     const all = grantablePermissions.filter((one) => one !== 'admin_readonly')
     for (const { method, path, ...described } of await operationsOf(management)) {
       const needed = described['x-permission']

@@ -193,7 +193,7 @@ describe('a client that reports the required posture', () => {
     expect(await person.sessions()).toEqual([session])
   })
 
-  describe('whose policy changes between its judgment and the log', () => {
+  describe('whose policy changes between its check and the log', () => {
     /** Runs when the next session has been judged and is about to be logged. */
     const meanwhile = async (change: () => Promise<unknown>, then: () => Promise<Reply>) => {
       const { cluster } = controller
@@ -213,7 +213,7 @@ describe('a client that reports the required posture', () => {
       }
     }
 
-    test('is judged again, and admitted by the checks that still pass', async () => {
+    test('is checked again, and admitted by the checks that still pass', async () => {
       const person = await Person.behind(corp)
       await tell(person.caller, { id: 'c', typeId: 'DOMAIN', domain: 'corp.test' })
       const check = `${management}/posture-checks/${person.checkId}`
@@ -412,7 +412,7 @@ describe('a posture report', () => {
     expect(await sweep()).toEqual([])
   })
 
-  test('is judged by the current check: the leader ends sessions that no longer pass', async () => {
+  test('is evaluated with the current check: the leader ends sessions that no longer pass', async () => {
     const person = await Person.behind(corp)
     await tell(person.caller, { id: 'c', typeId: 'DOMAIN', domain: 'corp.test' })
     await person.dialled()

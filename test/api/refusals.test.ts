@@ -89,7 +89,7 @@ describe('a body', () => {
     }
   })
 
-  test('of another type is answered with 415, and an answer that nobody accepts with 406', async () => {
+  test('of another type gets 415, and a request that accepts no supported type gets 406', async () => {
     const xml = await root.call('POST', services, '<a/>', { 'content-type': 'application/xml' })
     expect(xml.status).toBe(415)
     expect(xml.body.error?.code).toBe('COULD_NOT_VALIDATE')
@@ -117,7 +117,7 @@ describe('a body', () => {
 })
 
 describe('a session', () => {
-  test('that is missing is answered with 401 and a challenge that says so', async () => {
+  test('that is missing gets 401 and a challenge with this reason', async () => {
     const reply = await anonymous.get(services)
     expect(reply.status).toBe(401)
     expect(reply.body.error?.code).toBe('UNAUTHORIZED')
@@ -127,7 +127,7 @@ describe('a session', () => {
     )
   })
 
-  test('with a forged, foreign or unknown token is answered with 401 and a challenge that says so', async () => {
+  test('with a forged, foreign or unknown token gets 401 and a challenge with this reason', async () => {
     const foreignKeys = new TestTokenKeys()
     const foreign = new TokenSigner(foreignKeys).tokenOf('someSession')
     const own = root.token ?? ''

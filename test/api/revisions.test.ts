@@ -64,7 +64,7 @@ describe('a write with If-Match', () => {
     expect(() => parseIfMatch(Array(40).fill('"1"').join(','))).toThrow(Problem)
   })
 
-  test('is judged by apply, not by the state of this controller', async () => {
+  test('is checked at apply, not with the state of this controller', async () => {
     const url = await newService()
     const tag = await tagOf(url)
     const { cluster } = controller

@@ -85,7 +85,7 @@ describe('a revocation', () => {
     expect(enrolled.status).toBe(400)
   })
 
-  test('of an administrator is refused if the caller is none', async () => {
+  test('of an administrator is refused if the caller is no administrator', async () => {
     const body = { permissions: ['revocation'] }
     await root.call('PATCH', `${management}/identities/alice-id`, body)
     const alice = sessionOf('alice-id')

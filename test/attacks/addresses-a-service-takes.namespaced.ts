@@ -263,7 +263,7 @@ describe('Another host', () => {
   })
 })
 
-test('a route goes with its service', async () => {
+test('the tunnel removes a route together with its service', async () => {
   const { controller, network } = await running(taking(['10.9.9.9', 'fd77::/64']))
   await eventually(() => network.logged('service intercepted').length).toBe(1)
   await eventually(routes).toEqual(['10.9.9.9', '100.64.0.0/10', 'fd77::/64'])

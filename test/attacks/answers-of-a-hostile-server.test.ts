@@ -127,7 +127,7 @@ async function mustEndWithASentence(words: readonly string[], said: unknown): Pr
 }
 
 test(
-  'no command fails with a stack trace, whatever data the server sends',
+  'no command fails with a stack trace on any response of a server',
   { timeout: 120_000 },
   async () => {
     for (const words of verbs()) {
@@ -203,7 +203,7 @@ test('a token that no header can contain opens no session', async () => {
   }
 })
 
-test('an event is one line, whatever it contains', () => {
+test('an event with values of unexpected types is printed as one line', () => {
   for (const value of [null, 7, 'text', [], {}, { author: null }, { author: 7 }]) {
     const event = { namespace: 'n', metadata: value, finalState: value, initialState: value }
     expect(eventLine(event).split('\n')).toHaveLength(1)

@@ -124,7 +124,7 @@ function ask(method: string, path: string, name: string, by: CertifiedKey | null
   })
 }
 
-test('a client certificate of that authority reads no metrics, whatever names it contains', async () => {
+test('a client certificate of that authority cannot read metrics, even with the names of a monitor', async () => {
   const monitor = await leaf(publicCa, 'prometheus', [], [externalSpiffeId('test.internal')])
   for (const name of [CONSOLE, ENROLLING]) {
     expect((await ask('GET', '/metrics', name, monitor)).status, name).toBe(401)
@@ -139,7 +139,7 @@ test('it is no identity, controller or router certificate either', async () => {
   }
 })
 
-test('a client that enrolls sees the certificate whose key signed the token, whatever names the other one has', async () => {
+test('a client that enrolls gets the server certificate whose key signed the token, even if the other one has the same names', async () => {
   const [{ sha256 }] = parseCertificates(own.certificatePem)
   expect(await ask('GET', '/edge/client/v1/version', ENROLLING, null)).toMatchObject({ sha256 })
   const other = await ask('GET', '/edge/client/v1/version', CONSOLE, null)

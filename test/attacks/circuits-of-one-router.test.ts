@@ -58,7 +58,7 @@ function kept(id: string, routerId: string, clientId: string): boolean {
   return table.set(id, circuit)
 }
 
-test('A router has a limited rate of circuit requests, whatever sessions it presents', () => {
+test('A router cannot exceed its rate of circuit requests by presenting other sessions', () => {
   const flood = 2 * circuitsOfRouterBurst
   expect(admitted(flood, 'stolen', (at) => `client ${at}`)).toBe(circuitsOfRouterBurst)
   expect(

@@ -166,7 +166,7 @@ describe('a claim that names a service', () => {
     expect(await clients.judge(claim)).toEqual(noSession)
   })
 
-  test('does not hold for a service that no policy lets its identity dial', async () => {
+  test('is refused for a service that no policy lets its identity dial', async () => {
     const { identityId, tokens } = await newPerson()
     const claim = byServiceOf(await claimOf(tokens), identityId)
     const missing = await clients.judge({ ...claim, serviceId: 'nothing' })

@@ -95,7 +95,7 @@ async function ask(
   return fromBinary(CreateTerminatorV2AnswerSchema, answer?.body ?? new Uint8Array()).result
 }
 
-test('Forged API sessions of a router are judged again at the latest commit a limited number of times', async () => {
+test('Forged API sessions cause a limited number of reads at the latest commit per router', async () => {
   judge = ({ apiSessionToken }) =>
     apiSessionToken === 'of ann' ? { ok: true, client } : { ok: false, fault: 'apiSession' }
   const [stolen, honest] = [await stage.dial('stolen'), await stage.dial('honest')]
@@ -111,7 +111,7 @@ test('Forged API sessions of a router are judged again at the latest commit a li
   expect(looks).toBe(refusedClaimsOfRouterMax + 2)
 })
 
-test('Claims of a client are judged again a limited number of times, independently of other clients of its router', async () => {
+test('Refused claims of a client cause a limited number of reads at the latest commit, independently of other clients of its router', async () => {
   judge = () => ({ ok: false, fault: 'session' })
   const router = await stage.dial('honest')
   const sessions = Math.ceil(refusedClaimsOfRouterMax / refusedClaimsOfSessionMax) + 1

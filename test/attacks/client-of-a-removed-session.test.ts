@@ -25,7 +25,7 @@ test('A client whose API session was removed loses its channel, circuits and ter
   expect((await bench.connect(person)).isAdmitted, 'again').toBe(false)
 })
 
-test('A client whose session ended while its controller was away loses them too', async () => {
+test('A client whose session ended while its controller was disconnected loses its channel', async () => {
   const person = await bench.person('mallory')
   bench.controller.tellSessions([person])
   await bench.connect(person)

@@ -28,7 +28,7 @@ function expectRefused(reply: Reply): void {
   expect(reply.body.error?.code).toBe('UNAUTHORIZED')
 }
 
-test('a token without a signature, whatever it calls that', async () => {
+test('a token without a signature, under any spelling of the algorithm none', async () => {
   for (const alg of ['none', 'None', 'NONE', '']) {
     for (const kid of [rsa.kid, provider.key.kid]) {
       expectRefused(await logIn(await forged({ alg, kid }, () => '')))
@@ -195,7 +195,7 @@ test('a token of one person as the second factor of another', async () => {
   await patch('identities', 'alice-id', { authPolicyId: 'default' })
 })
 
-test('a log-in that was judged before the auth policy was closed to tokens', async () => {
+test('a log-in that was checked before the auth policy disallowed JWTs', async () => {
   const closed = await newPolicy('closed', { extJwt: { allowed: false, allowedSigners: [] } })
   const { cluster } = controller
   const propose = cluster.propose.bind(cluster)

@@ -85,7 +85,7 @@ test('a second one closes the channel', async () => {
   expect(isRefused(pipe, 8)).toBe(false)
 })
 
-test('every heavy frame is refused, whatever it contains', async () => {
+test('bodies that are costly to decode are refused for each type of message', async () => {
   for (const [name, contentType, body] of hostileBodies(5 * 1024 * 1024)) {
     const pipe = await dialed()
     pipe.say({ contentType, sequence: 7, body })

@@ -60,7 +60,7 @@ describe('the certificate of', () => {
   })
 })
 
-test('controllers that are no members hold a few connections, each its own, and leave those of members', async () => {
+test('controllers that are no members share a few connections, and cannot displace those of members', async () => {
   const { meshSessionsPerStrangerMax, meshStrangersMax } = meshLimits
   const member = await begun()
   const stranger = await controllerIdentity(mesh.authority, 'stranger')

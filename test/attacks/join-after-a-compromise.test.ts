@@ -33,7 +33,7 @@ async function formed(ids: readonly string[]): Promise<SecretsCluster> {
 }
 
 describe('after the removal of a compromised controller', () => {
-  test('no join ticket of before lets a controller in', () => {
+  test('no earlier join ticket admits a controller', () => {
     const cluster = new Joining()
     expect(cluster.invite('ticket-a').ok).toBe(true)
     revokeAccess(cluster)

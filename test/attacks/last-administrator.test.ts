@@ -48,7 +48,7 @@ test.each([
     { expiresAt: new Date(controller.clock.nowMs() + 60_000).toISOString() },
   ],
 ])(
-  'nobody leaves the network without an administrator that can log in: %s',
+  'no write can leave the network without an administrator who can log in: %s',
   async (_, method, url, body) => {
     const reply = await root.call(method, url, body)
     expect(reply.status, reply.text).toBe(400)
@@ -60,7 +60,7 @@ test.each([
   },
 )
 
-test('a policy that requires codes does not lock out an administrator, who enrolls in MFA with a partial session', async () => {
+test('a policy that requires codes does not lock out an administrator, who can enroll in MFA with a partial session', async () => {
   const totp = { secondary: { requireTotp: true } }
   expect((await root.call('PATCH', `${policies}/default`, totp)).status).toBe(200)
   const caller = new CallerOf(controller)

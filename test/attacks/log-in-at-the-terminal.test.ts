@@ -61,7 +61,7 @@ test('a page that probes the ports of the host under its own name does not end t
   await listener.close()
 })
 
-test('a password goes to no other host than the controller that was trusted', async () => {
+test('a password is sent only to the trusted controller', async () => {
   const { certificatePem: cert, privateKeyPem: key } = person.cluster.own
   const bodies: string[] = []
   const other = createServer({ cert, key }, (asked, answer) => {

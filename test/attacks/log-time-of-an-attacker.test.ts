@@ -43,7 +43,7 @@ test('no caller moves it forward', () => {
   expect(state.logTimeMs).toBe(nowMs)
 })
 
-test('a request that was done before it ran ahead is not done once more when it is back', () => {
+test('a request that took effect before log time ran ahead does not take effect again after the reset', () => {
   const { state, log } = restorableState()
   const nowMs = state.logTimeMs
   const id = newUuidv7(nowMs + requestAheadMsMax)

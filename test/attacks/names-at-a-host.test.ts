@@ -54,7 +54,7 @@ const answerTo = (query: Buffer, address: string): Buffer => {
   return Buffer.concat([answer, Buffer.from(record)])
 }
 
-test('a host outside the listener gets no answer, of whatever size', async () => {
+test("a host outside the listener's networks gets no answer to queries of any size", async () => {
   const server = await serving(false, null)
   const heard: Buffer[] = []
   const client = await bound((body) => heard.push(body))

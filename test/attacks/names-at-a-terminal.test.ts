@@ -183,7 +183,7 @@ describe('from the level on that refuses them', () => {
     await cluster.ask('DELETE', `/config-types/${ids['config-types']}`)
   })
 
-  test('nobody enrolls to one by a certificate or a token', async () => {
+  test('an enrollment by certificate or token with such a name is refused', async () => {
     const { cluster } = person.cluster.controller
     const actor = systemActor({ name: 'test' })
     const { id: caId } = await person.cluster.verifiedCa('another ca')

@@ -97,7 +97,7 @@ test('an object of another identity is neither shown nor changed by its ID, on a
   expect(records()).toEqual(before)
 })
 
-test('lists contain only own objects, whatever the query', async () => {
+test("lists contain only the caller's own objects, for any query", async () => {
   for (const path of ['sessions', 'services', 'current-identity/authenticators']) {
     for (const filter of ['true', `id = "${victim['session']}"`, `id = "${serviceId}"`]) {
       const url = `${client}/${path}?filter=${encodeURIComponent(filter)}`

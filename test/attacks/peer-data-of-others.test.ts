@@ -122,7 +122,7 @@ test('Each end receives from the controller only the permitted data of the other
   ])
 })
 
-test('A router forwards nothing else to its client, whatever a controller sends', () => {
+test('A router forwards no other peer data from a controller to its client', () => {
   const said = [1, key.publicKey, key.appData, key.localAddress, key.remoteAddress, 1200]
   const told = connectAnswerHeaders(new Map(said.map((at) => [at, encodeText('said')])))
   expect([...told].map(([at]) => at)).toEqual([key.publicKey])

@@ -38,7 +38,7 @@ const url = `${management}/access/preview`
 const both = ['identity.read', 'service.read']
 const gone = { action: 'delete', kind: 'servicePolicy', id: policy }
 
-test('a caller cannot preview a change of records that it may not read, or of what names them', async () => {
+test('a caller cannot preview a change of records that it may not read, or of records that reference them', async () => {
   const ask = async (permissions: readonly string[], change: object): Promise<number> =>
     (await (await eve(...permissions)).call('POST', url, { changes: [change] })).status
   expect(await ask(both, gone)).toBe(401)
@@ -86,7 +86,7 @@ test('a preview reveals nothing about changes to an administrator that the calle
   expect([reply.status, reply.body.error?.code]).toEqual([401, 'UNAUTHORIZED'])
 })
 
-test('a preview with more changes than one entry allows is refused before any is judged', async () => {
+test('a preview with more changes than one entry allows is refused before any is evaluated', async () => {
   const change = { action: 'patch', kind: 'service', id: service, data: { name: 'other' } }
   const ask = (count: number) =>
     root.call('POST', url, { changes: Array.from({ length: count }, () => change) })

@@ -64,7 +64,7 @@ test('a caller who may write identities can do nothing to an administrator, incl
   expect(state.body.data).toMatchObject({ traceId: '' })
 })
 
-test('a caller who may write identities can write those with no more rights, whatever granted these', async () => {
+test('a caller who may write identities can write those with no more rights than its own', async () => {
   const same = await holderOf('identity.update', 'enrollment', 'service.read')
   const helper = sessionOf(helperId)
   const { replace, ...attempts } = await attemptsOn(helper, same)

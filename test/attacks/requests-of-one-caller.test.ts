@@ -36,7 +36,7 @@ test('a request of another caller is answered among the first', async () => {
   expect(before).toBeLessThan(300)
 })
 
-test('its requests on many connections are not judged before the one of another caller', async () => {
+test('its requests on many connections do not delay the one of another caller', async () => {
   const connections = await Promise.all(Array.from({ length: 100 }, connect))
   const own = await connect()
   // Each connection is known by its first request, and the flooder has had its share.

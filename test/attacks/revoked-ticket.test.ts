@@ -5,7 +5,7 @@ import { Joining } from '../fsm/support/joining.ts'
 // The attack: a ticket was stolen, its owner noticed and revoked it, and a holder of a copy still
 // tries to join with it.
 
-test('a copy of a revoked ticket lets no controller in', () => {
+test('a copy of a revoked ticket admits no controller', () => {
   const cluster = new Joining()
   expect(cluster.invite('ticket-a').ok).toBe(true)
   expect(cluster.revoke('ticket-a').ok).toBe(true)

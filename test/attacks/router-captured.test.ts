@@ -267,7 +267,7 @@ test('A certificate issued for the ID of another controller is refused by its ke
   expect(minted.hellos).toEqual([])
 })
 
-test('A router that knows only a captor recovers through its configuration, whatever removals the captor reports', async () => {
+test('A router that knows only a malicious controller recovers through its configuration, even if that controller reports the others as removed', async () => {
   const captors = [{ id: 'x', addresses: [x.address], keySha256: null, toldBy: null }]
   const none = { endpoints: [], apis: [], removed: [] }
   writeEndpoints(network.path('endpoints.yml'), { ...none, controllers: captors, trustDomain })

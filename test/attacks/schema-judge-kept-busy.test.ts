@@ -19,7 +19,7 @@ const judge = new SchemaWorker(limits, systemClock)
 
 afterEach(() => judge.close())
 
-test('one caller keeps no other from having a schema judged', async () => {
+test('a caller with many slow schemas does not delay the validation of another caller', async () => {
   let ended = 0
   for (let i = 0; i < 20; i += 1) {
     judge.judgeData(endless, bomb, 'eve').then(
@@ -33,7 +33,7 @@ test('one caller keeps no other from having a schema judged', async () => {
   expect(ended).toBeLessThanOrEqual(2)
 })
 
-test('threads that take the processor do not make a short expression a fault of its caller', async () => {
+test('a short expression is accepted even if other threads use the processor', async () => {
   const busy = new SchemaWorker({ ...limits, schemaMsMax: 1000, schemaLateMsMax: 1 }, systemClock)
   expect(await busy.judgeData(port, {}, 'alice')).toBeNull()
   const spinners = Array.from(

@@ -54,7 +54,7 @@ function bodiesFor({ properties = {} }: Schema): unknown[] {
 }
 
 test.each([client, management, fabric])(
-  'no refusal of %s repeats a bare text, a text in place of an object, or what a secret field holds',
+  'no refusal of %s repeats a bare text, a text in place of an object, or the value of a secret field',
   async (base) => {
     const caller = new CallerOf(controller)
     let asked = 0

@@ -31,7 +31,7 @@ test('a session opened with a token of a signer that was disabled later is refus
   await patch('external-jwt-signers', signerId, { enabled: true })
 })
 
-test('a write that was judged before the signer was disabled is refused in the log', async () => {
+test('a write that was admitted before the signer was disabled is refused at apply', async () => {
   const alice = await sessionBy(await provider.token('alice-id'))
   const { cluster } = controller
   const propose = cluster.propose.bind(cluster)

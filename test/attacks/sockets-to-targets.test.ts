@@ -56,7 +56,7 @@ function dialer(binding: 'transport' | 'tunnel', protocol: string, port: number)
 }
 
 test.each(['transport', 'tunnel'] as const)(
-  'Sockets of the binding %s count until they are closed, and are shared by who dials',
+  'Sockets of the binding %s count until they are closed, and the dialing identities share them fairly',
   async (binding) => {
     const to = dialer(binding, 'tcp', target.port)
     const { signal } = new AbortController()

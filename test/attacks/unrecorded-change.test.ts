@@ -7,7 +7,7 @@ import { anySession } from '../support/commands.ts'
 // The attack: an administrator whose session has just been ended requests a change of the cluster
 // that no log entry would record. A change that may not be recorded may not be made.
 
-test('a change of a caller who can no longer be recorded is not applied', async () => {
+test('a change is refused if its caller can no longer be recorded', async () => {
   const controller = await startController()
   try {
     const recorder = new ActionLog(controller.cluster, { warn: () => undefined })

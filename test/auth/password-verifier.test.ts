@@ -140,7 +140,7 @@ test('concurrent guesses count before any of them has failed', async () => {
   expect(codes.filter((code) => code === 'let through')).toHaveLength(10)
 })
 
-test('the refusal says whether failed log-ins are the reason, and how long to wait', async () => {
+test('the refusal contains the reason and the wait after failed log-ins', async () => {
   const clock = new ManualClock()
   const throttle = new LogInThrottle({ ...limits, failuresMax: 2, attemptsMax: 2 }, clock)
   const told = (name: string): Promise<string | null> =>
@@ -161,7 +161,7 @@ test('the refusal says whether failed log-ins are the reason, and how long to wa
   await Promise.all([other, more.catch(() => null)])
 })
 
-test('an attempt that was never judged does not count as a failure', async () => {
+test('an attempt whose hash was never computed does not count as a failure', async () => {
   const throttle = new LogInThrottle(limits, new ManualClock())
   const busy = (): Promise<null> => Promise.reject(new Problem('CLUSTER_NO_LEADER'))
   for (let attempt = 0; attempt < 20; attempt += 1) {

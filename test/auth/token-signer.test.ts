@@ -69,14 +69,14 @@ test('a removed version stays invalid, even with a correct signature', () => {
   expect(signer.judge(before, nowMs)).toBe('invalid')
 })
 
-test('a token is judged only by the key version that it names', () => {
+test('a token is verified only with the key version that it names', () => {
   const { keys, signer } = newSigner()
   const [, , oldMac] = signer.tokenOf(sessionId).split('.')
   keys.rotate(nowMs + 1000)
   expect(signer.judge(`2.${sessionId}.${oldMac ?? ''}`, nowMs)).toBe('invalid')
 })
 
-test('without a key no token is signed or judged', () => {
+test('without a key no token is signed or verified', () => {
   const { keys, signer } = newSigner()
   const token = signer.tokenOf(sessionId)
   keys.set([])

@@ -182,7 +182,7 @@ describe('received messages', () => {
     expect(decoder.take()?.headers.get(5)?.buffer).toBe(chunk.buffer)
   })
 
-  test('never change, whatever arrives later and however it is split', () => {
+  test('never change when later data arrives in any split', () => {
     const random = seededRandom(20_261_124)
     for (let round = 0; round < 200; round += 1) {
       const decoder = new FrameDecoder({ ...limits, keptBodyBytesMax: () => 600 })

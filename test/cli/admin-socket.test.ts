@@ -233,7 +233,7 @@ test('the admin socket opens a web socket of events without a session, but not w
   await eventually(() => expect(follower.isClosed).toBe(true))
 })
 
-test('the actor at the admin socket is the user of the controller or root, whatever the request claims', async () => {
+test("the actor at the admin socket is the controller's user or root, even if the request claims another user", async () => {
   const { uid, username } = userInfo()
   const { controller } = server
   const path = `${management}/services`

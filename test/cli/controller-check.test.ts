@@ -288,7 +288,7 @@ describe('Preflight', () => {
 })
 
 describe('flotilla controller check', () => {
-  test('exits 0 and says so when the controller can start', async () => {
+  test('exits 0 and prints that the controller can start', async () => {
     const done = await run(['controller', 'check', join(ctrl1, 'config.yml')])
     expect(done).toEqual({
       code: 0,

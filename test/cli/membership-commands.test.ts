@@ -123,7 +123,7 @@ describe('A cluster verb at the admin socket', () => {
     expect(asked[1]).toEqual(['replace', { oldId: 'ctrl2', newId: 'ctrl4', confirmation: null }])
   })
 
-  test('says that no change is needed, without a confirmation', async () => {
+  test('prints that no change is needed, without asking for a confirmation', async () => {
     next = { ...plan, isNeeded: false, confirmation: null }
     const done = await cluster('promote', 'ctrl3')
     expect(done).toMatchObject({ code: 0 })
@@ -167,7 +167,7 @@ describe('A cluster verb at the admin socket', () => {
     expect(json).toHaveLength(2)
   })
 
-  test('revokes a ticket for tickets revoke, and says why it cannot', async () => {
+  test('revokes a ticket for `tickets revoke`, or prints why it cannot', async () => {
     const done = await cluster('tickets', 'revoke', 't2')
     expect(done).toMatchObject({ code: 0, stderr: '' })
     expect(done.stdout).toContain('revoked ticket t2')

@@ -235,7 +235,7 @@ describe('pki renew and reload', () => {
     expect([taken.length, mistakes]).toEqual([2, []])
   })
 
-  test('give a member with an expired certificate a new one from a running member, and nobody else', async () => {
+  test('give a member with an expired certificate a new one from a running member, and refuse all others', async () => {
     const expired = { notBeforeMs: now - 9 * DAY_MS, notAfterMs: now - DAY_MS }
     const away = await leafOf('ctrl3', expired)
     await serve([{ id: 'ctrl3', leaf: away }])
@@ -429,7 +429,7 @@ describe('pki issue', () => {
   })
 })
 
-test('every verb that needs the controller says so when it does not run', async () => {
+test('every verb that needs the controller reports that it is not running', async () => {
   const asked = await run(['pki', 'renew', '--config', configPath])
   expect([asked.code, asked.stderr]).toEqual([
     5,

@@ -174,7 +174,7 @@ test('save fails if the log cannot record the recipient, unless --stale is given
   expect((await snapshot('save', target, '--data', dir, '--plaintext', '--stale')).code).toBe(0)
 })
 
-test('save names the controller to use, and says if it does not run', async () => {
+test('save names the controller to use, and reports that it is not running', async () => {
   const target = join(dir, 'b.backup')
   expect((await snapshot('save', target, '--plaintext')).code).toBe(2)
   const away = await snapshot('save', target, '--data', dir, '--plaintext')
@@ -251,7 +251,7 @@ test('list shows every backup in a folder, complete or not, and no other file', 
   expect((await snapshot('list', join(dir, 'empty'))).stdout).toMatch(/^no backups in/)
 })
 
-test('diff shows what a restore would bring back, change and remove', async () => {
+test('diff shows which records a restore would bring back, change and remove', async () => {
   const own = await BackedUp.make(2)
   writeFileSync(file, await own.save({ publicPem: key.publicPem }))
   await using served = await serving(own)

@@ -127,7 +127,7 @@ test('gives up after 20 seconds without a leader', async () => {
   expect(asked).toHaveLength(21)
 })
 
-test('reports an unknown outcome, whatever other members answer later', async () => {
+test('reports an unknown outcome even if other members answer later', async () => {
   for (const then of [() => refusal(503, 'CLUSTER_NO_LEADER'), isAway]) {
     let count = 0
     const { client } = clientOf(() =>

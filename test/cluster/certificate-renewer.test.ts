@@ -149,7 +149,7 @@ describe("A leaf of the cluster's authority", () => {
     expect(taken).toHaveLength(1)
   })
 
-  test('does not overwrite new files of an operator, which are judged first', async () => {
+  test('does not overwrite new files of an operator before it has checked them', async () => {
     const renewer = renewerOf()
     await renewer.look()
     nowMs = at(200)

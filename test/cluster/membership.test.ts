@@ -97,7 +97,7 @@ test('a leader transfers leadership before its own removal, and the request is a
   expect(managed.settled).toMatchObject([{ id: leader.id, isCompromised: false }])
 })
 
-test('a new leader promotes a learner that it has not heard of yet', async () => {
+test('a new leader promotes a learner from which it has no status yet', async () => {
   const managed = await form(3)
   await managed.admit('n4', false)
   await managed.join('n4')

@@ -75,7 +75,7 @@ async function impostor(uris: readonly string[], commonName = 'b'): Promise<Mesh
   return await issueIdentity(authority, { commonName, uris })
 }
 
-test('an authenticated member is answered with a Hello, and keeps its proven identity whatever it claims', async () => {
+test('an authenticated member gets a Hello, and keeps the identity of its certificate even if it claims another', async () => {
   const before = victim.raft.length
   const end = attack(b, [hello(), vote])
   await until('the vote request arrives', () => victim.raft.length > before)

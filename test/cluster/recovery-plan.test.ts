@@ -32,7 +32,7 @@ function refusal(own: Survivor, others: Survivor[] = [], acceptsLoss = false): s
   return planned.ok ? 'planned' : planned.reason
 }
 
-test('the member with the longest log continues alone, and the operator reads what may be lost', () => {
+test('the member with the longest log continues alone, and the plan lists what may be lost', () => {
   const planned = planRecovery(facts('a'), [facts('b', { last: { term: 5, index: 99 } })], false)
   expect(planned).toMatchObject({
     ok: true,

@@ -171,7 +171,7 @@ test('changes within one tick are sent once, and a silent owner sends a sign of 
   expect(network.sent).toHaveLength(1)
 })
 
-test('values of a silent owner expire, and return when it is heard again', () => {
+test('values of an unreachable owner expire, and return when it sends again', () => {
   const network = new Network()
   const table = { text: textTopic(), long: textTopic({ ttlMs: 60_000 }) }
   const channel = network.join('a', table)

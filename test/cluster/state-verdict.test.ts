@@ -42,7 +42,7 @@ test('fewer than a majority decide nothing, even if they agree', () => {
   expect(judge('x', { b: 'y', c: 'z' })).toEqual({ kind: 'tie' })
 })
 
-test('learners are judged but do not judge', () => {
+test('learners are compared but do not count toward the majority', () => {
   expect(judge('y', { b: 'x', c: 'x', d: 'x' }, 'bcd')).toMatchObject({ kind: 'odd' })
   expect(judge('y', { b: 'x', c: 'x' }, 'bcd')).toMatchObject({ kind: 'odd' })
   expect(judge('x', { b: 'x', l1: 'y', l2: 'y', l3: 'y' })).toEqual({
@@ -103,7 +103,7 @@ test('attempts to get a state are repeated at growing intervals', () => {
   expect(waits.at(-1)).toBe(quarantineLimits.retryMsMax)
 })
 
-test('a state that is wrong after each of three rebuilds is not rebuilt again, and says so', () => {
+test('a state that is wrong after three rebuilds is not rebuilt again, and raises an alarm', () => {
   const { clock, alarms, mark, made } = stage()
   for (let rebuild = 1; rebuild <= 3; rebuild += 1) {
     made.foundOdd(100 * rebuild, ['b', 'c'])

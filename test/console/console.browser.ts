@@ -199,7 +199,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     expect(await rowsOf('services', 'name = "plotter"')).toEqual([])
   })
 
-  test('what the server refuses stands at its field', async () => {
+  test('shows a refusal of the server at its field', async () => {
     const page = await open(1, 'services/new')
     await page.getByLabel('Name *').fill('wiki')
     await page.getByRole('button', { name: 'Create', exact: true }).click()
@@ -264,7 +264,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     expect(tablet?.['disabled']).toBe(true)
   })
 
-  test('a network is formed by the console alone, and each refusal on the way says why', async () => {
+  test('creates a network with all its records, and shows the reason of each refusal', async () => {
     const page = await open(1, 'wizards/router')
     await page.getByLabel('Name *').fill('gate')
     await page.getByRole('button', { name: texts.wizards.makeRouter }).click()
@@ -461,7 +461,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     await again.locator('nav a').first().waitFor({ state: 'attached' })
   })
 
-  test('a person logs in by the certificate that the browser has, and one without it is told', async () => {
+  test('logs a user in with the certificate of the browser, and shows an error to a user without one', async () => {
     const enrolling = await Enrolling.on(cluster)
     const body = { name: 'with a key', type: 'User', isAdmin: true, enrollment: { ott: true } }
     const identityId = await create('identities', body)
@@ -487,7 +487,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     await without.getByText(texts.logIn.certificateRefused).waitFor()
   })
 
-  test('eight tabs of one browser all go on, and each hears of a change', async () => {
+  test('updates all of eight tabs of one browser after a change', async () => {
     const first = await open(1, 'events')
     const others = Array.from({ length: 7 }, () => first.context().newPage())
     const tabs = [first]
@@ -546,7 +546,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     expect(await page.getByRole('option').count()).toBe(10)
   })
 
-  test('a session that ends keeps the page and what was typed', async () => {
+  test('keeps the page and the typed values when the session ends', async () => {
     const page = await open(1, 'services/new')
     await page.getByLabel('Name *').fill('a long name that was hard to type')
     const token = await page.evaluate<string>(
@@ -637,7 +637,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     browser.complaints.length = 0
   })
 
-  test('the console goes on with another controller, then without a leader, and a draft stays', async () => {
+  test('continues with another controller, then without a leader, and keeps a draft', async () => {
     const leader = await cluster.leader()
     const [first = 2, second = 3] = await cluster.followers()
     const page = await open(first, 'services/new')

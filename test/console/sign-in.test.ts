@@ -65,7 +65,7 @@ describe('A sign-in', () => {
     expect(query.get('code_challenge')).toBe(digest)
   })
 
-  test('ends once, in the tab that began it', async () => {
+  test('accepts one callback, with the right state, in the tab that began it', async () => {
     const { query } = await begun()
     const state = query.get('state') ?? ''
     expect(back('of another')).toBeNull()
@@ -180,7 +180,7 @@ describe('An access token', () => {
     expect(asked).toHaveLength(tries)
   })
 
-  test('expires in a tab that nobody watches, and is renewed for a user who returns earlier', async () => {
+  test('expires in a hidden tab, and is renewed for a user who returns earlier', async () => {
     const session = tab()
     await session.signIn(code, origin)
     const first = session.token()

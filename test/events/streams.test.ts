@@ -78,7 +78,7 @@ test('a stream sends a gap for events that are no longer kept', async () => {
   await eventually(() => expect(other.of('gap')).toHaveLength(1))
 })
 
-test('a stream ends with its session, and says so', async () => {
+test('a stream ends with its session, and its last message gives the reason', async () => {
   const caller = sessionOf('admin-id')
   const stream = await tap('?namespaces=entityChange,apiSession', {}, caller.token ?? '')
   await eventually(() => expect(stream.of('ready')).toHaveLength(1))

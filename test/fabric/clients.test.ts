@@ -377,14 +377,14 @@ describe('a client that hosts', () => {
     return answer ?? {}
   }
 
-  test('is judged again at the latest commit if its session was created elsewhere', async () => {
+  test('is checked again at the latest commit if another controller created its session', async () => {
     const { judged } = clients
     clients.judged = { ok: false, fault: 'session' }
     onLatest = () => (clients.judged = judged)
     expect(await host()).toMatchObject({ result: CreateTerminatorResult.SUCCESS })
   })
 
-  test('has its terminator written as the router, with the session that was judged', async () => {
+  test('gets a terminator, written by the router with the checked session', async () => {
     expect(await host()).toMatchObject({ result: CreateTerminatorResult.SUCCESS })
     const [{ kind, actor, payload }] = proposals as [ProposalInput]
     expect(kind).toBe(CommandKind.HOSTED_TERMINATOR_CREATE)

@@ -145,7 +145,7 @@ describe('a link', () => {
     expect(told).toMatchObject({ subject: FaultSubject.LINK, id: 'l1', iteration: 3 })
   })
 
-  test('costs what both ends measure', async () => {
+  test('costs the sum that both ends measure', async () => {
     const er1 = await stage.dial('er1')
     const er2 = await stage.dial('er2')
     await report(er1, [link])
@@ -304,7 +304,7 @@ describe('a router', () => {
   })
 })
 
-test('circuits can use the links that are up and whose routers are both here, whatever connects or disconnects', () => {
+test('circuits use exactly the links that are up between connected routers, after any sequence of connects and disconnects', () => {
   const here = new Set<string>()
   const many = new LinkTable({
     owner: 'ctrl1',

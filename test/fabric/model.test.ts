@@ -188,7 +188,7 @@ describe('an edge router that subscribes', () => {
     await wholeSent(pipe, 1)
   })
 
-  test('and renews keeps its position, whatever index it sends', async () => {
+  test('and renews keeps its position, even if it sends another index', async () => {
     const pipe = await stage.dial('er1')
     await subscribe(pipe, { at: 10 })
     model.make('ledger')

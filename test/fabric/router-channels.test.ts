@@ -144,7 +144,7 @@ describe('a router that is admitted', () => {
     expect(UpdateCtrlAddressesSchema.field.isInterim.number).toBe(29_001)
   })
 
-  test('receives the members once more when a controller stops that was removed', async () => {
+  test('receives the members again when a removed controller stops', async () => {
     const pipe = await stage.dial()
     const known = stage.addresses
     if (known === null) throw new Error('the stage has addresses')

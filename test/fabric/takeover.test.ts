@@ -51,7 +51,7 @@ test('A record of a circuit contains everything that the next owner needs', () =
 })
 
 describe('A circuit of a controller that is gone', () => {
-  test('is taken over by the next one, which informs its routers', async () => {
+  test('is owned by the next controller, which informs its routers', async () => {
     stage.told('ctrl0', 'c1')
     await stage.sweep()
     expect(stage.circuits.list()).toEqual([])

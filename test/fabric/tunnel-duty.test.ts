@@ -110,7 +110,7 @@ describe('The tunnel of a router', () => {
     })
   })
 
-  test('is judged again at the latest commit if its right was given elsewhere', async () => {
+  test('is checked again at the latest commit if another controller granted its right', async () => {
     const { judged } = tunnels
     tunnels.judged = { ok: false, fault: 'access' }
     onLatest = () => (tunnels.judged = judged)

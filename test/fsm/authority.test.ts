@@ -36,7 +36,7 @@ describe('the authority of a caller at apply', () => {
     expect(authority(state, actor('session'))).toBe('full')
   })
 
-  test('is none once the session or the identity is deleted', () => {
+  test('does not exist after the session or the identity is deleted', () => {
     const { state, log } = withAlice('service')
     expect(authority(state, actor('service.create'))).toBe('limited')
     log.logOut('of-alice')
@@ -45,7 +45,7 @@ describe('the authority of a caller at apply', () => {
     expect(authority(state, actor('service.create', 'nobody'))).toBe(null)
   })
 
-  test('is none in the session of another identity', () => {
+  test('does not exist in the session of another identity', () => {
     const { state, log } = withAlice()
     log.logIn('of-admin')
     expect(authority(state, actor('admin', 'admin', 'of-admin'))).toBe('full')

@@ -1,6 +1,6 @@
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
 import { describe, expect, test } from 'vitest'
-import { noClaim } from '../../src/entities/parts/ca-external-id-claim.ts'
+import { unsetClaim } from '../../src/entities/parts/ca-external-id-claim.ts'
 import {
   AuthenticatorExtendSchema,
   AuthenticatorExtendVerifySchema,
@@ -282,7 +282,7 @@ describe('a certificate of a verified CA', () => {
 
   test('with a claim is recognized by the claim only, and enrolls once', () => {
     const { log, state } = formedState()
-    const externalIdClaim = { ...noClaim, location: 'COMMON_NAME' }
+    const externalIdClaim = { ...unsetClaim, location: 'COMMON_NAME' }
     newCa(log, { externalIdClaim })
     expect(byCa(log)).toMatchObject(refusedWith('MISSING_CERT_CLAIM'))
     const outcome = byCa(log, { externalId: 'unit 7' })

@@ -62,7 +62,7 @@ test.each([
   expect(cluster.admission('ctrl4')).toEqual(before)
 })
 
-test('a revoked ticket admits nobody, but the other tickets do', () => {
+test('a revoked ticket admits no controller, and the other tickets still do', () => {
   const cluster = withSecrets()
   cluster.invite('ticket-a')
   cluster.invite('ticket-b')

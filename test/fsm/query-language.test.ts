@@ -226,7 +226,7 @@ describe('literals', () => {
     ['datetime(2024-00-01T00:00:00Z)'],
     ['datetime(24-01-01T00:00:00Z)'],
     ['datetime("2024-01-02T03:04:05Z")'],
-  ])('%j is none', (literal) => {
+  ])('%j is not a literal', (literal) => {
     refused(`a = ${literal}`)
   })
 

@@ -47,6 +47,6 @@ test('expired revocations are removed while the table is far from full', () => {
   expect(rows.size).toBeLessThanOrEqual(300)
 })
 
-test('routers know of an ended session for longer than its access token lives', () => {
+test('routers keep the revocation of a session longer than its access tokens are valid', () => {
   expect(sessionRevocationMs).toBeGreaterThan(defaultApiLimits.accessTokenMs)
 })

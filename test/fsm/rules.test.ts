@@ -222,7 +222,7 @@ describe('configs of a service', () => {
     expect(log.patch('configType', 'proxy.v1', { name: 'all' })).toMatchObject({ ok: false })
   })
 
-  test('a write judged with an outdated type is refused', () => {
+  test('a write that was validated with an outdated type is refused', () => {
     const { log, state } = withConfigs()
     const revision = state.get('configType', 'proxy.v1')?.revision ?? 0
     const judgedOn = [

@@ -63,7 +63,7 @@ function raise(log: LogWriter, level: number): void {
 const alice = (records: ValidityRecords) =>
   requirePresent(sessionValidity(records, 'of-alice'), 'her standing')
 
-test('a session is judged once, regardless of unrelated writes', () => {
+test('a session is evaluated once, regardless of unrelated writes', () => {
   const { state, log } = withAlice()
   const first = alice(state)
   expect(first).toMatchObject({
@@ -86,7 +86,7 @@ test.each([
   ['ca', 'of-alices'],
   ['externalJwtSigner', 'of-logins'],
   ['mfa', 'alice'],
-])('a session is judged again after a write of %s', (kind, id) => {
+])('a session is evaluated again after a write of %s', (kind, id) => {
   const { state } = withAlice()
   const before = alice(state)
   write(state, findEntity(kind).name, id)
@@ -142,7 +142,7 @@ test('an undone write leaves no judgment behind', () => {
   expect(alice(state).isHonoured).toBe(true)
 })
 
-test('a layer over the state is judged by its records, and the state by the records below', () => {
+test('a layer over the state is evaluated with its own records, and the state with the records below', () => {
   const { state } = withAlice()
   const layer = state.layer(100)
   write(layer, 'ca', 'of-alices', { isAuthEnabled: false })

@@ -1,4 +1,4 @@
-import { noClaim } from '../../src/entities/parts/ca-external-id-claim.ts'
+import { unsetClaim } from '../../src/entities/parts/ca-external-id-claim.ts'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { describe, expect, test } from 'vitest'
 import {
@@ -212,7 +212,7 @@ describe('a CA', () => {
 
   test('keeps its claim if a patch would make it contradictory', () => {
     const { log, state } = formedState()
-    const claim = { ...noClaim, location: 'COMMON_NAME' }
+    const claim = { ...unsetClaim, location: 'COMMON_NAME' }
     newCa(log, 'c', { externalIdClaim: claim })
     for (const [field, change] of [
       ['matcherCriteria', { matcher: 'PREFIX' }],

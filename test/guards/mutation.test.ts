@@ -151,7 +151,7 @@ describe('a marker', () => {
     ])
   })
 
-  test('that is there twice is to be left once', () => {
+  test('that occurs twice is reported', () => {
     const source = sourceOf('// @guard m\nrun(a)', '\n// @guard x, m\nrun(a)')
     expect(misfitsOf([mutation], source)).toEqual([
       `${path}: "@guard m" is at src/a.ts:1 and src/b.ts:2; leave it at one of them`,

@@ -19,7 +19,7 @@ describe('The proxy of the environment', () => {
       { HTTPS_PROXY: 'http://u:p%40x@p.test:1' },
       { host: 'p.test', port: 1, credentials: { username: 'u', password: 'p@x' } },
     ],
-  ])('of %j is %j', (environment, proxy) => {
+  ])('for %j is %j', (environment, proxy) => {
     expect(proxyFromEnvironment(environment, server)).toEqual(proxy)
   })
 
@@ -75,7 +75,7 @@ describe('A connection through a proxy', () => {
     }
   }
 
-  test('yields what follows the answer of the proxy', async () => {
+  test('yields the bytes after the response of the proxy', async () => {
     const socket = await through('HTTP/1.1 200 OK\r\nVia: x\r\n\r\nhello')
     const chunks: Buffer[] = []
     for await (const chunk of socket) chunks.push(chunk as Buffer)

@@ -338,7 +338,7 @@ test('an answer that contradicts its index is a fault, even if another index wou
   expect(verdict).toMatchObject({ kind: 'violation', reason: 'index 6 holds "2"' })
 })
 
-test('an operation that is known to be in the log counts from its index on, whatever answer its client got', () => {
+test('an operation in the log counts from its index on, even if its client got another answer', () => {
   const lines = trimmed([
     ['A write 1  ', '[            '],
     ['B read -> 0', '    [-]      '],

@@ -21,7 +21,7 @@ test('a history without a clock keeps the order of its events', () => {
   expect(checkBySearch(operations, register()).kind).toBe('violation')
 })
 
-test('a clock that stands still makes all overlap', () => {
+test('with a stopped clock all operations overlap', () => {
   const recorder = new Recorder({ now: () => 5 })
   recorder.begin(write(1)).ok()
   recorder.begin(write(2)).ok()

@@ -156,13 +156,13 @@ describe('a check of the second factor', () => {
       ...fields,
     })
 
-  test('passes in a session in which a code was given, and for no report of a device', () => {
+  test('passes only in a session with a code, not for a report of a device', () => {
     expect(passesPostureCheck(mfa({}), running(process({})))).toBe(false)
     expect(passesPostureCheck(mfa({}), shown({}))).toBe(false)
     expect(passesPostureCheck(mfa({}), shown({ passedAtMs: 1 }))).toBe(true)
   })
 
-  test('passes until its timeout, and again after another code', () => {
+  test('passes from a code until its timeout, and again after another code', () => {
     const timed = mfa({ timeoutSeconds: 600 })
     const given = (agoMs: number) => shown({ passedAtMs: nowMs - agoMs })
     expect(passesPostureCheck(timed, given(minutes(10) - 1))).toBe(true)

@@ -23,7 +23,7 @@ afterAll(async () => {
   await cluster[Symbol.asyncDispose]()
 })
 
-test('quickstart writes what scripts rely on, secrets readable by their owner alone', () => {
+test('quickstart writes the files that scripts rely on, with secrets readable only by their owner', () => {
   const { admin, folder, port } = cluster
   expect(admin.controllers).toEqual([0, 1, 2].map((k) => expect.stringContaining(`:${port + k}`)))
   expect(admin.password.length).toBeGreaterThanOrEqual(16)
@@ -113,7 +113,7 @@ test.skipIf(browserMissing !== null)(
   },
 )
 
-test('an action at the admin socket is in the audit of every controller, with the user who did it', async () => {
+test('an action at the admin socket is in the audit of every controller, with its user', async () => {
   const config = join(cluster.folder, 'ctrl1', 'config.yml')
   const run = (...verb: string[]) =>
     promisify(execFile)(flotilla, ['cluster', ...verb, '--config', config], { env: cluster.env })

@@ -113,7 +113,7 @@ describe('A dialer of links', () => {
     await eventually(() => reasonsOf('no link to the router')).toEqual([
       'too many dials of links wait (forwarder.linkDialQueueLength)',
     ])
-    expect(sockets).toHaveLength(1)
+    await eventually(() => sockets).toHaveLength(1)
     sockets[0]?.destroy()
     await eventually(() => sockets).toHaveLength(2)
     expect(reasonsOf('no link to the router')).toHaveLength(2)

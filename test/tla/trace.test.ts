@@ -65,7 +65,7 @@ test('a run with one event left out is not explained, whichever event that is', 
   }
 })
 
-test('a vote that nobody gave, a commit that nobody counted and a promise ahead of its write are named', async () => {
+test('a vote that was not granted, a commit without a majority and a promise before its write are reported', async () => {
   const { trace } = await recordSimulation(2, RUN_MS)
   const vote = trace.events.findLastIndex(({ action }) => action === 'HandleRequestVoteResponse')
   const response = trace.events[vote] as HeardAction & TraceEvent

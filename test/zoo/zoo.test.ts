@@ -13,7 +13,7 @@ import { root } from './tree.ts'
 
 const folder = import.meta.dirname
 
-test('each of the fifty-two bugs has its number, its mutation and whatever is to catch it', () => {
+test('each of the fifty-two bugs has a number, a mutation and the tests that must catch it', () => {
   expect(bugs.map(({ number }) => number)).toEqual(Array.from({ length: 52 }, (_, at) => at + 1))
   const stems = bugs.map(fileStem)
   expect(readMutations(folder).map(({ name }) => name)).toEqual(stems)

@@ -32,8 +32,8 @@ export const explainLimits = {
 const text = { type: 'string' } as const
 
 /**
- * Operations that show operators who can reach which service, and why, from the engine that
- * enforces it.
+ * Operations that show which identities can reach a service, and why, from the engine that enforces
+ * access.
  */
 export function explainOperations(deps: ExplainOperationsDeps): Operation[] {
   return [
@@ -117,7 +117,7 @@ function answered(
   const listing = state.listing(source, pageOf(call))
   if (listing === null) throw new Problem('NOT_FOUND')
   return lists.found(call, listing, ({ records, ...pagination }) => {
-    // A filter may say how many, whatever the parameter does.
+    // A filter may match more records than the page size allows.
     // @guard explanation-tells-records--many
     if (records.length > explainLimits.explainedPairsMax) throw tooMany()
     return {

@@ -19,12 +19,12 @@ import type {
 } from '../../fsm/access/explanation.ts'
 import type { StateReader } from '../../fsm/reader.ts'
 import type { DialBind, StateView } from '../../ports/state-view.ts'
-import { timeText } from '../http/answers/envelope.ts'
+import { rfc3339Text } from '../http/answers/envelope.ts'
 import { missingPieces, type MissingPiece, type MissingPieceFacts } from './missing-pieces.ts'
 import type { ReadPermissions } from './readable.ts'
 
 export const explanationViewLimits = {
-  /** API sessions of an identity whose posture is judged, the newest first. */
+  /** API sessions of an identity whose posture is evaluated, newest first. */
   explainedSessionsMax: 10,
   shownRoutersMax: 25,
   shownTerminatorsMax: 25,
@@ -51,7 +51,10 @@ interface JudgedSessions {
 export class ExplanationView {
   readonly #deps: ExplanationViewDeps
   readonly #readable: ReadPermissions
-  /** Sessions by identity: its pairs with many services are judged by the same ones. */
+  /**
+   * Evaluated sessions by identity, because the identity's pairs with many services need the same
+   * ones.
+   */
   readonly #sessions = new Map<string, JudgedSessions>()
 
   constructor(deps: ExplanationViewDeps, readable: ReadPermissions) {
@@ -106,7 +109,7 @@ export class ExplanationView {
     const policy = state.get('authPolicy', authPolicyId)
     return {
       isDisabled: isDisabled(identity, nowMs),
-      disabledUntil: identity.disabledUntil === null ? null : timeText(identity.disabledUntil),
+      disabledUntil: identity.disabledUntil === null ? null : rfc3339Text(identity.disabledUntil),
       isAdmin: identity.isAdmin,
       canLogIn: logIn === 'some',
       hasOutstandingEnrollment: this.#isEnrolling(identity.id),
@@ -307,7 +310,7 @@ export class ExplanationView {
             : null
         return {
           id: session.id,
-          createdAt: timeText(session.createdAt),
+          createdAt: rfc3339Text(session.createdAt),
           passesForDial: passes('Dial'),
           passesForBind: passes('Bind'),
         }

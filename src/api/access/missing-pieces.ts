@@ -214,7 +214,9 @@ function countText(count: number, one: string, many: string): string {
   return `${count} ${count === 1 ? one : many}`
 }
 
-/** Shows the role attributes: without one, only `#all` and its own id mean a record. */
+/**
+ * The role attributes of a record. Without any, a role list can select it only by `#all` or its id.
+ */
 function attributesText({ roleAttributes: attributes }: Identity | Service): string {
   if (attributes.length === 0) return ', which has no role attribute'
   const shown = attributes.slice(0, namedMax).map((one) => `#${one}`)

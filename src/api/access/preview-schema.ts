@@ -22,7 +22,7 @@ const change = wholeObject(
   ['id', 'data'],
 )
 
-/** One change as the body of a preview has it. */
+/** One change in the body of a preview. */
 export type RequestedChange = SchemaValue<typeof change>
 
 export const accessPreview = objectSchema(

@@ -136,7 +136,7 @@ function inTurns<T>(
   return promise
 }
 
-/** @throws {Problem} TIMEOUT at the next step once nobody waits for the answer. */
+/** @throws {Problem} TIMEOUT at the next step after the client has gone. */
 function* wanted<T>(call: RequestContext, steps: Generator<void, T>): Generator<void, T> {
   for (let step = steps.next(); ; step = steps.next()) {
     if (step.done === true) return step.value

@@ -1,7 +1,7 @@
 export const previewedActions = ['create', 'replace', 'patch', 'delete'] as const
 export type PreviewedAction = (typeof previewedActions)[number]
 
-/** Kinds that decide on access, with what a preview makes of them. */
+/** Kinds that affect access, with the actions that a preview supports. */
 export const previewedActionsByKind = {
   identity: previewedActions,
   service: previewedActions,

@@ -18,7 +18,7 @@ import {
   type PreviewedKind,
 } from './previewed-kinds.ts'
 
-/** Ids that a caller may choose for what a preview creates. */
+/** Format of ids that a caller may choose for records that a preview creates. */
 const newId = /^[A-Za-z0-9._-]{1,128}$/
 
 interface PreviewedWritesDeps {

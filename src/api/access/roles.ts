@@ -33,7 +33,7 @@ const kinds = [
   ['postureCheck', 'posture-check.read', 'PostureCheck'],
 ] as const satisfies readonly (readonly [string, SessionPermission, string])[]
 
-/** Operations that count records by role attribute, as somebody types one. */
+/** Operations that count records by role attribute, for suggestions while a user types. */
 export function roleOperations(deps: RoleOperationsDeps): Operation[] {
   return kinds.map(([kind, permission, name]) => {
     const { collection } = findEntity(kind)

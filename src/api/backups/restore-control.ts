@@ -11,7 +11,7 @@ interface RestoreChunkGiven extends Omit<SchemaValue<typeof restoreChunk.schema>
 
 export type RestoreEnding = Required<SchemaValue<typeof restoreEnd.schema>>
 
-/** The entry that replaced the records, and who has applied it. */
+/** Index of the entry that replaced the records, and the controllers that have applied it. */
 export interface RestoredIndex {
   /** Index of the entry that replaced the records. */
   readonly index: Index
@@ -19,7 +19,7 @@ export interface RestoredIndex {
   readonly applied: readonly NodeId[]
 }
 
-/** A second factor in the clear, as the key of its backup gives it. */
+/** A decrypted second factor of a backup. */
 export interface DecryptedFactor extends Omit<FactorBody, 'secret'> {
   readonly secret: Uint8Array
 }

@@ -59,7 +59,7 @@ export const restoreEnd = objectSchema(
   ['id', 'sha256'],
 )
 
-export const restored: NamedSchema = {
+export const restoreResult: NamedSchema = {
   name: 'clusterRestored',
   schema: closedObject({ index: { type: 'number' }, applied: { type: 'array', items: text } }),
 }

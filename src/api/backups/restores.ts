@@ -6,7 +6,7 @@ import {
   type FactorBody,
   restoreBegin,
   restoreChunk,
-  restored,
+  restoreResult,
   restoreEnd,
   restoreFactors,
   sealedFactors,
@@ -64,7 +64,7 @@ export function restoreOperations({ restores }: RestoreOperationsDeps): Operatio
       summary: 'Replace all records by the staged ones, or discard those (admin socket only)',
       path: '/cluster/restore/end',
       body: { schema: restoreEnd, isRequired: true },
-      response: { kind: 'detail', schema: restored },
+      response: { kind: 'detail', schema: restoreResult },
       handle: async (call, given) => {
         const ending = { isAbandoned: false, ifIndex: 0, reason: '', ...given }
         return detailAnswer(await restores.end(ending, callActor(call)))

@@ -12,7 +12,10 @@ export const answerTimes = {
   transferMsMax: 28_000,
   /** The cluster has to agree on another issuing authority. */
   installMsMax: 28_000,
-  /** A backup begins once its snapshot is there, and the leader has said how far it must reach. */
+  /**
+   * A backup starts after its snapshot exists and the leader has reported the index it must
+   * include.
+   */
   backupMsMax: 55_000,
   /** A step of a restore waits for a new leader, and the last one for every voter. */
   restoreMsMax: 115_000,

@@ -36,7 +36,7 @@ const common = {
   refusals: [404, 409],
 } as const
 
-/** Operations of the API family: they answer nothing but that it is done. */
+/** OpenZiti's operations; their responses have no content. */
 export function memberOperations({ cluster, membership }: MemberOperationsDeps): Operation[] {
   return [
     withBody({
@@ -79,7 +79,7 @@ export function memberOperations({ cluster, membership }: MemberOperationsDeps):
   ]
 }
 
-/** Our own: each answers with what it has done. */
+/** Operations that OpenZiti does not have; each returns the change that it made. */
 function changeOperations(membership: MembershipControl): Operation[] {
   const changing = async (
     call: RequestContext,
@@ -172,8 +172,8 @@ function required(field: string, value: string | undefined): string {
 }
 
 /**
- * Finds a member by its id, by where controllers reach it (`tls:host:port` in the API family), or
- * by the address of its APIs, as the list of members shows it.
+ * Finds a member by its id, by its cluster address (OpenZiti: `tls:host:port`), or by an API
+ * address in the list of members.
  */
 function memberAt(cluster: ClusterView, text: string): string {
   const address = text.replace(/^tls:/, '')

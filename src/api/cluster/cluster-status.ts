@@ -5,9 +5,12 @@ export interface MemberStatus {
   readonly id: string
   /** host:port of the mesh. */
   readonly address: string
-  /** Version of the program it runs; '' when it was never heard of. */
+  /** Program version; '' if this controller never received it. */
   readonly version: string
-  /** leader, follower, candidate, preCandidate, learner; unknown when it was never heard of. */
+  /**
+   * leader, follower, candidate, preCandidate, learner; unknown if this controller never received
+   * it.
+   */
   readonly role: string
   readonly term: number
   readonly commit: number
@@ -19,11 +22,14 @@ export interface MemberStatus {
   readonly digestIndex: number
   /** Hex, of the whole state. */
   readonly digest: string
-  /** Since the asked controller last heard from it; 0 for itself, null when never. */
+  /**
+   * Time since the responding controller last received a message from it; 0 for itself, null if
+   * never.
+   */
   readonly lastContactMs: number | null
   /** It says that it does not answer from its state, or is about to stop. */
   readonly isFailing: boolean
-  /** The newest feature level that it knows; 0 when it was not heard. */
+  /** The newest feature level that it supports; 0 if unknown. */
   readonly featureLevel: number
 }
 

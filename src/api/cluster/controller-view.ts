@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto'
 import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
-import { timeText } from '../http/answers/envelope.ts'
+import { rfc3339Text } from '../http/answers/envelope.ts'
 import type { ApiName } from '../../auth/principal/permissions.ts'
 
 /** Controllers for an identity that has just enrolled, so that it knows where to log in. */
@@ -26,7 +26,7 @@ export function controllerView(
   member: MemberView,
   { api, seesMesh, isPreferredLeader }: Shows,
 ): Record<string, unknown> {
-  const startedAt = timeText(member.startedAtMs)
+  const startedAt = rfc3339Text(member.startedAtMs)
   return {
     _links: { self: { href: `./controllers/${member.id}` } },
     apiAddresses: addressesOf(member, api),

@@ -1,4 +1,4 @@
-import { detailAnswer, timeText } from '../http/answers/envelope.ts'
+import { detailAnswer, rfc3339Text } from '../http/answers/envelope.ts'
 import type { FigureHistory } from '../metrics/figure-history.ts'
 import type { Operation } from '../http/operation.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
@@ -31,7 +31,7 @@ export function clusterHistoryOperations({
         return detailAnswer({
           selfId: cluster.selfId,
           periodSeconds: periodMs / 1000,
-          endedAt: endedAtMs === null ? null : timeText(endedAtMs),
+          endedAt: endedAtMs === null ? null : rfc3339Text(endedAtMs),
           figures,
         })
       },

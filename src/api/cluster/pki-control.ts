@@ -14,7 +14,7 @@ export interface ServerCertificateInForce {
 
 /** Certificates that a controller has in force. */
 export interface CertificatesInForce {
-  /** The own leaf, then the authorities above it. */
+  /** The controller's leaf first, then the CAs above it. */
   readonly certificates: readonly InspectedCertificate[]
   /** The issuing authority in force, PEM, without its key; null when it is not known. */
   readonly issuingPem: string | null
@@ -36,13 +36,15 @@ export interface IssuedCertificate {
   readonly notAfterMs: number
 }
 
-/** Most days of a certificate for somebody outside: browsers refuse longer ones. */
+/**
+ * Maximum lifetime of a certificate for an external program, because browsers refuse longer ones.
+ */
 export const ISSUED_DAYS_MAX = 397
 
 /**
- * The certificates of this controller, and what its cluster signs. All of it throws {Problem}:
- * CERTIFICATE_REFUSED with a sentence, COULD_NOT_VALIDATE with the field. Each change is in the
- * audit with its actor.
+ * The certificates of this controller, and those that the cluster issues. Methods throw {Problem}:
+ * CERTIFICATE_REFUSED with a sentence, COULD_NOT_VALIDATE with the field. The audit log records
+ * each change with its actor.
  */
 export interface PkiControl {
   view(): CertificatesInForce

@@ -30,7 +30,10 @@ const common = {
 } as const
 const post = { ...common, method: 'POST', refusals: [403, 409] } as const
 
-/** The certificates of this controller, and what its cluster signs for others. */
+/**
+ * Operations on the certificates of this controller, and on those that the cluster issues to
+ * others.
+ */
 export function pkiOperations(deps: PkiOperationsDeps): Operation[] {
   return [...ownCertificateOperations(deps), ...signingOperations(deps)]
 }

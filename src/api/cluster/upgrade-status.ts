@@ -30,9 +30,9 @@ export const upgradeStatus = {
       type: ['integer', 'null'],
       description: 'null: no member supports a higher one',
     },
-    // complete: every member runs one version, and its level is in force. mixed: several
-    // versions. waiting: one version, but its level is not in force yet, or a member was not
-    // heard, or the cluster has not recovered from the last stop.
+    // complete: all members run one version, and the cluster has its feature level. mixed: several
+    // versions. waiting: one version, but the cluster has a lower level, or a member's version is
+    // unknown, or the cluster has not recovered from the last stop.
     state: { type: 'string', enum: ['complete', 'mixed', 'waiting'] },
     advice: text,
     notNow: { ...text, description: 'why no controller should be stopped now; empty: it can be' },
@@ -86,8 +86,7 @@ function stateOf(
 }
 
 /**
- * Versions that know the highest level; a version is a word, and which of two is newer is not
- * judged here.
+ * The versions that support the highest level. Versions are not ordered, so they are not compared.
  */
 function newestVersions(views: readonly MemberView[], highest: number): string {
   const found = views.filter(({ featureLevel }) => featureLevel === highest)

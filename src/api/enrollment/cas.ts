@@ -28,7 +28,7 @@ interface CaOperationsDeps {
 
 const pemBytesMax = 64 * 1024
 
-/** Operations on a CA of somebody else beside reading and writing its fields. */
+/** Operations on third-party CAs beyond reading and writing their fields. */
 export function caOperations(deps: CaOperationsDeps): Operation[] {
   const { writer } = deps
   const common = { tag: 'cas', apis: ['management'], success: 200 } as const
@@ -74,8 +74,8 @@ export function caOperations(deps: CaOperationsDeps): Operation[] {
             detail: 'this controller does not serve the client API',
           })
         }
-        // The token has no end, as in the API family, for it opens nothing to anyone without a
-        // certificate of the CA.
+        // The token does not expire, as in OpenZiti, because it is useless without a certificate of
+        // the CA.
         const claims = {
           iss: `${address}/`,
           sub: id,
@@ -97,7 +97,7 @@ async function caOf(deps: CaOperationsDeps, call: RequestContext): Promise<Ca> {
   return ca
 }
 
-/** @throws {Problem} what the certificate lacks. */
+/** @throws {Problem} with what is wrong with the certificate. */
 function checkProof(pem: string, ca: Ca, nowMs: number): void {
   const [block] = pemBlocks(pem, 1)
   if (block === undefined) {

@@ -64,7 +64,7 @@ const REQUEST_TYPES = ['application/x-pem-file', 'application/pkcs7', 'text/plai
 /** Header that names the signer, as OpenZiti clients send it. */
 const SIGNER_HEADER = 'ziti-token-issuer-id'
 
-/** The text of a certificate signing request, or what the method needs as members of an object. */
+/** A certificate signing request in PEM, or an object with the fields that the method requires. */
 type EnrollBody = string | JsonObject
 type Enroll = (call: RequestContext, body: EnrollBody) => Promise<Reply>
 
@@ -297,9 +297,7 @@ function requestIn(body: EnrollBody): string | undefined {
   return textIn(body, 'clientCsr') ?? textIn(body, 'certCsr')
 }
 
-/**
- * Undefined if the client wants no certificate; a malformed request is refused rather than ignored.
- */
+/** Undefined if the client requests no certificate. A malformed request is refused, not ignored. */
 function requestOrNone(body: EnrollBody): string | undefined {
   const csr = requestIn(body)
   if (csr !== undefined || typeof body === 'string') return csr

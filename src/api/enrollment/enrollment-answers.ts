@@ -10,9 +10,7 @@ interface AuthoritiesPemDeps {
   readonly authorities: NetworkAuthorities
 }
 
-/**
- * All CA certificates of the network as one PEM text. An enrolled client trusts them from now on.
- */
+/** All CA certificates of the network as one PEM text, which an enrolled client trusts. */
 export function authoritiesPem(deps: Pick<AuthoritiesPemDeps, 'authorities'>): string {
   return networkAuthorities(deps)
     .map(({ pem }) => pem.trim())

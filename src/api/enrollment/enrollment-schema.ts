@@ -5,7 +5,7 @@ import { baseProperties, baseRequired } from '../schemas/envelope.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 import { dateTime, links, text, wholeObject, arraySchema } from '../../entities/shapes.ts'
 
-/** JSON Schemas of enrollment and of the certificates that callers ask for. */
+/** JSON Schemas of enrollment, and of certificates that callers request. */
 const csr = { type: ['string', 'null'], maxLength: 16_384 } as const
 const optional = { type: ['string', 'null'], maxLength: 128 } as const
 const password = { ...passwordSchema, type: ['string', 'null'] } as const
@@ -68,10 +68,7 @@ export const sessionCertificateCreate = objectSchema(
 )
 
 const controllers = { type: 'array', items: controller.schema } as const
-/**
- * `cert` and `ca` are absent from an answer that gives no certificate, and `controllers` from that
- * of a router.
- */
+/** `cert` and `ca` are absent if no certificate is issued; `controllers` is absent for a router. */
 export const enrollmentCerts = objectSchema('enrollmentCerts', {
   ca: text,
   cert: text,

@@ -9,7 +9,7 @@ import { newEnrollmentToken, networkJwt } from '../preparers/enrollment-tokens.t
 import { createdAnswer, emptyAnswer, listAnswer, type Reply } from '../http/answers/envelope.ts'
 import { type Operation, withBody } from '../http/operation.ts'
 import { enrollmentStep, type NewEnrollment, parseTimeMs } from '../preparers/enrollment.ts'
-import { enrollmentOf } from '../preparers/router.ts'
+import { routerEnrollmentStep } from '../preparers/router.ts'
 import { enrollmentExpiry } from '../identities/identities-schema.ts'
 import { networkJwtAnswer as networkJwtSchema } from '../schemas/about.ts'
 import { emptyBodySchema } from '../schemas/envelope.ts'
@@ -161,7 +161,7 @@ class Enrollments {
       id,
       fields: { isVerified: false, fingerprint: null, certPem: null },
     } as const
-    const create = await enrollmentOf(this.#deps, 'edgeRouterId', id)
+    const create = await routerEnrollmentStep(this.#deps, 'edgeRouterId', id)
     await this.#deps.writer.batch(requestOrigin(call), [withdraw, create])
     return emptyAnswer()
   }

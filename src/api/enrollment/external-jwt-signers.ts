@@ -12,7 +12,9 @@ interface ClientJwtSignerOperationsDeps {
 
 const kind = 'clientExternalJwtSigner'
 
-/** Operations by which clients find who else they may log in with, before they have. */
+/**
+ * Operations that list the identity providers with which a client can log in; they need no session.
+ */
 export function clientJwtSignerOperations({
   state,
   lists,

@@ -43,7 +43,7 @@ const authenticatorDetail = {
 }
 const path = '/current-identity/authenticators'
 
-/** The caller's own credentials. Those of others do not exist here, for administrators either. */
+/** The caller's own credentials. Those of others are not found here, even by administrators. */
 export function ownAuthenticatorOperations(deps: OwnAuthenticatorsDeps): Operation[] {
   const own = new OwnAuthenticators(deps)
   const common = {

@@ -50,8 +50,8 @@ const path = '/current-api-session/certificates'
 const BODY_BYTES_MAX = 128 * 1024
 
 /**
- * Certificates that a caller asks for itself: the next one of an authenticator, and short-lived
- * ones of its session.
+ * Operations with which a caller requests certificates for itself: the next one of an
+ * authenticator, and short-lived ones of its session.
  */
 export function ownCertificateOperations(deps: ExtensionDeps): Operation[] {
   const extension = new Extension(deps)
@@ -97,7 +97,8 @@ export function ownCertificateOperations(deps: ExtensionDeps): Operation[] {
       operationId: 'extendVerifyCurrentIdentityAuthenticator',
       path: `${ofId}/extend-verify`,
     }),
-    // The same under the path of the API document; its caller's own authenticators alone are there.
+    // The same operation at the path of OpenZiti's API document; only the caller's own
+    // authenticators are found.
     verification({
       operationId: 'extendVerifyAuthenticator',
       path: '/authenticators/{id}/extend-verify',

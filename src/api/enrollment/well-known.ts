@@ -13,8 +13,8 @@ const CONTENT_TYPE = 'application/pkcs7-mime'
 const LINE_CHARACTERS = 64
 
 /**
- * Operation that a client uses once it knows whom it speaks to, to trust every other controller by
- * (RFC 7030, 4.1).
+ * Operation with which a client that trusts one controller gets the CA certificates of all (RFC
+ * 7030, 4.1).
  */
 export function wellKnownOperations(deps: WellKnownOperationsDeps): Operation[] {
   let made: { readonly from: string; readonly answer: Reply } | null = null

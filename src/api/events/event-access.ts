@@ -11,9 +11,7 @@ interface ReaderOfDeps {
   readonly gate: SessionGuard
 }
 
-/**
- * Permission to read events at all; those of records and people need an administrator.
- */
+/** Permission to read events. Events of records and users also require an administrator. */
 export const EVENTS_PERMISSION = 'ops.read'
 
 /** Whether the caller may see events of a namespace. */

@@ -46,7 +46,7 @@ export function serveEventSockets(
   socketCaller: SocketCaller | null,
 ): void {
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
-    // A client may disconnect while its request is judged; that is no error.
+    // A client may disconnect while its request is checked; that is not an error.
     socket.on('error', () => socket.destroy())
     const opened = { request, socket: socket as Socket, head }
     void admit(opened, deps, socketCaller).catch((error: unknown) => {
@@ -55,7 +55,7 @@ export function serveEventSockets(
   })
 }
 
-/** Request that permissions are judged for. */
+/** The operation for which permissions are checked. */
 const wanted = { api: 'fabric', method: 'GET' } as const
 
 interface Opened {
@@ -102,7 +102,7 @@ async function callerOf(
   return admission.principal
 }
 
-/** @throws {Problem} COULD_NOT_VALIDATE when the request asks for no web socket as this one is. */
+/** @throws {Problem} COULD_NOT_VALIDATE when the request is not one for this web socket. */
 function checkUpgrade({ headers, method }: IncomingMessage): void {
   const key = headers['sec-websocket-key'] ?? ''
   if (method !== 'GET' || headers.upgrade?.toLowerCase() !== 'websocket') {

@@ -50,7 +50,7 @@ const eventStream: NamedSchema = {
 
 const text = (maxLength: number) => ({ type: 'string', maxLength }) as const
 
-/** Operations that show what happens in the network, for as long as the caller listens. */
+/** Operations that stream the events of the network until the client disconnects. */
 export function eventOperations(deps: EventOperationsDeps): Operation[] {
   return [
     {

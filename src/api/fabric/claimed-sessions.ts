@@ -33,8 +33,8 @@ interface ReopenLimits {
   readonly sessionReopensInAllMax: number
 }
 
-/** The use of a service that a claim is about. It is granted by the present state alone. */
-export interface ClaimedUse {
+/** Identity, service and kind of use that a claim names. Only the current state grants it. */
+export interface ClaimedServiceUse {
   readonly identityId: string
   readonly serviceId: string
   readonly type: DialBind
@@ -45,7 +45,8 @@ export interface ClaimedUse {
     | { readonly state: 'none' }
 }
 
-export type UseOpening =
+/** Whether a service session was opened for a client at a router, and if not, why. */
+export type SessionOpening =
   | { readonly ok: true; readonly id: string }
   | { readonly ok: false; readonly fault: ClaimFault }
 
@@ -57,7 +58,7 @@ export class ClaimedSessions {
   /** Reopened service sessions by API session: each costs an entry of the log. */
   readonly #reopens: Quota
   /** Service sessions that are being opened, by API session and use. */
-  readonly #opening = new Map<string, Promise<UseOpening>>()
+  readonly #opening = new Map<string, Promise<SessionOpening>>()
 
   constructor(deps: ClaimedSessionsDeps) {
     const { sessionReopensMax: ofOneMax, sessionReopensInAllMax: allMax } = deps.limits
@@ -66,7 +67,7 @@ export class ClaimedSessions {
   }
 
   /** @returns 'session' when the client must request a service session from a controller. */
-  async useOf(claim: ClientClaim, apiSession: ApiSession): Promise<ClaimedUse | ClaimFault> {
+  async useOf(claim: ClientClaim, apiSession: ApiSession): Promise<ClaimedServiceUse | ClaimFault> {
     const { serviceId } = claim
     return serviceId === undefined
       ? await this.#shownUse(apiSession, claim.sessionToken)
@@ -78,7 +79,7 @@ export class ClaimedSessions {
    * hosted services when a right ends go by service sessions. An ended session is opened under its
    * previous ID, by which its client and routers know it.
    */
-  async open(apiSession: ApiSession, use: ClaimedUse): Promise<UseOpening> {
+  async open(apiSession: ApiSession, use: ClaimedServiceUse): Promise<SessionOpening> {
     const { session } = use
     if (session.state === 'open') return { ok: true, id: session.id }
     const key = `${apiSession.id} ${use.serviceId} ${use.type}`
@@ -98,7 +99,7 @@ export class ClaimedSessions {
     }
   }
 
-  async #shownUse(apiSession: ApiSession, token: string): Promise<ClaimedUse | ClaimFault> {
+  async #shownUse(apiSession: ApiSession, token: string): Promise<ClaimedServiceUse | ClaimFault> {
     const { state } = this.#deps
     const claimed = await verifyServiceSessionToken(this.#deps, token)
     // @guard claims-at-a-router--session
@@ -114,12 +115,12 @@ export class ClaimedSessions {
    * The token of an ended session proves only which use its client requested in this API session.
    * OpenZiti judges such tokens of OIDC clients by the current policies too.
    */
-  #endedUse(apiSession: ApiSession, claimed: ClaimedSession): ClaimedUse | ClaimFault {
+  #endedUse(apiSession: ApiSession, claimed: ClaimedSession): ClaimedServiceUse | ClaimFault {
     const { state } = this.#deps
     const { serviceId, type, sessionId } = claimed
     const identity = state.get('identity', apiSession.identityId)
     if (identity === undefined) return 'session'
-    // The external JWT was in the request for the session; a router cannot ask for it.
+    // The request for the service session carried the external JWT; a router cannot obtain it.
     // @guard ended-service-sessions--factor
     if (pendingFactors(state, identity, apiSession).length > 0) return 'session'
     // A service that was deleted and created again has another ID, which the client must look up.
@@ -135,7 +136,7 @@ export class ClaimedSessions {
     apiSession: ApiSession,
     serviceId: string,
     { type, identityId }: ClientClaim,
-  ): ClaimedUse | ClaimFault {
+  ): ClaimedServiceUse | ClaimFault {
     // @guard claims-by-access-token--identity, claims-by-access-token--service
     if (!apiSession.clientId || apiSession.identityId !== identityId) return 'apiSession'
     const known = this.#openSession(apiSession.id, serviceId, type)
@@ -151,9 +152,9 @@ export class ClaimedSessions {
 
   async #open(
     apiSession: ApiSession,
-    { identityId, serviceId, type }: ClaimedUse,
+    { identityId, serviceId, type }: ClaimedServiceUse,
     id: string,
-  ): Promise<UseOpening> {
+  ): Promise<SessionOpening> {
     // A router has seen its token: it manages nothing, whatever its identity may one day.
     if (hasUndecidedApi(apiSession)) await this.#deps.sessions.settle(apiSession.id, 'client')
     const wanted = { id, identityId, serviceId, type, tags: {} }
@@ -174,7 +175,7 @@ export class ClaimedSessions {
   }
 }
 
-function openUse({ id, identityId, serviceId, type }: Session): ClaimedUse {
+function openUse({ id, identityId, serviceId, type }: Session): ClaimedServiceUse {
   return { identityId, serviceId, type, session: { state: 'open', id } }
 }
 
@@ -187,7 +188,7 @@ const openFaults: ReadonlyMap<string, ClaimFault> = new Map([
   ['UNAUTHORIZED', 'apiSession'],
 ])
 
-/** The client itself wants it, by whichever router. */
+/** The client is the actor, whichever router sends its request. */
 function originFor({ id, identityId, ipAddress }: ApiSession): WriteOrigin {
   const shown = { signerId: '', signerRevision: '0' }
   const value = { identityId, sessionId: id, address: ipAddress, ...shown }

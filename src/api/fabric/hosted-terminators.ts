@@ -76,7 +76,7 @@ export class ApiHostedTerminators implements HostedTerminators {
   }
 }
 
-/** Identities that an entry may keep from hosting what they host; null: any of them. */
+/** Identities that may lose the right to host by this change; null: any identity. */
 function hostsThatMayLose(change: RecordChange): readonly string[] | null {
   if (isChangeOf(change, 'session')) {
     const { before: session, after } = change

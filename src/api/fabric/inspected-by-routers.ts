@@ -15,7 +15,7 @@ export interface InspectedLink {
 /** A circuit in the answer of a router to an inspection. */
 interface InspectedCircuit {
   readonly controllerId: string
-  /** Address to what stands there. */
+  /** Description of the destination by address. */
   readonly destinations: Readonly<Record<string, string>>
 }
 
@@ -29,13 +29,14 @@ export interface InspectedCircuits {
   readonly clients: ReadonlyMap<string, InspectedCircuit>
 }
 
+/** Names of the values with circuits that a router can be inspected for. */
 export const circuitValues = {
   forwarder: 'router-circuits',
   edge: 'router-edge-circuits',
   clients: 'router-sdk-circuits',
 } as const
 
-/** The first so many, of a list or of members, whatever a router sends. */
+/** Maximum list items or members that are read from a router's answer. */
 const INSPECTED_MAX = 65_536
 const TEXT_CHARACTERS_MAX = 512
 const DESTINATIONS_MAX = 16

@@ -72,7 +72,7 @@ interface InspectionOperationsDeps {
   readonly metrics: ApiMetrics
 }
 
-/** Routers that one request looks at. */
+/** Maximum routers that one request inspects. */
 const ROUTERS_MAX = 1000
 
 type Values = Readonly<Record<string, () => unknown>>
@@ -157,7 +157,7 @@ function valuesOf(deps: InspectionOperationsDeps): Values {
   const startedMs = clock.monotonicMs()
   return {
     ...deps.routerInspections.own,
-    /** Configuration that the API goes by. */
+    /** The configuration of the API. */
     config: () => ({ bindings, limits }),
     /** null while nothing is known of it. */
     'cluster-status': () => deps.health().node ?? null,
@@ -205,8 +205,8 @@ function activeResources(names: readonly string[]): string {
 }
 
 /**
- * Expressions of callers are judged where one without end can be ended, in turn with what others
- * have judged.
+ * Evaluates a caller's regular expression in a worker that can be ended, because an expression may
+ * run very long. Callers take turns.
  * @throws {Problem} COULD_NOT_VALIDATE on `appRegex`; SERVER_TOO_MANY_REQUESTS, TIMEOUT.
  */
 async function isMatch(

@@ -1,6 +1,6 @@
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import type { KindName } from '../../entities/kind-records.ts'
-import { lacksOwnFactor, pendingFactors } from '../../fsm/apply/authentication.ts'
+import { lacksSessionFactor, pendingFactors } from '../../fsm/apply/authentication.ts'
 import { matchesRoles } from '../../fsm/records/roles.ts'
 import { sessionCertificateFingerprints, canUseRouters } from '../../fsm/apply/session-reach.ts'
 import { isSameJson } from '../../lib/text/canonical-json.ts'
@@ -80,7 +80,7 @@ export interface ClientRecords extends ChangeFeed {
 
 /**
  * Fields of an identity, its MFA and its credentials that decide which of its sessions routers
- * know, and what they know of each.
+ * know, and with which details.
  */
 const decisive = [
   'fingerprint',
@@ -139,11 +139,10 @@ export class ApiRouterClients implements RouterClients {
     const identity = state.get('identity', session.identityId)
     if (identity === undefined || !canUseRouters(session, identity)) return null
     if (isDisabled(identity, proposalNowMs(this.#deps))) return null
-    // The token of a signer came with the request for each service session: a router can not ask
-    // for it again.
+    // The request for each service session carried the external JWT; a router cannot obtain it.
     const lacks = pendingFactors(state, identity, session)
     // @guard claims-at-a-router--factor
-    if (lacksOwnFactor(lacks)) return null
+    if (lacksSessionFactor(lacks)) return null
     const fingerprints = sessionCertificateFingerprints(state, session)
     if (fingerprints.length === 0) return null
     return { id: session.id, identityId: identity.id, fingerprints }
@@ -318,7 +317,7 @@ export class ApiRouterClients implements RouterClients {
     for (const { kind, id, before, after } of changes) {
       if (!ofSessions.has(kind)) continue
       if (kind === 'apiSession') {
-        // Changes by its own uses are nothing to routers.
+        // Routers need no update when only the last use of a session changed.
         if (before === undefined || after === undefined || isOther(before, after)) ids.add(id)
         continue
       }
@@ -340,9 +339,9 @@ export class ApiRouterClients implements RouterClients {
 }
 
 /**
- * Whether the client showed the router a certificate of its session. A router that names a service
- * has compared that with the token already and need not repeat it: the list is its own word, which
- * a router that lies reads from the token.
+ * Whether the client presented a certificate of its session to the router. If the router names a
+ * service, it has compared the certificate with the token already. The list proves nothing about a
+ * malicious router, which can read the fingerprints from the token.
  */
 function isShownBy(
   { fingerprints, serviceId }: Pick<ClientClaim, 'fingerprints' | 'serviceId'>,

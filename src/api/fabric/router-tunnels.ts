@@ -18,7 +18,7 @@ interface ApiRouterTunnelsDeps {
   readonly clock: Clock
 }
 
-/** Kinds whose records say what the tunnel of a router may do. */
+/** Kinds whose records affect the rights of a router's tunnel. */
 const followed: readonly KindName[] = [
   'router',
   'identity',
@@ -30,8 +30,8 @@ const followed: readonly KindName[] = [
 ]
 
 /**
- * The judge of routers whose tunnel dials or hosts: by the records alone, as if the identity of the
- * router did so through it as a client.
+ * Decides whether the tunnel of a router may dial or host: like the router's identity as a client
+ * of that router, by records alone.
  */
 export class ApiRouterTunnels implements RouterTunnels {
   readonly #deps: ApiRouterTunnelsDeps

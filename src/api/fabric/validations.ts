@@ -61,12 +61,12 @@ export const validationLimits = {
   validatedMax: 100_000,
   /** Terminators that one question to a router is about. */
   terminatorsAskedAtOnceMax: 50,
-  /** Routers that one validation asks at once. */
+  /** Routers that one validation queries at the same time. */
   routersAskedAtOnceMax: 8,
 } as const
 
 const { validatedMax, terminatorsAskedAtOnceMax, routersAskedAtOnceMax } = validationLimits
-/** Permissions are judged for a call that changes something, as fixing does. */
+/** The operation for which permissions are checked: a write, because a validation can repair. */
 const wanted = { api: 'fabric', method: 'POST' } as const
 /** Does work of the main thread when its caller has a turn. */
 type InTurns = <T>(work: () => T) => Promise<T>
@@ -144,7 +144,10 @@ function unauthorized(detail: string): Problem {
   return new Problem('UNAUTHORIZED', { detail })
 }
 
-/** An unexpected error is logged and ends the findings: fewer than the count are given. */
+/**
+ * Ends after an unexpected error, which is logged: the client receives fewer findings than were
+ * announced.
+ */
 async function* untilFault(
   findings: AsyncIterable<ValidationFinding>,
   logger: ServiceLogger,
@@ -156,7 +159,7 @@ async function* untilFault(
   }
 }
 
-/** Runs so many at once; results come in the order of the items. */
+/** Runs a limited number at once; results come in the order of the items. */
 async function* eachInOrder<T, R>(
   items: readonly T[],
   atOnceMax: number,
@@ -218,7 +221,7 @@ async function validateBatch(
   )
 }
 
-/** A terminator that its router has let go of may be gone already. */
+/** A terminator that its router dropped may be deleted already. */
 async function removed(
   { writer, state }: ValidationDeps,
   caller: Caller,
@@ -352,7 +355,7 @@ function comparedLink(
   isConnected: (routerId: string) => boolean,
 ): ValidatedLink {
   const isPeerConnected = isConnected(peerRouterId)
-  // The router that dialed it reports its sockets, from its own side.
+  // The dialing router reports the sockets of a link, as seen from its side.
   const differing =
     known === undefined || !isDialed || sockets === null ? [] : differingSockets(known, sockets)
   return {

@@ -14,14 +14,14 @@ export interface FileMount {
   /** Path without a slash at its end, like `/console`. */
   readonly path: string
   readonly policy: PagePolicy
-  /** Null: there is nothing to serve, and `missing` says what to do. */
+  /** Null if there are no files; `missing` then says what to do. */
   readonly files: FileSet | null
   readonly missing: string
 }
 
 const INDEX = 'index.html'
 const NEVER_STORED = 'no-store'
-/** A cache may keep it, and asks whether it is still the same before each use. */
+/** A cache may store the file, but must revalidate it before each use. */
 const ALWAYS_CHECKED = 'no-cache'
 const KEPT = 'public, max-age=31536000, immutable'
 
@@ -30,8 +30,8 @@ interface MountOperationDeps {
 }
 
 /**
- * Serves the files of a mount: one operation for all of them. Pages know their own paths, so that a
- * path without a file name's ending is the index.
+ * One operation that serves all files of a mount. The pages have client-side routes, so a path
+ * without a file extension returns the index.
  */
 export function mountOperation({ cluster }: MountOperationDeps, mount: FileMount): Operation {
   return {
@@ -93,7 +93,7 @@ function nameOf(below: string): string {
   }
 }
 
-/** A page that the console makes has no file; what ends as a file does would be one. */
+/** The index for a client-side route; null for a path with a file extension. */
 function fallbackOf(below: string, files: FileSet): StaticFile | null {
   const isPage = !hasKnownExtension(below) && !/(?:^|\/)(?:\.|%2e){1,2}(?:\/|$)/i.test(below)
   return isPage ? files.get(INDEX) : null

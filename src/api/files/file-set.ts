@@ -29,9 +29,9 @@ export interface StaticFile {
 const HASHED_NAME = /-[A-Za-z0-9_-]{8,}\.[A-Za-z0-9]+$/
 
 /**
- * The files of a folder, held in memory and found by their path alone: a request never meets the
- * disk, and no path leads out of the folder. `x.js.br` and `x.js.gz` are forms of `x.js`. Names
- * that begin with a dot, and symbolic links, are left out.
+ * The files of a folder, held in memory and found only by their path: no request reads the disk,
+ * and no path leads out of the folder. `x.js.br` and `x.js.gz` are compressed forms of `x.js`.
+ * Names that begin with a dot, and symbolic links, are left out.
  */
 export class FileSet {
   readonly #files: ReadonlyMap<string, StaticFile>

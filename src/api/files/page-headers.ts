@@ -5,7 +5,7 @@ export type PagePolicy = 'console' | 'spa'
 
 const ORIGINS_MAX = 64
 const ORIGIN = /^https:\/\/(?:[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?$/
-/** The APIs that the console asks. */
+/** The APIs that the console calls. */
 const askedApis = new Set(['edge-management', 'fabric'])
 
 /** For all pages: no framing, no sniffing, no referrer. */

@@ -1,6 +1,6 @@
 import { auditEntry } from '../../entities/kinds/audit-entry.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
-import { listAnswer, timeText } from '../http/answers/envelope.ts'
+import { listAnswer, rfc3339Text } from '../http/answers/envelope.ts'
 import type { Operation } from '../http/operation.ts'
 import { listParameters, readListQuery } from '../http/answers/query-parameters.ts'
 import { auditDetail } from './database-schema.ts'
@@ -39,7 +39,7 @@ function rowOf(record: EntityRecord): Readonly<Record<string, unknown>> {
     record as Readonly<Record<string, unknown>>
   return {
     index,
-    at: timeText(record.createdAt),
+    at: rfc3339Text(record.createdAt),
     actor: { id: record['actor'], name: record['actorName'] },
     session,
     address,

@@ -4,7 +4,7 @@ import { integrityRunId } from '../../entities/kinds/integrity-run.ts'
 import { newShortId } from '../../lib/random.ts'
 import { actorName } from '../../ports/actor.ts'
 import { callActor, requestOrigin, type RequestContext } from '../http/call.ts'
-import { workStartedAnswer, detailAnswer, emptyAnswer, timeText } from '../http/answers/envelope.ts'
+import { acceptedAnswer, detailAnswer, emptyAnswer, rfc3339Text } from '../http/answers/envelope.ts'
 import { type Operation, withBody } from '../http/operation.ts'
 import { emptyBodySchema } from '../schemas/envelope.ts'
 import { integrityResult, snapshotDetail, snapshotRequest } from './database-schema.ts'
@@ -121,7 +121,7 @@ function startOperation(
       const payload = toBinary(IntegrityStartSchema, message)
       await writer.write(requestOrigin(call), { kind: CommandKind.INTEGRITY_START, payload })
       integrity.nudge()
-      return workStartedAnswer()
+      return acceptedAnswer()
     },
   }
 }
@@ -140,5 +140,5 @@ function resultOf({ state }: DatabaseOperationsDeps): Readonly<Record<string, un
 }
 
 function timeOrNull(ms: number | null | undefined): string | null {
-  return typeof ms === 'number' ? timeText(ms) : null
+  return typeof ms === 'number' ? rfc3339Text(ms) : null
 }

@@ -91,7 +91,7 @@ function healthOperation(deps: HostOperationsDeps, operationId: string, path: st
   }
 }
 
-/** The checks are made at each request, all in one look, so they share the time it took. */
+/** All checks run at each request and share its duration. */
 function checkHealth({ health: check, clock }: HostOperationsDeps) {
   const beganMs = clock.monotonicMs()
   const report = check()

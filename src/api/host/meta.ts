@@ -16,9 +16,9 @@ interface MetaOperationsDeps {
 /** All capabilities of OpenZiti; the version answer lists the announced ones. */
 const knownCapabilities = ['OIDC_AUTH', 'HA_CONTROLLER', 'OIDC_AUTH_WITH_CSR']
 /**
- * Clients act on what is announced, and keep to it: a capability is named here once it works on
- * every member. `OIDC_AUTH_WITH_CSR` works and is not announced: the JVM SDK from 0.30 on refuses
- * a controller with a capability that it does not know, and no SDK acts on this one.
+ * Clients rely on announced capabilities, so a capability is listed only when every member has it.
+ * `OIDC_AUTH_WITH_CSR` works but is not announced: the JVM SDK from 0.30 on refuses a controller
+ * with an unknown capability, and no SDK uses this one.
  */
 const announcedCapabilities: readonly string[] = ['OIDC_AUTH', 'HA_CONTROLLER']
 
@@ -109,7 +109,7 @@ function protocolsAnswer(deps: MetaOperationsDeps): () => Reply {
   return () => made
 }
 
-/** host:port, the port said even where it is the scheme's own. */
+/** host:port, with the port even if it is the default of the scheme. */
 function addressOf(url: string): string {
   const { hostname, port } = new URL(url)
   return `${hostname}:${port === '' ? '443' : port}`

@@ -17,7 +17,7 @@ interface SpecOperationsDeps {
 
 const YAML = 'text/yaml'
 
-/** The documents about the APIs, printed from the operations once they are first asked for. */
+/** The OpenAPI documents, generated from the operations at the first request. */
 export function specOperations(
   deps: SpecOperationsDeps,
   others: readonly Operation[],

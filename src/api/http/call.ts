@@ -15,7 +15,8 @@ import type { Precondition } from './answers/etag.ts'
 export type RequestQuery = Readonly<Record<string, string | readonly string[] | undefined>>
 
 /**
- * Facts of a request, whatever carries it: for its log lines, and for what it reads and repeats.
+ * Facts of a request that do not depend on its transport: for its log lines, and for reads and
+ * retries.
  */
 interface RequestMetadata {
   /** Part of log lines about the request, never of a record. */
@@ -49,8 +50,8 @@ export class RequestContext<O extends OperationTraits = OperationTraits> {
   /** The Accept header; '' when there was none. */
   readonly accept: string
   /**
-   * Gives back the room that a large body was read into; to be called once nothing holds the body
-   * any more. Null: it took none.
+   * Releases the capacity of a large body; call it when nothing refers to the body. Null: none was
+   * taken.
    */
   releaseBody: (() => void) | null = null
   /** Called when the answer has been sent or the client has left: its memory is free again. */
@@ -69,9 +70,11 @@ export class RequestContext<O extends OperationTraits = OperationTraits> {
   ifNoneMatch: string | null = null
   caller: Caller | null = null
   challenge: Challenge | TokenChallenge | null = null
-  /** Shown in place of the refusal, to a person. */
+  /** Page that a browser gets instead of the error. */
   refusalPage: Reply | null = null
-  /** Before it was judged, for its caller's share of the processor. */
+  /**
+   * Whether the request has waited for its caller's share of the processor before it was checked.
+   */
   hasWaited = false
   /**
    * Sharer of room and processor time: an identity, or the source address of an unauthenticated
@@ -126,7 +129,7 @@ export class RequestContext<O extends OperationTraits = OperationTraits> {
     }
   }
 
-  /** Nobody waits for its answer any more. */
+  /** Whether the client has disconnected. */
   get isGone(): boolean {
     return this.isAbandoned || this.isDisconnected()
   }
@@ -174,12 +177,13 @@ export function callActor({ caller }: RequestContext): Actor {
   return principalActor(caller)
 }
 
-/** The request behind a write whose actor is found from what it shows. */
+/** The request behind a write; the credentials of the caller determine its actor. */
 export function toWriteRequest(call: RequestContext): WriteRequest {
   const { metadata } = call
   return {
     trace: metadata.trace,
-    // Found as it is written: a body may hold what no id is kept with.
+    // Evaluated at the write, because a body may contain secrets that no request id may be stored
+    // with.
     get idempotency(): Idempotency {
       if (!metadata.isRepeatable) return { case: 'notKept' }
       if (metadata.requestId === null) return { case: 'none' }

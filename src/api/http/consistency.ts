@@ -85,7 +85,7 @@ export class ConfirmedReads implements LatestReads {
 
   /**
    * Reads locally; if the record is missing, reads again at the latest commit, because another
-   * controller may have created it a moment ago.
+   * controller may have just created it.
    * @throws {Problem} CLUSTER_NO_LEADER; INDEX_NOT_REACHED.
    */
   async latest<T>(read: () => T | undefined): Promise<T | undefined> {
@@ -96,9 +96,9 @@ export class ConfirmedReads implements LatestReads {
   }
 
   /**
-   * Answers from the local state at once. Another controller may have created a missing record a
-   * moment ago, so a read-index round with the leader confirms that it does not exist; concurrent
-   * requests share the round.
+   * Answers from the local state at once. If the record is missing, a read-index round with the
+   * leader confirms that, because another controller may have just created it; concurrent requests
+   * share the round.
    * @param answer its index is set to the index of the second read.
    * @param what for the error: `service x`.
    * @param read null: not found here.

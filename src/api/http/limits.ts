@@ -85,7 +85,7 @@ export const httpLimits = {
    */
   indexWaitMs: 5 * SECOND_MS,
   /**
-   * How often a write is judged again because the records that it depends on changed; beyond: 409
+   * Maximum attempts of a write whose records changed since it was checked; beyond: 409
    * REVISION_MOVED.
    */
   judgementsMax: 4,

@@ -1,13 +1,14 @@
 import type { NamedSchema } from '../../entities/operations.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 
+/** Form of errors other than `{error, meta}`: the error object alone, or OAuth's. */
 export type RefusalShape = 'bare' | 'oauth'
 
 /** Schema and content type of an operation's body. */
 export interface RequestBody<S extends JsonObject = JsonObject> {
   readonly schema: NamedSchema<S>
   readonly isRequired: boolean
-  /** JSON when not said; else the body is its text. */
+  /** JSON by default; otherwise the body is plain text. */
   readonly type?: 'text/plain'
   /** Types beside JSON whose body the operation gets as text and validates itself. */
   readonly textTypes?: readonly string[]

@@ -22,7 +22,7 @@ export interface QueryParameter {
 export interface ResponseShape {
   readonly kind: 'detail' | 'list' | 'bare'
   readonly schema: NamedSchema
-  /** JSON when not said. The first one is the default. */
+  /** JSON by default. The first type is the preferred one. */
   readonly types?: readonly string[]
   /** As in OpenZiti, a download with a single form is sent regardless of Accept. */
   readonly ignoresAccept?: boolean
@@ -50,7 +50,7 @@ export interface Operation extends OperationTraits {
   /** Below the API's base, with `{name}` parameters. */
   readonly path: string
   readonly permission: Permission
-  /** Extra permission of a public operation: a caller that has it gets the full answer. */
+  /** Additional permission of a public operation: a caller that has it gets the full answer. */
   readonly elevatedPermission?: SessionPermission
   readonly query?: readonly QueryParameter[]
   /** Lower-case names of request headers that it reads. */
@@ -68,16 +68,15 @@ export interface Operation extends OperationTraits {
   /** Set for log-ins, by the method of the credential: a refused one is an event. */
   readonly logInMethod?: (call: RequestContext) => string
   /**
-   * True of one record: a read has an ETag, and a write is held to If-Match; elsewhere that header
-   * is refused.
+   * True for operations on one record: a read returns an ETag, and a write respects If-Match. Other
+   * operations refuse that header.
    */
   readonly hasEtag?: boolean
   /** True for the liveness answer, which must come even when nothing else does. */
   readonly isAlwaysServed?: boolean
   /**
-   * About this controller and the members rather than about records: at the admin socket it is
-   * answered also while the state is not to be answered from, so that an operator can look and act
-   * just then.
+   * True for operations about this controller and its members instead of records. The admin socket
+   * serves them even while the state is unusable, so that an operator can inspect and repair.
    */
   readonly needsNoState?: boolean
   /** Time of an answer that takes longer than the limit of the listener. */
@@ -87,7 +86,7 @@ export interface Operation extends OperationTraits {
    * listener for metrics.
    */
   readonly isForMonitors?: boolean
-  /** A synchronous answer costs no promise and no timer: reads should give one. */
+  /** A synchronous result costs no promise and no timer, so reads should return one. */
   readonly handle: Handler
 }
 
@@ -98,8 +97,8 @@ export type OperationCall = RequestContext<Operation>
 export type Handler<Body = unknown> = (call: RequestContext, body: Body) => Reply | Promise<Reply>
 
 /**
- * An operation whose handler takes the body by the type of its schema. No body comes to a handler
- * that the pipeline has not held to that schema, so that this is the only cast of one.
+ * An operation whose handler gets the body with the type of its schema. The pipeline validates each
+ * body, so this is the only cast of one.
  */
 export function withBody<const B extends RequestBody>(
   operation: Omit<Operation, 'body' | 'handle'> & {

@@ -13,7 +13,7 @@ const CLIENT_ALIAS = '/edge/v1'
 /** Roots that are served as written; any other path belongs to the client API, the default. */
 const ROOTS = ['/edge', '/fabric', '/health-checks', '/metrics', '/oidc']
 
-/** Plain paths below the version of an API, which mean what they say. */
+/** Plain paths below the version of an API, which need no normalization. */
 const PLAIN = /^\/(?:edge\/(?:management|client)|fabric)\/v1(?:\/[\w-]+)*$/
 
 /** An escape before the version of a path ends. */
@@ -26,12 +26,12 @@ const BEHIND_VERSION = /(?<=^\/(?:edge(?:\/management|\/client)?|fabric)\/v1)\/.
 const EMPTY_FIRST = /(?<=^\/)(?:\/[^/]+)+$/
 
 /**
- * The path a request means: `/edge/v1` is the client API, and so is a path under no known root. The
- * base of an API has one spelling, or the rule of a proxy in front would miss the others: a path
- * with dot segments, or with empty ones or escapes before its version ends, is left as no route has
- * it. Behind the version, repeated slashes are one, as OpenZiti's console sends them. Two slashes
- * at the start count as one if the path is under no known root: the JVM SDK requests `//version`.
- * The query is unchanged.
+ * Normalizes the path of a request: `/edge/v1` is the client API, and so is a path under no known
+ * root. The base path of an API must be spelled exactly, so that rules of a proxy in front cannot
+ * be bypassed: a path with dot segments, or with empty segments or escapes before its version ends,
+ * stays unchanged and matches no route. After the version, repeated slashes count as one, because
+ * OpenZiti's console sends them. Two slashes at the start count as one if the path is under no
+ * known root: the JVM SDK requests `//version`. The query is unchanged.
  */
 function canonicalUrl({ url = '/' }: { readonly url?: string | undefined }): string {
   const at = url.indexOf('?')
@@ -86,7 +86,7 @@ function isUnder(path: string, root: string): boolean {
   return path.startsWith(root) && (path.length === root.length || path[root.length] === '/')
 }
 
-/** `/services/{id}` as the router wants it: `/services/:id`. */
+/** The path in the form of fastify's router: `/services/:id` for `/services/{id}`. */
 export function routerPath(path: string): string {
   return path.replace(/\{([A-Za-z]+)\}/g, ':$1')
 }

@@ -167,9 +167,9 @@ export class Pipeline {
   ): void {
     try {
       const body = this.#takeInput(request, call, operation, check)
-      // Before a write is handed over: from then on its caller is owed the outcome.
+      // Checked before a write is proposed, because its client must learn the outcome after that.
       if (operation.method !== 'GET') this.#checkCrowd(call)
-      // Hardly any request asks for an index.
+      // Few requests name a minimum index.
       const { minIndex, isLinearizable } = call.metadata
       if (isLinearizable || (minIndex > 0 && minIndex > this.#deps.state.appliedIndex)) {
         this.#wait(reply, call, this.#handleLater(call, operation, body))
@@ -311,7 +311,8 @@ export class Pipeline {
     }
     const ifMatch = headers['if-match']
     if (ifMatch !== undefined && operation.method !== 'GET') {
-      // Passed over, it would let a write through that its caller wanted held back.
+      // If the header were ignored, a write would take effect that its client wanted to be
+      // conditional.
       if (operation.hasEtag !== true) {
         throw fieldProblem('If-Match', 'this operation supports no If-Match')
       }
@@ -327,7 +328,7 @@ export class Pipeline {
     )
   }
 
-  /** @returns the body, held to its schema; undefined for an operation that takes none. */
+  /** @returns the validated body; undefined for an operation without one. */
   #takeInput(
     request: FastifyRequest,
     call: OperationCall,
@@ -363,8 +364,8 @@ export class Pipeline {
   }
 
   /**
-   * After a wait, what was judged, read or written may rest on a state that was found wrong since:
-   * then neither an answer nor a refusal of it is sent.
+   * While the call waited, the state may have turned out to be wrong. Then neither a result nor a
+   * refusal from it is sent.
    */
   #fail(reply: FastifyReply, call: OperationCall, error: unknown): void {
     this.#answerer.fail(reply, call, this.#stateFault(call) ?? error)

@@ -39,7 +39,7 @@ function below(branch: Branch, segment: string): Branch {
   return made
 }
 
-/** Goes no deeper than the longest path that is served, however long the request's is. */
+/** Visits at most as many segments as the longest served path has. */
 function isServed(branch: Branch, segments: readonly string[], at: number): boolean {
   const segment = segments[at]
   if (segment === undefined) return branch.isServed

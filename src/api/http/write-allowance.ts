@@ -43,7 +43,7 @@ interface Allowed {
   readonly kindMax: number
 }
 
-/** Lets each caller write so much a minute, of each kind and in all. */
+/** Limits the writes of each caller per minute, by kind and in total. */
 export class WriteAllowance implements Proposer {
   readonly #proposer: Proposer
   readonly #quota: Quota

@@ -26,7 +26,7 @@ import type {
 
 const utf8 = new TextEncoder()
 
-/** A write that no request of the API carries: it begins a trace, and nobody repeats it. */
+/** A write without an API request: it starts a trace, and is not retried by a client. */
 export function backgroundWriteRequest(): WriteRequest {
   return {
     trace: parseTraceparent(undefined),
@@ -109,7 +109,7 @@ export class Writer implements CommandWriter {
   }
 
   /**
-   * Several writes as one entry: all of them or, when one is refused, none.
+   * Proposes several writes as one entry: all take effect, or none if one is refused.
    * @returns the id of step `answer`.
    */
   batch(

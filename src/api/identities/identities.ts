@@ -127,7 +127,7 @@ function serviceConfigs(deps: IdentityOperationsDeps): Operation[] {
       body: { schema: serviceConfigsAssign, isRequired: false },
       response: { kind: 'detail', schema: emptyBodySchema },
       refusals: [404],
-      // No body at all is an empty list.
+      // An absent body means an empty list.
       handle: (call, given) => {
         const pairs = Array.isArray(given) ? given : []
         return write(call, CommandKind.SERVICE_CONFIGS_DISASSOCIATE, pairs)

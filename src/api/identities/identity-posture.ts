@@ -9,7 +9,7 @@ import {
   emptyAnswer,
   listAnswer,
   type Reply,
-  timeText,
+  rfc3339Text,
 } from '../http/answers/envelope.ts'
 import type { Operation } from '../http/operation.ts'
 import { failedServiceRequest, postureData } from './posture-schema.ts'
@@ -122,14 +122,11 @@ function postureDataOf(deps: IdentityPostureOperationsDeps, identityId: string):
 }
 
 function reported(report: { readonly checkId: string; readonly atMs: number } | null): JsonObject {
-  const lastUpdatedAt = report === null ? zeroTimeText : timeText(report.atMs)
+  const lastUpdatedAt = report === null ? zeroTimeText : rfc3339Text(report.atMs)
   return { postureCheckId: report?.checkId ?? '', timedOut: false, lastUpdatedAt }
 }
 
-/**
- * Whether a code was given, and given again after the last time that the machine woke or was
- * unlocked.
- */
+/** Whether a code was submitted, also since the device last woke or was unlocked. */
 function shownFactor({ passedAtMs, wokenAtMs, unlockedAtMs }: ShownFactor): JsonObject {
   const isAfter = (atMs: number | null): boolean => passedAtMs !== null && passedAtMs >= (atMs ?? 0)
   return {
@@ -153,6 +150,6 @@ function failedRequestsOf(
   return posture.failedRequests(identityId).map(({ atMs, policyFailures, ...request }) => ({
     ...request,
     policyFailures: policyFailures as readonly JsonObject[],
-    when: timeText(atMs),
+    when: rfc3339Text(atMs),
   }))
 }

@@ -2,7 +2,7 @@ import { parseDuration } from '../../lib/text/duration.ts'
 import { fieldProblem, Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
 import { requireReach } from '../../auth/principal/permissions.ts'
-import { detailAnswer, type Reply, timeText } from '../http/answers/envelope.ts'
+import { detailAnswer, type Reply, rfc3339Text } from '../http/answers/envelope.ts'
 import { type Operation, withBody } from '../http/operation.ts'
 import { traceDetail, traceSpec } from './identities-schema.ts'
 import type { SchemaValue } from '../schemas/typed-schema.ts'
@@ -60,7 +60,7 @@ function change(
     return detailAnswer({
       enabled: false,
       traceId: ended?.traceId ?? traceId ?? '',
-      until: timeText(clock.nowMs()),
+      until: rfc3339Text(clock.nowMs()),
     })
   }
   const given = duration ?? ''
@@ -78,7 +78,7 @@ function change(
   return detailAnswer({
     enabled: true,
     traceId: trace.traceId,
-    until: timeText(trace.untilMs),
+    until: rfc3339Text(trace.untilMs),
   })
 }
 

@@ -58,10 +58,7 @@ export function postureResponseOperations(deps: PostureResponseOperationsDeps): 
   ]
 }
 
-/**
- * The services for which a code must be given again within minutes, as the machine has woken or was
- * unlocked.
- */
+/** The services that require a new code within minutes, because the device woke or was unlocked. */
 function prompted(
   { posture }: PostureResponseOperationsDeps,
   { session }: Caller,

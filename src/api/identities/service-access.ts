@@ -6,7 +6,7 @@ import type { RequestContext } from '../http/call.ts'
 import {
   detailAnswer,
   type Reply,
-  timeText,
+  rfc3339Text,
   singlePagePagination,
 } from '../http/answers/envelope.ts'
 import type { Operation } from '../http/operation.ts'
@@ -43,10 +43,7 @@ type Deps = ServiceAccessOperationsDeps & { readonly warnings: ListenerWarnings 
 
 const SESSION_TOKEN = 'session-token'
 
-/**
- * Operations that show what policies let a caller use, as clients ask for it, and why an identity
- * can or can not.
- */
+/** Operations that show which services policies let an identity use, and why or why not. */
 export function serviceAccessOperations(given: ServiceAccessOperationsDeps): Operation[] {
   const { state } = given
   const deps: Deps = { ...given, warnings: new ListenerWarnings(given) }
@@ -68,7 +65,7 @@ export function serviceAccessOperations(given: ServiceAccessOperationsDeps): Ope
         // Clients compare the text. Each posture report adds a millisecond: a counter, because the
         // clocks of the controllers that received the reports differ.
         const moves = deps.posture.moves(identity.id)
-        return detailAnswer({ lastChangeAt: timeText(lastChangeAt + moves) })
+        return detailAnswer({ lastChangeAt: rfc3339Text(lastChangeAt + moves) })
       },
     },
     {

@@ -12,8 +12,8 @@ interface SummaryOperationsDeps {
 }
 
 /**
- * Every store of the API family: consoles draw a number for each, also for those this controller
- * does not keep.
+ * Every store of OpenZiti: consoles show a count for each, including those that this controller
+ * does not have.
  */
 const stores = [
   'apiSessionCertificates',
@@ -59,7 +59,7 @@ export function summaryOperations(deps: SummaryOperationsDeps): Operation[] {
       apis: ['management'],
       method: 'GET',
       path: '/summary',
-      // The API document asks for a session, no more: there are numbers in it, and no names.
+      // OpenZiti's API document requires only a session: the response contains counts and no names.
       permission: 'session',
       success: 200,
       response: { kind: 'detail', schema: summary },

@@ -29,8 +29,8 @@ export function addHistogram(
     },
     reset: () => undefined,
   }
-  // The registry asks a metric for its name and its values; its types name the classes that
-  // prom-client brings along.
+  // The registry reads only name and values of a metric; its types demand the classes of
+  // prom-client.
   registry.registerMetric(metric as unknown as Parameters<Registry['registerMetric']>[0])
 }
 

@@ -18,7 +18,7 @@ export const historyFigures = [
 ] as const
 type HistoryFigure = (typeof historyFigures)[number]
 
-/** Totals since the start of the process, and what holds now. */
+/** Totals since the start of the process, and current values. */
 export interface HistoryTotals {
   readonly commitIndex: number
   readonly appliedIndex: number

@@ -17,7 +17,7 @@ import {
   detailAnswer,
   emptyAnswer,
   type Reply,
-  timeText,
+  rfc3339Text,
 } from '../http/answers/envelope.ts'
 import { type Operation, withBody } from '../http/operation.ts'
 import { detailMfa, detailMfaRecoveryCodes, mfaCode, mfaQrCode, totpToken } from './mfa-schema.ts'
@@ -239,7 +239,7 @@ class OwnMfa {
     }
     await this.use(call, 'token', given)
     const { token, issuedAtMs } = await this.#deps.oidcTokens.signTotp(caller.accessToken)
-    return detailAnswer({ token, issuedAt: timeText(issuedAtMs) })
+    return detailAnswer({ token, issuedAt: rfc3339Text(issuedAtMs) })
   }
 
   /** The code of the body, or else that of the header. */
@@ -276,8 +276,8 @@ function viewOf(mfa: Mfa, below = ''): JsonObject {
       ...more,
     },
     id: mfa.id,
-    createdAt: timeText(mfa.createdAt),
-    updatedAt: timeText(mfa.updatedAt),
+    createdAt: rfc3339Text(mfa.createdAt),
+    updatedAt: rfc3339Text(mfa.updatedAt),
     tags: {},
   }
 }

@@ -1,4 +1,5 @@
 import { judgeAuthorization, judgeRedirect } from '../../auth/oidc/public-clients.ts'
+import type { DeviceFlow } from '../../auth/oidc/device-flow.ts'
 import type { LogInFlow } from '../../auth/oidc/log-in-flow.ts'
 import type { RedirectTargets } from '../../auth/oidc/redirect-places.ts'
 import { OAuthError } from '../../auth/oidc/oauth-error.ts'
@@ -19,6 +20,7 @@ import { FORM_BYTES_MAX, formBody, hostHeader, oidcOperation } from './oidc-sche
 
 interface AuthorizeOperationsDeps {
   readonly oidcFlow: LogInFlow
+  readonly deviceFlow: DeviceFlow
   readonly issuers: Issuers
   readonly redirectPlaces: (call: RequestContext) => RedirectTargets
   readonly isOffered: () => void
@@ -93,8 +95,8 @@ async function authorize(
     const page = pages.includes(asked) ? asked : 'password'
     return redirectAnswer(withParameters(`${basePaths.oidc}/login/${page}`, { authRequestID: id }))
   } catch (error) {
-    // Clients of the family read what is wrong from the answer itself; the one refusal that a page
-    // in the background waits for goes to its redirect URI.
+    // OpenZiti clients read errors from the response. Only `login_required` is sent to the redirect
+    // URI, because a page in the background waits for it there.
     if (!(error instanceof OAuthError)) throw error
     if (error.code !== 'login_required') return oauthErrorAnswer(error)
     const state = of('state')
@@ -110,14 +112,14 @@ async function leave(
 ): Promise<Reply> {
   const id = requestParameters(call, body)('id') ?? ''
   const request = { write: toWriteRequest(call), turn: call }
-  const done = await deps.oidcFlow.allow(id, call.credentials, request)
+  const done = await deps.deviceFlow.approve(id, call.credentials, request)
   if (done !== null) return redirectAnswer(done)
   const found = await deps.oidcFlow.code(id)
   if (found === null) {
     throw new OAuthError('invalid_request', 'the log-in is unknown, or took too long; begin again')
   }
   const { redirectUri, code, state, issuer } = found
-  // The code comes last, as one client of the family takes all that follows `code=` for it. The
+  // The code comes last, because one OpenZiti client takes everything after `code=` for it. The
   // issuer is that of RFC 9207.
   // @guard oidc/authorization--last
   const parameters = { iss: issuer, ...(state === '' ? {} : { state }), code }

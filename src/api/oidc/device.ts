@@ -3,7 +3,7 @@ import {
   deviceLimits,
   type WaitingDevice,
 } from '../../auth/oidc/device-log-ins.ts'
-import { DEVICE_DONE_PATH } from '../../auth/oidc/log-in-flow.ts'
+import { DEVICE_DONE_PATH } from '../../auth/oidc/device-flow.ts'
 import { OAuthError } from '../../auth/oidc/oauth-error.ts'
 import { scopesSupported } from '../../auth/oidc/public-clients.ts'
 import { Problem } from '../../lib/problems.ts'
@@ -33,7 +33,10 @@ const ofPage = {
 
 const ofForm = { ...ofPage, method: 'POST', body: formBody, bodyBytesMax: FORM_BYTES_MAX } as const
 
-/** Devices without a browser are logged in by a person who enters a code elsewhere (RFC 8628). */
+/**
+ * Operations with which a user logs in a device without a browser, by entering its code elsewhere
+ * (RFC 8628).
+ */
 export function deviceOperations(deps: DeviceOperationsDeps): Operation[] {
   return [
     withBody({
@@ -136,7 +139,7 @@ async function deny(
 
 const unknownCode = 'No device waits under that code. Compare it, or begin again on the device.'
 
-/** A person who entered too much reads so on the page. */
+/** Shows the page with the reason when the user entered too many codes. */
 async function orCodePage(call: RequestContext, run: () => Promise<Reply>): Promise<Reply> {
   try {
     return await run()
@@ -159,7 +162,7 @@ function codePage(userCode: string, fault = '', status = 200): Reply {
   return framedPage({ title: 'Log in a device', content, fault, status })
 }
 
-/** Somebody could have sent the code, so that a person logs in the device of another. */
+/** Warns the user that an attacker could have sent the code of another device. */
 function devicePage({ userCode, id, address }: WaitingDevice): Reply {
   const byPassword = withParameters(`${basePaths.oidc}/login/password`, { authRequestID: id })
   const content =

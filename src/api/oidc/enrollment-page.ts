@@ -7,7 +7,7 @@ import { htmlText } from '../../lib/text/html-text.ts'
 /** Form field with the ID of the secret that the page shows; it does not contain the secret. */
 export const ENROLLMENT_FIELD = 'enrollment'
 
-/** An enrollment that nobody has verified. */
+/** A TOTP enrollment that was not verified yet. */
 interface ShownEnrollment {
   readonly secretId: string
   readonly factor: FactorSecrets

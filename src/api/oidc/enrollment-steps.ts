@@ -10,7 +10,7 @@ import { Problem, type ProblemCode, problems } from '../../lib/problems.ts'
 import type { PostureService } from '../../ports/posture.ts'
 import type { WriteOrigin } from '../../ports/writer.ts'
 import { type RequestContext, toWriteRequest } from '../http/call.ts'
-import { type Reply, timeText } from '../http/answers/envelope.ts'
+import { type Reply, rfc3339Text } from '../http/answers/envelope.ts'
 import { type Operation, withBody } from '../http/operation.ts'
 import { formParameters, jsonAnswer, noReferrerHeaders } from './oauth-answers.ts'
 import {
@@ -30,7 +30,10 @@ interface EnrollmentStepsDeps {
   readonly posture: PostureService
 }
 
-/** Enrollment of TOTP amid a log-in, for an identity whose policy asks for a factor it lacks. */
+/**
+ * Operations that enroll TOTP during a log-in, for an identity whose policy requires a factor that
+ * it lacks.
+ */
 export function enrollmentStepOperations(
   deps: EnrollmentStepsDeps,
   logIn: LogInStepHandlers,
@@ -156,8 +159,8 @@ class EnrollmentSteps {
   }
 
   /**
-   * Adds to a refusal the page on which the person continues: the enrollment page if the submitted
-   * secret is still the one to verify, otherwise the factor page.
+   * Adds to a refusal the page on which the user continues: the enrollment page if the submitted
+   * secret is still to be verified, otherwise the factor page.
    * @returns the refusal.
    */
   async #withPage(
@@ -202,7 +205,7 @@ class EnrollmentSteps {
   }
 }
 
-/** Sentences of the page for refusals that a person does something about. */
+/** Sentences of the page for refusals that the user can resolve. */
 const faults = {
   MFA_INVALID_TOKEN: 'That code is not right. Take the one that the app shows now.',
   MFA_EXISTS: 'An app is set up already. Enter its code.',
@@ -230,8 +233,8 @@ function originFor(call: RequestContext, principal: SessionPrincipal): WriteOrig
 function enrollmentView({ id, createdAt, updatedAt }: Mfa) {
   return {
     id,
-    createdAt: timeText(createdAt),
-    updatedAt: timeText(updatedAt),
+    createdAt: rfc3339Text(createdAt),
+    updatedAt: rfc3339Text(updatedAt),
     tags: {},
     isVerified: false,
   }

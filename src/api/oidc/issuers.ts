@@ -9,10 +9,10 @@ interface IssuersDeps {
 }
 
 /**
- * The issuers of this controller: one for each host and port that its clients reach it by, which
- * are the advertised addresses and every name that its own certificate or another server
- * certificate proves. A wildcard proves each name of one more label. Another host leads to no
- * issuer, so that no foreign name gets into a token or a link.
+ * The issuers of this controller, one for each host and port at which clients reach it: the
+ * advertised addresses, and every name in its own certificate or another server certificate. A
+ * wildcard covers one more label. Other hosts have no issuer, so no foreign name gets into a token
+ * or a link.
  */
 export class Issuers {
   readonly #deps: IssuersDeps

@@ -38,7 +38,7 @@ interface LogInStepsDeps {
 /** Body of a step: a form, or JSON with the same names. */
 export type LogInBody = string | Partial<SchemaValue<typeof logInForm.schema>>
 
-/** Each step of a log-in, but for its method, path and handler. */
+/** Properties that all steps of a log-in share. */
 export const logInStep = {
   ...oidcOperation,
   alsoAnswers: 302,
@@ -191,8 +191,8 @@ export class LogInStepHandlers {
   }
 
   /**
-   * The page that asks for a code of the app of an identity, or has it set up one.
-   * @returns null: the caller shows no page, or no flow was begun under that id.
+   * The page that asks for a code of the authenticator app, or sets one up.
+   * @returns null: the client shows no pages, or the id of the flow is unknown.
    */
   async factorPage(
     call: RequestContext,
@@ -283,14 +283,17 @@ export class LogInStepHandlers {
 
 /** How the log-in steps request a second factor. */
 interface FactorAsk {
-  /** Whether `factorPage` asks a person for it; false: a header of each request brings it. */
+  /**
+   * Whether the user submits the factor on `factorPage`; false: a header of each request carries
+   * it.
+   */
   readonly onPage: boolean
   readonly headers: Readonly<Record<string, string>>
   /** Members of its query that differ from those of the REST API. */
   readonly query: Readonly<Record<string, unknown>>
 }
 
-/** Total, so that one more kind does not compile until a log-in asks for it. */
+/** The compiler demands an entry for every kind of factor. */
 const factorAsks: Readonly<Record<PendingFactor['kind'], FactorAsk>> = {
   totp: {
     onPage: true,
@@ -319,8 +322,9 @@ function requireEnrolled(found: Mfa | undefined): asserts found is Mfa {
 }
 
 /**
- * A form that a browser sends for another page could log somebody in as another. Scripts may send
- * from elsewhere: theirs is no navigation, and they see only the answer.
+ * Refuses a form that another site submits, because it could log a user in under another identity.
+ * Scripts of other origins may send the request: it is no navigation, and only the script sees the
+ * response.
  */
 export function requireOwnForm({ headers }: RequestContext): void {
   const isForm = headers['sec-fetch-mode'] === 'navigate'

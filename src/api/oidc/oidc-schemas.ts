@@ -31,7 +31,7 @@ export const logInBody = {
   isRequired: false,
   textTypes: ['application/x-www-form-urlencoded'],
 } as const
-/** Each operation of the provider, but for its method, path and handler. */
+/** Properties that all operations of the provider share. */
 export const oidcOperation = {
   apis: ['oidc'],
   permission: 'public',
@@ -39,6 +39,7 @@ export const oidcOperation = {
   success: 200,
   response: { kind: 'bare', schema: bareObject, ignoresAccept: true },
 } as const
+/** Size of a form in a request body. */
 // @guard oidc/floods--size
 export const FORM_BYTES_MAX = 64 * 1024
 export const hostHeader = [{ name: 'host', description: 'decides which issuer is meant' }] as const

@@ -9,6 +9,7 @@ import type { StateView } from '../../ports/state-view.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
 import { type RedirectTargets, redirectTargets } from '../../auth/oidc/redirect-places.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
+import type { DeviceFlow } from '../../auth/oidc/device-flow.ts'
 import type { LogInFlow } from '../../auth/oidc/log-in-flow.ts'
 import type { DeviceLogIns } from '../../auth/oidc/device-log-ins.ts'
 import type { OidcTokens } from '../../auth/sessions/oidc-tokens.ts'
@@ -28,6 +29,7 @@ interface OidcOperationsDeps {
   readonly bindings: Readonly<Partial<Record<ApiBindingName, readonly string[]>>>
   readonly pki: PkiControl
   readonly oidcFlow: LogInFlow
+  readonly deviceFlow: DeviceFlow
   readonly deviceLogIns: DeviceLogIns
   readonly oidcTokens: OidcTokens
   readonly secondFactors: SecondFactors

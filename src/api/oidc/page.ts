@@ -1,4 +1,4 @@
-import { DEVICE_DONE_PATH } from '../../auth/oidc/log-in-flow.ts'
+import { DEVICE_DONE_PATH } from '../../auth/oidc/device-flow.ts'
 import type { Reply } from '../http/answers/envelope.ts'
 import { basePaths } from '../http/paths.ts'
 import { framedPage } from './page-frame.ts'
@@ -94,7 +94,7 @@ export function formPage(
   })
 }
 
-/** The purpose helps a person notice a log-in that somebody else began. */
+/** Names the program that started the log-in, so that users notice a log-in they did not start. */
 function purposeOf(redirectUri: string): string {
   const { protocol, pathname } = new URL(redirectUri)
   if (pathname.endsWith(DEVICE_DONE_PATH)) {

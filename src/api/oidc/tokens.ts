@@ -50,7 +50,7 @@ const common = {
 
 const loggedOutText = '<p>You may close this page.</p>'
 
-/** Tokens are given, shown and taken back here. */
+/** Operations that issue, introspect and revoke tokens. */
 export function tokenOperations(deps: TokenOperationsDeps): Operation[] {
   const revokes = ['/revoke', '/oauth/revoke'] as const
   return [
@@ -160,7 +160,8 @@ async function tokens(
       }
       const token = await judged(deps, call, of('subject_token'), [purpose])
       const minted = await renewed(deps, call, { token, clientId, of })
-      // An access token, which routers see, leads to no token that lives longer.
+      // Routers see access tokens, so an access token cannot be exchanged for one that lives
+      // longer.
       // @guard oidc/refresh--access
       const given = purpose === 'access' ? { ...minted, refresh: null } : minted
       return exchanged(given, of('requested_token_type') ?? type)
@@ -253,7 +254,7 @@ function exchanged(granted: FlowTokens, wanted: string): Reply {
   })
 }
 
-/** RFC 7009, 2.2: a token that is not good is answered as one that was revoked. */
+/** Revokes a token. An invalid one is answered like a revoked one (RFC 7009, 2.2). */
 async function revoke(
   deps: TokenOperationsDeps,
   call: RequestContext,

@@ -57,9 +57,7 @@ function checkCreate(body: JsonObject): void {
   }
 }
 
-/**
- * The certificate says all there is to say of its holder's key; who issued it must be trusted here.
- */
+/** Reads the fields from the certificate, which must be issued by a CA that the network trusts. */
 async function certificateFields(
   deps: AuthenticatorPreparerDeps,
   certPem: string,

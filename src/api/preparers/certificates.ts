@@ -3,7 +3,10 @@ import { isAllowedKey, inspectKey, KEYS_ALLOWED } from '../../pki/asn1/key-info.
 import { type Certificate, CertificateError, parseCertificate } from '../../pki/certificate.ts'
 import { pemBlocks } from '../../pki/pem.ts'
 
-/** Exactly one certificate and nothing else. @throws {Problem} with the code given. */
+/**
+ * Exactly one certificate and nothing else.
+ * @throws {Problem} with the given code.
+ */
 export function parseOnlyCertificate(pem: string, code: ProblemCode): Certificate {
   const blocks = pemBlocks(pem, 2)
   const [block] = blocks
@@ -23,7 +26,7 @@ export function checkKeyStrength({ contents }: Certificate, field: string): void
   throw fieldProblem(field, `${field} must have a key of ${KEYS_ALLOWED}${found}`)
 }
 
-/** @throws {Problem} with the code given, when the bytes are no certificate. */
+/** @throws {Problem} with the given code, when the bytes are no certificate. */
 export function parseDerCertificate(der: Uint8Array, code: ProblemCode): Certificate {
   try {
     return parseCertificate(der)

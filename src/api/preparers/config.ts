@@ -29,8 +29,8 @@ export function configTypePreparer({ schemas }: ConfigTypePreparerDeps): Prepare
 }
 
 /**
- * Data is validated by its type's schema in the local state. If the type changes before the write,
- * it is judged again.
+ * Validates data by the schema of its type in the local state. If the type changes before the
+ * write, validates again.
  */
 export function configPreparer(deps: ConfigTypePreparerDeps): Preparer {
   return async (call, mode, body) => {

@@ -35,8 +35,8 @@ function clientApiUrl({ bindings }: Pick<ClientApiUrlDeps, 'bindings'>): string 
 }
 
 /**
- * A one-time token and the JWT that says who may use it, where and until when. Clients verify the
- * JWT by the certificate that they meet at `iss`, so it names this controller and is signed by its
+ * A one-time token, and its JWT with holder, place and time. Clients verify the JWT
+ * with the certificate of the server at `iss`, so it names this controller and is signed with its
  * key.
  */
 export async function newEnrollmentToken(
@@ -58,7 +58,7 @@ export async function newEnrollmentToken(
   return { token, jwt, expiresAt: expiresAtMs }
 }
 
-/** Addresses of all members that take routers, as far as they have been heard of. */
+/** Addresses of all members that accept routers, as far as this controller knows them. */
 function routerAddresses({ cluster }: Pick<ClientApiUrlDeps, 'cluster'>): string[] {
   return cluster.members().flatMap(({ routerAddress }) => routerAddress ?? [])
 }

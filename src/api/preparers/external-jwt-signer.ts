@@ -29,7 +29,9 @@ const urls = [
 /** Facts of a certificate where there is none. */
 const noCertificate = { commonName: '', fingerprint: '', notBefore: null, notAfter: null } as const
 
-/** A certificate brings its own fields with it; without a `kid` it is known by its fingerprint. */
+/**
+ * Reads the fields that a certificate determines. Without a `kid`, its fingerprint is the `kid`.
+ */
 export function externalJwtSignerPreparer(deps: ExternalJwtSignerPreparerDeps): Preparer {
   return async (call, mode, body) => {
     const prepared = normalizeBody(externalJwtSigner, mode, body)
@@ -53,8 +55,8 @@ export function externalJwtSignerPreparer(deps: ExternalJwtSignerPreparerDeps): 
 }
 
 /**
- * A controller is no identity provider for its own network: by such a signer its tokens, which were
- * made for something else, would log somebody in.
+ * Refuses a controller of this network as a signer: its tokens, which were issued for other
+ * purposes, would log identities in.
  */
 function refuseControllers(
   { cluster, jwt }: ExternalJwtSignerPreparerDeps,
@@ -106,8 +108,8 @@ function certificateFields(certPem: string) {
 }
 
 /**
- * A patch of the certificate keeps a `kid` that somebody chose; one that was the fingerprint goes
- * with its certificate.
+ * A patch of the certificate keeps a chosen `kid`; a `kid` that was the old fingerprint is
+ * replaced.
  */
 async function knownKid(
   { state, reads }: ExternalJwtSignerPreparerDeps,

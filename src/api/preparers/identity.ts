@@ -43,7 +43,7 @@ export function identityPreparer(deps: IdentityPreparerDeps): Preparer {
   }
 }
 
-/** The first of those asked for. */
+/** The first of the requested enrollments. */
 function enrollmentIn(
   asked: Json | undefined,
 ): Pick<NewEnrollment, 'method' | 'caId' | 'username'> | null {

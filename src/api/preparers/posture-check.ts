@@ -45,7 +45,7 @@ const someFields = new Set<string>(
 )
 const isOfSomeType = (name: string): boolean => someFields.has(name)
 
-/** The stored type never changes, so it needs no look at whether the record has moved meanwhile. */
+/** The stored type never changes, so the write does not depend on the revision of the record. */
 async function typeOf(
   deps: PostureCheckPreparerDeps,
   id: string,
@@ -85,7 +85,7 @@ export function normalizePostureField(name: string, value: Json): Json {
   }
 }
 
-/** One entry a type, the last one said. */
+/** One entry per type; of several, the last one counts. */
 function operatingSystems(items: readonly JsonObject[]): Json {
   for (const { versions } of items) {
     for (const version of versions as readonly string[]) {

@@ -5,12 +5,12 @@ import type { ProposalInput } from '../../ports/proposer.ts'
 import type { RequestContext } from '../http/call.ts'
 import type { WriteStep } from '../http/writes.ts'
 
-/** A body as the fields of a command, with the records that it was judged on. */
+/** A body as the fields of a command, with the records that its checks depend on. */
 export interface WritePlan extends NormalizedFields {
   /** Clauses about stored values that do not take effect everywhere. */
   readonly warnings?: readonly string[]
   readonly judgedOn?: NonNullable<ProposalInput['judgedOn']>
-  /** Id, where it is not the one that the preparer was given. */
+  /** Id of the record, if the preparer chose another one. */
   readonly id?: string
   /** Writes of the same entry, before that of the record ... */
   readonly first?: readonly WriteStep[]

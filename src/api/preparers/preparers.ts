@@ -43,8 +43,8 @@ interface PreparersDeps {
 }
 
 /**
- * Preparers of every kind: most bodies say what their record says; of some there is more to judge
- * before they are proposed.
+ * Prepares the bodies of all kinds for a command. Most need only their schema; some kinds have
+ * further checks or derived fields.
  */
 export class Preparers {
   readonly #byKind: ReadonlyMap<string, Preparer>

@@ -15,7 +15,10 @@ interface RevocationPreparerDeps {
 
 const kind = 'revocation'
 
-/** A revocation that can match no token would look like protection and be none. */
+/**
+ * Refuses a revocation that can match no token, because it would look like protection without being
+ * any.
+ */
 export function revocationPreparer(deps: RevocationPreparerDeps): Preparer {
   return async (_call, mode, body, id) => {
     const prepared = normalizeBody(revocation, mode, body)

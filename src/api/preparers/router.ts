@@ -27,7 +27,7 @@ export function edgeRouterPreparer(deps: EdgeRouterPreparerDeps): Preparer {
   return async (_call, mode, body, id) => {
     const prepared = normalizeBody(edgeRouter, mode, body)
     if (mode !== 'create') return prepared
-    return { ...prepared, also: [await enrollmentOf(deps, 'edgeRouterId', id)] }
+    return { ...prepared, also: [await routerEnrollmentStep(deps, 'edgeRouterId', id)] }
   }
 }
 
@@ -39,7 +39,7 @@ export function transitRouterPreparer(deps: EdgeRouterPreparerDeps, entity: Enti
     return {
       ...prepared,
       fields: { ...prepared.fields, isTransit: true },
-      also: [await enrollmentOf(deps, 'transitRouterId', id)],
+      also: [await routerEnrollmentStep(deps, 'transitRouterId', id)],
     }
   }
 }
@@ -60,7 +60,8 @@ export const prepareFabricRouter: Preparer = (_call, mode, body, id) => {
   }
 }
 
-export function enrollmentOf(
+/** The step that creates the enrollment of a new router. */
+export function routerEnrollmentStep(
   deps: EdgeRouterPreparerDeps,
   of: 'edgeRouterId' | 'transitRouterId',
   subjectId: string,

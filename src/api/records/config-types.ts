@@ -5,7 +5,7 @@ import type { RequestContext } from '../http/call.ts'
 import type { Caller } from '../../auth/principal/principal.ts'
 import type { ApiLimits } from '../limits.ts'
 
-/** The types that a caller asked for at log-in: ids, or `all`. */
+/** The config types that the client requested at log-in: ids, or `all`. */
 export function sessionConfigTypes({ session }: Caller): ConfigTypesShown {
   const { configTypes: ids } = session
   if (ids.length === 0) return noConfigTypes

@@ -2,7 +2,7 @@ import type { Entity } from '../../entities/define.ts'
 import { referenceIndexKey, findReferrers } from '../../entities/referrers.ts'
 import type { StateView } from '../../ports/state-view.ts'
 
-/** Ids that an answer names for one field; how many there are is said beside them. */
+/** Maximum ids that a response lists per field; it also contains their number. */
 export const detachmentLimits = { idsMax: 20 } as const
 
 /** Records of one kind that name another by one field. */

@@ -19,7 +19,7 @@ export const recordLimits = {
   serviceConfigsMax: 1000,
   /** Answers in one bulk posture response; beyond: 400 COULD_NOT_VALIDATE. */
   postureResponsesMax: 256,
-  /** Interval at which the leader looks for an integrity run that no controller works on. */
+  /** Interval at which the leader checks for an integrity run whose controller has failed. */
   integrityLookMs: 1500,
   /** Time of an integrity run between two turns of the event loop. */
   integritySliceMs: 5,

@@ -152,7 +152,7 @@ export class ResourceHandlers {
     const id = call.param('id')
     const caller = callerOf(call)
     const callerId = caller.identity.id
-    // The management API never unfolds them in a detail, as the whole API family.
+    // As in OpenZiti, the management API never includes them in a detail.
     const types = api === 'client' ? sessionConfigTypes(caller) : noConfigTypes
     return this.#deps.reads.found(call, named(entity, id), () => {
       const record = state.get(entity.name, id)
@@ -176,7 +176,8 @@ export class ResourceHandlers {
   ): ServiceDetailScope | undefined {
     if (name !== 'service') return undefined
     const { session, identity } = callerOf(call)
-    // A service that is shown for somebody else rests on no session of theirs.
+    // The posture of the caller's session does not apply to a service that is shown for another
+    // identity.
     const { posture, state } = this.#deps
     if (callerId !== identity.id) return { configTypes, posture: posture.ofIdentity(callerId) }
     const now = state.get('apiSession', session.id) ?? session
@@ -270,7 +271,7 @@ const kinds = {
   patch: CommandKind.ENTITY_PATCH,
 } as const satisfies Record<RequestMode, CommandKind>
 
-/** Operations of a descriptor always ask for a session, so there is a caller. */
+/** Operations of a descriptor always require a session, so there is a caller. */
 function callerOf(call: RequestContext): Caller {
   if (call.caller === null) throw new AssertionError('an operation behind a session has a caller')
   return call.caller

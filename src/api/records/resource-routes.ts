@@ -28,8 +28,8 @@ interface ResourceOperationsDeps {
 }
 
 /**
- * Every operation that the descriptors give.
- * @throws {AssertionError} for a descriptor that could not be served as it says.
+ * The operations of all descriptors.
+ * @throws {AssertionError} for an inconsistent descriptor.
  */
 export function resourceOperations(
   deps: ResourceOperationsDeps,

@@ -35,7 +35,7 @@ const recentTags = new RecentValues<{
 }>(4096)
 const KEPT_CHARACTERS_MAX = 2048
 
-/** A detail with its ETag; 304 without a body for a caller that has it already. */
+/** A detail with its ETag; 304 without a body if the client has the same version. */
 export function etagAnswer(call: RequestContext, record: EntityRecord, answer: TextAnswer): Reply {
   const etag = etagOf(record, answer)
   const isKnown = call.ifNoneMatch !== null && matchesEtag(call.ifNoneMatch, etag)
@@ -44,7 +44,7 @@ export function etagAnswer(call: RequestContext, record: EntityRecord, answer: T
 }
 
 /**
- * The If-Match of a write. A tag that is weak or none of ours is held by no record (RFC 9110
+ * Parses the If-Match header of a write. A weak or foreign tag matches no record (RFC 9110,
  * 13.1.1).
  * @throws {Problem} COULD_NOT_VALIDATE when it is no list of tags.
  */

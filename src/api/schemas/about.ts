@@ -3,7 +3,7 @@ import type { NamedSchema } from '../../entities/operations.ts'
 import { dateTime, flag, text, wholeObject, arraySchema } from '../../entities/shapes.ts'
 import { baseProperties, baseRequired, integer, texts } from './envelope.ts'
 
-// Schemas of what a controller says of itself: version, capabilities, health, specifications.
+// Schemas of a controller's description of itself: version, capabilities, health, specifications.
 
 const number = { type: 'number' } as const
 

@@ -9,7 +9,7 @@ import {
   arraySchema,
 } from '../../entities/shapes.ts'
 
-/** Schemas of what encloses every answer, and of what every record in one has. */
+/** Schemas of the envelope of responses, and of the fields that all records have. */
 
 export const integer = { type: 'integer' } as const
 export const texts = { type: 'array', items: text } as const

@@ -2,7 +2,7 @@ import { assert } from '../../lib/assert.ts'
 import { fieldProblem } from '../../lib/problems.ts'
 import type { JsonSchema } from '../http/operation.ts'
 
-/** Gives the members of a parsed body the names that its schema has for them, in place. */
+/** Renames the members of a parsed body to the names in its schema, in place. */
 type FieldNames = (value: unknown, path?: string) => void
 
 /**
@@ -76,8 +76,8 @@ function ofMembers({ properties }: JsonSchema): FieldNames | null {
 }
 
 /**
- * Renames to the exact spelling, and refuses two: taking either could be what its sender did
- * not see.
+ * Renames to the exact spelling. Two spellings of one member are refused, because its sender may
+ * have meant either.
  */
 function rename(
   value: Record<string, unknown>,

@@ -14,10 +14,7 @@ const valueCharactersMax = 128
 /** URIs of draft-07 and its predecessors, which OpenZiti clients write into their schemas. */
 const DIALECT = /^https?:\/\/json-schema\.org\/(draft-0[4-7]\/)?schema#?$/
 
-/**
- * Fault of a schema, in the field `schema`; null when configs can be held to
- * it.
- */
+/** Fault of a schema, in the field `schema`; null when configs can be validated with it. */
 export function schemaFault(schema: JsonObject): FieldFault | null {
   if (Object.keys(schema).length === 0) return null
   if (schema['type'] !== 'object') return faultOf('schema', 'its root must be of type "object"')
@@ -66,7 +63,7 @@ function compile(schema: JsonObject): ValidateFunction {
     useDefaults: false,
     unicodeRegExp: false,
     logger: false,
-    // With the schema of a fault, which `not` needs to say what it excludes.
+    // Errors include the schema, which `not` needs to describe what it excludes.
     verbose: true,
   })
   addFormats.default(ajv)

@@ -28,10 +28,7 @@ const titles: Readonly<Record<ApiName, string>> = {
   oidc: 'Flotilla OpenID provider',
 }
 
-/**
- * OpenAPI 3.1 of one API, from the operations that its routes are made of and the schemas that its
- * bodies are held to.
- */
+/** The OpenAPI 3.1 document of one API, generated from its operations and schemas. */
 export function openapiDocument(
   api: ApiName,
   operations: readonly Operation[],
@@ -125,7 +122,7 @@ function securityOf({ permission, elevatedPermission: moreFor }: Operation): Jso
   return moreFor === undefined ? [] : [{}, ...session]
 }
 
-/** Refusals that an operation of its kind may give on its way, and those of this one alone. */
+/** Status codes of refusals: those common to operations of its kind, and those of this one. */
 function refusalsOf(operation: Operation): number[] {
   const {
     refusals = [],

@@ -13,8 +13,8 @@ export interface SchemaJudge {
    */
   judgeSchema(schema: JsonObject, caller: string): Promise<FieldFault | null>
   /**
-   * @returns the first fault of the data: `(root)` or a dotted path in it; field `data` when it
-   * could not be judged in time, null when it fits.
+   * @returns the first fault of the data: `(root)` or a dotted path in it; field `data` when
+   * validation took too long, null when the data is valid.
    * @throws {Problem} as `judgeSchema`.
    */
   judgeData(schema: JsonObject, data: Json, caller: string): Promise<FieldFault | null>

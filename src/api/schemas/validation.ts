@@ -11,8 +11,8 @@ import type { JsonSchema } from '../http/operation.ts'
  */
 export class Validator {
   /**
-   * @returns a check that throws COULD_NOT_VALIDATE naming the first fault, and gives fields their
-   * exact names.
+   * @returns a check that throws COULD_NOT_VALIDATE with the first fault, and renames fields to
+   * their exact names.
    */
   checkOf(schema: JsonSchema): (value: unknown) => void {
     let compiled: Compiled | null = null
@@ -37,12 +37,12 @@ interface Compiled {
  * hundreds of them. Operations and kinds define a fixed number of schemas.
  */
 const compiledByText = new Map<string, Compiled>()
-// No coercion and no defaults: a body means what it says. One error is enough, and all of them
-// could be many.
+// No coercion and no defaults: a body means exactly what it contains. Only the first error is
+// collected, because there could be many.
 const ajv = new Ajv({ allErrors: false, strict: false, coerceTypes: false, useDefaults: false })
 /**
- * Formats of request bodies, each judged by the code that reads the value: a text that passes
- * here never fails there.
+ * Formats of request bodies. Each is checked by the code that parses the value later, so a valid
+ * text never fails there.
  */
 export const bodyFormats: Readonly<Record<string, (text: string) => boolean>> = {
   'date-time': (text) => dateTimeMs(text) !== null,
@@ -151,4 +151,5 @@ export function findIgnoredFields(schema: JsonSchema, body: unknown): string[] {
     .slice(0, IGNORED_FIELDS_MAX)
 }
 
+/** Ignored fields that a response lists. */
 export const IGNORED_FIELDS_MAX = 100

@@ -74,7 +74,7 @@ export const apiSessionLimits = {
   /** Wait for a client to report again, after the leader changed or the report expired. */
   postureGraceMs: MINUTE_MS,
   /**
-   * Identities whose posture reports are checked in one `sweepMs`, and dropped when nobody uses
+   * Identities whose posture reports are checked per `sweepMs`, and dropped if no session uses
    * them.
    */
   posturePrunesMax: 1000,

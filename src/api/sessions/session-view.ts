@@ -2,7 +2,7 @@ import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import { hasMfa, type PendingFactor, requiredFactors } from '../../fsm/apply/authentication.ts'
 import type { Caller } from '../../auth/principal/principal.ts'
-import { timeText } from '../http/answers/envelope.ts'
+import { rfc3339Text } from '../http/answers/envelope.ts'
 import type { RecordSource, StateView } from '../../ports/state-view.ts'
 import type { ApiLimits } from '../limits.ts'
 import { callerExpiry, type SessionTracker } from '../../auth/sessions/session-tracker.ts'
@@ -18,9 +18,9 @@ interface SessionViewDeps {
 }
 
 /**
- * A session as an administrator sees it: its token is shown to nobody but its owner, and to that
- * one as it was sent. A token of the newest key is given for a log-in alone, else one of an old key
- * would live on past its overlap.
+ * A session as shown to an administrator. Only its owner sees its token, in the form that it sent.
+ * Only a log-in returns a token of the newest key; otherwise a token of an old key would outlive
+ * the key's overlap.
  */
 export function sessionView(
   { state, sessions, tokens }: Omit<SessionViewDeps, 'limits' | 'clock'>,
@@ -37,7 +37,7 @@ export function sessionView(
     ...(session.caId === '' ? {} : { authenticatorId: 'internal' }),
     ...(session.signerId === '' ? {} : { authenticatorId: tokenAuthenticator(session) }),
     isMfaRequired: holder !== undefined && isMfaRequired(records, holder),
-    cachedLastActivityAt: timeText(sessions.lastUseMs(session)),
+    cachedLastActivityAt: rfc3339Text(sessions.lastUseMs(session)),
     token:
       session.id === caller.session.id
         ? (accessToken?.text ?? tokens.tokenOf(session.id, keyVersion))
@@ -46,8 +46,8 @@ export function sessionView(
 }
 
 /**
- * The caller's own session, as log-in and /current-api-session show it. Its end is counted from the
- * use that this very request is: clients poll for it and log in again when it seems past.
+ * The caller's own session, as log-in and /current-api-session return it. Its end counts from this
+ * request: clients poll it, and log in again when it seems past.
  */
 export function currentSessionView(deps: SessionViewDeps, caller: Caller): Record<string, unknown> {
   const { expiresAtMs, leftSeconds } = callerExpiry(
@@ -64,11 +64,11 @@ export function currentSessionView(deps: SessionViewDeps, caller: Caller): Recor
       'current-identity': { href: './current-identity' },
     },
     expirationSeconds: leftSeconds,
-    expiresAt: timeText(expiresAtMs),
+    expiresAt: rfc3339Text(expiresAtMs),
   }
 }
 
-/** Whether sessions of an identity need a code, given or not. */
+/** Whether sessions of an identity require a code, submitted or not. */
 function isMfaRequired(records: RecordSource, holder: Identity): boolean {
   return requiredFactors(records, holder)?.some(({ kind }) => kind === 'totp') ?? true
 }

@@ -63,7 +63,7 @@ export function findCertificateHolder(
   for (const ca of deps.state.findAll('ca', 'isVerified', 'true')) {
     // @guard certificate-of-a-ca--enabled
     if (!ca.isAuthEnabled) continue
-    const found = chainTo(deps, [caCertificate(ca)], question)
+    const found = verifyChainTo(deps, [caCertificate(ca)], question)
     if (found.ok) {
       const { leafTime } = found
       return holderBy(deps, chain[0], { ca, leafTime, hasImproperChain: false })
@@ -139,13 +139,14 @@ type NetworkChain =
 export function networkChain(deps: TrustDeps, question: NetworkQuestion): NetworkChain {
   const authorities = networkAuthorities(deps)
   const roots = authorities.filter(isSelfIssued)
-  const proper = chainTo(deps, roots, question)
+  const proper = verifyChainTo(deps, roots, question)
   if (proper.ok) return { ...proper, hasImproperChain: false }
-  const found = chainTo(deps, authorities, question)
+  const found = verifyChainTo(deps, authorities, question)
   return found.ok ? { ...found, hasImproperChain: true } : found
 }
 
-export function chainTo(
+/** Verifies a client's chain up to one of the anchors, with the limits for clients. */
+export function verifyChainTo(
   { clock }: Pick<TrustDeps, 'clock'>,
   anchors: readonly Certificate[],
   question: NetworkQuestion,

@@ -4,8 +4,8 @@ import type { Ca } from '../../entities/kinds/ca.ts'
 import type { StateView } from '../../ports/state-view.ts'
 
 /**
- * Id of the registered CA that a certificate of an identity comes from; null for one of the
- * network's own.
+ * Id of the registered third-party CA that issued a certificate of an identity; null if the
+ * network's own CA issued it.
  */
 export function signingAuthority(
   state: Pick<StateView, 'count' | 'list'>,

@@ -12,8 +12,8 @@ import type { NetworkAuthorities } from './network-authorities.ts'
 import type { StateView } from '../../ports/state-view.ts'
 
 /**
- * The issuer of a client certificate: the network itself, or the CA of somebody else that has this
- * id.
+ * The issuer of a client certificate: the network itself, or the registered third-party CA with
+ * this id.
  */
 type Issuer = { readonly by: 'network' } | { readonly by: 'ca'; readonly caId: string }
 
@@ -50,6 +50,7 @@ export function networkAuthorities({
 /** Parsed certificates of CA records, cached as long as the record is unchanged. */
 const parsed = new WeakMap<Ca, Certificate>()
 
+/** The parsed certificate of a CA; parsed once per record. */
 export function caCertificate(ca: Ca): Certificate {
   const certificate = parsed.get(ca) ?? parseCertificate(ca.certPem)
   parsed.set(ca, certificate)
@@ -57,8 +58,8 @@ export function caCertificate(ca: Ca): Certificate {
 }
 
 /**
- * Finds the issuer of a certificate, judged at the start of the certificate's validity; null if no
- * trusted CA issued it.
+ * Finds the CA that issued a certificate; null if no CA that was trusted at the start of the
+ * certificate's validity did.
  */
 export function findIssuer(
   parts: { readonly authorities: NetworkAuthorities; readonly state: Pick<StateView, 'findAll'> },

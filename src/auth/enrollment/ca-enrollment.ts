@@ -6,7 +6,7 @@ import { fieldLimits } from '../../entities/fields.ts'
 import { Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
 import type { Certificate } from '../../pki/certificate.ts'
-import { chainTo, claimedExternalId } from '../certificates/client-certificate.ts'
+import { verifyChainTo, claimedExternalId } from '../certificates/client-certificate.ts'
 import { caCertificate, thirdPartyCertificate } from '../certificates/trusted-authorities.ts'
 import type { EnrollRequest } from './enroll-request.ts'
 import { principalActor, principalOrigin } from '../principal/principal.ts'
@@ -37,7 +37,7 @@ export class CaEnrollment {
   /** @param requestedName name of the new identity, if the CA's name format uses it. */
   async enroll(request: EnrollRequest, requestedName: string | undefined): Promise<void> {
     const { reads, limits } = this.#deps
-    // Another controller may have verified the CA a moment ago.
+    // This state may lack a CA that another controller has just verified.
     await reads.reachLatest()
     return retryWhenMoved(request.write, limits, async () => {
       const { ca, leaf } = this.#issuerOf(request)
@@ -80,7 +80,7 @@ export class CaEnrollment {
       if (!ca.isAutoCaEnrollmentEnabled) continue
       // @guard certificate-of-a-ca--enrollment-time
       const question = { chain, requiresClientAuth: true, leafTime: 'enforced' } as const
-      const found = chainTo(this.#deps, [caCertificate(ca)], question)
+      const found = verifyChainTo(this.#deps, [caCertificate(ca)], question)
       if (found.ok) return { ca, leaf: chain[0] }
       reason = found.reason
     }

@@ -13,4 +13,4 @@ export interface EnrollRequest {
  * Every request issues a new certificate. If a repeated request id returned the outcome of the
  * first request, the stored certificate would differ from the returned one.
  */
-export const NOT_REPEATABLE: Idempotency = { case: 'notKept' }
+export const NO_REQUEST_ID_KEPT: Idempotency = { case: 'notKept' }

@@ -6,14 +6,14 @@ import { identityAuthPolicy } from '../../fsm/apply/authentication.ts'
 import { enrollmentTokenDigest } from '../../fsm/enrollment/enrollment.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
-import { chainTo } from '../certificates/client-certificate.ts'
+import { verifyChainTo } from '../certificates/client-certificate.ts'
 import { passwordFault } from '../factors/password-rules.ts'
 import {
   caCertificate,
   networkCertificate,
   thirdPartyCertificate,
 } from '../certificates/trusted-authorities.ts'
-import { type EnrollRequest, NOT_REPEATABLE } from './enroll-request.ts'
+import { type EnrollRequest, NO_REQUEST_ID_KEPT } from './enroll-request.ts'
 import type { CommandWriter, Idempotency } from '../../ports/writer.ts'
 import { isTokenUnknown, findOutstandingEnrollment, tokenUsedProblem } from './tokens.ts'
 import { principalActor, principalOrigin } from '../principal/principal.ts'
@@ -78,7 +78,7 @@ export class IdentityEnrollment {
     )
     const value = networkCertificate(issued)
     const credential = { case: 'certificate', value } as Credential
-    await this.#enroll(request, enrollment, credential, NOT_REPEATABLE)
+    await this.#enroll(request, enrollment, credential, NO_REQUEST_ID_KEPT)
     return issued.chainPem
   }
 
@@ -120,7 +120,7 @@ export class IdentityEnrollment {
       })
     }
     const question = { chain, requiresClientAuth: true, leafTime: 'enforced' } as const
-    const found = chainTo(this.#deps, [caCertificate(ca)], question)
+    const found = verifyChainTo(this.#deps, [caCertificate(ca)], question)
     if (!found.ok) throw new Problem('CERTIFICATE_FAILED_VALIDATION', { detail: found.reason })
     const value = thirdPartyCertificate(chain[0], ca.id)
     await this.#enroll(request, enrollment, { case: 'certificate', value } as Credential)
@@ -156,7 +156,7 @@ export class IdentityEnrollment {
     if (reason !== null) throw fieldProblem('password', reason)
     const value = await this.#deps.passwords.hash(request.turn, password)
     // Keep no request id: its record would hold an unsalted hash of the password.
-    await this.#enroll(request, enrollment, { case: 'passwordHash', value }, NOT_REPEATABLE)
+    await this.#enroll(request, enrollment, { case: 'passwordHash', value }, NO_REQUEST_ID_KEPT)
     return enrollment.username ?? ''
   }
 

@@ -9,7 +9,7 @@ import type {
 } from '../../ports/certificate-issuer.ts'
 import { parseCertificates } from '../../pki/certificate.ts'
 import { acceptedRouter } from '../certificates/client-certificate.ts'
-import { type EnrollRequest, NOT_REPEATABLE } from './enroll-request.ts'
+import { type EnrollRequest, NO_REQUEST_ID_KEPT } from './enroll-request.ts'
 import { RouterNamingRules } from '../certificates/router-naming-rules.ts'
 import { isTokenUnknown, findOutstandingEnrollment, tokenUsedProblem } from './tokens.ts'
 import { networkCertificate } from '../certificates/trusted-authorities.ts'
@@ -89,7 +89,7 @@ export class RouterEnrollment {
     const { address } = request.shown
     const shown = { enrollmentId }
     const principal = { kind: 'enrolling', shown, method, address } as const
-    const origin = principalOrigin(request.write, principalActor(principal), NOT_REPEATABLE)
+    const origin = principalOrigin(request.write, principalActor(principal), NO_REQUEST_ID_KEPT)
     await this.#deps.writer.write(origin, { kind: CommandKind.ENROLL, payload })
     const { client, server } = issued
     return { cert: client.chainPem, serverCert: server.chainPem }
@@ -145,7 +145,7 @@ export class RouterEnrollment {
     const payload = toBinary(RouterExtendSchema, message)
     const { address } = shown
     const principal = { kind: 'router', routerId: router.id, address } as const
-    const origin = principalOrigin(request.write, principalActor(principal), NOT_REPEATABLE)
+    const origin = principalOrigin(request.write, principalActor(principal), NO_REQUEST_ID_KEPT)
     await this.#deps.writer.write(origin, {
       kind: CommandKind.ROUTER_EXTEND,
       payload,

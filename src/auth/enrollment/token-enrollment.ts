@@ -10,7 +10,7 @@ import type { RefusalCause } from '../../lib/refusal-reason.ts'
 import { newShortId } from '../../lib/random.ts'
 import { selectClaim, textClaim } from '../tokens/claims.ts'
 import type { TokenJudge, VerifiedToken } from '../tokens/token-judge.ts'
-import { type EnrollRequest, NOT_REPEATABLE } from './enroll-request.ts'
+import { type EnrollRequest, NO_REQUEST_ID_KEPT } from './enroll-request.ts'
 import type { CommandWriter, Idempotency } from '../../ports/writer.ts'
 import type { CallerCredentials } from '../principal/credentials.ts'
 import { networkCertificate } from '../certificates/trusted-authorities.ts'
@@ -119,7 +119,7 @@ export class TokenEnrollment {
     )
     const certificate = networkCertificate(issued)
     const credential = { authenticatorId: newShortId(), certificate }
-    await this.#write(request, holder, identityId, credential, NOT_REPEATABLE)
+    await this.#write(request, holder, identityId, credential, NO_REQUEST_ID_KEPT)
     return issued.chainPem
   }
 

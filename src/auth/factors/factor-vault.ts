@@ -91,7 +91,10 @@ export class FactorVault {
     return { clusterId: this.#deps.state.clusterId, identityId, secretId, codesId }
   }
 
-  /** If the key is unknown, looks once for a version that was rotated in a moment ago. */
+  /**
+   * Reads the latest state once if the key is unknown, because another controller may have just
+   * rotated it.
+   */
   async #keyOf(version: number): Promise<TokenKey | undefined> {
     const { keys } = this.#deps
     const find = () => keys.factorKeys().find((key) => key.version === version)

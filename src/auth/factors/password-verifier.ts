@@ -122,7 +122,7 @@ async function matches(hash: string, password: string): Promise<boolean> {
   try {
     return await argon2.verify(hash, password)
   } catch {
-    // A record that is no PHC string authenticates nobody.
+    // A stored value that is not a PHC string matches no password.
     return false
   }
 }

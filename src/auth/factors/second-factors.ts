@@ -31,6 +31,10 @@ interface ProofGiven {
   readonly address: string
 }
 
+/**
+ * Reason for submitting a code: to verify a new factor, to complete a session, for a TOTP token, to
+ * view or renew the recovery codes, or to remove the factor.
+ */
 export type ProofPurpose = 'verify' | 'pass' | 'token' | 'view' | 'renew' | 'end'
 
 /** Accepted codes by purpose: `any` means a time-based code or a recovery code. */
@@ -84,8 +88,8 @@ export class SecondFactors {
   }
 
   /**
-   * Uses a code; apply judges once more whether it may be used.
-   * @param require judges what was found, after every write that was acknowledged anywhere.
+   * Uses a code. Apply checks again whether it may be used.
+   * @param require throws unless the factor, as read from the latest state, may be used.
    * @throws {Problem} MFA_INVALID_TOKEN; SERVER_TOO_MANY_REQUESTS during the pause after too many
    * wrong ones.
    */

@@ -28,7 +28,8 @@ export async function proveCertificate(
   deps: CertificateProofDeps,
   chain: PeerChain,
 ): Promise<CredentialProof | RefusalCause> {
-  // Another controller may have enrolled the certificate or disabled the CA a moment ago.
+  // This state may lack a change that another controller has just made to the certificate or its
+  // CA.
   await deps.reads.reachLatest()
   const holder = findCertificateHolder(deps, chain)
   if ('reason' in holder) return { reason: holder.code }

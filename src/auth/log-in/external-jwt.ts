@@ -33,7 +33,8 @@ export async function proveToken(
   if (first === undefined) return { error: 'missing', cause: { reason: 'TOKEN_MISSING' } }
   const readable = texts.filter((text) => readToken(text) !== null)
   if (readable.length === 0) return { ...unreadableTokenRefusal(first), error: 'missing' }
-  // Another controller may have changed the signer or the identity a moment ago.
+  // This state may lack a change that another controller has just made to the signer or the
+  // identity.
   await deps.reads.reachLatest()
   return await proofOf(deps, address, readable)
 }

@@ -31,7 +31,7 @@ import type { CredentialProof } from './proof.ts'
 export interface LogInRefusal {
   readonly code: 'INVALID_AUTH' | 'UNAUTHORIZED'
   readonly challenge: TokenChallenge | null
-  /** For the operator alone; undefined where the credential was not judged. */
+  /** Shown to operators only; undefined if the credential was not checked. */
   readonly cause?: RefusalCause
 }
 
@@ -181,7 +181,7 @@ export class LogIns {
     const { state, writer, sessions, tokens, tokenFactor } = this.#deps
     const { authenticator, identityId } = proof
     const { address } = shown
-    // The session that it could act by is what it makes.
+    // There is no session yet, so the system acts for the identity.
     const actor = systemActor({ address, identityId })
     // A record of the request id would keep a plain hash over a password in the log. A second
     // session does no harm.

@@ -20,6 +20,7 @@ export interface PasswordProofDeps {
   readonly lockout: PasswordLockout
 }
 
+/** User name and password of a log-in; both are as the client sent them. */
 export interface PasswordCredential {
   readonly username: string
   readonly password: string
@@ -39,8 +40,8 @@ export async function provePassword(
   const { state, passwords, lockout } = deps
   let reason: LogInRefusalReason = 'USERNAME_UNKNOWN'
   const proof = await deps.throttle.attempt(username, address, async () => {
-    // Without a leader no session can open, so no hash is computed. With one, this read sees a
-    // password that another controller set a moment ago.
+    // Without a leader no session can open, so no hash is computed. With a leader, this read also
+    // finds a password that another controller has just set.
     await deps.reads.reachLatest()
     const authenticator = state.find('authenticator', 'username', username)
     const holder = authenticator === undefined ? reason : holderOf(deps, authenticator)

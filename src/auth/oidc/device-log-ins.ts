@@ -9,8 +9,8 @@ import type { OpenTopic } from '../../ports/soft-topics.ts'
 import type { LogInRequest } from '../log-in/log-in.ts'
 import type { CallerCredentials } from '../principal/credentials.ts'
 import type { MintedTokens } from '../sessions/oidc-tokens.ts'
-import type { LogInFlow } from './log-in-flow.ts'
-import { OAuthError } from './oauth-error.ts'
+import type { DeviceFlow } from './device-flow.ts'
+import { invalidGrantError, OAuthError } from './oauth-error.ts'
 import type { AuthorizationRequest } from './public-clients.ts'
 
 export const deviceLimits = {
@@ -56,7 +56,7 @@ interface DeviceLogInsDeps {
   readonly clock: Clock
   readonly cluster: Pick<ClusterView, 'members' | 'selfId'>
   readonly topic: OpenTopic<'device-log-ins'>
-  readonly flow: LogInFlow
+  readonly flow: DeviceFlow
 }
 
 interface OwnDevice {
@@ -120,7 +120,7 @@ export class DeviceLogIns {
     this.#room.take(source)
     const userCode = newUserCode()
     try {
-      const { id, deviceCode } = await flow.beginForDevice(request, issuer, userCode)
+      const { id, deviceCode } = await flow.begin(request, issuer, userCode)
       if (!topic.publish(userCode, topicValue(id, address))) {
         throw tooMany('too many devices wait to be allowed')
       }
@@ -177,10 +177,10 @@ export class DeviceLogIns {
   ): Promise<MintedTokens> {
     const { flow } = this.#deps
     const { deviceCode, clientId } = given
-    const found = await flow.ofDevice(deviceCode)
+    const found = await flow.open(deviceCode)
     // @guard device-codes--client
     if (found?.clientId !== clientId) {
-      throw new OAuthError('invalid_grant', 'the device code is unknown, or of another client')
+      throw invalidGrantError('the device code is unknown, or of another client')
     }
     if (found.isOver) throw new OAuthError('expired_token', 'the device code has expired')
     // @guard device-codes--polls
@@ -192,7 +192,7 @@ export class DeviceLogIns {
     if (this.#values(found.userCode).some(({ request: id }) => id === '')) {
       throw new OAuthError('access_denied', 'the log-in was denied')
     }
-    const tokens = await flow.redeemForDevice(found, given, shown, request)
+    const tokens = await flow.redeem(found, given, shown, request)
     if (tokens !== null) {
       this.#forget(found.userCode)
       return tokens

@@ -6,6 +6,9 @@ import type { MintedTokens } from '../sessions/oidc-tokens.ts'
 import type { TokenChallenge } from '../tokens/challenge.ts'
 import type { AuthorizationRequest } from './public-clients.ts'
 
+/** Time within which a user has to complete a log-in. */
+export const REQUEST_MS = 10 * 60_000
+
 /** A begun flow, as its sealed id describes it; controllers store nothing about it. */
 export interface BegunFlow extends AuthorizationRequest {
   readonly sessionId: string
@@ -54,6 +57,9 @@ export function storedProof(
   }
 }
 
+/**
+ * Result of one step of a log-in: refused, a factor is missing, or the identity is authenticated.
+ */
 export type LogInStep =
   | { readonly kind: 'refused'; readonly refusal: LogInRefusal }
   /** Second factors are missing; they are submitted under the same id. */
@@ -66,7 +72,7 @@ export type LogInStep =
     }
   | { readonly kind: 'passed'; readonly issuer: string; readonly progressId: string }
 
-/** Contents of the secret of a device. */
+/** Contents of a sealed device code. */
 export interface WaitingDeviceFlow {
   readonly flow: BegunFlow
   readonly userCode: string
@@ -74,8 +80,8 @@ export interface WaitingDeviceFlow {
   readonly endsAtMs: number
 }
 
-/** The flow of a device code. */
-export interface DeviceFlow {
+/** The flow of a device code, and whether the code expired. */
+export interface OpenedDeviceCode {
   readonly flow: BegunFlow
   readonly clientId: string
   readonly sessionId: string
@@ -85,6 +91,7 @@ export interface DeviceFlow {
   readonly keyRevision: number
 }
 
+/** The code of a completed log-in, and where the client receives it. */
 export interface CodeAnswer {
   readonly redirectUri: string
   readonly code: string

@@ -23,3 +23,8 @@ export class OAuthError extends Error {
     this.code = code
   }
 }
+
+/** Refusal of a code or token that is invalid, used or expired. */
+export function invalidGrantError(description: string): OAuthError {
+  return new OAuthError('invalid_grant', description)
+}

@@ -12,12 +12,12 @@ const CHALLENGE = /^[A-Za-z0-9_-]{43}$/
 const VERIFIER = /^[A-Za-z0-9._~-]{43,128}$/
 const LOOPBACK: readonly string[] = ['localhost', '127.0.0.1']
 const CUSTOM_SCHEME = 'openziti://auth'
-/** The console of a controller takes its own codes. */
+/** Path of the console, which redeems its codes at the controller that serves it. */
 const CONSOLE_PATH = '/console/'
 /** URLs of these schemes run or show their own content; they are refused even if registered. */
 const RUNNING_SCHEMES: readonly string[] = ['javascript:', 'data:', 'vbscript:', 'blob:', 'file:']
 
-/** The parameters of an authorization request (RFC 6749, 4.1.1; RFC 7636, 4.3) that was judged. */
+/** The checked parameters of an authorization request (RFC 6749, 4.1.1; RFC 7636, 4.3). */
 export interface AuthorizationRequest {
   readonly clientId: string
   readonly redirectUri: string

@@ -8,7 +8,10 @@ import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { TokenKey, TokenKeys } from '../../ports/token-keys.ts'
 import type { BegunFlow, PassedLogIn, WaitingDeviceFlow } from './flow-steps.ts'
 
-/** Contents by purpose. A text of one purpose never opens as another: each has its own key. */
+/**
+ * Contents by purpose. Each purpose has its own key, so a text cannot be opened for another
+ * purpose.
+ */
 export interface SealedContents {
   readonly request: BegunFlow
   readonly progress: PassedLogIn
@@ -41,8 +44,8 @@ export class SealedTexts {
   }
 
   /**
-   * @throws {Problem} CLUSTER_NO_LEADER while no key is in force here; COULD_NOT_VALIDATE for what
-   * is too large to come back in an address.
+   * @throws {Problem} CLUSTER_NO_LEADER while this controller has no key in force;
+   * COULD_NOT_VALIDATE if the result is too long for a URL.
    */
   async seal<P extends SealPurpose>(
     purpose: P,
@@ -67,10 +70,9 @@ export class SealedTexts {
   }
 
   /**
-   * Opens only texts sealed by the key in force: a removed controller knows the keys
-   * before it, and could say that anyone has logged in.
-   *
-   * @returns null for a text that no member sealed for that purpose, or whose time is over.
+   * Opens a text that was sealed with the key in force. Older keys are not accepted, because a
+   * removed controller knows them and could forge log-ins.
+   * @returns null for an expired text, and for one that no member sealed for this purpose.
    */
   async open<P extends SealPurpose>(purpose: P, sealed: string): Promise<SealedContents[P] | null> {
     if (sealed.length > SEALED_CHARACTERS_MAX) return null

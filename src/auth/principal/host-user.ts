@@ -13,8 +13,8 @@ const nobody = unsetRecord(identityKind, '')
 
 /**
  * Admits the host user by the listener alone, never by the content or source address of a request.
- * A request with a session token is judged by its session, so that a proxy to the admin socket
- * lends no rights.
+ * A request with a session token has the rights of its session, so a proxy to the admin socket
+ * grants no rights.
  * @returns null at every other listener, and with a session token.
  * @throws {Problem} for an operation on the caller's own identity or session: the host user has
  * neither.
@@ -71,6 +71,7 @@ interface NamedOperation {
   readonly operationId: string
 }
 
+/** Whether only the host user, at the admin socket, may call the operation. */
 export function isSocketOnly({ operationId }: NamedOperation): boolean {
   return Object.hasOwn(socketOnlyOperations, operationId)
 }

@@ -13,9 +13,9 @@ interface MonitorDeps {
 const CLIENT_AUTHENTICATION = '1.3.6.1.5.5.7.3.2'
 
 /**
- * Whether the peer of a connection has proven, by a certificate of `flotilla pki issue`, that it
- * may read what is shown to monitoring systems. The handshake proves that it holds the key; all
- * else about the certificate is judged here, each time.
+ * Whether the peer presented a certificate of `flotilla pki issue` that allows it to read
+ * monitoring data. The TLS handshake proves that it holds the key; this checks everything else, on
+ * each request.
  */
 export function isMonitor(
   deps: MonitorDeps,
@@ -31,7 +31,7 @@ export function isMonitor(
   }
 }
 
-/** @throws {CertificateError} when the network has not issued it, or its time is over. */
+/** @throws {CertificateError} when the network did not issue it, or it expired. */
 function isMonitorCertificate(deps: MonitorDeps, leaf: Certificate): boolean {
   // @guard certificate-of-the-web-authority--metrics, metrics-by-certificate--chain
   checkChain([leaf], networkAuthorities(deps), deps.clock.nowMs())

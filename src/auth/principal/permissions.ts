@@ -13,11 +13,10 @@ import type { SessionHolder, SessionPrincipal } from './principal.ts'
 export type ApiName = 'client' | 'management' | 'fabric' | 'host' | 'oidc'
 
 /**
- * Permission of an operation. `public`: anybody, no session is looked at. `partial`: any identity
- * with a session, also while that lacks a second factor. `session`: any identity with a full
- * session. `admin`: an identity with isAdmin, in a full session, too. `<kind>.<action>`: also one
- * that was given it (principal/permissions.ts). Others get 401 UNAUTHORIZED, as in the whole API
- * family.
+ * Permission of an operation. `public`: anyone; no session is read. `partial`: any identity with a
+ * session, even if the session lacks a second factor. `session`: any identity with a full session.
+ * `admin`: an identity with isAdmin and a full session. `<kind>.<action>`: administrators, and
+ * identities with this permission. All others get 401 UNAUTHORIZED, as in OpenZiti.
  */
 export type Permission = 'public' | SessionPermission
 
@@ -25,7 +24,7 @@ export function isPermission(text: unknown): text is Permission {
   return text === 'public' || isSessionPermission(text)
 }
 
-/** An operation as permissions are judged for it. */
+/** The properties of an operation that decide which permission it requires. */
 export interface CalledOperation {
   readonly api: ApiName
   readonly method: string
@@ -34,9 +33,9 @@ export interface CalledOperation {
 }
 
 /**
- * Permission that an operation requires on that API. Permissions of identities hold on the
- * management API alone, but for `ops`, whose circuits and links are on the fabric API; everything
- * else there and elsewhere is for administrators.
+ * Permission that an operation requires at one API. Permissions of identities apply to the
+ * management API. The exception is `ops`, whose circuits and links are on the fabric API.
+ * Everything else outside the management API requires an administrator.
  */
 export function permissionOnApi<P extends Permission>(api: ApiName, permission: P): P | 'admin' {
   if (!permission.includes('.')) return permission
@@ -79,8 +78,8 @@ export function missingPermission({
 }
 
 /**
- * For actions on an identity that are no write, because apply judges only writes.
- * @throws {Problem} UNAUTHORIZED when that identity may do what the caller may not.
+ * Checks actions on an identity that write nothing, because apply checks only writes.
+ * @throws {Problem} UNAUTHORIZED when that identity has a permission that the caller lacks.
  */
 export function requireReach(
   records: Pick<StateView, 'get'>,

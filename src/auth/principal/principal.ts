@@ -7,7 +7,7 @@ import type { OidcToken } from '../../pki/oidc-token.ts'
 import type { VerifiedToken } from '../tokens/token-judge.ts'
 import type { Idempotency, WriteOrigin, WriteRequest } from '../../ports/writer.ts'
 
-/** An identity with its session, both as judged when the request was admitted. */
+/** An identity with its session, as they were when the request was admitted. */
 export interface SessionHolder {
   readonly session: ApiSession
   readonly identity: Identity
@@ -34,7 +34,10 @@ export interface SessionPrincipal extends SessionHolder {
   readonly accessToken?: OidcToken
 }
 
-/** The user of the host, at the admin socket: an administrator. Its records belong to nobody. */
+/**
+ * The user of the host, at the admin socket: an administrator. Records that it creates have no
+ * owner.
+ */
 export interface HostUser extends Omit<SessionHolder, 'token'> {
   readonly kind: 'hostUser'
   readonly actor: Actor
@@ -52,7 +55,10 @@ interface RouterPrincipal {
   readonly address: string
 }
 
-/** A client that enrolls, by what it shows: a token of an enrollment or of a signer, or a CA. */
+/**
+ * A client that enrolls, by its credential: a token of an enrollment or of an external JWT signer,
+ * or a CA.
+ */
 interface EnrollingPrincipal {
   readonly kind: 'enrolling'
   readonly shown: Partial<Record<Exclude<CredentialIdField, 'routerId'>, string>>

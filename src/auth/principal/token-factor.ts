@@ -13,9 +13,9 @@ type FactorHolder = Pick<SessionHolder, 'identity' | 'pendingFactors'>
 const expiredAt = new WeakSet<Pick<CallerCredentials, 'bearers'>>()
 
 /**
- * The second factor that is a token of an identity provider: judged for each request, and never
- * remembered of a session. A token counts for the identity that it names alone, else everybody's
- * token would do for everybody.
+ * The second factor that is an external JWT. Each request must carry it; a session does not record
+ * it. It counts only for the identity that its claim names; otherwise any token of the provider
+ * would do for any identity.
  */
 export class TokenFactor {
   readonly #state: StateView
@@ -27,8 +27,8 @@ export class TokenFactor {
   }
 
   /**
-   * The token of the request that its session asks for; null where it asks for none, or none is
-   * good. A promise only where a token has to be verified.
+   * The external JWT of this request that its session requires; null if it requires none, or none
+   * is valid. A promise only if a signature must be verified.
    * @throws {Problem} SERVER_TOO_MANY_REQUESTS, in the promise.
    */
   tokenFor(

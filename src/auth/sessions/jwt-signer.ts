@@ -2,7 +2,7 @@ import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { VerifiedJwt } from '../../pki/jwt-verifier.ts'
 
 interface ClaimsOptions {
-  /** The token names something, and gives access to nothing. */
+  /** Accepts expired tokens, for a token that only names something and grants no access. */
   readonly isExpiredAllowed: boolean
 }
 
@@ -17,12 +17,11 @@ export interface JwtSigner {
    */
   sign(claims: JsonObject): Promise<string>
   /**
-   * The claims of a token that this controller or another current member has signed and whose time
-   * (`exp`, `nbf`) is now; null for anything else. Issuer, audience and purpose are for the caller
-   * to judge.
+   * The claims of a token that a current member signed and that is valid now by `exp` and `nbf`;
+   * null otherwise. The caller must check issuer, audience and purpose.
    */
   verify(token: string, options?: ClaimsOptions): Promise<JsonObject | null>
-  /** Does what `verify` does, and names the key that has signed the token. */
+  /** Like `verify`, and returns the id of the key that signed the token. */
   verifyWithKey(token: string, options?: ClaimsOptions): Promise<VerifiedJwt | null>
   /** Whether that key is one of a current member: tokens of a member end with its removal. */
   isMemberKey(keyId: string): boolean

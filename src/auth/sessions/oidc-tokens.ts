@@ -2,7 +2,7 @@ import { createHash, randomUUID } from 'node:crypto'
 
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
-import { givenFactors } from '../../fsm/apply/authentication.ts'
+import { recordedFactors } from '../../fsm/apply/authentication.ts'
 import { sessionCertificateFingerprints, isKeyBound } from '../../fsm/apply/session-reach.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
@@ -22,7 +22,7 @@ import type { JwtSigner } from './jwt-signer.ts'
 
 /** OpenZiti verifiers allow no leeway, and clocks differ by more than a second. */
 const EARLIER_SECONDS = 60
-/** Type of TOTP tokens among the tokens of the API family. */
+/** OpenZiti's type of TOTP tokens. */
 const TOTP_TOKEN_TYPE = 't'
 
 interface OidcTokenLimits {
@@ -44,10 +44,11 @@ interface TokenSubject {
   readonly nonce: string
   /** Refreshes that lead to its refresh token, this one included; that of a log-in is the first. */
   readonly generation: number
-  /** UTC ms; none of the tokens lives longer. Absent: as long as the session allows. */
+  /** Latest end of all tokens, UTC ms. Absent: the session alone limits them. */
   readonly endsAtMsMax?: number
 }
 
+/** New tokens of a session; null for a token that the scopes do not include. */
 export interface MintedTokens {
   readonly access: string
   readonly refresh: string | null
@@ -63,15 +64,15 @@ interface OidcTokensDeps {
 }
 
 /**
- * Tokens of OIDC sessions. Each controller signs with the key of its leaf and takes those of every
- * current member; what they say is judged here alone: purpose, audience, time. That the session is
- * still there, its guard judges.
+ * Tokens of OIDC sessions. Each controller signs with the key of its leaf, and accepts tokens of
+ * every current member. This class checks purpose, audience and time; the session guard checks that
+ * the session still exists.
  */
 export class OidcTokens {
   readonly #deps: OidcTokensDeps
   /** Good access tokens: a signature check would cost more than the rest of a read. */
   readonly #verified = new Map<string, OidcToken>()
-  /** The key of each access token that was found good, for as long as somebody holds it. */
+  /** The key of each valid access token, for as long as the token object is in use. */
   readonly #keyIds = new WeakMap<OidcToken, string>()
   readonly #checks: FairShare
 
@@ -178,14 +179,15 @@ export class OidcTokens {
       : null
   }
 
-  /** Whether that token alone was revoked; the end of its session is judged by the record of it. */
+  /** Whether this single token was revoked. An ended session is detected by its record. */
   #isRevoked({ tokenId }: OidcToken): boolean {
     return this.#deps.state.get('revocation', tokenId)?.type === 'JTI'
   }
 
   /**
-   * States that a code was given in a session just now. It has no end, as OpenZiti clients require
-   * it: a router counts its age, and accepts it only beside an access token of the session.
+   * Signs that a session just received a valid code. The token has no end, because OpenZiti clients
+   * require that: a router checks its age, and accepts it only together with an access token of the
+   * session.
    */
   async signTotp({
     sessionId,
@@ -299,7 +301,7 @@ function methodsOf(session: ApiSession): string[] {
   const methods: string[] = []
   if (session.signerId !== '') methods.push('ext-jwt', `ejs:${session.signerId}`)
   else methods.push(session.certFingerprint === null ? 'password' : 'cert')
-  return [...methods, ...givenFactors(session)]
+  return [...methods, ...recordedFactors(session)]
 }
 
 function common({ session, issuer }: TokenSubject, nowMs: number, lifetimeMs: number): JsonObject {

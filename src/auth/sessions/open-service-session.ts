@@ -49,7 +49,7 @@ export async function openServiceSession(
   // The client may have reported to another controller just before.
   if (isFailing) await posture.reachLatest()
   for (let judgements = 1; ; judgements += 1) {
-    // The current session: the client may have given a code since it was admitted.
+    // Read again, because the client may have submitted a code since it was admitted.
     const now = state.get('apiSession', apiSessionId) ?? apiSession
     const shown = shownBy(now)
     const passingChecks = posture

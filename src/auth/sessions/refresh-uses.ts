@@ -49,7 +49,7 @@ export class RefreshUses {
   /** Counts the use of a token. @returns whether it was used before, too long ago. */
   isReused(sessionId: string, generation: number): boolean {
     const { clock, limits, refreshes } = this.#deps
-    // A session is ended by it, so it takes more than the clock of this controller.
+    // Reuse ends the session, so the clock of this controller alone must not decide it.
     // @guard clock-of-the-leader--refresh
     const nowMs = majorityNowMs(this.#deps) ?? clock.nowMs()
     const known = this.#bySession.get(sessionId)

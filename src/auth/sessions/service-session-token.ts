@@ -10,7 +10,7 @@ import type { JwtSigner } from './jwt-signer.ts'
 /** Bound to its API session, so it does not outlive that one by this. */
 const LIFETIME_SECONDS = 365 * 24 * 60 * 60
 const AUDIENCE = 'openziti'
-/** Type of service session tokens among the tokens of the API family. */
+/** OpenZiti's type of service session tokens. */
 const SESSION_TOKEN_TYPE = 's'
 
 interface ServiceSessionTokenDeps {
@@ -21,8 +21,9 @@ interface ServiceSessionTokenDeps {
 }
 
 /**
- * The token that a client shows to edge routers for a service session.
- * @param isLegacy its API session is not one of OIDC: routers ask controllers about it.
+ * The token that a client presents to edge routers for a service session.
+ * @param isLegacy whether its API session is not an OIDC session, so that routers query controllers
+ * about it.
  */
 export async function signSessionToken(
   { jwt, clock, bindings }: ServiceSessionTokenDeps,
@@ -45,6 +46,7 @@ export async function signSessionToken(
   })
 }
 
+/** The service session that a verified token names. It may have ended since. */
 export interface ClaimedSession {
   readonly sessionId: string
   readonly apiSessionId: string

@@ -1,6 +1,6 @@
 import { Problem } from '../../lib/problems.ts'
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
-import { lacksOwnFactor } from '../../fsm/apply/authentication.ts'
+import { lacksSessionFactor } from '../../fsm/apply/authentication.ts'
 import {
   isUsableWithCertificate,
   hasUndecidedApi,
@@ -46,7 +46,7 @@ export type RequestAdmission =
       readonly challenge: Challenge | TokenChallenge | null
     }
 
-/** An operation, and what it asks of its caller there. */
+/** An operation and the permission that it requires. */
 interface Permitted extends CalledOperation {
   readonly permission: SessionPermission
   /** A monitoring system may call it by its certificate. */
@@ -70,7 +70,7 @@ type SessionToken = HonoredToken | OidcToken
  */
 const UNKNOWN_VERSIONS_WAITING_MAX = 64
 
-/** Decides who calls, and whether that one may. */
+/** Authenticates requests and checks their permission. */
 export class SessionGuard {
   readonly #parts: SessionGuardDeps
   readonly #sessions: SessionTracker
@@ -97,9 +97,9 @@ export class SessionGuard {
 
   /**
    * Authenticates every request except those of the host user (`admitHostUser`), which need no
-   * state. The result is a promise only if the guard must ask the cluster: for an unknown session
-   * or a newer key version, which another controller may have created a moment ago, or for an
-   * external JWT that the session requires and that must be verified.
+   * state. The result is a promise only if the guard must query the cluster or verify a signature:
+   * for an unknown session or a newer key version, which another controller may have just created,
+   * or for an external JWT that the session requires.
    * @throws {Problem} CLUSTER_NO_LEADER when the answer is unknown; SERVER_TOO_MANY_REQUESTS.
    */
   admit(shown: CallerCredentials, wanted: Permitted): RequestAdmission | Promise<RequestAdmission> {
@@ -133,7 +133,7 @@ export class SessionGuard {
       return this.#confirm(shown, good, wanted)
     }
     const admission = this.#accept(shown, found, good, wanted)
-    // A certificate of the session may have been made on another controller a moment ago.
+    // This state may lack a certificate of the session that another controller has just issued.
     const isOther = admission === notShown.session || admission === notShown.bearer
     return isOther && shown.peerChain() !== null ? this.#confirm(shown, good, wanted) : admission
   }
@@ -344,10 +344,10 @@ function isNoToken(text: string): boolean {
   return unverifiedClaims(text) === null
 }
 
-/** A code may have been given on another controller a moment ago. */
+/** This state may lack a code that another controller has just accepted. */
 function lacksFactor(found: SessionLookup, permission: SessionPermission): boolean {
   if (typeof found === 'string' || permission === 'partial') return false
-  return found.pendingFactors.length > 0 && lacksOwnFactor(found.pendingFactors)
+  return found.pendingFactors.length > 0 && lacksSessionFactor(found.pendingFactors)
 }
 
 const MAPPED_IPV4 = '::ffff:'

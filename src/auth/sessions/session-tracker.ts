@@ -18,6 +18,7 @@ import type { PeriodicScheduler } from '../../lib/periodic-scheduler.ts'
 import type { ServiceLogger } from '../../ports/logger.ts'
 import type { OpenTopic } from '../../ports/soft-topics.ts'
 
+/** A session with its identity, or why it cannot be used. */
 export type SessionLookup = SessionHolder | 'unknown' | 'expired' | 'refused'
 /** Limits of sessions, listed in docs/internals/limits.md. */
 interface SessionLimits {
@@ -93,10 +94,10 @@ export class SessionTracker {
   }
 
   /**
-   * Synchronous: from what is applied here. `unknown` and `expired` may be news that have not
-   * arrived yet (a log-in or a use on another controller); `refused` is final.
+   * Looks up a session in the local state. `unknown` and `expired` may be outdated, because a
+   * log-in or a use on another controller may not have arrived yet; `refused` is final.
    * @throws {Problem} CLUSTER_NO_LEADER when this controller has been out of contact for too long
-   * to honour any session.
+   * to honor any session.
    */
   find(sessionId: string): SessionLookup {
     const { state, cluster, limits, clock } = this.#parts
@@ -109,7 +110,7 @@ export class SessionTracker {
     if (standing === null) return 'unknown'
     const { session, identity } = standing
     if (clock.nowMs() > this.expiresAtMs(session)) return 'expired'
-    // Hardly any is, so that the time is not asked for.
+    // Reads the time only for the few identities with a time of disabling.
     if (identity.disabledAt !== null && isDisabled(identity, proposalNowMs(this.#parts))) {
       return 'refused'
     }
@@ -134,8 +135,8 @@ export class SessionTracker {
   }
 
   /**
-   * Notes on every controller that tokens of a session were renewed, before the renewed ones are
-   * given: from then on its code is answered no second time.
+   * Records on every controller that a client renewed its tokens, before it gets the new ones.
+   * After that, the code of the session cannot be redeemed again.
    * @throws {Problem} when there is no leader.
    */
   async noteRenewal(sessionId: string): Promise<void> {
@@ -216,8 +217,9 @@ export class SessionTracker {
   }
 
   /**
-   * Moves uses that the own clock noted while it was ahead to now. Such a use would keep its
-   * session alive until that time, and hide every later use from the other controllers.
+   * Moves uses that the local clock recorded while it was ahead back to now. Otherwise such a use
+   * would keep its session alive until that time, and hide every later use from the other
+   * controllers.
    */
   #bringBackUses(): void {
     const { activity, clock, cluster } = this.#parts
@@ -230,7 +232,7 @@ export class SessionTracker {
     }
   }
 
-  /** Forgets on the way what has ended or what the log knows by now. */
+  /** Also drops uses of ended sessions, and uses that the log already contains. */
   #marksToLog(): { id: string; atMs: bigint }[] {
     const { state, limits, activity, cluster } = this.#parts
     // @guard clock-of-the-leader--uses
@@ -258,10 +260,9 @@ export class SessionTracker {
   }
 
   /**
-   * Removes sessions that nobody uses any more, when this controller leads and has led for long
-   * enough to have heard of activity on the others. Each removal names the activity and the end
-   * that it was judged on: a use meanwhile saves the session, and so does log time that has not
-   * reached the end.
+   * Removes idle sessions, if this controller leads and has led long enough to have received the
+   * uses at the others. Each removal names the last use and the end that it is based on; apply
+   * keeps the session if it was used since, or if log time has not reached the end.
    */
   async sweep(): Promise<void> {
     const { cluster, clock, state, limits, proposer } = this.#parts

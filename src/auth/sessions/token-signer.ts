@@ -18,8 +18,8 @@ export interface HonoredToken {
 }
 
 /**
- * `unknown-version`: newer than any key known here; another controller may have rotated the key a
- * moment ago. `no-key`: this controller has no key, so it cannot judge the token.
+ * `unknown-version`: newer than any key known here; another controller may have just rotated the
+ * key. `no-key`: this controller has no key, so it cannot verify the token.
  */
 type TokenFinding = HonoredToken | 'invalid' | 'unknown-version' | 'no-key'
 
@@ -48,12 +48,15 @@ export class TokenSigner {
   /** Tokens already verified by the known keys: a MAC would be most of the cost of a request. */
   readonly #verified = new Map<string, Verified>()
 
-  /** @param keys asked at each use, so that a rotated key is in force at once. */
+  /** @param keys read at each use, so that a rotated key is in force at once. */
   constructor(keys: Pick<TokenKeys, 'clusterKeys'>) {
     this.#source = keys
   }
 
-  /** @throws {Problem} CLUSTER_NO_LEADER while no key is in force here: nobody can log in. */
+  /**
+   * @throws {Problem} CLUSTER_NO_LEADER while this controller has no key in force, so that no
+   * log-in is possible.
+   */
   requireKey(): void {
     this.#followKeys()
     if (this.#signing === null) throw noKey()

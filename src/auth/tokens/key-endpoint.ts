@@ -8,7 +8,7 @@ import { getCACertificates } from 'node:tls'
 import { isReservedAddress, isReservedHost } from '../../lib/reserved-hosts.ts'
 
 interface KeyEndpointLimits {
-  /** Time from the look-up of the name to the end of the answer. */
+  /** Time from the DNS lookup to the end of the response. */
   readonly keyFetchMsMax: number
   readonly keySetBytesMax: number
   readonly keyLookupsMax: number
@@ -41,9 +41,9 @@ const TYPES: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Fetches the document at the address of a signer's keys. The name is resolved once, each of its
- * addresses is judged, and the connection goes to the judged ones alone: a name that is resolved
- * differently a moment later leads nowhere else. Redirects are not followed.
+ * Fetches the keys of a signer from its URL. The name is resolved once, and each address is
+ * checked; the connection uses only allowed addresses, so a DNS answer that changes afterwards has
+ * no effect. Redirects are not followed.
  */
 export class KeyEndpoint {
   readonly #limits: KeyEndpointLimits
@@ -52,7 +52,7 @@ export class KeyEndpoint {
   readonly #resolve: Resolve
   #lookups = 0
 
-  /** @param resolve looks up names; the system's resolver by default. */
+  /** @param resolve resolves host names; by default the system's resolver. */
   constructor(
     limits: KeyEndpointLimits,
     rules: KeyEndpointRules,
@@ -191,7 +191,7 @@ function blockListOf(networks: readonly string[]): BlockList {
   return list
 }
 
-/** A look-up can not be ended, only no longer waited for. */
+/** A DNS lookup cannot be canceled, so only the wait for it ends. */
 function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const onAbort = (): void => {

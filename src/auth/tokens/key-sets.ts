@@ -37,10 +37,10 @@ const DEPTH_MAX = 8
 const MINUTE_MS = 60_000
 
 /**
- * The keys of signers that publish them. They are kept, and fetched again once they are no longer
- * fresh or a token names a key that is unknown: one fetch at a time for a signer, so far apart, and
- * so many a minute in all. Keys that the provider has withdrawn are gone with the next fetch; while
- * it does not answer, those known stay good until they are stale.
+ * The keys of signers that publish them by URL. Keys are cached, and fetched again when they are
+ * stale or a token names an unknown key: one fetch at a time per signer, with a minimum interval,
+ * and a limit per minute for all signers. Keys that the provider withdrew are dropped with the next
+ * fetch. While the provider does not respond, known keys stay valid until they are stale.
  */
 export class KeySets {
   readonly #endpoint: Pick<KeyEndpoint, 'fetch'>
@@ -94,7 +94,7 @@ export class KeySets {
       endpoint: jwksEndpoint ?? '',
       set: null,
       fetchedAtMs: -Infinity,
-      // A signer that moves to another address does not gain a fetch by it.
+      // A signer with a new URL does not get an additional fetch.
       triedAtMs: known?.triedAtMs ?? -Infinity,
       fetching: null,
       isFailing: false,

@@ -24,8 +24,8 @@ interface TokenJudgeLimits {
 export interface VerifiedToken {
   readonly signerId: string
   /**
-   * Revision of the signer as the token was judged by it: a signer that was written since has not
-   * vouched for it.
+   * Revision of the signer that verified the token; apply refuses the token if the signer was
+   * changed since.
    */
   readonly signerRevision: number
   /** The text that the signer identifies by. */
@@ -34,6 +34,7 @@ export interface VerifiedToken {
   readonly expiresAtMs: number
 }
 
+/** A JWT that was refused: a reason for the client, and a cause for the operator. */
 export interface RefusedToken {
   /**
    * For the client. `expired`: valid except for its time, which only its holder can know.
@@ -42,7 +43,9 @@ export interface RefusedToken {
   /** For the operator. */
   readonly cause: RefusalCause
 }
+/** Result of verifying a JWT for a log-in or as a factor. */
 export type JwtFinding = VerifiedToken | RefusedToken
+/** Result of verifying a JWT, with its claims. */
 export type ClaimsFinding =
   | { readonly verified: VerifiedToken; readonly claims: JsonObject }
   | RefusedToken
@@ -70,9 +73,9 @@ interface TokenJudgeDeps {
 }
 
 /**
- * Judges tokens of identity providers by the enabled signer that has their issuer, which is one at
- * most. Nothing in a token decides how it is judged: the key is found by signer and `kid`, and the
- * algorithm has to fit the key.
+ * Verifies external JWTs by the enabled signer with their issuer; at most one signer has it. The
+ * token does not choose how it is verified: signer and `kid` select the key, and the algorithm must
+ * fit the key.
  */
 export class TokenJudge {
   readonly #state: TokenJudgeDeps['state']

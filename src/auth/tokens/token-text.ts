@@ -42,7 +42,7 @@ export function isTokenTooLong(text: string): boolean {
 
 function objectIn(base64url: string): JsonObject | null {
   const text = Buffer.from(base64url, 'base64url').toString('utf8')
-  // Counted before parsing, so that no parser has to walk what nobody asked for.
+  // Checked before parsing, so that no parser walks a deeply nested token.
   // @guard forged-tokens--depth
   if (jsonDepth(text) > tokenLimits.depthMax) return null
   try {
@@ -62,7 +62,7 @@ function textMember(object: JsonObject | null, name: string): string | null {
 const BEARER = 'bearer '
 
 /**
- * The tokens of `Authorization: Bearer` headers, in their order; at most so many as are looked at.
+ * The tokens of `Authorization: Bearer` headers in their order, up to the number that is checked.
  */
 export function bearerTokens(headers: readonly string[]): readonly string[] {
   return headers

@@ -7,7 +7,7 @@ const RSA_BITS_MIN = 2048
 const RSA_BITS_MAX = 8192
 
 /**
- * A public key of a signer, and what may be verified by it: decided by the key, never by the token.
+ * A public key of a signer, with the algorithms it verifies. The key decides them, never the token.
  */
 export interface VerificationKey {
   readonly kid: string

@@ -134,6 +134,10 @@ export function readUnroute(body: Uint8Array): { circuitId: string; isNow: boole
   return { circuitId, isNow: now }
 }
 
+/**
+ * Ends the part of a circuit that a router carries.
+ * @param isNow false: the router first delivers what is in flight.
+ */
 export function unrouteMessage(circuitId: string, isNow: boolean): OutboundMessage {
   const body = toBinary(UnrouteSchema, create(UnrouteSchema, { circuitId, now: isNow }))
   return { contentType: controlMessage.unroute, body }
@@ -156,6 +160,10 @@ export function routeSucceededMessage(
   return { contentType: controlMessage.routeResult, headers, body: encodeText(circuitId) }
 }
 
+/**
+ * A router's answer that it could not set up its part of a circuit.
+ * @param reason shown to operators.
+ */
 export function routeFailedMessage(
   { circuitId, attempt }: Pick<Route, 'circuitId' | 'attempt'>,
   code: DialError,
@@ -196,6 +204,7 @@ export interface IdleCircuit {
   readonly idleMs: number
 }
 
+/** Asks a controller whether circuits without traffic still exist. */
 export function circuitConfirmationMessage(circuits: readonly IdleCircuit[]): OutboundMessage {
   const message = create(CircuitConfirmationSchema, {
     circuitIds: circuits.map(({ id }) => id),

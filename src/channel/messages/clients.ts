@@ -72,6 +72,7 @@ export function readServiceSessionsRemoved(body: Uint8Array) {
   return fromBinary(SessionRemovedSchema, body)
 }
 
+/** Reports the API sessions that clients of the router use, so that they do not expire. */
 export function heartbeatMessage(tokens: readonly string[]): OutboundMessage {
   const message = create(ApiSessionHeartbeatSchema, { tokens: [...tokens] })
   return {
@@ -80,6 +81,7 @@ export function heartbeatMessage(tokens: readonly string[]): OutboundMessage {
   }
 }
 
+/** Asks a controller which of the API sessions still exist. */
 export function validateSessionsMessage(tokens: readonly string[]): OutboundMessage {
   const message = create(ValidateSessionsSchema, { sessionTokens: [...tokens] })
   return {

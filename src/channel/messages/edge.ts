@@ -96,6 +96,7 @@ export const clientCapabilities: readonly number[] = [CONNECT_BY_SERVICE]
 export const ROUTER_CONNECTION_ID_MIN = 0x80_00_00_00
 export const CONNECTION_ID_MAX = 0xff_ff_ff_ff
 
+/** Bits of the flags header of data messages; `fin`: the sender sends no more data. */
 export const edgeFlag = { fin: 1 } as const
 
 /** Codes of refusals: Error of edge_client_pb. */
@@ -135,6 +136,7 @@ export function readConnectionId(headers: Headers): number | null {
   return id === null ? null : id >>> 0
 }
 
+/** Null if the header is absent or does not have 2 bytes. */
 export function readUint16(headers: Headers, key: number): number | null {
   const value = headers.get(key)
   return value?.length === 2 ? (value[0] ?? 0) | ((value[1] ?? 0) << 8) : null

@@ -14,6 +14,7 @@ import { type HelloGroup, readHello } from '../hello.ts'
 import { contentType, HELLO_SEQUENCE, headerKey } from '../numbers.ts'
 import { controlMessage } from './control.ts'
 
+/** Types of the sockets of one link: the first one, and one for acknowledgments. */
 export const linkSocketTypes = ['link.default', 'link.ack'] as const
 /** Payloads use sockets of one type, acknowledgements those of the other. */
 export type LinkSocketType = (typeof linkSocketTypes)[number]
@@ -24,6 +25,7 @@ export interface LinkGroup {
   readonly secret: Uint8Array
 }
 
+/** Application protocol (ALPN) of links. */
 export const LINK_PROTOCOL = 'ziti-link'
 /** Type of the first socket of a link. */
 export const LINK_TYPE: LinkSocketType = 'link.default'
@@ -187,6 +189,10 @@ export function routerLinksMessage(
   return { contentType: controlMessage.routerLinks, body: toBinary(RouterLinksSchema, message) }
 }
 
+/**
+ * @param isDuplicate whether another link to the same router makes it superfluous; otherwise it was
+ * lost.
+ */
 export function linkFaultMessage(
   { id, iteration }: Pick<LinkReport, 'id' | 'iteration'>,
   isDuplicate: boolean,

@@ -21,6 +21,7 @@ export interface TraceAnswer extends TraceRequest {
   readonly error: string
 }
 
+/** A route trace over a circuit: `hops` counts down at each router, and the one at 0 answers. */
 export function traceRequestMessage(
   circuitId: Uint8Array,
   { hops, timestamp, userValue }: TraceRequest,

@@ -158,6 +158,7 @@ export function readTerminatorQuery(body: Uint8Array) {
   return fromBinary(ValidateTerminatorsSchema, body)
 }
 
+/** A router's answer about the state of its terminators. */
 export function terminatorStatesMessage(
   states: Exclude<MessageInitShape<typeof TerminatorStatesSchema>['states'], undefined>,
 ): OutboundMessage {

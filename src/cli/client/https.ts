@@ -139,6 +139,7 @@ function send(
   })
 }
 
+/** @param isSent whether the request may have reached the server. */
 export function toHttpsFault(error: unknown, isSent: boolean, timeoutMs: number): HttpsFault {
   if (error instanceof HttpsFault) return error
   const isActedOn = isSent && !wantsCertificate(error)
@@ -162,6 +163,7 @@ const unknownCaCodes = new Set([
   'CERT_SIGNATURE_FAILURE',
 ])
 
+/** Whether the server's certificate does not chain to a trusted CA. */
 export function isUnknownCa({ cause }: HttpsFault): boolean {
   return unknownCaCodes.has(errorCode(cause))
 }

@@ -22,8 +22,8 @@ export type ProcessEvent =
 
 /**
  * The processes of the controllers and routers of one DIR: those started here, those found running,
- * and those that somebody starts by hand later. A process is identified by the pid file that the
- * controller writes.
+ * and those started by hand later. A process is identified by the pid file that the controller
+ * writes.
  */
 export class Processes {
   readonly #watched: readonly Watched[]

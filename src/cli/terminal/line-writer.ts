@@ -177,7 +177,7 @@ function isWrittenBy(endMs: number, fd: number, bytes: Buffer): boolean {
 
 /**
  * Output for lines to the standard output. A pipe is opened a second time in non-blocking mode, so
- * that a full pipe refuses bytes and does not block a thread until somebody reads. A file or
+ * that a full pipe refuses bytes and does not block a thread until a reader drains it. A file or
  * terminal never blocks, and a socket cannot be opened.
  */
 export function openOutput(): number {

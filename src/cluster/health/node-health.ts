@@ -16,6 +16,7 @@ interface HealthSources {
   readonly behindMs: number
 }
 
+/** Health of this controller, from its current vitals and its last position. */
 export function nodeHealth(sources: HealthSources): NodeHealth {
   const { cluster, record, status, vitals, mainLoopDelayP99Ms, behindMs } = sources
   const views = cluster.members()

@@ -113,7 +113,7 @@ export function judgePeer(claim: PeerClaim, roster: PeerTrust): Verdict {
 }
 
 /**
- * Caches the parsed leaf: connections are judged again after every change of members, and the DER
+ * Caches the parsed leaf: connections are checked again after every change of members, and the DER
  * is never modified.
  */
 const parsedLeaves = new WeakMap<Uint8Array, Certificate>()

@@ -90,7 +90,7 @@ export class PeerFrames {
     }
   }
 
-  /** A call outside of the streams of a member. */
+  /** Serves a call from a controller that is not a member, such as one that joins. */
   onStranger(
     caller: PeerCaller,
     request: CallRequest,

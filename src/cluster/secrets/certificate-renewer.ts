@@ -226,7 +226,7 @@ export class CertificateRenewer {
     if (issuing === null || !this.#isRenewedHere(issuing)) return
     // Invalid files from an operator are not overwritten; the operator must fix them.
     if (this.#files.refusal !== null || clock.monotonicMs() < this.#retryAtMs) return
-    // New files are not overwritten before they are judged.
+    // New files are not overwritten before they are checked.
     if (!this.#files.areJudged) return
     const reason = renewalReason({
       chain: this.#set.chain,

@@ -32,7 +32,7 @@ export class WatchedFiles {
     return this.#refusal
   }
 
-  /** Whether the present files are those that were judged last. */
+  /** Whether the files are those that were last checked. */
   get areJudged(): boolean {
     return fileStamp(this.#paths) === this.#judged
   }

@@ -43,7 +43,7 @@ function isServer(text: string): boolean {
 export const channelOptions = {
   outQueueSize: option(integer(0, 10_000), {
     default: 4,
-    why: 'Messages that may wait to be sent.',
+    why: 'Maximum messages that wait to be sent.',
     hasEffect: false,
   }),
   maxQueuedConnects: option(integer(1, 5000), {
@@ -53,7 +53,7 @@ export const channelOptions = {
   }),
   maxOutstandingConnects: option(integer(1, 1000), {
     default: 16,
-    why: 'Connections waiting for their hello.',
+    why: 'Maximum connections whose hello is awaited.',
     hasEffect: false,
   }),
   connectTimeoutMs: option(milliseconds(30, MINUTE_MS), {
@@ -62,11 +62,11 @@ export const channelOptions = {
   }),
   connectTimeout: option(optional(duration(30, MINUTE_MS)), {
     default: null,
-    why: 'The same with a unit; wins over `connectTimeoutMs`.',
+    why: 'Like `connectTimeoutMs`, as a duration with a unit; takes precedence over it.',
   }),
   writeTimeout: option(optional(duration(1, HOUR_MS)), {
     default: null,
-    why: 'How long one message may take to be sent before the channel is closed; none when absent.',
+    why: 'Timeout for sending one message; then the channel is closed. Absent: none.',
   }),
 } as const
 
@@ -84,7 +84,7 @@ export function heartbeatOptions(closeAfterMs: number) {
   return {
     sendInterval: option(duration(100, HOUR_MS), {
       default: 10_000,
-      why: 'How often a heartbeat is sent.',
+      why: 'Interval of heartbeats.',
     }),
     checkInterval: option(duration(10, HOUR_MS), {
       default: 1000,
@@ -106,60 +106,69 @@ export const flowOptions = {
   }),
   drop1InN: option(integer(1, 1_000_000), {
     default: 100,
-    why: 'With randomDrops: one in so many.',
+    why: 'With randomDrops: one payload in this many is dropped.',
   }),
   txQueueSize: option(integer(1, 100_000), {
     default: 1,
-    why: 'Payloads that may wait to be sent.',
+    why: 'Maximum payloads that wait to be sent.',
   }),
   txPortalStartSize: option(integer(1, BYTES_MAX), {
     default: 4 * 1024 * 1024,
-    why: 'Initial bytes in flight.',
+    why: 'Initial limit of unacknowledged bytes (bytes in flight).',
   }),
   txPortalMinSize: option(integer(1, BYTES_MAX), {
     default: 16 * 1024,
-    why: 'Minimum bytes in flight.',
+    why: 'Lower bound of the limit of bytes in flight.',
   }),
   txPortalMaxSize: option(integer(1, BYTES_MAX), {
     default: 4 * 1024 * 1024,
-    why: 'Maximum bytes in flight.',
+    why: 'Upper bound of the limit of bytes in flight.',
   }),
   txPortalIncreaseThresh: option(integer(1, 1_000_000), {
     default: 28,
-    why: 'Acknowledgements after which more is sent at a time.',
+    why: 'Acknowledgments after which the bytes in flight increase.',
   }),
-  txPortalIncreaseScale: option(number(0, 1000), { default: 1, why: 'How much more.' }),
+  txPortalIncreaseScale: option(number(0, 1000), {
+    default: 1,
+    why: 'Share of the bytes acknowledged since the last increase by which the bytes in flight increase.',
+  }),
   txPortalRetxThresh: option(integer(1, 1_000_000), {
     default: 64,
-    why: 'Payloads sent again after which less is sent at a time.',
+    why: 'Retransmitted payloads after which the bytes in flight decrease.',
   }),
-  txPortalRetxScale: option(number(0, 1000), { default: 0.75, why: 'How much less.' }),
+  txPortalRetxScale: option(number(0, 1000), {
+    default: 0.75,
+    why: 'Factor for the bytes in flight after `txPortalRetxThresh`.',
+  }),
   txPortalDupAckThresh: option(integer(1, 1_000_000), {
     default: 64,
-    why: 'Acknowledgements that came twice after which less is sent at a time.',
+    why: 'Duplicate acknowledgments after which the bytes in flight decrease.',
   }),
   txPortalDupAckScale: option(number(0, 1000), {
     default: 0.9,
-    why: 'How much less.',
+    why: 'Factor for the bytes in flight after `txPortalDupAckThresh`.',
     hasEffect: false,
   }),
   rxBufferSize: option(integer(1, BYTES_MAX), {
     default: 4 * 1024 * 1024,
-    why: 'Bytes that may wait to be read.',
+    why: 'Maximum received bytes that wait for the application.',
   }),
   retxStartMs: option(milliseconds(0, HOUR_MS), {
     default: 200,
-    why: 'Wait before the first payload is sent again.',
+    why: 'Time after which a payload is retransmitted, until the round trip was measured.',
   }),
   retxScale: option(number(0, 1000), {
     default: 1.5,
-    why: 'How the wait grows with the round trip.',
+    why: 'Factor for the measured round trip that gives the time until a retransmission.',
   }),
-  retxAddMs: option(milliseconds(0, HOUR_MS), { default: 0, why: 'Added to every such wait.' }),
-  retxMaxMs: option(milliseconds(0, HOUR_MS), { default: 10_000, why: 'The longest such wait.' }),
+  retxAddMs: option(milliseconds(0, HOUR_MS), { default: 0, why: 'Time added to that product.' }),
+  retxMaxMs: option(milliseconds(0, HOUR_MS), {
+    default: 10_000,
+    why: 'Maximum time until a retransmission.',
+  }),
   maxRttScale: option(integer(0, 1000), {
     default: 4,
-    why: 'A round trip counts as no more than so many times the last one; 0: as it is.',
+    why: 'A measured round trip counts as at most this many times the previous one; 0: no limit.',
   }),
   maxCloseWaitMs: option(milliseconds(0, DAY_MS), {
     default: 30_000,
@@ -167,15 +176,15 @@ export const flowOptions = {
   }),
   getCircuitTimeout: option(duration(1, HOUR_MS), {
     default: 30_000,
-    why: 'Wait for the answer to the request for a circuit.',
+    why: 'Timeout of a circuit request to a controller.',
   }),
   circuitStartTimeout: option(duration(1, HOUR_MS), {
     default: 3 * MINUTE_MS,
-    why: 'Wait for the first payload of a circuit.',
+    why: 'Maximum time until the first payload of a circuit.',
   }),
   connectTimeout: option(duration(0, HOUR_MS), {
     default: 0,
-    why: 'Wait for the connection to a service; 0s: as the system does.',
+    why: 'Timeout for connecting to a service; 0s: the timeout of the operating system.',
   }),
 } as const
 

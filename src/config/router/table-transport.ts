@@ -96,18 +96,18 @@ export const transportSection = keyedSections(
     instrument: {
       ...optionalSection('Measurements of the protocol.', {
         name: option(optional(text()), { default: null, why: 'Kind of measurement.' }),
-        path: option(optional(path()), { default: null, why: 'Where it is written.' }),
+        path: option(optional(path()), { default: null, why: 'File of the measurements.' }),
         snapshot_ms: option(optional(milliseconds(1, DAY_MS)), {
           default: null,
-          why: 'Wait between two measurements.',
+          why: 'Interval of measurements.',
         }),
-        enabled: option(boolean(), { default: false, why: 'Whether it is measured.' }),
+        enabled: option(boolean(), { default: false, why: 'Whether measurements are written.' }),
       }),
       hasEffect: false as const,
     },
     maxBytesPerSecond: option(optional(integer(1, Number.MAX_SAFE_INTEGER)), {
       default: null,
-      why: 'dtls: most bytes in a second.',
+      why: 'dtls: maximum bytes per second.',
       hasEffect: false,
     }),
   },

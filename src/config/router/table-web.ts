@@ -13,12 +13,12 @@ import { hostPort, pemSource } from './values.ts'
 
 /** Keys of `web`: HTTPS servers of this router. */
 export const webList = list(8, 'HTTPS servers of this router.', {
-  name: option(text(), { default: REQUIRED_OPTION, why: 'For logs.' }),
+  name: option(text(), { default: REQUIRED_OPTION, why: 'Name of the server in logs.' }),
   bindPoints: requiredList(16, 'Where it listens.', {
     interface: option(hostPort(), { default: REQUIRED_OPTION, why: 'Where it listens.' }),
     address: option(hostPort(), {
       default: REQUIRED_OPTION,
-      why: 'Under which address it is reached.',
+      why: 'Address at which clients reach the server.',
       hasEffect: false,
     }),
     newAddress: option(optional(hostPort()), {
@@ -38,18 +38,21 @@ export const webList = list(8, 'HTTPS servers of this router.', {
     {
       cert: option(pemSource(), {
         default: REQUIRED_OPTION,
-        why: 'As in `identity`.',
+        why: 'Like the key of the same name in `identity`.',
         hasEffect: false,
       }),
       key: option(pemSource(), {
         default: REQUIRED_OPTION,
-        why: 'As in `identity`.',
+        why: 'Like the key of the same name in `identity`.',
         isSecret: true,
       }),
-      server_cert: option(pemSource(), { default: REQUIRED_OPTION, why: 'As in `identity`.' }),
+      server_cert: option(pemSource(), {
+        default: REQUIRED_OPTION,
+        why: 'Like the key of the same name in `identity`.',
+      }),
       ca: option(pemSource(), {
         default: REQUIRED_OPTION,
-        why: 'As in `identity`.',
+        why: 'Like the key of the same name in `identity`.',
         hasEffect: false,
       }),
     },
@@ -58,11 +61,17 @@ export const webList = list(8, 'HTTPS servers of this router.', {
   options: section(
     'Bounds of a connection.',
     {
-      readTimeout: option(duration(1, HOUR_MS), { default: 5000, why: 'For a request to arrive.' }),
-      idleTimeout: option(duration(1, HOUR_MS), { default: 5000, why: 'Between two requests.' }),
+      readTimeout: option(duration(1, HOUR_MS), {
+        default: 5000,
+        why: 'Timeout for receiving a request.',
+      }),
+      idleTimeout: option(duration(1, HOUR_MS), {
+        default: 5000,
+        why: 'Maximum time between two requests of a connection.',
+      }),
       writeTimeout: option(duration(1, HOUR_MS), {
         default: 10_000,
-        why: 'For an answer to be read.',
+        why: 'Timeout for sending a response.',
       }),
       minTLSVersion: option(choice(['TLS1.2', 'TLS1.3']), {
         default: 'TLS1.2',

@@ -122,7 +122,7 @@ export const routerFields = {
           }),
           server_key: option(optional(pemSource()), {
             default: null,
-            why: 'Its key; that of `cert` when absent.',
+            why: 'Private key of this certificate; absent: the key of `cert`.',
             isSecret: true,
           }),
         },
@@ -149,9 +149,12 @@ export const routerFields = {
       }),
       rateLimiter: withoutEffect(
         optionalSection('Concurrent requests to one controller.', {
-          enabled: option(boolean(), { default: true, why: 'Whether they are bounded.' }),
-          minSize: option(integer(1, 1000), { default: 5, why: 'Smallest bound.' }),
-          maxSize: option(integer(1, 1000), { default: 250, why: 'Largest bound.' }),
+          enabled: option(boolean(), {
+            default: true,
+            why: 'Whether concurrent requests are limited.',
+          }),
+          minSize: option(integer(1, 1000), { default: 5, why: 'Minimum of the limit.' }),
+          maxSize: option(integer(1, 1000), { default: 250, why: 'Maximum of the limit.' }),
           timeout: option(duration(1, HOUR_MS), {
             default: 30_000,
             why: 'A request without an answer for so long counts as lost.',
@@ -216,11 +219,11 @@ export const routerFields = {
     }),
     linkDialQueueLength: option(queueLength, {
       default: 1000,
-      why: 'Dials of links that may wait.',
+      why: 'Maximum link dials that wait.',
     }),
     linkDialWorkerCount: option(workerCount, {
       default: 32,
-      why: 'Links dialed at a time.',
+      why: 'Maximum links dialed at the same time.',
     }),
     rateLimitedQueueLength: option(integer(1, 50_000), {
       default: 5000,
@@ -228,7 +231,7 @@ export const routerFields = {
     }),
     rateLimitedWorkerCount: option(workerCount, {
       default: 5,
-      why: 'Such operations at a time.',
+      why: 'Maximum rate-limited operations at the same time.',
     }),
     xgressCloseCheckInterval: option(milliseconds(0, DAY_MS), {
       default: 5000,
@@ -236,15 +239,15 @@ export const routerFields = {
     }),
     xgressDialDwellTime: option(milliseconds(0, DAY_MS), {
       default: 0,
-      why: 'Wait before a service is dialed.',
+      why: 'Delay before each dial of a service.',
     }),
     xgressDialQueueLength: option(queueLength, {
       default: 1000,
-      why: 'Dials of services that may wait.',
+      why: 'Maximum service dials that wait.',
     }),
     xgressDialWorkerCount: option(workerCount, {
       default: 128,
-      why: 'Services dialed at a time.',
+      why: 'Maximum services dialed at the same time.',
     }),
     latencyProbeInterval: ignoredSection('latency is measured by heartbeats', { isQuiet: true }),
     unresponsiveLinkTimeout: option(duration(5000, DAY_MS), {
@@ -256,22 +259,22 @@ export const routerFields = {
     ctrlPingCheck: section('Whether a controller answers.', {
       interval: option(duration(100, DAY_MS), {
         default: 30_000,
-        why: 'How often the controllers are pinged.',
+        why: 'Interval of pings to the controllers.',
       }),
       timeout: option(duration(10, DAY_MS), {
         default: 15_000,
-        why: 'Wait for the answer to one ping.',
+        why: 'Timeout of one ping.',
       }),
       initialDelay: option(duration(0, DAY_MS), {
         default: 15_000,
-        why: 'Wait before the first ping.',
+        why: 'Delay before the first ping.',
       }),
     }),
-    linkCheck: section('Whether there are links enough.', {
+    linkCheck: section('Whether the router has enough links.', {
       interval: option(duration(100, DAY_MS), { default: 5000, why: 'Interval of the check.' }),
       initialDelay: option(duration(0, DAY_MS), {
         default: 1000,
-        why: 'Wait before the first time.',
+        why: 'Delay before the first check.',
       }),
       minLinks: option(integer(0, 1_000_000), {
         default: 0,
@@ -303,7 +306,7 @@ export const routerFields = {
   metrics: section('Reports to the controllers.', {
     reportInterval: option(duration(100, DAY_MS), {
       default: MINUTE_MS,
-      why: 'Wait between two messages of metrics.',
+      why: 'Interval of metrics messages.',
     }),
     messageQueueSize: option(integer(1, 10_000), {
       default: 10,
@@ -330,7 +333,7 @@ export const routerFields = {
       path: option(path(), { default: REQUIRED_OPTION, why: 'The file.' }),
       intervalMs: option(milliseconds(100, DAY_MS), {
         default: 15_000,
-        why: 'Wait between two of them.',
+        why: 'Interval of memory profiles.',
       }),
     }),
   }),
@@ -346,29 +349,35 @@ export const routerFields = {
         default: null,
         why: 'Address of the proxy. Required for `http`.',
       }),
-      username: option(optional(text()), { default: null, why: 'For Basic authentication.' }),
+      username: option(optional(text()), {
+        default: null,
+        why: 'Sent to the proxy with Basic authentication.',
+      }),
       password: option(optional(text()), {
         default: null,
-        why: 'For Basic authentication.',
+        why: 'Sent to the proxy with Basic authentication.',
         isSecret: true,
       }),
     },
     { refusesMisspellings: true },
   ),
   tls: section('TLS of listeners.', {
-    handshakeTimeout: option(duration(1, HOUR_MS), { default: 5000, why: 'For one handshake.' }),
+    handshakeTimeout: option(duration(1, HOUR_MS), {
+      default: 5000,
+      why: 'Timeout of one TLS handshake.',
+    }),
   }),
   interfaceDiscovery: section(
     'Network interfaces reported to controllers.',
     {
-      disabled: option(boolean(), { default: false, why: 'Whether they are kept from them.' }),
+      disabled: option(boolean(), { default: false, why: 'Whether interfaces are not reported.' }),
       checkInterval: option(duration(1000, DAY_MS), {
         default: MINUTE_MS,
-        why: 'How often they are looked at.',
+        why: 'Interval of checks for changed interfaces.',
       }),
       minReportInterval: option(duration(1000, 365 * DAY_MS), {
         default: DAY_MS,
-        why: 'Interval of reports even without changes.',
+        why: 'Interval of reports without changes.',
       }),
     },
     { refusesMisspellings: true },

@@ -14,7 +14,7 @@ const STORED = 'flotilla.members'
 
 export const browserClock = { monotonicMs: () => performance.now() } as const
 
-/** `web[].apis` of a member, by name, with addresses. */
+/** Addresses of each API of a member, by API name. */
 type Addresses = NonNullable<ControllerDetail['apiAddresses']>
 
 /**

@@ -1,5 +1,6 @@
 import { errorMessage } from '../../lib/error-code.ts'
 
+/** Faults and warnings of the checks before a start. */
 export class Report {
   readonly faults: string[] = []
   readonly warnings: string[] = []

@@ -1,5 +1,5 @@
 import { everyBodyMember } from '../body-members.ts'
-import { claimSchema, type ExternalIdClaim, noClaim } from '../parts/ca-external-id-claim.ts'
+import { claimSchema, type ExternalIdClaim, unsetClaim } from '../parts/ca-external-id-claim.ts'
 import { crud } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
 import { attributes, boolean, nameText, object, text } from '../fields.ts'
@@ -36,7 +36,7 @@ export const ca = defineEntity({
     }),
     externalIdClaim: object<ExternalIdClaim | null>(claimSchema, null, {
       shown: 'whenSet',
-      mergedOnto: noClaim,
+      mergedOnto: unsetClaim,
     }),
   }),
   body: {

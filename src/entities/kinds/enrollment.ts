@@ -41,7 +41,7 @@ export const enrollment = defineEntity({
     ...withheld({
       /** UUIDv4. */
       token: text({ ...made, charactersMax: 64, unique: 'token must be unique' }),
-      /** Names who may enroll, where and until when; signed by the controller that created it. */
+      /** The enrollment JWT, signed by the controller that created it. */
       jwt: optionalText({ ...made, ...whenSet, charactersMax: 16_384 }),
     }),
     expiresAt: timestamp(made),

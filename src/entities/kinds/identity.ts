@@ -30,7 +30,7 @@ const connection = { type: 'string', enum: ['online', 'offline', 'unknown'] } as
 const kind = { type: 'string', enum: ['User', 'Device', 'Service', 'Router', 'Default'] } as const
 /** Derived from `type` in bodies. Below feature level 2 only `Default` and `Router` exist. */
 const typeRules = { settable: 'proposer', otherwise: 'Default', writableSince: 2 } as const
-/** A person, device or program that may have sessions. */
+/** A user, device or program that can open sessions. */
 export const identity = defineEntity({
   name: 'identity',
   plural: 'identities',

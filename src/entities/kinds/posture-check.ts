@@ -60,7 +60,7 @@ export const postureCheck = defineEntity({
     }),
     processes: objects(oneOfProcesses, { ...of('PROCESS_MULTI'), itemsMin: 1, itemsMax: 256 }),
     semantic: choice(['AllOf', 'AnyOf'], of('PROCESS_MULTI')),
-    /** -1: a code given once is enough. */
+    /** Time after which a new code is required; -1: never. */
     timeoutSeconds: integer({ ...of('MFA'), minimum: -1 }),
     promptOnWake: boolean(of('MFA')),
     promptOnUnlock: boolean(of('MFA')),

@@ -25,6 +25,7 @@ export const serviceConfig = defineEntity({
   symbols: [],
 })
 
+/** Value of `holder`: finds the overrides of one identity for one service. */
 export function serviceConfigHolder(identityId: string, serviceId: string): string {
   return `${identityId}:${serviceId}`
 }

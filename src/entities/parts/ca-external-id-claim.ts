@@ -26,8 +26,8 @@ export const claimSchema = wholeObject({
   parserCriteria: { type: 'string', maxLength: 4096 },
 })
 
-/** Claim that a patch is merged into when none is stored; its location is not set yet. */
-export const noClaim = {
+/** The claim into which a patch is merged if none is stored. Its location is unset. */
+export const unsetClaim = {
   index: 0,
   location: '',
   matcher: 'ALL',

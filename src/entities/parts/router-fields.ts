@@ -115,8 +115,8 @@ export const transitFields = {
   certPem: optionalText({ settable: 'proposer', charactersMax: 65_536, ...hidden }),
   ...withheld({
     /**
-     * Issued with `certPem` at the enrollment; stored for a router that lost the answer and asks
-     * again.
+     * Issued with `certPem` at enrollment; stored for a router that lost the response and repeats
+     * the request.
      */
     serverCertPem: optionalText({ settable: 'never', charactersMax: 65_536, ...hidden }),
     /** Certificates that replace the current ones once the router has used them. */

@@ -9,7 +9,7 @@ export const entityCount: EventSubject = {
     {
       name: 'entityCount',
       emitter: 'leader',
-      when: 'each `events.entityCountIntervalMs` while somebody reads them',
+      when: 'every `events.entityCountIntervalMs` while they have a subscriber',
     },
   ],
   fields: [

@@ -12,7 +12,7 @@ export const metrics: EventSubject = {
     {
       name: 'metrics',
       emitter: 'itself',
-      when: 'each `events.metricsIntervalMs` while somebody reads them, of the controller; of a router when it reports, at the one controller that forwards them',
+      when: 'for the controller: every `events.metricsIntervalMs` while they have a subscriber; for a router: when it reports, from the one controller that forwards its metrics',
     },
   ],
   fields: [

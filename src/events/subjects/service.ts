@@ -34,7 +34,7 @@ export const service: EventSubject = {
   namespace: 'service',
   aliases: ['services'],
   about:
-    'How often services were dialed through one controller over one interval, an event each service, terminator and result; each `events.metricsIntervalMs` while somebody reads them.',
+    'How often services were dialed through one controller over one interval: one event for each service, terminator and result, every `events.metricsIntervalMs` while they have a subscriber.',
   typeField: 'event_type',
   types: Object.values(types).map(({ name, when }) => ({ name, emitter: 'itself', when })),
   fields: [

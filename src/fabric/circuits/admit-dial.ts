@@ -20,6 +20,7 @@ import { edgeErrorCode } from '../../channel/messages/edge.ts'
 /** Circuits of a tunnel have no session. */
 export const NO_SESSION = ''
 
+/** A refused dial; `code` is OpenZiti's error code for clients. */
 export class CircuitRefusedError extends Error {
   readonly code: number
 

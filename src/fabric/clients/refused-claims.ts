@@ -32,7 +32,7 @@ export class RefusedClaims {
   }
 
   /**
-   * Whether a refused claim may be judged again at the latest commit, which costs the leader a
+   * Whether a refused claim may be checked again at the latest commit, which costs the leader a
    * round trip to a majority.
    */
   isWorthAnotherLook(claim: Claim): boolean {

@@ -112,6 +112,7 @@ export function linkDuty(deps: LinkDutyDeps): RouterDuty {
   }
 }
 
+/** Makes a router close a link that its peer or an administrator ended. */
 export function linkGoneMessage({ id, iteration }: LiveLink): OutboundMessage {
   const fault = create(FaultSchema, { subject: FaultSubject.LINK, id, iteration })
   return { contentType: controlMessage.fault, body: toBinary(FaultSchema, fault) }

@@ -12,13 +12,13 @@ import {
 } from './classes.ts'
 import { policyBit, type Side, type Sides } from './sides.ts'
 
-/** Members of a class whose policies stay, or who move to another class together. */
+/** Members of a class who keep their policies, or move to another class together. */
 export interface AccessGroup {
   readonly from: AccessClass
   readonly members: ReadonlySet<string>
   /** null: they stay. */
   readonly move: ClassMove | null
-  /** Every member's view has moved, or those of some. */
+  /** Members whose client view changed: all of them, or these. */
   moved: 'all' | Set<string>
   /** A policy means them no more, or grants otherwise than before. */
   hasLost: boolean
@@ -52,7 +52,7 @@ export class AccessDelta {
     this.#movesFrom = Map.groupBy(moves.moves, ({ from }) => from)
   }
 
-  /** All groups that move, and those that stay and may have been touched. */
+  /** All groups that move to another class, and the staying groups that the changes may affect. */
   judge(): AccessGroup[] {
     for (const { from } of this.#moves.moves) this.#groupsOf(from)
     this.#judgeServices()
@@ -102,7 +102,7 @@ export class AccessDelta {
     }
   }
 
-  /** A written service moves the view of everyone who sees it, before or after. */
+  /** A written service changes the view of everyone who sees it before or after the write. */
   #judgeServices(): void {
     for (const id of this.#sides.services.keys()) {
       for (const side of ['before', 'after'] as const) {
@@ -148,7 +148,7 @@ export class AccessDelta {
     }
   }
 
-  /** Other policies, or policies that say something else, on services that stay as they are. */
+  /** Detects added, removed and changed policies, for services that did not change themselves. */
   #judgePolicies(): void {
     for (const [id, { before, after }] of this.#sides.policies) {
       if (!differsInEffect(before, after)) continue
@@ -168,10 +168,7 @@ export class AccessDelta {
     }
   }
 
-  /**
-   * The policies of the group that are not among those after, as they were; and the other way
-   * round, as they are.
-   */
+  /** The group's lost policies as they were before, and its gained policies as they are now. */
   #differences(group: AccessGroup): readonly [lost: ServicePolicy[], gained: ServicePolicy[]] {
     const after = policiesAfter(group)
     const lost: ServicePolicy[] = []
@@ -220,7 +217,10 @@ export class AccessDelta {
     return false
   }
 
-  /** Whether other checks count now; one that has changed itself has moved everybody concerned. */
+  /**
+   * Whether other posture checks apply now. A check that itself changed has already changed the
+   * view of all affected members.
+   */
   #checksDiffer(old: ServicePolicy, now: ServicePolicy): boolean {
     return !isSameTexts(this.#sides.unchangedChecks(old), this.#sides.unchangedChecks(now))
   }
@@ -250,8 +250,8 @@ export class AccessDelta {
   }
 
   /**
-   * A policy of the same type that means every service, or says the same, saves looking at each of
-   * them.
+   * Whether another policy of the same type selects all services, or the same ones, so that they
+   * need not be compared one by one.
    */
   #isCovered(policy: ServicePolicy, others: ReadonlySet<string>, side: Side): boolean {
     for (const id of others) {
@@ -263,8 +263,8 @@ export class AccessDelta {
   }
 
   /**
-   * Configs that have other data, or whose type is called otherwise, on services that stay as they
-   * are.
+   * Detects configs with changed data, or a renamed type, for services that did not change
+   * themselves.
    */
   #judgeConfigs(): void {
     const sides = this.#sides
@@ -292,8 +292,8 @@ export class AccessDelta {
   }
 
   /**
-   * Everyone who sees the service. Identities with a config override for it are examined one by
-   * one.
+   * The config changes the view of everyone who sees the service, except identities with an
+   * override for it, which are checked one by one.
    */
   #judgeServiceConfig(serviceId: string): void {
     const service = this.#sides.service(serviceId, 'after')

@@ -19,7 +19,7 @@ export interface PreviewedWrite {
   readonly fields: JsonObject
 }
 
-/** Caller on whose behalf the writes are judged. */
+/** Caller whose rights apply to the previewed writes. */
 export interface PreviewCaller {
   readonly isAdmin: boolean
   readonly permissions: readonly string[]
@@ -47,23 +47,23 @@ export interface CheckChanges {
 }
 
 export interface AccessDifference {
-  /** Two for each right: given and taken. */
+  /** Two entries per right: pairs that gain it and pairs that lose it. */
   readonly pairs: readonly PairChanges[]
   readonly checks: readonly CheckChanges[]
-  /** The record as the writes leave it, or as it was where they delete it. */
+  /** The record after the writes, or before them if they delete it. */
   record(kind: KindName, id: string): EntityRecord | undefined
   /** Whether the writes make it. */
   isNew(kind: KindName, id: string): boolean
 }
 
-/** The outcome of writes that were judged and not made. */
+/** The outcome of previewed writes. */
 export type AccessPreview =
   | {
       readonly outcome: 'refused'
       readonly at: number
       readonly refusal: Extract<Outcome, { ok: false }>
     }
-  /** They would change more records than a preview follows. */
+  /** The writes would change more records than a preview allows. */
   | { readonly outcome: 'tooMany' }
   | {
       readonly outcome: 'judged'

@@ -18,8 +18,8 @@ const visitorsMax = 8
  */
 const followedServicesMax = 512
 
-/** Consequences of an entry for what identities may use. */
-export interface Judgement {
+/** Consequences of an entry for the access of identities. */
+export interface AccessConsequences {
   readonly groups: readonly AccessGroup[]
   readonly moves: ClassChanges
   readonly sides: Sides
@@ -28,11 +28,11 @@ export interface Judgement {
 }
 
 /**
- * Access of identities by service policies, kept by the changes of the records. It follows from
- * the records alone and is no part of the state.
+ * Access of identities by service policies, updated with each change of the records. It is derived
+ * from the records alone and is not part of the state.
  */
 export class AccessIndex implements WriteFollower {
-  /** Writes of records that it has not followed yet. */
+  /** Record writes that the index has not processed yet. */
   readonly #writes = accessWrites()
   readonly #state: State
   readonly #policies: Table<ServicePolicy>
@@ -62,7 +62,7 @@ export class AccessIndex implements WriteFollower {
    * are updated, and may return a function to call after that. Neither may write a record that
    * grants access.
    */
-  settle(onJudged: (judgement: Judgement) => (() => void) | null = () => null): void {
+  settle(onJudged: (judgement: AccessConsequences) => (() => void) | null = () => null): void {
     if (this.#writes.isEmpty) return
     const areOfServices = this.#writes.isOnlyOf('service')
     if (areOfServices && this.#policies.rows.size === 0) {
@@ -163,7 +163,10 @@ export class AccessIndex implements WriteFollower {
     return grants
   }
 
-  /** For the caller of one request, who is active: BIND and DIAL on a service. */
+  /**
+   * BIND and DIAL of the identity on a service. For identities with a request in progress, whose
+   * view stays cached.
+   */
   bitsOf(identity: EntityRecord, service: EntityRecord): number {
     this.settle()
     const of = this.#classes.of(identity.id)

@@ -4,7 +4,7 @@ import type { RecordChange } from '../../ports/change-feed.ts'
 import { RecordChanges } from '../records/record-changes.ts'
 import type { Table } from '../records/table.ts'
 
-/** Kinds that decide what an identity may use and is shown of it, each with no change. */
+/** An empty set of changes for each kind that affects access or client views. */
 const nothingChanged = () => ({
   apiSession: new Map<string, RecordChange<'apiSession'>>(),
   config: new Map<string, RecordChange<'config'>>(),
@@ -42,14 +42,14 @@ export function takeAccessChanges(
   >
   for (const change of writes.take(tables)) {
     const entity = tables.get(change.kind)?.entity
-    const seen = entity === undefined ? change : changeInScope(entity, change)
+    const seen = entity === undefined ? change : changeWithinScope(entity, change)
     if (seen.before !== seen.after) byKind[change.kind as WatchedKind].set(change.id, seen)
   }
   return changes
 }
 
-/** The change as the kind sees it: a record out of its scope counts as not there. */
-export function changeInScope<K extends KindName>(
+/** The change of a kind: a record outside of its scope counts as missing, before and after. */
+export function changeWithinScope<K extends KindName>(
   entity: Entity,
   change: RecordChange<K>,
 ): RecordChange<K> {

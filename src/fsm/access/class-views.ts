@@ -10,7 +10,7 @@ import { SortedIds } from '../records/sorted-ids.ts'
 import type { State } from '../records/state.ts'
 import type { AccessClass } from './classes.ts'
 
-/** Views kept at once, and the ids in all of them together. */
+/** Maximum cached views, and maximum ids in all of them together. */
 export const classViewLimits = { classViewsMax: 1_024, classViewIdsMax: 2_000_000 } as const
 
 /** The services of a class, in id order. */
@@ -29,7 +29,7 @@ export class ClassView implements PolicyGrants {
     return this.bind.size + this.dial.size + this.any.size
   }
 
-  /** Sets what the class may do with a service from now on. */
+  /** Sets the rights of the class on a service. */
   set(serviceId: string, bits: number): void {
     change(this.bind, serviceId, (bits & BIND) !== 0)
     change(this.dial, serviceId, (bits & DIAL) !== 0)
@@ -55,8 +55,8 @@ export function buildClassView(state: State, policies: Iterable<string>): ClassV
 }
 
 /**
- * Views of classes that somebody has asked for, kept by changes from then on. They follow from the
- * records: they can be dropped at any time, and the least recently used are.
+ * Cached views of access classes, updated with each change. They are derived from the records, so
+ * any of them can be dropped; the least recently used ones are.
  */
 export class ClassViews {
   readonly #views = new Map<AccessClass, ClassView>()
@@ -76,7 +76,7 @@ export class ClassViews {
     return this.#ids
   }
 
-  /** `make` is called where there is none. */
+  /** The cached view; without one, the result of `make`, which is cached. */
   of(of: AccessClass, make: () => ClassView): ClassView {
     const view = this.#views.get(of) ?? make()
     this.drop(of)
@@ -109,7 +109,7 @@ export class ClassViews {
     this.#keep(to, view)
   }
 
-  /** Changes what a class may do with one service from now on. */
+  /** Changes the rights of a class on one service. */
   change(of: AccessClass, serviceId: string, bits: number): void {
     const view = this.#views.get(of)
     if (view === undefined) return

@@ -111,7 +111,7 @@ export class AccessClasses {
     return sessions.size > 0 && this.#state.get('identity', id) !== undefined
   }
 
-  /** Plans what has to be done to follow the changes; nothing is done yet. */
+  /** Plans the changes of classes without applying them. */
   plan(changes: AccessChanges): ClassChanges {
     const entered = new Map<string, ReadonlySet<string>>()
     const left = new Set<string>()
@@ -207,8 +207,8 @@ export class AccessClasses {
   }
 
   /**
-   * Does what was planned. `onMoved` hears of each class that a whole class has become, before that
-   * one is gone.
+   * Applies a plan. `onMoved` is called for each class whose members all move to another class,
+   * before the old class is removed.
    */
   commit(
     { entered, left, moves }: ClassChanges,

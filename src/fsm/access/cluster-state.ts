@@ -1,7 +1,7 @@
 import { AccessIndex } from './access-index.ts'
 import { State } from '../records/state.ts'
 
-/** The replicated state with the index that follows from its records. */
+/** The replicated state with its access index. */
 export class ClusterState extends State {
   readonly access: AccessIndex
 

@@ -36,21 +36,21 @@ export interface LimitedList<T> {
   readonly first: readonly T[]
 }
 
-/** A policy that links two records, with the roles of each of its lists that mean one of them. */
+/** A policy that links two records, with the roles in each of its lists that match one of them. */
 export interface LinkingPolicy {
   readonly policy: Policy
   /** Matching roles by field, such as `identityRoles`. */
   readonly roles: Readonly<Record<string, readonly string[]>>
 }
 
-/** Why an identity may dial, or bind, a service; whatever the posture of clients. */
+/** Why an identity may dial, or bind, a service. The posture of clients is not considered. */
 export interface ExplainedRight {
   readonly type: DialBind
   readonly isGranted: boolean
   readonly granting: LimitedList<LinkingPolicy & { readonly checks: LimitedList<PostureCheck> }>
-  /** Policies of the type that have the identity; none where it is granted. */
+  /** Policies of the type that select the identity; empty if the right is granted. */
   readonly ofIdentity: LimitedList<ServicePolicy>
-  /** Likewise, those that have the service. */
+  /** Policies of the type that select the service; empty if the right is granted. */
   readonly ofService: LimitedList<ServicePolicy>
 }
 
@@ -62,18 +62,18 @@ export interface AccessExplanation {
   readonly rights: readonly [dial: ExplainedRight, bind: ExplainedRight]
   readonly identityRouterCount: number
   readonly serviceRouterCount: number
-  /** All of them, in id order, whether they are up or not. */
+  /** All common edge routers in id order, online or not. */
   readonly commonRouters: LimitedList<RecordOf<'edgeRouter'>>
-  /** Policies that give the identity a common router. */
+  /** Edge router policies that connect the identity to a common router. */
   readonly edgeRouterPolicies: LimitedList<LinkingPolicy>
-  /** Policies that give the service one. */
+  /** Service edge router policies that connect the service to a common router. */
   readonly serviceEdgeRouterPolicies: LimitedList<LinkingPolicy>
   readonly terminators: LimitedList<Terminator>
 }
 
 /**
- * Why an identity may use a service, or why not: by the same functions of the records that let it.
- * Nothing of a device and of the network's connections is part of it.
+ * Explains why an identity may or may not use a service, with the same functions that grant access.
+ * It covers records only, not the posture of devices or the state of connections.
  */
 export function explainAccess(
   state: ClusterState,
@@ -148,7 +148,7 @@ function linkOf(policy: Policy, sides: Readonly<Record<string, EntityRecord>>): 
   return { policy, roles: Object.fromEntries(roles) as LinkingPolicy['roles'] }
 }
 
-/** The policies of one kind that give the record any of the common routers. */
+/** The policies of one kind that connect the record to any of the common routers. */
 function routerPolicies(
   state: State,
   kind: 'edgeRouterPolicy' | 'serviceEdgeRouterPolicy',

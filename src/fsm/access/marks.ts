@@ -2,7 +2,7 @@ import type { AccessMark } from '../../entities/kinds/access-mark.ts'
 import { assert } from '../../lib/assert.ts'
 import type { CommandContext } from '../apply/context.ts'
 import type { State } from '../records/state.ts'
-import type { Judgement } from './access-index.ts'
+import type { AccessConsequences } from './access-index.ts'
 import type { AccessClass, ClassMove } from './classes.ts'
 import type { AccessGroup } from './access-delta.ts'
 
@@ -14,7 +14,7 @@ function markOf(state: State, id: string): AccessMark | undefined {
 }
 
 /**
- * Log time at which the view of an active identity moved last; 0 when it has not since its first
+ * Log time of the last change to the client view of an active identity; 0: none since its first
  * session.
  */
 function movedAt(state: State, identityId: string, key: string): number {
@@ -33,7 +33,7 @@ function movedAt(state: State, identityId: string, key: string): number {
 export class AccessMarker {
   readonly #state: State
   readonly #context: CommandContext
-  readonly #judgement: Judgement
+  readonly #judgement: AccessConsequences
   /**
    * Moves by target: a class that is new and that one group alone becomes may take over the mark of
    * the old one.
@@ -41,14 +41,14 @@ export class AccessMarker {
   readonly #movesTo: ReadonlyMap<string, readonly ClassMove[]>
   readonly #leftKeys = new Set<string>()
 
-  constructor(state: State, context: CommandContext, judgement: Judgement) {
+  constructor(state: State, context: CommandContext, judgement: AccessConsequences) {
     this.#state = state
     this.#context = context
     this.#judgement = judgement
     this.#movesTo = Map.groupBy(judgement.moves.moves, ({ key }) => key)
   }
 
-  /** Before the classes follow. */
+  /** Writes new marks. Call it before the classes are updated. */
   mark(): void {
     const { groups, moves, classes } = this.#judgement
     // Reads the marks of the classes before any of them changes.
@@ -61,7 +61,7 @@ export class AccessMarker {
     }
   }
 
-  /** Marks of classes that nobody is in any more; after the classes have followed. */
+  /** Removes marks of classes without members. Call it after the classes were updated. */
   clean(): void {
     for (const key of this.#leftKeys) {
       if (this.#judgement.classes.withKey(key) === undefined) this.#drop(ofClass(key))
@@ -105,7 +105,7 @@ export class AccessMarker {
     return this.#movesTo.get(key)?.length === 1
   }
 
-  /** It is later than any mark of its class so far, whichever of them count. */
+  /** The new mark is later than any earlier mark of the class, so it counts. */
   #moveAlone(id: string): void {
     const own = markOf(this.#state, ofIdentity(id))
     this.#put(ofIdentity(id), this.#context.logTimeMs, own?.index ?? 0)

@@ -8,7 +8,7 @@ import {
 } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
 import {
-  policyIn,
+  findRelationPolicy,
   relatedIds,
   type RelationSide,
   type RoleRelation,
@@ -16,9 +16,9 @@ import {
 } from './role-relation.ts'
 
 export const previewLimits = {
-  /** Records that the writes of one preview may change, with what follows from them. */
+  /** Maximum number of records that the writes of one preview change, including consequences. */
   previewWritesMax: 10_000,
-  /** Elements of sets that one preview may look at. */
+  /** Maximum number of set elements that one preview reads. */
   previewWorkMax: 4_000_000,
 } as const
 
@@ -27,12 +27,12 @@ const turnUnits = 2000
 /** Number of records of one side up to which their policies are looked up one by one. */
 const askedRecordsMax = 256
 
-/** The cost of one preview, and when it lets others have their turn. */
+/** Counts the cost of one preview and yields to other work. */
 export class PreviewWork {
   #spent = 0
   #turnAt = turnUnits;
 
-  /** @throws {Problem} COULD_NOT_VALIDATE once it is too much. */
+  /** @throws {Problem} COULD_NOT_VALIDATE once the total exceeds its limit. */
   *spend(units: number): Generator<void, void> {
     this.#spent += units
     // @guard preview-tells-or-costs--work
@@ -60,7 +60,7 @@ export class PreviewWork {
 
 type Ids = ReturnType<typeof unorderedRoleMembers>
 
-/** Pairs of each of the one with each of the other. */
+/** All pairs of a left and a right set. */
 interface Block {
   readonly count: number
   readonly pairs: () => { readonly left: readonly string[]; readonly other: readonly string[] }
@@ -71,7 +71,7 @@ interface Blocks {
   readonly taken: Block[]
 }
 
-/** A set of ids of the other side, with the records of the left side that some policies mean. */
+/** Ids of the other side that policies grant, and the records of the left side that get them. */
 interface Token {
   readonly key: string
   readonly of: 'before' | 'after' | 'unchanged'
@@ -79,7 +79,7 @@ interface Token {
   readonly lefts: Ids
 }
 
-/** Records of the left side that the same tokens mean. */
+/** Records of the left side that have the same tokens. */
 interface Group {
   readonly key: string
   readonly tokens: readonly Token[]
@@ -117,7 +117,7 @@ export class RelationChange {
     this.#others = moved.get(relation.other.kind) ?? new Set()
   }
 
-  /** @param policies ids of those of its kind that were written. */
+  /** @param policies ids of the written policies of the relation's kind. */
   *judge(policies: Iterable<string>): Generator<void, readonly PairChanges[]> {
     const { left, other } = this.#relation
     for (const id of [...this.#lefts].sort()) yield* this.#judgeRecord(id, left, other)
@@ -177,10 +177,10 @@ export class RelationChange {
   }
 
   #policies(state: State, ids: readonly string[]): Policy[] {
-    return ids.flatMap((id) => policyIn(state, this.#relation, id) ?? [])
+    return ids.flatMap((id) => findRelationPolicy(state, this.#relation, id) ?? [])
   }
 
-  /** Records that did not move: the policies mean the same ones of them before and after. */
+  /** Unchanged records that policies select, before and after alike. */
   *#meantBy(
     policies: readonly Policy[],
     side: RelationSide,
@@ -195,8 +195,8 @@ export class RelationChange {
   }
 
   /**
-   * Unchanged policies that may match records of both sides: pairs that they grant are neither
-   * given nor taken.
+   * Unchanged policies that may match records of both sides. Pairs that they grant are neither
+   * gained nor lost.
    */
   *#overlapping(
     lefts: ReadonlySet<string>,

@@ -6,14 +6,14 @@ import type { ListQuery, ListResult } from '../../ports/state-view.ts'
 import { digestLanes } from '../records/digest.ts'
 import { noLinks } from '../query/evaluate.ts'
 import { Lister } from '../query/list.ts'
-import { kindScope } from '../records/roles.ts'
+import { idsWithinScope } from '../records/roles.ts'
 import type { IdScope } from '../records/sorted-ids.ts'
 import { Table } from '../records/table.ts'
 import type { State } from '../records/state.ts'
 
 type Page = Pick<ListResult, 'limit' | 'offset' | 'totalCount'>
 
-/** All of them where neither the parameters nor the filter say how many. */
+/** A page of role attributes; all of them if neither parameters nor filter have a limit. */
 export interface RoleAttributes extends Page {
   readonly attributes: readonly string[]
 }
@@ -61,7 +61,7 @@ const noLanes = digestLanes('', '')
 
 export const roleAttributeFields: readonly string[] = shownSymbols.symbols.map(({ name }) => name)
 
-/** A page of the attributes; all of them where nothing says how many. */
+/** A page of the attributes; all of them without a limit. */
 function pageOf(attributes: Iterable<string>, query: ListQuery): RoleAttributes {
   const table = new Table(shownSymbols)
   for (const id of attributes) {
@@ -81,12 +81,13 @@ function holders(state: State, kind: Entity, within: IdScope | null, name: strin
 
 function* heldAttributes(state: State, kind: Entity): Iterable<string> {
   const table = state.table(kind.name)
-  const within = kindScope(table, kind)
+  const within = idsWithinScope(table, kind)
   for (const name of table.indexes.elements('roleAttributes')) {
     if (within === null || holders(state, kind, within, name).length > 0) yield name
   }
 }
 
+/** A page of the role attributes that records of the kind have, with the total. */
 export function listRoleAttributes(state: State, kind: Entity, query: ListQuery): RoleAttributes {
   return pageOf(heldAttributes(state, kind), query)
 }
@@ -94,6 +95,10 @@ export function listRoleAttributes(state: State, kind: Entity, query: ListQuery)
 /** Attributes that are looked at between two turns of others. */
 const turnAttributes = 2000
 
+/**
+ * Role attributes with a prefix, and the number of records that have each. Yields between slices of
+ * work.
+ */
 export function* countRoles(
   state: State,
   kind: Entity,
@@ -107,7 +112,7 @@ export function* countRoles(
     if (looked % turnAttributes === 0) yield
   }
   found.sort(compareText)
-  const within = kindScope(state.table(kind.name), kind)
+  const within = idsWithinScope(state.table(kind.name), kind)
   const rows = found.slice(offset, offset + limit).map((attribute) => ({
     attribute,
     count: holderCount(state, kind, within, attribute),
@@ -129,6 +134,7 @@ function naming(kind: Entity): readonly (readonly [Entity, string])[] {
   )
 }
 
+/** A page of the role attributes that records have or policies name, with their policies. */
 export function listRoleAttributeUsage(
   state: State,
   kind: Entity,
@@ -142,14 +148,14 @@ export function listRoleAttributeUsage(
     }
   }
   const { attributes, ...page } = pageOf(names, query)
-  const within = kindScope(state.table(kind.name), kind)
+  const within = idsWithinScope(state.table(kind.name), kind)
   return {
     ...page,
     rows: attributes.map((roleAttribute) => ({
       roleAttribute,
       usage: {
         [kind.plural]: holders(state, kind, within, roleAttribute),
-        // `#all` names no attribute, even where one is called so.
+        // `#all` selects all records and names no attribute, even if an attribute is called `all`.
         ...Object.fromEntries(
           policies.map(([policy, field]) => {
             const role = `#${roleAttribute}`

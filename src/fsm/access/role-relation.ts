@@ -17,8 +17,8 @@ export interface RelationSide {
 }
 
 /**
- * A right that policies of one kind give to pairs of two kinds of records: a pair has it where one
- * policy means both.
+ * A right that policies of one kind grant to pairs of records of two kinds: to each pair that one
+ * policy selects together.
  */
 export interface RoleRelation {
   readonly right: AccessRight
@@ -64,8 +64,8 @@ export const roleRelations: readonly RoleRelation[] = [
   },
 ]
 
-/** The policy, where it counts in the relation. */
-export function policyIn(
+/** The policy with this id, if it can grant the right of the relation. */
+export function findRelationPolicy(
   state: State,
   { policyKind, type }: RoleRelation,
   id: string,

@@ -15,8 +15,8 @@ function roleFieldOf(policyKind: KindName, kind: string): string {
   return requirePresent(found, `${policyKind} has roles of ${kind}`)[0]
 }
 
-/** The records of kind `to` that policies of one kind link a record of kind `from` with. */
-export function linkedThrough(
+/** The records of kind `to` that policies of one kind link to a record of kind `from`. */
+export function recordsLinkedByPolicies(
   state: State,
   policyKind: KindName,
   from: string,
@@ -33,11 +33,12 @@ export function linkedThrough(
   return roleMembers(state, to, lists)
 }
 
+/** The edge routers that edge router policies let the identity use. */
 export function routersOfIdentity(state: State, identity: EntityRecord): IdScope {
-  return linkedThrough(state, 'edgeRouterPolicy', 'identity', identity, 'edgeRouter')
+  return recordsLinkedByPolicies(state, 'edgeRouterPolicy', 'identity', identity, 'edgeRouter')
 }
 
-/** The other way round, and what policies it follows from. */
+/** The identities that may use a router, with the policies that allow it. */
 export function identitiesOfRouter(
   state: State,
   router: EntityRecord,
@@ -50,17 +51,21 @@ export function identitiesOfRouter(
   }
 }
 
+/** The edge routers that service edge router policies let the service use. */
 export function routersOfService(state: State, service: EntityRecord): IdScope {
-  return linkedThrough(state, 'serviceEdgeRouterPolicy', 'service', service, 'edgeRouter')
+  return recordsLinkedByPolicies(state, 'serviceEdgeRouterPolicy', 'service', service, 'edgeRouter')
 }
 
-/** The edge routers of an identity and of a service, and those of both. */
+/** The edge routers of an identity, of a service, and common to both. */
 export interface RouterOverlap {
   readonly ofIdentity: IdScope
   readonly ofService: IdScope
   readonly common: IdScope
 }
 
+/**
+ * The edge routers that both identity and service may use; circuits between them need at least one.
+ */
 export function findRouterOverlap(
   state: State,
   identity: EntityRecord,

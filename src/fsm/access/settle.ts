@@ -3,7 +3,7 @@ import type { CommandContext } from '../apply/context.ts'
 import { removeWithReferences } from '../apply/references.ts'
 import { BIND, DIAL } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
-import { accessBits, type Judgement } from './access-index.ts'
+import { accessBits, type AccessConsequences } from './access-index.ts'
 import { AccessMarker } from './marks.ts'
 import type { ClusterState } from './cluster-state.ts'
 
@@ -23,7 +23,7 @@ export function settleAccess(state: ClusterState, context: CommandContext): void
 }
 
 /** Administrators keep existing sessions without a grant. */
-function endUngranted(state: State, judgement: Judgement, context: CommandContext): void {
+function endUngranted(state: State, judgement: AccessConsequences, context: CommandContext): void {
   if (state.table('session').rows.size === 0) return
   for (const id of doubtful(state, judgement)) {
     const session = state.get('session', id)
@@ -33,7 +33,7 @@ function endUngranted(state: State, judgement: Judgement, context: CommandContex
 }
 
 /** Sessions that the entry may have left without a grant, in one order. */
-function doubtful(state: State, { sides, groups }: Judgement): string[] {
+function doubtful(state: State, { sides, groups }: AccessConsequences): string[] {
   const { indexes } = state.table('session')
   const found = new Set<string>()
   const addAllOf = (field: 'serviceId' | 'identityId', id: string): void => {

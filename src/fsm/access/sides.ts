@@ -16,8 +16,8 @@ import type { AccessChanges, ChangesOf, WatchedKind } from './changes.ts'
 export type Side = 'before' | 'after'
 
 /**
- * Services that are remembered while one entry is judged: by their policies, and by the roles that
- * mean them.
+ * Maximum number of services cached while one entry is evaluated: their policies, and the roles
+ * that select them.
  */
 const rememberedMax = 100_000
 
@@ -97,7 +97,7 @@ export class Sides {
     return found
   }
 
-  /** Policies of one service; remembered, for many classes ask the same. */
+  /** Policies of one service; cached, because many classes need them. */
   policiesOf(serviceId: string, side: Side): readonly ServicePolicy[] {
     const key = `${side} ${serviceId}`
     const known = this.#policiesOf.get(key)
@@ -116,10 +116,7 @@ export class Sides {
     return bits
   }
 
-  /**
-   * Ids of the services that the policy means by the records as they are now; none of those that
-   * have changed.
-   */
+  /** Ids of the services that the policy selects now, without services that changed. */
   *unchangedServices({ serviceRoles: roles, semantic }: ServicePolicy): Iterable<string> {
     if (roles.length === 0) return
     const key = `${semantic}\n${roles.join('\n')}`
@@ -154,8 +151,8 @@ export class Sides {
   }
 
   /**
-   * Configs of an unchanged service that the identity is shown: by type name, its own before
-   * the service's.
+   * Configs of an unchanged service that the identity sees, by type name. Its overrides replace the
+   * configs of the service.
    */
   configsShown(identityId: string, service: Service, side: Side): string {
     const shown = new Map<string, string>()

@@ -9,7 +9,10 @@ import type { Table } from '../records/table.ts'
 /** Kinds whose details contain enrollment tokens. */
 const disclosingKinds: ReadonlySet<string> = new Set(['enrollment'])
 
-/** Whether a detail would let its reader act as an identity with more rights. */
+/**
+ * Whether a detail contains a secret with which its reader could act as an identity with more
+ * rights.
+ */
 export function disclosesAdminSecret(
   records: Pick<State, 'get'>,
   kind: KindName,
@@ -18,7 +21,7 @@ export function disclosesAdminSecret(
   return disclosingKinds.has(kind) && belongsToPrivileged(records, kind, record)
 }
 
-/** The ids of a list without those that only administrators are shown; null: all of the table. */
+/** The ids of a list without records that only administrators see; null: all of the table. */
 export function withoutAdminSecrets(
   state: State,
   table: Table,
@@ -46,8 +49,8 @@ export function hidesFromNonAdmin(kind: KindName, record: EntityRecord): boolean
 const routerKinds: ReadonlySet<string> = new Set(['edgeRouter', 'router', 'transitRouter'])
 
 /**
- * The detail of an identity that may do more, or of a router that may have the names of others, as
- * it is shown to others than administrators.
+ * The detail of a privileged identity, or of a router with allowed names, without the secrets that
+ * only administrators see.
  */
 export function shownToNonAdmin(detail: JsonObject): JsonObject {
   const { enrollmentToken: _token, enrollmentJwt: _jwt, ...shown } = detail

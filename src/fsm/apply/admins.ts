@@ -6,7 +6,7 @@ import type { RecordSource } from '../../ports/state-view.ts'
 import { allowsPassword, identityAuthPolicy } from './authentication.ts'
 import type { State } from '../records/state.ts'
 
-/** Change of one record by a write; `after` is undefined where it is deleted. */
+/** Change of one record by a write; `after` is undefined for a deletion. */
 interface AdminChange {
   readonly kind: KindName
   readonly id: string
@@ -44,8 +44,8 @@ const lastAbleReason =
   'no administrator could log in after it; give another one a password and an auth policy that takes it without a JWT'
 
 /**
- * Looks among those that are administrators before: no change that takes rights away makes another
- * one.
+ * Checks only previous administrators, because a change that removes rights creates no
+ * administrator.
  */
 function someAdmin(state: State, records: RecordSource, condition: Condition): boolean {
   for (const id of state.table('identity').indexes.ids('isAdmin', 'true')) {

@@ -19,7 +19,7 @@ export interface TouchedRecord {
   readonly action: 'create' | 'replace' | 'patch' | 'delete'
   readonly entity: string
   readonly id: string
-  /** Names of the fields that changed; none at a creation, where all are new. */
+  /** Names of the changed fields; empty for a creation. */
   fields: readonly string[]
 }
 
@@ -31,7 +31,10 @@ const unaudited: ReadonlySet<number> = new Set([
   CommandKind.RESTORE_CHUNK,
 ])
 
-/** Each of them would fill the audit log; those that lead to a lock are worth a record. */
+/**
+ * Not recorded, because each attempt would fill the audit log; attempts that lock a password are
+ * recorded.
+ */
 const attempts: ReadonlySet<number> = new Set([
   CommandKind.PASSWORD_ATTEMPT,
   CommandKind.MFA_ATTEMPT,
@@ -45,7 +48,7 @@ const actions: ReadonlyMap<number, string> = new Map(
 )
 const none: readonly string[] = []
 
-/** The record of an entry; null when none is kept. */
+/** The audit record of an entry; null for an entry that is not audited. */
 export function entryAuditRecord(
   state: State,
   command: Command,
@@ -80,7 +83,7 @@ export function entryAuditRecord(
   }
 }
 
-/** Action beside record writes, planned or done, that a command reports. */
+/** An action other than a record write, planned or done, that a command reports. */
 function recordedAction({
   kind,
   payload,
@@ -101,7 +104,7 @@ function restoreReason({ kind, payload }: Command): string {
   return fromBinary(RestoreEndSchema, payload).reason
 }
 
-/** Whether the system acts on nobody's behalf. */
+/** Whether the system acts on its own initiative. */
 function isSystemAlone(actor: Command['actor']): boolean {
   return actor.case === 'system' && actor.value.identityId === ''
 }
@@ -112,7 +115,7 @@ function others(touched: readonly TouchedRecord[], named: TouchedRecord | undefi
     .map(({ action, entity, id }) => `${action} ${entity} ${id}`)
 }
 
-/** The names of the fields that differ, but for those that every write moves. */
+/** The names of the fields that differ, except those that every write changes. */
 export function changedFields(before: EntityRecord, after: JsonObject): string[] {
   return Object.keys(after).filter((name) => !isSameJson(before[name], after[name]))
 }

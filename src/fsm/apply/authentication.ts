@@ -11,8 +11,8 @@ import type { RecordSource } from '../../ports/state-view.ts'
 const DEFAULT_AUTH_POLICY = 'default'
 
 /**
- * The auth policy of an identity: the default one where it names none. Undefined: nobody may log
- * in.
+ * The auth policy of an identity, or the default policy if it names none. Undefined: the identity
+ * cannot log in.
  */
 export function identityAuthPolicy(
   records: RecordSource,
@@ -31,22 +31,25 @@ export type PendingFactor =
 type GivenFactors = Pick<ApiSession, 'isMfaComplete'>
 
 /**
- * Session field that records a given factor; null: each request proves the factor. The record is
- * exhaustive, so a new kind does not compile until it is decided: routers also refuse a session
- * that lacks one of its recorded factors.
+ * Session field that records each factor; null: each request proves the factor. The compiler
+ * demands an entry for every kind, because routers also refuse a session that lacks one of its
+ * recorded factors.
  */
 const givenFields: Readonly<Record<PendingFactor['kind'], keyof GivenFactors | null>> = {
   totp: 'isMfaComplete',
   extJwt: null,
 }
 
-/** Whether a factor is missing that the session itself must be given. */
-export function lacksOwnFactor(pending: readonly PendingFactor[]): boolean {
+/**
+ * Whether a factor is pending that the session records (in contrast to one that each request
+ * proves).
+ */
+export function lacksSessionFactor(pending: readonly PendingFactor[]): boolean {
   return pending.some(({ kind }) => givenFields[kind] !== null)
 }
 
-/** Kinds of factors that were given in a session. */
-export function givenFactors(given: GivenFactors): PendingFactor['kind'][] {
+/** Kinds of factors that a session has recorded. */
+export function recordedFactors(given: GivenFactors): PendingFactor['kind'][] {
   const kinds = Object.keys(givenFields) as PendingFactor['kind'][]
   return kinds.filter((kind) => {
     const field = givenFields[kind]
@@ -57,8 +60,8 @@ export function givenFactors(given: GivenFactors): PendingFactor['kind'][] {
 const TOTP = { kind: 'totp' } as const
 
 /**
- * The field of a policy by which it asks each identity under it for a factor. Total, so that one
- * more kind does not compile until recoveries and restores know which policies ask for it.
+ * Field of an auth policy that requires each factor. The compiler demands an entry for every kind,
+ * because recoveries and restores must find all policies that require it.
  */
 const askingFields: Readonly<Record<PendingFactor['kind'], keyof SecondaryRules>> = {
   totp: 'requireTotp',
@@ -86,7 +89,7 @@ export function requiredFactors(
   return required
 }
 
-/** Each kind of factor; null: it is not asked for. */
+/** Each kind of factor; null: the policy does not require it. */
 type AskedFactors = {
   readonly [K in PendingFactor['kind']]: Extract<PendingFactor, { readonly kind: K }> | null
 }
@@ -114,16 +117,16 @@ export function hasMfa(records: RecordSource, identityId: string): boolean {
   return records.get('mfa', identityId)?.isVerified === true
 }
 
-/** Bounds of attempts to give a code, of one identity over all controllers. */
+/** Limits of attempts to submit a code, per identity, over all controllers. */
 export const mfaLimits = {
-  /** Without one that is right; each further one is followed by a pause. */
+  /** Attempts without a correct code; each further one is followed by a pause. */
   attemptsMax: 10,
   /** The first pause; each one is twice as long as that before it. */
   pauseMsMin: 30_000,
   pauseMsMax: 15 * 60_000,
 } as const
 
-/** Time from which a code may be given again, by the attempts that are counted, UTC ms. */
+/** End of the pause after wrong codes, UTC ms; in the past if codes are accepted. */
 export function mfaPausedUntilMs(
   attempts: Pick<MfaAttempts, 'count' | 'lastAt'> | undefined,
 ): number {
@@ -187,7 +190,8 @@ type Attempts = Pick<PasswordAttempts, 'count' | 'lastAt'>
 
 /**
  * Lockout rules of an identity. The lockout of an administrator always ends; otherwise an editor of
- * auth policies could let strangers lock out every administrator. Undefined: nobody may log in.
+ * auth policies could let strangers lock out every administrator. Undefined: the identity cannot
+ * log in.
  */
 export function identityLockoutRules(
   records: RecordSource,
@@ -204,7 +208,7 @@ export function identityLockoutRules(
   return { maxAttempts, policyLockMs, lockMs }
 }
 
-/** Whether a password is locked at a time, by the attempts that are counted of it. */
+/** Whether the counted attempts lock the password at that time. */
 export function isLockedOut(
   attempts: Attempts | undefined,
   { maxAttempts, lockMs }: LockoutRules,
@@ -215,7 +219,7 @@ export function isLockedOut(
   return attempts.count >= maxAttempts && atMs < (attempts.lastAt ?? 0) + lockMs
 }
 
-/** Since when, and until when, the password of an identity is locked; null: it is not. */
+/** Begin and end of the lock of a password; null: it is not locked. */
 export function passwordLock(
   state: Pick<State, 'get' | 'table' | 'featureLevel'>,
   identity: Identity,
@@ -233,7 +237,7 @@ export function passwordLock(
   return null
 }
 
-/** The number of the next attempt: a lock that is over by the auth policy begins a new count. */
+/** The number of the next attempt: 1 if a lock of the auth policy has expired. */
 export function nextAttempt(
   attempts: Attempts | undefined,
   rules: LockoutRules,
@@ -258,6 +262,7 @@ export function isCertificateHonoured(records: RecordSource, session: ApiSession
   return issuer === '' || acceptsLogIns(records.get('ca', issuer))
 }
 
+/** Whether certificates of the CA can log in: the CA is verified, and log-ins are enabled. */
 export function acceptsLogIns(ca: Ca | undefined): boolean {
   // @guard certificate-of-a-ca--taken-back
   return ca?.isVerified === true && ca.isAuthEnabled

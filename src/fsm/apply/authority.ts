@@ -19,15 +19,15 @@ import { type Refusal, refusedOutcome } from './outcome.ts'
 /** Rights of the actor of a command. */
 interface ActorRights {
   readonly authority: CommandAuthority
-  /** Permissions of its identity, which decide whom a limited one reaches. */
+  /** Permissions of its identity; a limited caller can act only on identities with fewer. */
   readonly held: readonly string[]
 }
 
 const withoutIdentity: ActorRights = { authority: 'full', held: [] }
 
 /**
- * Kinds whose records belong to an identity, by `identityId`, and let others act as it or change
- * what it gets.
+ * Kinds whose records belong to an identity (`identityId`), and let others act as it or change what
+ * it receives.
  */
 export const ownedKinds: ReadonlySet<string> = new Set([
   'authenticator',
@@ -37,9 +37,10 @@ export const ownedKinds: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Rights of a command's actor when it is applied; null: none. The receiving controller judged the
- * same on its applied state, so apply also respects a log-out or a revoked permission that precedes
- * this entry. A missing field or an unknown permission of the actor grants nothing.
+ * Rights of a command's actor when it is applied; null: none. The receiving controller has checked
+ * them on its own state; checking them here again respects a log-out or a revoked permission that
+ * precedes this entry in the log. A missing field or an unknown permission of the actor grants
+ * nothing.
  */
 export function actorRights(state: State, actor: ClaimedActor, kind: number): ActorRights | null {
   // @guard authority-from-absence--apply
@@ -57,8 +58,8 @@ export function actorRights(state: State, actor: ClaimedActor, kind: number): Ac
 }
 
 /**
- * Owner of each of these commands: a token opens one thing, the certificate of a router what the
- * router does by itself.
+ * The credential that authorizes each of these commands: a token one operation, the certificate of
+ * a router the router's own operations.
  */
 const shownFor: ReadonlyMap<number, CredentialIdField> = new Map([
   [CommandKind.ENROLL, 'enrollmentId'],
@@ -73,9 +74,9 @@ const shownFor: ReadonlyMap<number, CredentialIdField> = new Map([
 ])
 
 /**
- * Refused to every session. The host of a controller alone asks for the first ones, which replace
- * all records or set the time by which everything ends. The last one follows from the removal of a
- * compromised controller.
+ * Commands refused to every session. Only the host of a controller sends the first ones, which
+ * replace all records or set the time by which everything expires. The last one follows from the
+ * removal of a compromised controller.
  */
 // @guard access-after-a-compromise--actor, log-time-of-an-attacker--session
 const systemAlone: ReadonlySet<number> = new Set([
@@ -111,10 +112,7 @@ function sessionRights(state: State, actor: SessionClaim): ActorRights | null {
 /** The part of the state that is needed to find the owner of a record. */
 type Records = Pick<State, 'get'>
 
-/**
- * The identity that a record belongs to, where knowing or writing the record lets one act as that
- * identity.
- */
+/** The identity as which a reader or writer of the record could act; undefined: none. */
 function ownerOf(kind: KindName, record: JsonObject): string | undefined {
   const ownerId = ownedKinds.has(kind) ? record['identityId'] : undefined
   return typeof ownerId === 'string' ? ownerId : undefined
@@ -137,7 +135,7 @@ function enrolledRouterOf(records: Records, enrollment: JsonObject): JsonObject 
   return typeof id === 'string' ? records.get('router', id) : undefined
 }
 
-/** Whether an administrator has allowed a router names, perhaps those of a controller. */
+/** Whether an administrator allowed names for the router, which may be those of a controller. */
 export function hasPermittedNames(router: JsonObject | undefined): boolean {
   return namesOf(router).length > 0
 }
@@ -165,7 +163,9 @@ const unsettable = 'only an administrator may set isAdmin or permissions'
 const unnameable = 'only an administrator may set allowedNames'
 const unenrollable = 'only an administrator may enroll a router that has allowedNames'
 
-/** Why a caller may not act on an identity; null when it may, and when there is none. */
+/**
+ * Why a caller may not act on an identity; null when it may, or when the identity does not exist.
+ */
 export function identityGuard(
   state: State,
   identityId: string,
@@ -193,7 +193,10 @@ export function reachRefusalReason(
   return identity.permissions.every((one) => isHeld(held, one)) ? null : beyond
 }
 
-/** A permission for all of a kind is held as such; one for an action also by way of its kind. */
+/**
+ * Whether the list contains the permission, or for `<kind>.<action>` the permission of the whole
+ * kind.
+ */
 function isHeld(held: readonly string[], permission: string): boolean {
   return (
     held.includes(permission) || (permission.includes('.') && isGranted(held, permission, true))
@@ -201,8 +204,9 @@ function isHeld(held: readonly string[], permission: string): boolean {
 }
 
 /**
- * Whether an identity gains a right, so that somebody who could act on it before no longer may.
- * @param before undefined: there was no such identity.
+ * Whether an identity gains a right, so that a limited caller with access to it before may no
+ * longer.
+ * @param before undefined for a new identity.
  */
 export function gainsRights(before: JsonObject | undefined, after: JsonObject): boolean {
   if (before?.['isAdmin'] === true) return false
@@ -251,13 +255,15 @@ export function writeGuard(
   return null
 }
 
-/** Names that a router is allowed may be those of a controller, so that it could pass for one. */
+/**
+ * Whether a write changes the allowed names of a router, with which it could pass for a controller.
+ */
 function changesNames(before: EntityRecord | undefined, fields: JsonObject): boolean {
   const { allowedNames: names } = fields
   return names !== undefined && !isSameJson(names, before?.['allowedNames'] ?? [])
 }
 
-/** A replacement says both, whatever it says. */
+/** A replacement always sets both; absent fields become empty. */
 function setsRights(mode: GuardedWrite['mode'], fields: JsonObject): boolean {
   if (mode === 'replace') return true
   if (mode === 'patch') return 'isAdmin' in fields || 'permissions' in fields

@@ -22,7 +22,7 @@ export interface CompletedWrite<R extends EntityRecord = EntityRecord> {
   readonly after: R
 }
 
-/** Means of a consequence: it is part of the same entry, and can not be refused. */
+/** Operations for consequences of a write. They belong to the same entry and cannot be refused. */
 export interface Consequences {
   readonly state: State
   readonly context: CommandContext
@@ -36,12 +36,11 @@ export interface Consequences {
 }
 
 /**
- * Rules for the writes of one kind that need other records, beyond uniqueness
- * and references, and what else they change. All of it is run by apply: state and entry decide,
- * alone.
+ * Rules for the writes of one kind that depend on other records (beyond uniqueness and references),
+ * and their consequences. Apply runs them, so they must depend on state and entry alone.
  */
 export interface KindRules<R extends EntityRecord = EntityRecord> {
-  /** Why a write is refused; null when it is not. */
+  /** Why a write is refused; null when it is allowed. */
   judgeWrite?(state: State, write: AllowedWrite<R>, context: CommandContext): Outcome | null
   /** Reason why a caller may not delete the record; null if it may. Not called for a cascade. */
   judgeDelete?(state: State, record: R, context: CommandContext): Outcome | null
@@ -54,7 +53,7 @@ export interface KindRules<R extends EntityRecord = EntityRecord> {
 }
 
 /**
- * Facts about a command beside the state: its index, time and actor. All of them come from the log.
+ * Facts about a command besides the state: index, time and actor. All of them come from the log.
  */
 export interface CommandContext {
   readonly index: Index
@@ -62,15 +61,15 @@ export interface CommandContext {
   readonly logTimeMs: number
   /** The API session of the request; '' without one. */
   readonly sessionId: string
-  /** The router that acts by its certificate; '' where none does. */
+  /** The router whose certificate authorizes the command; '' for none. */
   readonly routerId: string
   /** Extent of the caller's rights. */
   readonly authority: CommandAuthority
-  /** Permissions of the caller; they decide whom a limited authority may act on. */
+  /** Permissions of the caller; a limited authority can act only on identities with fewer. */
   readonly held: readonly string[]
   /** Records that the entry has written for its caller, for the audit record. */
   readonly touched: TouchedRecord[]
-  /** Rules that judge a write of this kind beside its schema, and what follows from it. */
+  /** Rules of a kind beyond its schema, and the consequences of its writes. */
   readonly rulesOf: (kind: KindName) => KindRules
 }
 

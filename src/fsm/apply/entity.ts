@@ -110,7 +110,7 @@ function decode(state: State, write: EntityWrite, isCreate: boolean): DecodedWri
   return { entity, write, fields: writable(entity, parseFields(write.json), at) }
 }
 
-/** Every required field that can be is given; the zero of one would pass for a value otherwise. */
+/** A required field must be present, because its zero would otherwise pass for a value. */
 function requiredFault(entity: Entity, fields: JsonObject, isCreate: boolean): Outcome | null {
   for (const name in entity.fields) {
     const field = entity.fields[name]
@@ -122,6 +122,7 @@ function requiredFault(entity: Entity, fields: JsonObject, isCreate: boolean): O
   return null
 }
 
+/** POST: creates a record with the given fields; others get their zero. */
 export function createEntity(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   return insert(state, fromBinary(EntityWriteSchema, payload), context)
 }
@@ -245,6 +246,7 @@ export function patchEntity(state: State, payload: Uint8Array, context: CommandC
   return update(state, decode(state, fromBinary(EntityWriteSchema, payload), false), context, true)
 }
 
+/** Deletes a record with its consequences for the records that reference it. */
 export function deleteEntity(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { entity, id } = fromBinary(EntityDeleteSchema, payload)
   return remove(state, findEntity(entity), id, context)
@@ -293,8 +295,8 @@ export function writeBatch(state: State, payload: Uint8Array, context: CommandCo
 }
 
 /**
- * One write of an entity.
- * @throws on a kind that is none.
+ * Applies one write of an entity.
+ * @throws on an unknown kind.
  */
 export function applyStep(
   state: State,

@@ -5,11 +5,11 @@ import type { Identity } from '../../entities/kinds/identity.ts'
 import type { RecordSource } from '../../ports/state-view.ts'
 import type { PendingFactor } from './authentication.ts'
 
-// The state judges tokens of identity providers here. Signatures and times are judged before
-// proposing; what is judged here is judged at the gate and again at apply, from the records of that
+// Checks of external JWTs that need the replicated state. Signatures and times are verified before
+// the proposal. These checks run at authentication, and again at apply with the records of that
 // moment.
 
-/** The signer of a request's token, as it was when the token was judged. */
+/** The signer of a request's external JWT, as it was when the JWT was verified. */
 interface ShownSigner {
   readonly signerId: string
   readonly signerRevision: number
@@ -21,9 +21,7 @@ export function enabledSigner(records: RecordSource, id: string): ExternalJwtSig
   return signer?.enabled === true ? signer : undefined
 }
 
-/**
- * Whether the claim that the signer identifies by names that identity. An empty claim names nobody.
- */
+/** Whether the signer's claim names this identity. An empty claim names none. */
 export function claimNamesIdentity(
   { useExternalId }: Pick<ExternalJwtSigner, 'useExternalId'>,
   claim: string,
@@ -41,7 +39,7 @@ export function acceptsTokensOf(policy: AuthPolicy | undefined, signerId: string
 
 /**
  * Factors that are still pending for a request with a JWT of that signer. A signer that was changed
- * since the JWT was judged, disabled or deleted satisfies no factor.
+ * since the JWT was verified, disabled or deleted satisfies no factor.
  */
 export function pendingFactorsWithToken(
   records: RecordSource,
@@ -54,10 +52,7 @@ export function pendingFactorsWithToken(
   return pending.filter((factor) => factor.kind !== 'extJwt' || factor.signerId !== shown.signerId)
 }
 
-/**
- * Whether tokens are still taken of the signer that a session was opened by; true where it was
- * opened by something else.
- */
+/** Whether the signer that opened the session is still accepted; true if no signer opened it. */
 export function isSignerHonoured(records: RecordSource, { signerId }: ApiSession): boolean {
   return signerId === '' || enabledSigner(records, signerId) !== undefined
 }

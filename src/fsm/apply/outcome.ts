@@ -3,6 +3,7 @@ import type { Outcome } from '../../ports/proposer.ts'
 
 export type Refusal = Extract<Outcome, { ok: false }>
 
+/** @param id of the record that the command created or changed; '' for none. */
 export function acceptedOutcome(id: string): Outcome {
   return { ok: true, id }
 }
@@ -11,6 +12,7 @@ export function refusedOutcome(code: ProblemCode, detail: string | null = null):
   return { ok: false, code, fault: null, detail }
 }
 
+/** Refusal because of one field, which the response names. */
 export function fieldFaultOutcome(
   fault: FieldFault,
   code: ProblemCode = 'COULD_NOT_VALIDATE',

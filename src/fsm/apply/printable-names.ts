@@ -12,8 +12,8 @@ const PRINTABLE_FROM_LEVEL = 2
 type Levelled = Pick<State, 'featureLevel'>
 
 /**
- * Judges the names that a write gives. A name that a record has already is no fault: its other
- * fields can be changed.
+ * The fields of a write whose names have unprintable characters. A name that the record already has
+ * is accepted, so that its other fields can be changed.
  * @param before undefined for a new record.
  */
 export function unprintableFields(

@@ -3,9 +3,9 @@ import { belongsToPrivileged } from './authority.ts'
 import type { CommandContext, Consequences } from './context.ts'
 import { createConsequences } from './references.ts'
 
-// Callers with few rights may read the tokens of identities without any, and of routers. Once such
-// an identity gains rights, or an administrator allows a router names, its open enrollments would
-// let these callers enroll as somebody with more rights, or as the owner of these names.
+// Callers with few rights may read the enrollment tokens of identities without rights, and of
+// routers. Once such an identity gains rights, or an administrator allows names for a router, these
+// callers could use its open enrollments to get more rights, or a certificate for these names.
 
 /** Level from which on an identity that gains a right loses its open enrollments. */
 export const WITHDRAWN_FROM_LEVEL = 2
@@ -43,7 +43,11 @@ export function withdrawPrivilegedEnrollments(state: State, context: CommandCont
 }
 
 /** Called at the raise to the level: promotions before it kept the enrollments. */
-export function withdrawAtLevel(state: State, from: number, context: CommandContext): void {
+export function withdrawPrivilegedEnrollmentsAtLevel(
+  state: State,
+  from: number,
+  context: CommandContext,
+): void {
   if (from >= WITHDRAWN_FROM_LEVEL || state.featureLevel < WITHDRAWN_FROM_LEVEL) return
   withdrawPrivilegedEnrollments(state, context)
 }

@@ -31,7 +31,7 @@ function roleFault(
   return fieldFaultOutcome({ field: name, reason, value: unknown.slice(0, shownIdsMax) })
 }
 
-/** The first of the given fields that names a record which does not exist; null when all do. */
+/** The first of the given fields that references a missing record; null when there is none. */
 export function missingReference(state: State, entity: Entity, fields: JsonObject): Outcome | null {
   for (const name of entity.indexes) {
     const reference = entity.fields[name]?.reference
@@ -116,7 +116,7 @@ export function removeWithReferences(
   context.rulesOf(entity.table).afterDelete?.(record, createConsequences(state, context))
 }
 
-/** Means of the rules of a kind once a write of it is done. */
+/** Operations for the rules of a kind after a write. */
 export function createConsequences(state: State, context: CommandContext): Consequences {
   const { logTimeMs, index } = context
   return {
@@ -141,9 +141,7 @@ interface Dangling {
   readonly missingId: string
 }
 
-/**
- * Does to a reference what the deletion of the record that it names would have done.
- */
+/** Changes a record as the deletion of the record that it references would have done. */
 export function detachReference(
   state: State,
   { entity, record, name, missingId }: Dangling,

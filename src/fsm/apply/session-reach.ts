@@ -9,12 +9,12 @@ import { isPrivileged } from './authority.ts'
 
 type Records = Pick<StateView, 'get' | 'findAll' | 'featureLevel'>
 
-/** Level from which on each session says where it was opened. */
+/** Feature level from which each session records at which API it was opened. */
 const SAID_FROM_LEVEL = 2
 
 /**
- * Whether the client of the session may use routers, which see its token. One of an identity with
- * rights only where it is worth nothing without the key of its certificate.
+ * Whether the client of the session may use routers, which see its token. For an identity with
+ * rights, only if the token is useless without the key of its certificate.
  */
 export function canUseRouters(session: ApiSession, identity: Identity | undefined): boolean {
   const { api } = session
@@ -25,8 +25,8 @@ export function canUseRouters(session: ApiSession, identity: Identity | undefine
 }
 
 /**
- * Whether its tokens are worth nothing without the key of a certificate: that it was opened by, or
- * that was made for its client amid the log-in.
+ * Whether the tokens of a session are useless without the key of a certificate: the one that opened
+ * it, or one that was issued during the log-in.
  */
 export function isKeyBound({ certFingerprint, certificateRequest }: ApiSession): boolean {
   // @guard oidc/session-keys--bound

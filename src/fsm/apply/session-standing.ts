@@ -11,15 +11,17 @@ import { createConsequences } from './references.ts'
 interface SessionStanding {
   readonly session: ApiSession
   readonly identity: Identity
-  /** Its certificate and its signer are still taken; true where it was opened by neither. */
+  /**
+   * Whether the certificate and the signer that opened it are still accepted; true if neither did.
+   */
   readonly isHonoured: boolean
-  /** Second factors that it lacks; none: it is a full session. */
+  /** Second factors that the session lacks; empty for a full session. */
   readonly pendingFactors: readonly PendingFactor[]
   /** An administrator, in a full session. */
   readonly isAdmin: boolean
 }
 
-/** The standing of a session, and the version of the records that it was judged by. */
+/** The validity of a session, and the version of the records that it was evaluated with. */
 interface Judgement {
   readonly version: number
   readonly standing: SessionStanding
@@ -32,9 +34,9 @@ interface Judgement {
 const judgements = new WeakMap<ValidityRecords, WeakMap<ApiSession, Judgement>>()
 
 /**
- * Judges a session as it stands, for requests and for commands. It is judged again once a record
- * that decides it was written: the session, its identity, or any of `validityKinds`.
- * @returns null for a session that is not there, or whose identity is not.
+ * Evaluates whether a session is valid, for requests and commands. The result is cached until a
+ * record is written that decides it: the session, its identity, or any of `validityKinds`.
+ * @returns null if the session or its identity does not exist.
  */
 export function sessionValidity(
   records: ValidityRecords,
@@ -75,11 +77,14 @@ function judged(
  */
 const ENDED_FROM_LEVEL = 2
 
-/** Field of a session by which it lives with another record. */
+/** Field of a session that references a record without which it ends. */
 type Owner = 'identityId' | 'authenticatorId' | 'caId' | 'signerId'
 
-/** Ends all API sessions that name a record, or all but one, with what lives by them. */
-export function endSessionsNaming(
+/**
+ * Ends all API sessions that reference a record, and everything that depends on them.
+ * @param exceptId id of a session that continues.
+ */
+export function endSessionsReferencing(
   { state, context }: Pick<Consequences, 'state' | 'context'>,
   field: Owner,
   id: string,
@@ -92,8 +97,8 @@ export function endSessionsNaming(
 }
 
 /**
- * Ends sessions that a record refuses from now on, so that routers close what they carry for them:
- * the gate alone would refuse their requests, and leave their circuits open.
+ * Ends sessions that a changed record refuses. Without this, the controllers would only refuse
+ * their requests, and routers would keep their circuits.
  */
 export function endSessionsRefusedBy(
   consequences: Consequences,
@@ -101,10 +106,10 @@ export function endSessionsRefusedBy(
   id: string,
 ): void {
   if (consequences.state.featureLevel < ENDED_FROM_LEVEL) return
-  endSessionsNaming(consequences, field, id)
+  endSessionsReferencing(consequences, field, id)
 }
 
-/** Ends sessions that were only refused so far, as the level that ends them comes into force. */
+/** Ends sessions that were refused but kept at a lower feature level. */
 export function endRefusedSessions(state: State, from: number, context: CommandContext): void {
   if (from >= ENDED_FROM_LEVEL || state.featureLevel < ENDED_FROM_LEVEL) return
   const { remove } = createConsequences(state, context)

@@ -16,10 +16,10 @@ import { withdrawJoining } from './cluster.ts'
 const TOUCHED_MAX = 100
 
 /**
- * Ends every API session and withdraws every open enrollment and all that lets a controller join,
- * after a controller was removed as compromised: it could make tokens for any session and tickets
- * for itself, and has read the token of each enrollment. Routers hear of ended OIDC sessions by
- * their revocations.
+ * Ends every API session, withdraws every open enrollment, and removes all tickets and admissions
+ * of joining controllers. Called after a controller was removed as compromised: it could have made
+ * tokens for any session and tickets for itself, and has read the token of each enrollment. Routers
+ * learn of ended OIDC sessions by their revocations.
  */
 export function revokeAccess(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { nodeId } = fromBinary(AccessRevokeSchema, payload)

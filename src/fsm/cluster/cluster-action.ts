@@ -5,11 +5,11 @@ import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
 import { acceptedOutcome, fieldFaultOutcome } from '../apply/outcome.ts'
 
-/** Words of the program's own, which the audit writes down as they are. */
+/** Actions are words of the program, which the audit records without escaping. */
 const ACTION = /^[a-z][a-z-]{0,63}$/
 const OUTCOME = /^(?:requested|done|[A-Z][A-Z0-9_]{0,63})$/
 
-/** Changes nothing: that it is in the log, with its actor, is all that is wanted. */
+/** Changes no record: the entry itself records the action and its actor. */
 export function recordAction(_state: State, payload: Uint8Array): Outcome {
   const { action, target, outcome } = fromBinary(ClusterActionSchema, payload)
   if (!ACTION.test(action))

@@ -25,10 +25,13 @@ import {
 } from '../apply/outcome.ts'
 import { removeWrappedSecrets, missingSecret, addWrappedSecrets } from './secret.ts'
 
-/** Bounds of what joining may leave in the state. */
+/** Limits of records that joining leaves in the state. */
 export const joiningLimits = {
   ticketLifetimeMsMax: 7 * 24 * 60 * 60_000,
-  /** Its end is reckoned by the clock of the controller that makes it, and judged by log time. */
+  /**
+   * Tolerance for a ticket's end, which the clock of the issuing controller sets and log time
+   * decides.
+   */
   ticketSlackMs: 5 * 60_000,
   ticketsMax: 256,
   /** Expired tickets that one command clears away. */
@@ -55,6 +58,7 @@ function pruneTickets(state: State, { logTimeMs }: CommandContext): void {
   }
 }
 
+/** Records a new ticket, with which one controller can join. */
 export function createTicket(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(TicketCreateSchema, payload)
   const expiresAt = Number(message.expiresAtMs)
@@ -105,9 +109,9 @@ export function revokeTicket(state: State, payload: Uint8Array): Outcome {
 }
 
 /**
- * Uses a ticket up. The signature under the certificate and the request were judged before
- * proposing; what can have changed since is judged here: two that come with one ticket, or for one
- * id, meet in the log, and the first one is in.
+ * Uses a ticket. The signature and the request were verified before the proposal. This checks again
+ * what can have changed since: of two controllers with the same ticket or id, the first in the log
+ * is admitted.
  */
 export function redeemTicket(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(TicketRedeemSchema, payload)
@@ -269,9 +273,9 @@ export function deleteAdmission(
 }
 
 /**
- * Removes everything by which a controller could still become a member: tickets that no member has
- * used, and admissions of controllers that are no members, with what was encrypted for them. A
- * controller that was compromised may have made both.
+ * Removes everything with which a controller could still become a member: unused tickets, and
+ * admissions of controllers that are no members yet, with the secrets encrypted for them. A
+ * compromised controller may have created both.
  */
 export function withdrawJoining(state: State, context: CommandContext): void {
   for (const id of Array.from(state.table('joinTicket').ids)) {

@@ -50,7 +50,10 @@ export class StateScan {
     this.#items = this.#walk()
   }
 
-  /** Does a bounded piece of it. @returns false when all is done. */
+  /**
+   * Checks a bounded part.
+   * @returns false when everything was checked.
+   */
   step(): boolean {
     for (let items = 0; items < STEP_ITEMS; items += 1) {
       if (this.#items.next().done === true) return false

@@ -70,6 +70,7 @@ export function claimIntegrityRun(
   return acceptedOutcome(runId)
 }
 
+/** Records the result of an integrity check. */
 export function endIntegrityRun(
   state: State,
   payload: Uint8Array,
@@ -98,13 +99,16 @@ function findingsOf({ findings }: IntegrityEnd): IntegrityRun['findings'] {
     .map(({ description, fixed }) => ({ description, fixed }))
 }
 
-/** Changes nothing where indexes and digests are what the records make them. */
+/**
+ * Rebuilds indexes and digests of a table from its records. Changes nothing if they are correct.
+ */
 export function rebuildTable(state: State, payload: Uint8Array): Outcome {
   const { entity } = fromBinary(IntegrityRebuildSchema, payload)
   state.rebuild(findEntity(entity).name)
   return acceptedOutcome('')
 }
 
+/** Repairs one reference to a missing record, as the deletion of that record would have. */
 export function detachMissing(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { entity, id, field: name, missingId } = fromBinary(IntegrityDetachSchema, payload)
   const kind = findEntity(entity)

@@ -10,8 +10,8 @@ import type { CommandContext } from '../apply/context.ts'
 import { acceptedOutcome, fieldFaultOutcome } from '../apply/outcome.ts'
 
 /**
- * Resets log time. Timestamps of log entries never go back, so log time stays behind them by a
- * fixed setback from now on. Times that were stored while log time was ahead are shifted too;
+ * Resets log time. Timestamps of log entries never go back, so log time is from here on the
+ * timestamp minus a fixed setback. Times that were stored while log time was ahead are shifted too;
  * otherwise they would expire late.
  */
 export function resetLogTime(state: State, payload: Uint8Array, context: CommandContext): Outcome {
@@ -58,10 +58,10 @@ function moveBack(state: State, targetMs: number, revision: number): void {
       if (isMoved) state.put(kind, { ...record, ...Object.fromEntries(changes), revision })
     }
   }
-  // A session is idle from now on, and its client view changes after now.
+  // Sessions count as used now, and client views as changed now.
   each('apiSession', ({ createdAt, lastActivityAt, mfaPassedAt, codeRedeemedAt }) => ({
     createdAt: Math.min(createdAt, targetMs),
-    // Sessions of before level 2 have no such field, and get none.
+    // Sessions created before feature level 2 lack this field and must not get it.
     ...(codeRedeemedAt ? { codeRedeemedAt: within(codeRedeemedAt) } : {}),
     lastActivityAt: within(lastActivityAt),
     mfaPassedAt: within(mfaPassedAt),
@@ -75,7 +75,7 @@ function moveBack(state: State, targetMs: number, revision: number): void {
     disabledAt: within(disabledAt),
     disabledUntil: lasting(disabledAt, disabledUntil, targetMs),
   }))
-  // Records that were made meanwhile last as long as they were to.
+  // Records that were created while log time was ahead keep their lifetime.
   for (const kind of ['enrollment', 'joinTicket', 'revocation'] as const) {
     each(kind, ({ createdAt, expiresAt }) => ({
       createdAt: Math.min(createdAt, targetMs),
@@ -84,7 +84,7 @@ function moveBack(state: State, targetMs: number, revision: number): void {
   }
 }
 
-/** The end of what began, as far behind its beginning as it was. */
+/** The shifted end of a period, which keeps its length. */
 function lasting(fromMs: number | null, toMs: number | null, targetMs: number): number | null {
   return fromMs === null || toMs === null || fromMs <= targetMs ? toMs : toMs - (fromMs - targetMs)
 }

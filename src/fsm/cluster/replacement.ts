@@ -24,7 +24,7 @@ const keptKinds: ReadonlySet<KindName> = new Set<KindName>([
   'revocation',
   'sharedSecret',
 ])
-/** Kinds of which nothing is left: sessions end, and what follows from them. */
+/** Kinds of which a replacement removes all records: sessions and what depends on them. */
 const endedKinds: ReadonlySet<KindName> = new Set<KindName>([
   'accessMark',
   'apiSession',
@@ -48,10 +48,10 @@ export interface KindReplacement {
 }
 
 /**
- * Changes that the records of a backup make to a state, kind by kind. The same function judges a
- * preview and the entry.
- * @param revision given to every record of a backup of another cluster, whose revisions are of
- * another log; null: they stay.
+ * Changes that the records of a backup make to a state, kind by kind. Preview and apply use the
+ * same function.
+ * @param revision for every record of another cluster's backup, whose revisions refer to another
+ * log; null: revisions are kept.
  */
 export function planReplacement(
   state: State,
@@ -112,7 +112,7 @@ function withdrawReadEnrollments(
   }
 }
 
-/** Fields of a record that are not to be as they were; null: none. */
+/** Fields of a restored record that must not get their old values; null: none. */
 function changedByNow(
   state: State,
   { kind, record }: ShapedRecord,
@@ -123,7 +123,8 @@ function changedByNow(
 }
 
 /**
- * Codes of a second factor that were used since the backup stay used; it is encrypted as it is now.
+ * Recovery codes that were used since the backup stay used; the factor stays encrypted with the
+ * current key.
  */
 function spentSince(state: State, restored: Mfa): Record<string, Json> | null {
   const now = state.get('mfa', restored.id)
@@ -160,7 +161,9 @@ function isNothing({ created, changed, deleted }: KindReplacement): boolean {
   return created.length + changed.length + deleted.length === 0
 }
 
-/** A second factor that no controller could decrypt afterwards; null when there is none. */
+/**
+ * A second factor that no controller could decrypt after the replacement; null when there is none.
+ */
 export function unreadableFactor(
   state: State,
   replacement: readonly KindReplacement[],

@@ -26,7 +26,7 @@ import { createConsequences } from '../apply/references.ts'
 const ID = /^[A-Za-z0-9_.-]{1,64}$/
 const SHA256_BYTES = 32
 
-/** Opens the staging area for one restore. The same begin again, as of a retry, changes nothing. */
+/** Opens the staging area for one restore. A retry with the same id changes nothing. */
 export function beginRestore(
   state: State,
   payload: Uint8Array,
@@ -116,7 +116,7 @@ function notStaged(): Outcome {
 export function endRestore(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(RestoreEndSchema, payload)
   const { staged } = state
-  // A retry of an entry that took effect, or of one that left nothing to drop.
+  // A retry of a restore that took effect or was already dropped.
   // @guard restore-takes-effect-once, 44-restore-takes-effect-twice:2
   if (message.id === staged.lastId) return acceptedOutcome(message.id)
   if (staged.head?.id !== message.id)

@@ -21,7 +21,7 @@ import { acceptedOutcome, fieldFaultOutcome, refusedOutcome } from '../apply/out
 
 /** Bounds of a shared secret. */
 export const secretLimits = {
-  /** Versions of one secret: the oldest goes when there would be more. */
+  /** Maximum versions of one secret; one more removes the oldest. */
   versionsMax: 8,
   wrappedCharactersMax: 32 * 1024,
   certificateCharactersMax: 64 * 1024,
@@ -145,7 +145,8 @@ export function rotateSecret(state: State, payload: Uint8Array, context: Command
   const isCovered = admitted.every(
     (id) => find(message.wrapped, name, message.version, id) !== undefined,
   )
-  // One too many is one that was admitted no longer: the new version must not reach it.
+  // An additional recipient is a controller that is no longer admitted; it must not get the new
+  // version.
   if (!isCovered || message.wrapped.length !== admitted.length)
     return refusedOutcome('REVISION_MOVED')
   const { index: revision, logTimeMs } = context
@@ -173,7 +174,7 @@ function rotateFault(name: SharedSecretName, message: SecretRotate): Outcome | n
 
 const allInUse = 'second factors are still encrypted by every version that is kept'
 
-/** Null: none of them can go, and there is no room for another one. */
+/** The versions to keep; null: no version may be removed, and there is no room for another one. */
 function keptVersions(
   state: State,
   name: SharedSecretName,
@@ -215,7 +216,7 @@ function newVersion(message: SecretRotate, logTimeMs: number): SecretVersion {
   }
 }
 
-/** Adds missing wrapped secrets. An existing one is kept, so that nobody can replace it. */
+/** Adds missing wrapped secrets. An existing one is kept, so that no caller can replace it. */
 export function shareSecrets(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { wrapped } = fromBinary(SecretShareSchema, payload)
   let isUseful = false

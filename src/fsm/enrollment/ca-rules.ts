@@ -8,7 +8,7 @@ import type { Consequences, KindRules, AllowedWrite, CompletedWrite } from '../a
 import { endSessionsRefusedBy } from '../apply/session-standing.ts'
 import { acceptsLogIns } from '../apply/authentication.ts'
 
-/** Each of them may have to be looked at for one certificate. */
+/** Maximum CAs, because the lookup of one certificate may read all of them. */
 export const casMax = 1000
 
 export const caRules: KindRules<Ca> = { judgeWrite: judgeCa, afterWrite: endSessionsOfUntrusted }
@@ -43,7 +43,7 @@ const isOneOf = (values: readonly string[], value: unknown): boolean =>
   typeof value === 'string' && values.includes(value)
 
 /**
- * Judged where a patch has been merged: each member may be well alone and make no sense beside the
+ * Checked after a patch is merged: each member may be valid alone and invalid together with the
  * others.
  */
 function claimFault(claim: ExternalIdClaim): FieldFault | null {

@@ -21,8 +21,8 @@ import { createConsequences } from '../apply/references.ts'
 export const sessionCertificatesMax = 10
 
 /**
- * Keeps a new certificate beside the one in force, which stays so until its holder has shown that
- * it got the new one.
+ * Stores a new certificate beside the one in force, which stays valid until its holder proves that
+ * it received the new one.
  */
 export function extendAuthenticator(
   state: State,
@@ -104,7 +104,7 @@ function followInSessions(
   }
 }
 
-/** For the caller's own session alone: where that has ended meanwhile, there is no certificate. */
+/** Creates a certificate for the caller's own session; refused if that session has ended. */
 export function createSessionCertificate(
   state: State,
   payload: Uint8Array,
@@ -158,6 +158,7 @@ function forgetOthers(
   }
 }
 
+/** Deletes a certificate of the caller's own session. */
 export function deleteSessionCertificate(
   state: State,
   payload: Uint8Array,

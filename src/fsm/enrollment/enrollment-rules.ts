@@ -73,7 +73,7 @@ function expiryFault(after: Partial<Enrollment>, { logTimeMs }: CommandContext):
   return fieldFaultOutcome({ field: 'expiresAt', reason: 'expiresAt must be in the future' })
 }
 
-/** Fault in what its method needs beside the identity. */
+/** Fault in the fields that an enrollment method requires besides the identity. */
 function detailFault(state: State, after: Partial<Enrollment>): Outcome | null {
   const method = after.method ?? ''
   if (method === 'ottca') {

@@ -84,8 +84,8 @@ function grant(
 }
 
 /**
- * `ott` requires a certificate of the network, `ottca` one of the CA that the enrollment names, as
- * it is now.
+ * `ott` requires a certificate of the network, `ottca` one of the CA that the enrollment names, in
+ * its current state.
  */
 function caRefusal(
   state: State,
@@ -183,7 +183,7 @@ function enrollRouter(
   return certify(state, router, certificates, context, { enrolledBy: enrollmentTokenDigest(token) })
 }
 
-/** The new certificate is the router's from here on, and the one before is nobody's. */
+/** Records the new certificate of a router and forgets the previous one. */
 function certify(
   state: State,
   router: Router,
@@ -204,7 +204,7 @@ function certify(
     serverCertPem: serverPem,
     isVerified: true,
     certificateNames: serverNames,
-    // A certificate that was to take the place of the one before is nobody's.
+    // A pending next certificate becomes invalid.
     ...noNext,
   }
   context.touched.push({ action: 'patch', entity: 'router', id, fields: Object.keys(fields) })
@@ -227,8 +227,8 @@ export function extendRouter(state: State, payload: Uint8Array, context: Command
 }
 
 /**
- * Keeps the new certificates beside those in force, which stay so until the router has shown that
- * it has the new ones.
+ * Stores new certificates beside those in force, which stay valid until the router proves that it
+ * received the new ones.
  */
 export function beginRouterExtension(
   state: State,
@@ -262,6 +262,9 @@ export function beginRouterExtension(
   return acceptedOutcome(routerId)
 }
 
+/**
+ * Activates the pending next certificate of a router, once the router has proved that it holds it.
+ */
 export function verifyRouterExtension(
   state: State,
   payload: Uint8Array,
@@ -273,7 +276,7 @@ export function verifyRouterExtension(
   if (!isOwn || !router.isVerified || router.disabled) return refusedOutcome('UNAUTHORIZED')
   const { nextCertPem, nextServerCertPem, nextFingerprint, nextCertificateNames } = router
   if (nextCertPem === null || nextFingerprint === null || nextFingerprint !== fingerprint) {
-    // Said again, as after a lost answer.
+    // The request is repeated after a lost answer.
     return router.fingerprint === fingerprint
       ? acceptedOutcome(routerId)
       : refusedOutcome('CERT_FAILED_VALIDATION')
@@ -320,8 +323,9 @@ function routerInForce(
 }
 
 /**
- * A new identity for who holds a certificate of a CA. Where the CA says by a claim who that is, the
- * claim is all that is kept: every later certificate with it logs in as the same identity.
+ * Creates an identity for the holder of a certificate of a CA. If the CA identifies holders by a
+ * claim, only the claim is stored: every later certificate with that claim logs in as the same
+ * identity.
  */
 export function enrollByCa(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(CaEnrollSchema, payload)
@@ -372,7 +376,7 @@ function admit(
 
 const NUMBER_MAX = 9999
 
-/** The name as it is, or with the first number that makes it unique. */
+/** The name itself, or with the first number that makes it unique; null: none is free. */
 export function uniqueName(state: State, wanted: string): string | null {
   const { indexes } = state.table('identity')
   for (let number = 0; number <= NUMBER_MAX; number += 1) {

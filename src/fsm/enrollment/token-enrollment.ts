@@ -12,9 +12,9 @@ import { unprintableName } from '../apply/printable-names.ts'
 import { createConsequences } from '../apply/references.ts'
 
 /**
- * A new identity for the holder of a token of an external JWT signer. The token was judged before
- * proposing, and the revision of its signer must equal the one in the state. Apply also judges what
- * the signer and its auth policy allow.
+ * Creates an identity for the holder of an external JWT. The JWT was verified before the proposal,
+ * and the revision of its signer must equal the one in the state. Apply also checks what the signer
+ * and its auth policy allow.
  */
 export function enrollByToken(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(TokenEnrollSchema, payload)
@@ -38,8 +38,8 @@ export function enrollByToken(state: State, payload: Uint8Array, context: Comman
 }
 
 /**
- * Why nobody enrolls to a certificate, or to the use of tokens alone, by tokens of a signer; null
- * when they may.
+ * Why the signer's JWTs do not allow enrollment to a certificate, or to the use of JWTs alone; null
+ * when they do.
  */
 export function enrollmentRefusal(
   signer: ExternalJwtSigner,
@@ -54,8 +54,8 @@ export function enrollmentRefusal(
       : 'the auth policy for enrolled identities does not allow certificates'
   }
   if (!signer.enrollToTokenEnabled) return 'the signer does not let identities enroll to its tokens'
-  // The identity is found by its external id alone, so one that is looked for by its id could never
-  // log in.
+  // An enrolled identity is found by its external id, so a signer that looks identities up by id
+  // could never log it in.
   if (!signer.useExternalId) return 'the signer does not identify by external id'
   return acceptsTokensOf(policy, signer.id)
     ? null

@@ -6,8 +6,8 @@ import type { CommandContext } from '../apply/context.ts'
 import { acceptedOutcome, notFoundOutcome, refusedOutcome } from '../apply/outcome.ts'
 
 /**
- * Verifies a CA: from here on its certificates may enroll and log in, as far as it is enabled for
- * that. There is no way back.
+ * Verifies a CA: its certificates may then enroll and log in, as far as the CA is enabled for that.
+ * This cannot be undone.
  */
 export function verifyCa(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { id } = fromBinary(CaVerifySchema, payload)
@@ -19,8 +19,12 @@ export function verifyCa(state: State, payload: Uint8Array, context: CommandCont
   return acceptedOutcome(id)
 }
 
-/** A wish that the holder of the certificate meets at its next log-in. */
-export function requestExtend(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+/** Asks the holder of a certificate to replace it at the next log-in. */
+export function requestCertificateExtension(
+  state: State,
+  payload: Uint8Array,
+  context: CommandContext,
+): Outcome {
   const { id, rollKeys } = fromBinary(AuthenticatorRequestExtendSchema, payload)
   const authenticator = state.get('authenticator', id)
   if (authenticator === undefined) return notFoundOutcome('authenticator', id)

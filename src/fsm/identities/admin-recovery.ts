@@ -7,7 +7,7 @@ import type { Outcome } from '../../ports/proposer.ts'
 import { identityAuthPolicy, recoveryAuthPolicy } from '../apply/authentication.ts'
 import type { State } from '../records/state.ts'
 import type { CommandContext } from '../apply/context.ts'
-import { endSessionsNaming } from '../apply/session-standing.ts'
+import { endSessionsReferencing } from '../apply/session-standing.ts'
 import { deleteMfa } from './mfa.ts'
 import { acceptedOutcome, fieldFaultOutcome, refusedOutcome } from '../apply/outcome.ts'
 import { deleteIdentityPasswordAttempts } from './password-attempt.ts'
@@ -33,7 +33,7 @@ export function recoverAdmin(state: State, payload: Uint8Array, context: Command
   }
   const { put } = createConsequences(state, context)
   const authPolicyId = usablePolicyId(state, identity, context)
-  endSessionsNaming({ state, context }, 'identityId', identity.id)
+  endSessionsReferencing({ state, context }, 'identityId', identity.id)
   put('identity', identity.id, {
     ...identity,
     authPolicyId,
@@ -84,8 +84,8 @@ function putPassword(
 }
 
 /**
- * Its own policy or the default one where that lets it in; else one made for it, which changes
- * nothing for anybody else.
+ * The identity's own policy or the default one if it allows the recovered log-in; otherwise the id
+ * of a new policy, so that other identities are not affected.
  */
 function usablePolicyId(state: State, identity: Identity, context: CommandContext): string {
   const known = recoveryAuthPolicy(state, identity)

@@ -24,7 +24,7 @@ export const authPolicyRules: KindRules<AuthPolicy> = {
   afterWrite: noteSigners,
 }
 
-/** No rule can be weaker than what every password has to be. */
+/** Minimum length of any password; an auth policy cannot allow shorter ones. */
 export const passwordLengthMin = 5
 
 function judgeAuthPolicy(

@@ -8,7 +8,7 @@ import type {
   AllowedWrite,
   CompletedWrite,
 } from '../apply/context.ts'
-import { endSessionsNaming } from '../apply/session-standing.ts'
+import { endSessionsReferencing } from '../apply/session-standing.ts'
 import { fieldFaultOutcome, refusedOutcome } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
 
@@ -37,8 +37,8 @@ function judgeAuthenticatorDelete(
 }
 
 /**
- * Attempts at a password that is no longer in force count for nothing, and who has it keeps no
- * session: all of its holder's end, but the one that the holder changed it in.
+ * After a password change, attempts at the old password are forgotten, and all sessions of the
+ * identity end except the one that changed it.
  */
 function followPassword(
   { before, after }: CompletedWrite<Authenticator>,
@@ -49,7 +49,7 @@ function followPassword(
   if (before === undefined) return
   const { identityId } = after
   // @guard old-password--sessions
-  endSessionsNaming({ state, context }, 'identityId', identityId, context.sessionId)
+  endSessionsReferencing({ state, context }, 'identityId', identityId, context.sessionId)
 }
 
 /** Required fields of each method, with their names in requests. */

@@ -8,14 +8,12 @@ import type { CommandContext } from '../apply/context.ts'
 import { deleteMfaAttempts } from './mfa-attempt.ts'
 import { acceptedOutcome, notFoundOutcome, refusedOutcome } from '../apply/outcome.ts'
 import { deleteIdentityPasswordAttempts } from './password-attempt.ts'
-import { endSessionsNaming } from '../apply/session-standing.ts'
+import { endSessionsReferencing } from '../apply/session-standing.ts'
 
 /** 100 years: a longer time could not be represented. */
 export const disableMinutesMax = 52_560_000
 
-/**
- * Disables an identity: from log time on it opens no session; those it has end in the same entry.
- */
+/** Disables an identity: it can open no session, and its open ones end in the same entry. */
 export function disableIdentity(
   state: State,
   payload: Uint8Array,
@@ -35,7 +33,7 @@ export function disableIdentity(
     const reason = adminLossReason(state, change, logTimeMs)
     if (reason !== null) return refusedOutcome('ENTITY_CAN_NOT_BE_UPDATED', reason)
   }
-  endSessionsNaming({ state, context }, 'identityId', id)
+  endSessionsReferencing({ state, context }, 'identityId', id)
   state.put('identity', {
     ...disabled,
     updatedAt: logTimeMs,
@@ -44,6 +42,7 @@ export function disableIdentity(
   return acceptedOutcome(id)
 }
 
+/** Enables an identity again, and unlocks its passwords. */
 export function enableIdentity(
   state: State,
   payload: Uint8Array,

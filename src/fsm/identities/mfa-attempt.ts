@@ -9,9 +9,9 @@ import { acceptedOutcome, notFoundOutcome, refusedOutcome } from '../apply/outco
 const PAUSE = ['pause'] as const
 
 /**
- * Counts an attempt to give a code before the code is judged; one that is right is forgotten with
- * all before it. Attempts have one order in the log, so guesses spread over controllers, or sent
- * all at once, are no more than the limit.
+ * Counts an attempt to submit a code before the code is checked; a correct code clears the count.
+ * Attempts are ordered by the log, so guesses over several controllers, or many at once, cannot
+ * exceed the limit.
  */
 export function attemptMfa(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { identityId } = fromBinary(MfaAttemptSchema, payload)

@@ -75,7 +75,7 @@ function sealedFields({ sealed, codesId, keyVersion }: SealedFactor) {
   return { sealed, codesId, keyVersion }
 }
 
-/** Change that a code makes of the enrollment, or why it makes none. */
+/** Change that a code makes to the enrollment, or why it is refused. */
 type Judgement =
   | { readonly refusal: Refusal }
   | { readonly refusal: null; readonly change: Partial<Mfa> }
@@ -145,8 +145,8 @@ function stateFault({ isVerified }: Mfa, purpose: Purpose): Refusal | null {
 }
 
 /**
- * Change that the use of the code makes of the enrollment; a refusal where it can not be used, or
- * was used before.
+ * Change that the use of the code makes to the enrollment; a refusal if it cannot be used, or was
+ * used before.
  */
 function judgeUse(known: Mfa, { proof, purpose }: MfaProve): Judgement {
   if (proof.case === 'step') {
@@ -171,8 +171,8 @@ function renewed(state: State, { renewed: factor }: MfaProve): Judgement {
 }
 
 /**
- * Completes only the session in which the code was given: an attacker may hold another session of
- * the identity.
+ * Completes only the session that submitted the code: an attacker may hold another session of the
+ * identity.
  */
 function passIn(state: State, session: ApiSession, context: CommandContext): void {
   const { logTimeMs, index: revision } = context
@@ -181,6 +181,7 @@ function passIn(state: State, session: ApiSession, context: CommandContext): voi
   state.put('apiSession', { ...session, ...passed, updatedAt: logTimeMs, revision })
 }
 
+/** Removes the second factor of an identity, with its recovery codes. */
 export function removeMfa(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { identityId } = fromBinary(MfaRemoveSchema, payload)
   if (state.get('identity', identityId) === undefined)

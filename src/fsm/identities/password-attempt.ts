@@ -43,8 +43,8 @@ export function attemptPassword(
     updatedAt: logTimeMs,
     revision,
   })
-  // Each attempt would fill the audit log; the one that locks the password, unless it is right, is
-  // worth a record.
+  // Only the attempt that locks the password is audited, unless it is correct; auditing each one
+  // would fill the audit log.
   if (count >= rules.maxAttempts) {
     const action = 'patch'
     context.touched.push({ action, entity: 'authenticator', id: authenticatorId, fields: LOCKOUT })
@@ -60,6 +60,7 @@ export function deletePasswordAttempts(state: State, authenticatorId: string): v
   state.remove('passwordAttempts', authenticatorId)
 }
 
+/** Forgets failed password attempts, and thereby unlocks the identity. */
 export function deleteIdentityPasswordAttempts(state: State, identityId: string): void {
   for (const id of state.table('authenticator').indexes.ids('identityId', identityId)) {
     deletePasswordAttempts(state, id)

@@ -5,12 +5,13 @@ import type { ListResult, Listing } from '../../ports/state-view.ts'
 import { SetScope, SortedIds } from '../records/sorted-ids.ts'
 import type { Records } from '../records/table.ts'
 import type { Predicate } from './evaluate.ts'
-import { isWholeOrder, orderedValues, idsByUniqueValues, type IndexRange } from './range.ts'
+import { ordersAllRecords, orderedValues, idsByUniqueValues, type IndexRange } from './range.ts'
 import type { RecordOrder } from './symbols.ts'
 import type { ScanPacer } from './work.ts'
 
 /**
- * Pages up to here keep only the best records while they look at all; beyond, they sort everything.
+ * Last record of a page up to which a list keeps only the best records while it scans all; for
+ * later pages it sorts everything.
  */
 const boundedSortMax = 2048
 
@@ -94,13 +95,13 @@ function walkable(
   const field = order === null ? 'id' : order.field
   if (field === null) return null
   if (stretch?.field === field) return stretch
-  if (ids !== table.ids || !isWholeOrder(table, field)) return null
+  if (ids !== table.ids || !ordersAllRecords(table, field)) return null
   return { field, start: 0, end: table.rows.size }
 }
 
 /**
- * Goes along a field whose values are kept in the order wanted: nothing is sorted, and a page
- * without a test is cut out.
+ * Walks a field whose values are already in the requested order: nothing is sorted, and a page
+ * without a filter is a slice.
  */
 function* walk(
   table: Records,
@@ -195,7 +196,7 @@ function checkLength(rows: number): void {
   throw fieldProblem('limit', reason)
 }
 
-/** A page by position, where the ids can give one without being walked. */
+/** A page by position, if the ids can be sliced without iterating over them. */
 function sliceOf(
   ids: Iterable<string>,
   { offset, limit }: Page,

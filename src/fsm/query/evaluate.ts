@@ -13,7 +13,7 @@ import {
   type LiveReader,
   symbolReader,
   replaceTypeNumbers,
-  symbolNamed,
+  requireSymbol,
 } from './symbols.ts'
 import { type Comparison, valueTest, type ValueTest } from './value-tests.ts'
 import type { QueryWork } from './work.ts'
@@ -97,7 +97,7 @@ export class Compiler {
 
   /** A symbol standing alone is a boolean one. */
   #flag(entity: Entity<string>, name: string): Predicate {
-    const { type, read } = this.#value(entity, symbolNamed(entity, name))
+    const { type, read } = this.#value(entity, requireSymbol(entity, name))
     if (type !== 'boolean' && type !== 'any')
       throw invalidFilterProblem(`${name} is no boolean symbol`)
     return (record) => read(record) === true
@@ -110,7 +110,7 @@ export class Compiler {
       const test = valueTest(operation, `count(${operand.set.name})`, 'number')
       return (record) => test(size(record))
     }
-    const symbol = symbolNamed(entity, operand.name)
+    const symbol = requireSymbol(entity, operand.name)
     if (operand.type !== 'symbol') return this.#quantified(entity, symbol, operand.type, operation)
     const { type, read } = this.#value(entity, symbol)
     const spelled = replaceTypeNumbers(symbol, operation)
@@ -121,7 +121,7 @@ export class Compiler {
     return (record) => test(read(record))
   }
 
-  /** A term counts as one test, and one that looks through long texts as more. */
+  /** A comparison costs one test; one that searches long texts costs more. */
   #charged({ type }: Comparison, test: ValueTest): ValueTest {
     // @guard costly-texts--charge
     if (type !== 'contains') return test
@@ -163,7 +163,7 @@ export class Compiler {
     if (symbol.through === null) return { type: symbol.type, read: own }
     const table = symbol.of === null ? null : this.#links.table(symbol.of)
     assert(table !== null, `there are records for ${entity.name}.${symbol.name} to lead to`)
-    const { type, read } = this.#value(table.entity, symbolNamed(table.entity, symbol.through))
+    const { type, read } = this.#value(table.entity, requireSymbol(table.entity, symbol.through))
     return {
       type,
       read: (record) => {
@@ -207,7 +207,7 @@ export class Compiler {
   }
 
   #size(entity: Entity<string>, { name, query }: SetExpression): (record: EntityRecord) => number {
-    const symbol = symbolNamed(entity, name)
+    const symbol = requireSymbol(entity, name)
     const set = this.#set(entity, symbol)
     if (query === null) return (record) => set.size(record)
     const kind = symbol.list === null ? symbol.of : entity.lists[symbol.list]?.of
@@ -226,7 +226,7 @@ export class Compiler {
     }
   }
 
-  /** The records of another kind that a query in the query finds, once it is first asked for. */
+  /** The records of another kind that a subquery finds, computed at the first use. */
   #meant(table: Records, { where, sort }: Query): () => ReadonlySet<string> {
     if (sort !== null) filterSortComparator(table.entity, sort, this.#links.live)
     const test = where === null ? null : this.predicate(table.entity, where)

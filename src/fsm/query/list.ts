@@ -20,7 +20,7 @@ import {
   sortComparator,
   type LiveReader,
   type RecordOrder,
-  symbolNamed,
+  requireSymbol,
 } from './symbols.ts'
 import { queryLimits } from './scanner.ts'
 import { ScanPacer, QueryWork } from './work.ts'
@@ -52,7 +52,10 @@ const everything: ParsedQuery = {
   termsCount: 0,
 }
 
-/** Whether it has the language's own blanks alone: a parameter of others is broken, not empty. */
+/**
+ * Whether it has only blanks of the query language; other blanks make the parameter invalid instead
+ * of empty.
+ */
 function isBlank(text: string): boolean {
   return /^[ \t\r\n]*$/.test(text)
 }
@@ -104,7 +107,7 @@ function listOrder(
 ): ListOrder | null {
   const [first] = fields
   if (first === undefined) return null
-  const { type, path } = symbolNamed(entity, first.name)
+  const { type, path } = requireSymbol(entity, first.name)
   const isText = type === 'string' && path.length === 1
   return { compare, field: isText ? (path[0] ?? null) : null, isDescending: first.isDescending }
 }

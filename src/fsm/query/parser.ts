@@ -19,7 +19,7 @@ const reserved = new Set(
   ),
 )
 
-/** The query language of the API family, by recursive descent. One parser, one text. */
+/** Parses OpenZiti's query language by recursive descent. One parser parses one text. */
 class Parser {
   readonly #scanner: Scanner
   #depth = 0

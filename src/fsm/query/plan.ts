@@ -11,7 +11,7 @@ import {
   type IndexRange,
   indexRange,
 } from './range.ts'
-import { replaceTypeNumbers, symbolNamed } from './symbols.ts'
+import { replaceTypeNumbers, requireSymbol } from './symbols.ts'
 import type { Comparison } from './value-tests.ts'
 
 /** The kinds that symbols lead to. */
@@ -31,15 +31,14 @@ export interface Candidates {
   readonly stretch: IndexRange | null
 }
 
-/**
- * Beyond this part of a table, to look at all records in a row is faster than to look so many up.
- */
+/** Above this share of a table, scanning all records is faster than looking up this many. */
 const scanShare = 1 / 4
-/** Look-ups that are few enough in any table. */
+/** Lookups up to this number are cheaper than a scan in any table. */
 const lookUpsMin = 64
-/** Values and records in between that a look-up goes through. */
+/** Maximum number of values and intermediate records that one lookup visits. */
 const stepsMax = 2000
 
+/** Whether looking up this many records costs more than a scan of the table. */
 export function isTooMany(table: Records, size: number): boolean {
   return size > Math.max(lookUpsMin, table.rows.size * scanShare)
 }
@@ -73,7 +72,7 @@ function union(table: Records, parts: readonly (Candidates | null)[]): Candidate
   }
 }
 
-/** The stored field that a symbol stands for, when records can be found by its values. */
+/** The stored field of a symbol, if an index finds records by its values. */
 function indexedField(table: Records, { path, list, through }: FilterSymbol): string | null {
   const [field] = path
   if (list !== null || through !== null || path.length !== 1 || field === undefined) return null
@@ -138,7 +137,7 @@ function boundsOf(
   if (expression.type !== 'compare' || expression.operand.type !== 'symbol') return null
   const { operator, value } = expression
   if (operator === '=' || operator === '!=' || value.type !== 'string') return null
-  const field = indexedField(table, symbolNamed(table.entity, expression.operand.name))
+  const field = indexedField(table, requireSymbol(table.entity, expression.operand.name))
   if (field === null || orderedValues(table, field) === null) return null
   const bound = { value: value.value, isInclusive: operator.endsWith('=') }
   const isLow = operator.startsWith('>')
@@ -166,7 +165,7 @@ function throughOthers(
 function ofOperation(table: Records, operation: Comparison, tables: Tables): Candidates | null {
   const { operand } = operation
   if (operand.type !== 'symbol' && operand.type !== 'anyOf') return null
-  const symbol = symbolNamed(table.entity, operand.name)
+  const symbol = requireSymbol(table.entity, operand.name)
   if (symbol.through !== null) return throughOthers(table, symbol, operation, tables)
   const bounds = boundsOf(table, operation)
   if (bounds !== null) return withinRange(table, bounds.field, bounds.range)
@@ -251,7 +250,7 @@ export function candidateIds(
         operandsOf(expression, 'or').map((operand) => candidateIds(table, operand, tables)),
       )
     case 'symbol':
-      return ofFlag(table, symbolNamed(table.entity, expression.name))
+      return ofFlag(table, requireSymbol(table.entity, expression.name))
     case 'compare':
     case 'in':
     case 'between':

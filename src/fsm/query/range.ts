@@ -14,13 +14,13 @@ interface Bound {
   readonly isInclusive: boolean
 }
 
-/** Bounds on one text. */
+/** Lower and upper bounds of a text value, all of which must hold. */
 export interface TextBounds {
   readonly low: readonly Bound[]
   readonly high: readonly Bound[]
 }
 
-/** The values of a field in order, where records can be found by them; ids are values too. */
+/** The indexed values of a field in order, or the ids for `id`; null if they are not indexed. */
 export function orderedValues(table: Records, field: string): SortedIds | null {
   return field === 'id' ? table.ids : table.indexes.values(field)
 }
@@ -31,7 +31,7 @@ export function isUniqueField(table: Records, field: string): boolean {
 }
 
 /** Whether the ordered values cover every record, so that they give the order of all records. */
-export function isWholeOrder(table: Records, field: string): boolean {
+export function ordersAllRecords(table: Records, field: string): boolean {
   return isUniqueField(table, field) && orderedValues(table, field)?.size === table.rows.size
 }
 
@@ -59,7 +59,7 @@ export function indexRange(
   if (values === null) return null
   // Empty texts are below all others, and in no index.
   const isBeyondEmpty = low.some(({ value, isInclusive }) => value !== '' || !isInclusive)
-  if (!isBeyondEmpty && !isWholeOrder(table, field)) return null
+  if (!isBeyondEmpty && !ordersAllRecords(table, field)) return null
   let start = 0
   let end = values.size
   for (const { value, isInclusive } of low) {

@@ -34,6 +34,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
   t: '\t',
 }
 
+/** @param detail what is wrong and where, as a sentence without a period. */
 export function invalidFilterProblem(detail: string): Problem {
   return new Problem('INVALID_FILTER', { detail })
 }
@@ -106,7 +107,9 @@ export class Scanner {
     return this.#match(WORD)
   }
 
-  /** A word, or an identifier in single quotes, which names no symbol but is read as one. */
+  /**
+   * A word, or an identifier in single quotes, which is read as a name even if no symbol has it.
+   */
   peekName(): string | null {
     return this.#match(WORD) ?? this.#match(QUOTED)
   }

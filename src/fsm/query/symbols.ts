@@ -41,8 +41,8 @@ function unknown(name: string): string {
   return `unknown symbol ${name.slice(0, 128)}`
 }
 
-/** @throws {Problem} INVALID_FILTER: symbols are public or they are unknown. */
-export function symbolNamed(entity: Entity<string>, name: string): FilterSymbol {
+/** The symbol of that name. @throws {Problem} INVALID_FILTER for an unknown or hidden one. */
+export function requireSymbol(entity: Entity<string>, name: string): FilterSymbol {
   const symbol = find(entity, name)
   if (symbol === null) throw invalidFilterProblem(unknown(name))
   return symbol
@@ -121,7 +121,7 @@ export function filterSortComparator(
   fields: readonly SortField[],
   readLive: LiveReader,
 ): RecordOrder {
-  for (const { name } of fields) symbolNamed(entity, name)
+  for (const { name } of fields) requireSymbol(entity, name)
   return sortComparator(entity, fields, readLive)
 }
 

@@ -12,9 +12,11 @@ export const auditLimits = {
   recordsMax: 100_000,
   /** Log time. */
   ageMsMax: 30 * 24 * 60 * 60_000,
-  /** Records that are stored, summed and forgotten as one. */
+  /** Audit records per block; a block is stored, summed and forgotten as a whole. */
   blockRecords: 64,
-  /** An actor with more than this part of all records has its own forgotten first. */
+  /**
+   * An actor with more than a fraction (1 / this number) of all records loses its own oldest first.
+   */
   actorPartMax: 8,
   /** Names of fields, and of other writes of the same entry. */
   namesMax: 64,
@@ -22,15 +24,15 @@ export const auditLimits = {
 } as const
 
 /**
- * A full block is one text, and that packed: a line takes about 150 bytes of it and some 40 of
- * memory, where an object takes 1,500.
+ * A full block is one packed text: a record takes about 150 bytes of text and 40 of memory; as an
+ * object it would take 1,500.
  */
 interface Block {
   readonly key: string
   readonly packed: Uint8Array
   readonly lastAtMs: number
   readonly lanes: Lanes
-  /** Records of each actor, by its name as it is written. */
+  /** Number of records of each actor, by its name as stored. */
   readonly counts: ReadonlyMap<string, number>
   readonly size: number
 }
@@ -54,9 +56,9 @@ function quotedNames(names: readonly string[]): string {
 /** JSON contains no raw line breaks, so a line break separates records. */
 function lineOf(record: AuditRecord, who: string): string {
   const { index, atMs, action, entity, entityId, fields, also, outcome, reason } = record
-  // Names of the program's own need no escaping.
+  // Names of the program need no escaping.
   const what = `"${action}","${entity}",${quoted(entityId)},"${outcome}"`
-  // Few have a reason; a line without one is as it always was.
+  // Few records have a reason; lines without one keep their earlier form.
   const why = reason === '' ? '' : `,${quoted(reason)}`
   return `[${index},${atMs},${who},${what},${quotedNames(fields)},${quotedNames(also)}${why}]`
 }
@@ -76,8 +78,8 @@ function recordOf(line: string): EntityRecord {
 const PACKING = { level: 1, windowBits: 13, memLevel: 6, chunkSize: 4096 } as const
 
 /**
- * Not the same bytes in every release of zlib: they stay in this process, and no digest is over
- * them.
+ * The bytes differ between releases of zlib, so they stay in this process and are not part of a
+ * digest.
  */
 function pack(text: string): Uint8Array {
   return Uint8Array.from(deflateRawSync(text, PACKING))
@@ -114,7 +116,7 @@ export class AuditLog {
   /** Lines of the block that is not full. */
   #lines: string[] = []
   #openKey = ''
-  /** Keys of blocks that the store does not have as they are. */
+  /** Blocks that differ from the store, by key. */
   readonly #changed = new Map<string, string | null>()
   /** Serialized fields of the last caller, cached because most callers write more than once. */
   #who = { actor: '', actorName: '', session: '', address: '', text: '"","","",""' }
@@ -208,9 +210,9 @@ export class AuditLog {
   }
 
   /**
-   * Forgets the oldest block when it is too old, or more than is kept stands without it; in the
-   * latter case, the oldest records of an actor that has most of them rather than those of others.
-   * @param isByActor as of feature level 2.
+   * Forgets the oldest block if it is too old, or if enough records remain without it. In the
+   * latter case, an actor with too many records loses its oldest instead of others.
+   * @param isByActor true as of feature level 2.
    * @returns the characters that it changes in the store.
    */
   forget(logTimeMs: number, isByActor: boolean): number {
@@ -226,7 +228,7 @@ export class AuditLog {
     return oldest.key.length
   }
 
-  /** Null while nobody has more than its part. */
+  /** The actor with more than its share of records; null: none. */
   #busiest(): string | null {
     let found: string | null = null
     let most = auditLimits.recordsMax / auditLimits.actorPartMax
@@ -240,10 +242,7 @@ export class AuditLog {
     return found
   }
 
-  /**
-   * Forgets the oldest of one block. The newest stays as it is: only the one that is open is not
-   * full after it.
-   */
+  /** Forgets the oldest record of one actor within a block. */
   #forgetOldestOf(actor: string): number {
     const found = this.#blocks.findIndex(({ counts }) => counts.has(actor))
     const at = found === this.#blocks.length - 1 ? 0 : found
@@ -268,7 +267,7 @@ export class AuditLog {
     return changed
   }
 
-  /** Lanes that the sum of full blocks is over. */
+  /** Hash lanes that are summed over full blocks. */
   *lanes(): Generator<Lanes> {
     for (const { lanes } of this.#blocks) yield lanes
   }

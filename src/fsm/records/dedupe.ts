@@ -19,11 +19,11 @@ export const requestsBytesMax = 96 * 1024 * 1024
 /** The part of one caller: the rest is for others, however much that one writes. */
 export const requestsBytesPerCallerMax = (requestsBytesMax / 4) * 3
 /**
- * Memory of one entry beside the characters of its key and outcome: objects, headers and the slot
- * in the map. Refusals depend on it, so it must never change.
+ * Memory of one entry in addition to the characters of its key and outcome: objects, headers and
+ * the slot in the map. Refusals depend on it, so it must never change.
  */
 const REQUEST_BYTES = 288
-/** Below this feature level the bounds of 0.1.0 refuse, as they do on its controllers. */
+/** Below this feature level the limits of release 0.1.0 apply, as on its controllers. */
 const BOUNDED_BY_BYTES_LEVEL = 2
 export const formerBounds = {
   countMax: 1_000_000,
@@ -37,7 +37,7 @@ const aheadMax = 65_536
 
 interface OriginWindow {
   boot: number
-  /** Every sequence below it is done with. */
+  /** All lower sequences are finished. */
   floor: number
   /** Applied sequences from `floor` on; never holds `floor` itself. */
   readonly ahead: Set<number>
@@ -61,8 +61,8 @@ export class OriginWindows {
   readonly #changed = new Set<string>()
 
   /**
-   * @returns false when that sequence has been applied, given up or belongs to an earlier start of
-   * that store.
+   * @returns false when that sequence was already applied or given up, or belongs to an earlier
+   * start of that store.
    */
   take(
     storeId: string,
@@ -187,7 +187,7 @@ function refusal(
   return { ok: false, code, fault: null, detail: null }
 }
 
-/** The sums that the bounds of remembered requests are judged by. */
+/** The totals that the limits of remembered requests apply to. */
 interface Weight {
   count: number
   bytes: number
@@ -204,10 +204,10 @@ function weigh(weight: Weight, key: string, outcome: string, sign: 1 | -1): void
 
 const weightless = (): Weight => ({ count: 0, bytes: 0, formerBytes: 0 })
 
-/** When requests are judged, and by which bounds. */
+/** The time of an evaluation, and the limits that it uses. */
 interface RequestMoment {
   readonly logTimeMs: number
-  /** A request that was made before it is expired unless it is remembered. */
+  /** An earlier request counts as expired unless it is remembered. */
   readonly floorMs: number
   /** Feature level in force. */
   readonly level: number
@@ -340,10 +340,7 @@ export class RequestTable {
   }
 }
 
-/**
- * The hash of the body is not kept: with the same one, and only then, what was stored has the same
- * lanes.
- */
+/** The hash of the body is not stored: only the same hash gives the lanes of the stored outcome. */
 function isOf(
   key: string,
   { atMs, index, outcome, lanes }: RequestRecord,

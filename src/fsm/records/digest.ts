@@ -11,7 +11,7 @@ export interface Lanes {
 /** Characters from which on a value is not copied for the sake of one call less. */
 const LONG_CHARACTERS = 65_536
 
-/** The lanes of one record as it lies in the store. */
+/** The lanes of one record as stored. */
 export function digestLanes(key: string, value: string): Lanes {
   const bytes =
     value.length < LONG_CHARACTERS
@@ -26,9 +26,9 @@ export function digestLanes(key: string, value: string): Lanes {
 }
 
 /**
- * A digest of a set of records, kept as they come and go: the sum of their lanes, so their order
- * does not matter and a change costs one hash. It shows that two controllers drifted apart; it does
- * not resist someone who forges records.
+ * An incremental digest of a set of records: the sum of their lanes. Order does not matter, and a
+ * change costs one hash. It shows that two controllers diverged; it does not resist someone who
+ * forges records.
  */
 export class SetDigest {
   #a = 0

@@ -7,7 +7,8 @@ import { LayeredMap } from './layered-map.ts'
 import { SortedIds, noIds } from './sorted-ids.ts'
 
 /**
- * Elements that an index holds for a field: those of a list, keys of a map, else the value as text.
+ * Values under which an index finds a record: elements of a list, keys of a map, otherwise the
+ * value as text.
  */
 export function indexedElements(value: Json | undefined): readonly string[] {
   if (value === null || value === undefined || value === '') return []
@@ -26,7 +27,7 @@ interface IndexEntry {
 
 const textKinds: ReadonlySet<string> = new Set(['text', 'choice', 'reference'])
 
-/** Fields of one text each by which records can be filtered: a range of them is worth an order. */
+/** Filterable fields with one text each; their values are kept in order for range queries. */
 function rangedFields(entity: Entity<string>): ReadonlySet<string> {
   const ranged = new Set<string>()
   for (const { path, through } of entity.symbols) {
@@ -39,9 +40,9 @@ function rangedFields(entity: Entity<string>): ReadonlySet<string> {
 }
 
 /**
- * Unique values and element → ids, of one kind of record, as its descriptor asks for. Values of
- * texts that can be filtered by are kept in order as well: a reference a distinct value, about 12
- * bytes with the room left in chunks.
+ * Unique values and element → ids, for one kind of record, as its descriptor declares. Values that
+ * can be filtered are also kept in order: one reference per distinct value, about 12 bytes
+ * including free room in chunks.
  */
 export class Indexes {
   readonly #unique = new Map<string, Map<string, string>>()
@@ -50,7 +51,10 @@ export class Indexes {
   readonly #weighed: Entity['weighed']
   /** Owner to the bytes of its records' maps. */
   readonly #weights: Map<string, number>
-  /** Sets that are no part of the indexes below; null: there are none below, and all are own. */
+  /**
+   * Sets that this layer has changed; null: there is no layer below, so all sets belong to this
+   * one.
+   */
   readonly #own: Set<SortedIds> | null
 
   /** @param below indexes that these begin as, and never change. */
@@ -112,8 +116,8 @@ export class Indexes {
   }
 
   /**
-   * The distinct values of a text in byte order, without the empty one; null where they are not
-   * kept. Must not be changed.
+   * The distinct values of a text field in byte order, without the empty one; null if they are not
+   * kept in order. Read-only.
    */
   values(field: string): SortedIds | null {
     return this.#ordered.get(field) ?? null
@@ -150,7 +154,7 @@ export class Indexes {
     }
   }
 
-  /** Whether an entry is still held and leads to a record that does not have that value. */
+  /** Whether an index entry leads to a record that does not have that value. */
   isStray({ field, element, id, isUnique }: IndexEntry, record: EntityRecord | undefined): boolean {
     const isHeld = isUnique ? this.owner(field, element) === id : this.ids(field, element).has(id)
     return isHeld && !indexedElements(record?.[field]).includes(element)
@@ -185,7 +189,7 @@ export class Indexes {
     }
   }
 
-  /** Takes one of many records; values are in order once `loaded` follows the last. */
+  /** Adds one of many records; values are in order only after `loaded`. */
   load(id: string, record: EntityRecord): void {
     this.#weigh(record, 1)
     for (const [field, owners] of this.#unique) {
@@ -209,7 +213,7 @@ export class Indexes {
     }
   }
 
-  /** The set under a key, to be changed: a copy where it is part of the indexes below. */
+  /** The set under a key for a change: a copy if it belongs to the layer below. */
   #writable(own: Set<SortedIds>, sets: Map<string, SortedIds>, key: string): SortedIds | undefined {
     const ids = sets.get(key)
     if (ids === undefined || own.has(ids)) return ids

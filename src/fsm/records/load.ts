@@ -8,8 +8,8 @@ export class StateDamagedError extends Error {
 }
 
 /**
- * Loads the records of a store into an empty state; it stays empty if nothing was ever written.
- * @throws {StateDamagedError} And {FeatureLevelUnknown}, and what the store throws.
+ * Loads the records of a store into an empty state, which stays empty if nothing was ever written.
+ * @throws {StateDamagedError} or {FeatureLevelUnknown}, and errors of the store.
  */
 export async function loadState<S extends State>(store: StateStore, state: S): Promise<S> {
   const mark = store.mark()

@@ -56,7 +56,10 @@ export interface DecodedBlock {
   readonly bytes: number
 }
 
-/** @param kinds that may be in it. @returns null when the bytes are no block of such records. */
+/**
+ * @param kinds that the block may contain.
+ * @returns null for an invalid block.
+ */
 export function decodeBlock(
   bytes: Uint8Array,
   kinds: ReadonlySet<KindName>,

@@ -6,7 +6,7 @@ import type { Table } from './table.ts'
 /** Changes of the records of one kind. */
 interface OfKind {
   readonly kind: KindName
-  /** Records as they were, by id. */
+  /** The records before the changes, by id. */
   before: Map<string, EntityRecord | undefined>
 }
 
@@ -82,8 +82,8 @@ export class RecordChanges {
 
   clear(): void {
     this.#count = 0
-    // A map that is cleared keeps its old table, with all that was in it, until it is collected
-    // itself; a new one costs as much.
+    // A new map, because a cleared one keeps its table with the old contents until it is collected;
+    // the cost is the same.
     for (const known of this.#watched.values()) if (known.before.size > 0) known.before = new Map()
   }
 }

@@ -1,9 +1,6 @@
 const MIB = 1024 * 1024
 
-/**
- * Parts of the replicated state, so not for a configuration to differ in: every controller refuses
- * at the same entry.
- */
+/** Fixed limits, not options, because every controller must refuse a restore at the same entry. */
 export const restoreLimits = {
   /** Bytes of one chunk: one log entry, and one request on the admin socket as base64. */
   chunkBytesMax: 44 * 1024,

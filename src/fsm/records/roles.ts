@@ -14,6 +14,7 @@ const ALL = '#all'
 export const BIND = 1
 export const DIAL = 2
 
+/** The role attributes of a record; [] if its kind has none. */
 export function recordRoleAttributes(record: EntityRecord): readonly string[] {
   const attributes = record['roleAttributes']
   return Array.isArray(attributes) ? (attributes as readonly string[]) : []
@@ -61,7 +62,10 @@ export function matchingRoles(
   return roles.filter((role) => own.has(role))
 }
 
-/** Ids with the attributes named, by the index; `all` of them start from the rarest. */
+/**
+ * Ids of records with the named attributes, found by index; with `all`, starting from the rarest
+ * attribute.
+ */
 export function idsByAttributes(
   table: Records,
   attributes: readonly string[],
@@ -77,7 +81,7 @@ interface IdSet extends Iterable<string> {
   has(id: string): boolean
 }
 
-/** The ids of all postings together, or those in each of them; added to `found`. */
+/** Adds to `found` the ids in any of the postings, or in all of them. */
 export function matchingIds(
   postings: readonly IdSet[],
   semantic: string,
@@ -129,8 +133,8 @@ function outside(table: Table, { scope }: Entity): IdScope {
   return scope === null ? noIds : table.indexes.ids(scope.field, String(!scope.value))
 }
 
-/** The records of a kind; null for all of the table. */
-export function kindScope(table: Table, kind: Entity): IdScope | null {
+/** The ids of the kind's records within a shared table; null: all records of the table. */
+export function idsWithinScope(table: Table, kind: Entity): IdScope | null {
   const { scope } = kind
   if (scope === null || outside(table, kind).size === 0) return null
   return table.indexes.ids(scope.field, String(scope.value))
@@ -142,7 +146,7 @@ export function roleMembers(state: State, kind: KindName, lists: readonly RoleLi
   return found instanceof SortedIds ? found : new SetScope(found)
 }
 
-/** Ids as of `members`, in no order. */
+/** Like `members`, in no order. */
 export function unorderedRoleMembers(
   state: State,
   kind: KindName,
@@ -202,15 +206,20 @@ function inIdOrder(lists: readonly Iterable<string>[]): Iterable<string> {
   return sortTexts([...ids])
 }
 
-/** Grants of policies on one side of a pair: whom the other side may be, by type of policy. */
+/**
+ * Grants of policies on one side of a pair: which records the other side may be, by type of policy.
+ */
 export interface PolicyGrants {
   readonly bind: IdScope
   readonly dial: IdScope
-  /** Either of them. */
+  /** Records that Dial or Bind policies select. */
   readonly any: IdScope
 }
 
-/** The larger one where it holds the other: as it does when it is all there is. */
+/**
+ * The union of two scopes; the larger one itself if it contains the other, as the scope of all
+ * records does.
+ */
 function union(a: IdScope, b: IdScope, sizeOfAll: number): IdScope {
   const [small, large] = a.size < b.size ? [a, b] : [b, a]
   if (small.size === 0 || large.size === sizeOfAll) return large
@@ -241,7 +250,8 @@ export function linkingPolicies(
 }
 
 /**
- * Role list as shown: `@id` by the name of what it names now; an id that names nothing is left out.
+ * Role list for display: each `@id` with the current name of its record; ids without a record are
+ * omitted.
  */
 export function rolesDisplay(
   state: State,

@@ -20,8 +20,8 @@ function shownInterface({ flags, addresses, ...rest }: RouterInterface): JsonObj
 }
 
 /**
- * Fact that is shown of a router, and filtered by; the empty value of each while it is connected
- * nowhere.
+ * A live fact of a router for display and filters; its empty value while no controller has a
+ * connection to the router.
  */
 export function liveRouterField(status: RouterStatus | null, fact: LiveRouterField): Json {
   switch (fact) {

@@ -78,7 +78,7 @@ export class SortedIds implements IdScope {
     return chunk !== undefined && chunk[lowerBound(chunk, id, isPlain)] === id
   }
 
-  /** @returns false when it was there already. */
+  /** @returns false when the id was already present. */
   add(id: string): boolean {
     // Most sets have one id, and that has no order.
     if (this.#size === 0) {

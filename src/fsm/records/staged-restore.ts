@@ -30,8 +30,8 @@ const LAST_KEY = `${PREFIX}last`
 const CHUNK_PREFIX = `${PREFIX}c`
 const NUMBER_CHARACTERS = 6
 /**
- * A stored chunk is base64 behind a mark; where it ends a block, the bytes of the block's text
- * precede the mark.
+ * A stored chunk is base64 behind a mark. If it ends a block, the text bytes of the block precede
+ * the mark.
  */
 const ENDS = '.'
 const GOES_ON = '+'
@@ -49,9 +49,9 @@ function chunkKey(number: number): string {
 /** One or more chunks that are compressed together. */
 interface StagedBlock {
   readonly chunks: readonly Uint8Array[]
-  /** null: not decoded since it was loaded from the store. */
+  /** null: not decoded since it was read from the store. */
   readonly decoded: readonly ShapedRecord[] | null
-  /** Feature level that it was decoded by. */
+  /** Feature level at which it was decoded. */
   readonly level: number
 }
 
@@ -75,7 +75,7 @@ export class StagedRestore {
   #head: StagedHead | null = null
   #lastId = ''
   #blocks: StagedBlock[] = []
-  /** Chunks of a block that none of them ends. */
+  /** Chunks of the last block, which is not complete yet. */
   #open: Uint8Array[] = []
   #received = 0
   #bytes = 0
@@ -97,7 +97,7 @@ export class StagedRestore {
     return this.#head
   }
 
-  /** The id of the restore that replaced the records last; '' when none did. */
+  /** The id of the restore that last replaced the records; '' for none. */
   get lastId(): string {
     return this.#lastId
   }
@@ -201,12 +201,12 @@ export class StagedRestore {
     }
   }
 
-  /** Lanes that the digest of the state is over. */
+  /** Hash lanes that are part of the digest of the state. */
   *lanes(): Generator<Lanes> {
     yield* this.#stored.values()
   }
 
-  /** @param block that the chunk ends; null: it ends none. */
+  /** @param block the block that this chunk completes; null: none. */
   #append(
     chunk: Uint8Array,
     block: { readonly records: readonly ShapedRecord[] | null; readonly bytes: number } | null,

@@ -31,7 +31,7 @@ export class TooManyWritesError extends Error {
   }
 }
 
-/** Kinds that decide whether a session is valid, beside the session and its identity. */
+/** Kinds that affect the validity of a session, besides the session and its identity. */
 export const validityKinds: readonly KindName[] = [
   'authPolicy',
   'authenticator',
@@ -68,10 +68,10 @@ export class State {
   readonly #standing: readonly Table[]
   readonly origins = new OriginWindows()
   readonly requests: RequestTable
-  /** Access of identities; follows each change of the records. */
+  /** Called for each write of a record, such as the access index. */
   readonly #followers: WriteFollower[] = []
   readonly audit: AuditLog
-  /** Records on their way into the state, which none of them is part of yet. */
+  /** Records of a restore in progress; they are not part of the state yet. */
   readonly staged: StagedRestore
   /** For followers outside of apply; apply reads access from `access`. */
   readonly changes = new RecordChanges()
@@ -96,16 +96,15 @@ export class State {
   #writesLeft = Infinity
 
   /**
-   * The state as some writes would make it, with this one below it, which stays as it is. Good
-   * until this one changes. Writes and reads of records are all that it is for: nothing follows it,
-   * and what is no record is not there.
+   * A view of this state with further writes on top; this state stays unchanged. Valid until this
+   * state changes. It supports only reads and writes of records, and no followers.
    * @param writesMax beyond, `put` and `remove` throw {@link TooManyWritesError}.
    */
   layer(writesMax: number): State {
     return this.asLayer(new State(this), writesMax)
   }
 
-  /** Gives a state with this one below it what it has beside records. */
+  /** Copies to a layer what this state has besides records. */
   protected asLayer<S extends State>(made: S, writesMax: number): S {
     made.position = this.position
     made.logTimeMs = this.logTimeMs
@@ -134,7 +133,7 @@ export class State {
     this.staged = new StagedRestore(this.#otherDigest, this, (key, value) => this.#note(key, value))
   }
 
-  /** Calls the follower at each write from now on. */
+  /** Calls the follower at each write. */
   follow(follower: WriteFollower): void {
     this.#followers.push(follower)
   }
@@ -203,10 +202,7 @@ export class State {
     this.#write(this.table(kind), id, undefined, null)
   }
 
-  /**
-   * Runs a part of an entry; when it comes to a refusal, the records are again what they were
-   * before it. Not within another one.
-   */
+  /** Runs a part of an entry; if the outcome is a refusal, undoes its writes. Calls do not nest. */
   transact(run: () => Outcome): Outcome {
     assert(this.#undo === null, 'a transaction holds no other one')
     this.#undo = []
@@ -232,7 +228,7 @@ export class State {
     this.changes.noteReplaced()
   }
 
-  /** @param value as it is stored; null where the record goes, and `row` is undefined. */
+  /** @param value stored text; null to remove the record, and `row` is undefined. */
   #write(table: Table, id: string, row: Row | undefined, value: string | null): void {
     this.#writesLeft -= 1
     // @guard preview-tells-or-costs--writes
@@ -298,12 +294,14 @@ export class State {
     this.#dirtyCharacters += key.length + (value?.length ?? 0)
   }
 
-  /** Upper bound of what `takeDirty` would hand out. */
+  /** Upper bound of the characters that `takeDirty` would return. */
   get dirtyCharacters(): number {
     return this.#dirtyCharacters
   }
 
-  /** Takes what has changed since the last call: to be written as one batch with the position. */
+  /**
+   * Returns the changes since the last call, to be written as one batch together with the position.
+   */
   takeDirty(): { readonly key: string; readonly value: string | null }[] {
     for (const storeId of this.origins.takeChanged()) {
       const stored = this.origins.stored(storeId)

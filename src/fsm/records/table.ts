@@ -7,7 +7,7 @@ import { Indexes } from './indexes.ts'
 import { LayeredMap } from './layered-map.ts'
 import { SortedIds } from './sorted-ids.ts'
 
-/** A record with the digest over it as it is stored. */
+/** A record with the digest of its stored text. */
 export interface Row<R extends EntityRecord = EntityRecord> {
   readonly record: R
   readonly lanes: Lanes
@@ -38,7 +38,7 @@ export class Table<R extends EntityRecord = EntityRecord, N extends string = Kin
   readonly #zeros: Readonly<Record<string, Json>>
   /** Members and the feature level that brings each. */
   readonly #since: ReadonlyMap<string, number>
-  /** The ids are those of the table below, and not to be changed. */
+  /** The ids belong to the table below and must be copied before a change. */
   #sharesIds: boolean
 
   /** @param below a table that this one begins as, and never changes. */
@@ -63,7 +63,7 @@ export class Table<R extends EntityRecord = EntityRecord, N extends string = Kin
     return this.rows.get(id)?.record
   }
 
-  /** Takes one of many records; `loaded` follows the last. */
+  /** Adds one of many records; `loaded` follows the last one. */
   load(row: Row<R>): void {
     const { id } = row.record
     this.rows.set(id, row)
@@ -105,8 +105,8 @@ export class Table<R extends EntityRecord = EntityRecord, N extends string = Kin
   }
 
   /**
-   * A record as it is stored and digested: without the members that are zero. A version that has a
-   * field more, which nothing has set yet, so stores the same bytes as one that does not know it.
+   * The text of a record that is stored and digested: without members that are zero. Thus a version
+   * with an additional field, which no write has set yet, stores the same bytes as one without it.
    */
   stored(record: R): string {
     const kept: Record<string, Json> = {}
@@ -148,7 +148,7 @@ export type Records<R extends EntityRecord = EntityRecord> = Pick<
   'entity' | 'ids' | 'indexes' | 'rows' | 'get'
 >
 
-/** The records of a table in the words of a kind that is a view of it. */
+/** The records of a table as the kind shows them that is a view of it. */
 export function recordsOfView(entity: Entity, table: Table): Records {
   if (entity === table.entity) return table
   return {

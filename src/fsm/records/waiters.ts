@@ -1,10 +1,10 @@
 import type { Index } from '../../raft/types.ts'
 
-/** Runs something later, once. @returns the way to call it off. */
+/** Runs a function once, after a delay. @returns a function that cancels it. */
 export type Schedule = (delayMs: number, run: () => void) => () => void
 
 /** Timers that never keep a process alive. */
-export const systemSchedule: Schedule = (delayMs, run) => {
+export const timerSchedule: Schedule = (delayMs, run) => {
   const timer = setTimeout(run, delayMs)
   timer.unref()
   return () => {

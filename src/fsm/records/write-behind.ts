@@ -16,6 +16,7 @@ export interface WriteBehindLimits {
   readonly dirtyCharactersMax: number
 }
 
+/** The position of the state, as the store keeps it beside the records. */
 export function currentStorePosition(state: State): StorePosition {
   return {
     position: state.position,
@@ -104,7 +105,7 @@ export class WriteBehind {
     }
   }
 
-  /** Begins no more writes; resolves when those in flight have ended. */
+  /** Starts no more writes; resolves when those in progress have ended. */
   async stop(): Promise<void> {
     this.#isStopped = true
     this.#cancelTimer?.()

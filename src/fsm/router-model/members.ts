@@ -3,7 +3,7 @@ import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { changesByKind, type RecordChange } from '../../ports/change-feed.ts'
 import type { ModelEvent, PolicyMember } from '../../ports/router-model.ts'
-import { changeInScope, isSameTexts } from '../access/changes.ts'
+import { changeWithinScope, isSameTexts } from '../access/changes.ts'
 import { matchesRoles, unorderedRoleMembers, policiesMatching } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
 
@@ -34,7 +34,7 @@ export function* allMembers(state: State, policy: ServicePolicy): Iterable<Model
  * Members that an entry added to policies or removed from them, among the records that still
  * exist.
  */
-export function* movedMembers(
+export function* policyMemberChanges(
   state: State,
   changes: readonly RecordChange[],
 ): Iterable<ModelEvent> {
@@ -43,7 +43,7 @@ export function* movedMembers(
   for (const of of memberKinds) {
     const moved = new Moved()
     const changed = new Map(
-      (byKind.get(of) ?? []).map((change) => [change.id, changeInScope(kinds[of], change)]),
+      (byKind.get(of) ?? []).map((change) => [change.id, changeWithinScope(kinds[of], change)]),
     )
     for (const policy of policies.values()) notePolicy(state, of, policy, changed, moved)
     for (const change of changed.values()) noteMember(state, of, change, policies, moved)

@@ -5,8 +5,8 @@ import { isChangeOf, type RecordChange } from '../../ports/change-feed.ts'
 import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import type { ModelAction, ModelEvent, ModelIdentity } from '../../ports/router-model.ts'
 import type { State } from '../records/state.ts'
-import { changeInScope } from '../access/changes.ts'
-import { allMembers, movedMembers } from './members.ts'
+import { changeWithinScope } from '../access/changes.ts'
+import { allMembers, policyMemberChanges } from './members.ts'
 import { toModelIdentity, type ModelKind, modelKinds, recordEvent } from './shapes.ts'
 
 /** Kinds of records the router data model is built from. */
@@ -24,6 +24,7 @@ export function* wholeModel(state: State): Iterable<ModelEvent> {
   }
 }
 
+/** The identity as edge routers receive it; undefined if it does not exist. */
 export function modelIdentity(state: State, id: string): ModelIdentity | undefined {
   const identity = state.get('identity', id)
   return identity === undefined ? undefined : toModelIdentity(state, identity)
@@ -39,7 +40,7 @@ export function modelChanges(state: State, changes: readonly RecordChange[]): Mo
   for (const kind of modelKinds) {
     for (const change of changes) {
       if (!isChangeOf(change, kind)) continue
-      const { before: was, after: is } = changeInScope(kinds[kind], change)
+      const { before: was, after: is } = changeWithinScope(kinds[kind], change)
       const action: ModelAction =
         is === undefined ? 'delete' : was === undefined ? 'create' : 'update'
       const record = is ?? was
@@ -51,7 +52,7 @@ export function modelChanges(state: State, changes: readonly RecordChange[]): Mo
     }
   }
   changed.push(...identitiesOfConfigs(state, changes))
-  return [...changed, ...movedMembers(state, changes), ...gone.reverse()]
+  return [...changed, ...policyMemberChanges(state, changes), ...gone.reverse()]
 }
 
 /** A write that changes only fields that routers do not receive, such as tags, causes no event. */

@@ -12,7 +12,7 @@ import type {
 import { hexDigits } from '../../lib/text/hex-digits.ts'
 import type { State } from '../records/state.ts'
 
-/** Kinds whose records are part of the model, what others name before the others. */
+/** Kinds whose records are part of the model; a kind precedes those that reference it. */
 export const modelKinds = [
   'configType',
   'config',
@@ -86,6 +86,7 @@ export function recordEvent<K extends ModelKind>(
   return events[kind](action, record, state)
 }
 
+/** Selects the fields of an identity that edge routers receive. */
 export function toModelIdentity(state: State, identity: Identity): ModelIdentity {
   const { id, name, defaultHostingPrecedence, defaultHostingCost } = identity
   const { serviceHostingPrecedences, serviceHostingCosts, disabledAt, disabledUntil } = identity

@@ -7,7 +7,7 @@ import type { State } from '../records/state.ts'
 import { upgradeConfigTypes } from './superseded-schemas.ts'
 import type { CommandContext } from '../apply/context.ts'
 import { acceptedOutcome } from '../apply/outcome.ts'
-import { withdrawAtLevel } from '../apply/read-enrollments.ts'
+import { withdrawPrivilegedEnrollmentsAtLevel } from '../apply/read-enrollments.ts'
 import { endRefusedSessions } from '../apply/session-standing.ts'
 import { seededIdentityTypes } from './seed-identity-types.ts'
 
@@ -28,7 +28,7 @@ export function raiseFeatureLevel(
   addLevelRecords(state, from, context)
   upgradeConfigTypes(state, from, context)
   endRefusedSessions(state, from, context)
-  withdrawAtLevel(state, from, context)
+  withdrawPrivilegedEnrollmentsAtLevel(state, from, context)
   return acceptedOutcome(String(state.featureLevel))
 }
 

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 
-/** A config type that every cluster begins with; an ordinary record from then on. */
+/** A config type that every new cluster has. Later it is an ordinary record. */
 interface SeededConfigType {
   readonly id: string
   readonly name: string
@@ -8,9 +8,9 @@ interface SeededConfigType {
   readonly schema: JsonObject
 }
 
-// Schemas are those of the public API family, in its own shape: its console builds forms from where
-// `definitions`, `$ref` and `allOf` stand, and fills in an empty list that may then not be saved
-// where it finds `type: array` in place of them.
+// The schemas are OpenZiti's, in its own form: its console builds forms from the places of
+// `definitions`, `$ref` and `allOf`, and if it found `type: array` instead, it would fill in an
+// empty list that cannot be saved.
 
 const text = { type: 'string' } as const
 const flag = { type: 'boolean' } as const
@@ -170,7 +170,7 @@ const listenOptions = closed({
   precedence: { type: 'string', enum: ['default', 'required', 'failed'] },
 })
 
-/** `forward…: true` needs the list of what may come through; else the plain field is needed. */
+/** With `forward…: true`, the list of allowed values is required; otherwise the plain field. */
 function forwarded(forward: string, allowed: string, plain: string): JsonObject {
   return {
     if: { properties: { [forward]: { const: true } }, required: [forward] },

@@ -45,8 +45,7 @@ interface FormingInput {
   readonly adminId: string
   readonly adminAuthenticatorId: string
   /**
-   * The user name that the default admin logs in with; it is called as in every installation of the
-   * API family.
+   * User name with which the default admin logs in; its identity has the same name as in OpenZiti.
    */
   readonly adminName: string
   /** PHC string of Argon2id. */

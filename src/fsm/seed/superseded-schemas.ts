@@ -24,8 +24,8 @@ const superseded: ReadonlyMap<string, string> = new Map([
 ])
 
 /**
- * The record of a config type with the schema of today, where it has the one that its cluster began
- * with; null where somebody has changed that, or it is as it should be.
+ * The record of a config type with the current schema, if it still has the schema of the version
+ * that created the cluster; null if the schema is current or was changed by a user.
  */
 export function upgradeConfigTypeSchema(configType: ConfigType): ConfigType | null {
   const known = superseded.get(configType.id)

@@ -98,7 +98,9 @@ interface Hosting {
   readonly router: Router
   readonly identity: Identity
   readonly service: Service
-  /** The router reaches the host by it: `edge` for a client of it, `tunnel` for itself. */
+  /**
+   * How the router reaches the host: `edge` for one of its clients, `tunnel` for its own tunnel.
+   */
   readonly binding: 'edge' | 'tunnel'
 }
 
@@ -111,7 +113,7 @@ function hostingOfSession(state: State, router: Router, sessionId: string): Host
   return { router, identity, service, binding: 'edge' }
 }
 
-/** A router reports no posture, so a policy with posture checks lets its tunnel host nothing. */
+/** A router reports no posture, so its tunnel cannot host under a policy with posture checks. */
 function hostingOfTunnel(
   state: State,
   router: Router,
@@ -151,7 +153,8 @@ function insert(
     instanceSecret,
     peerData,
     isSystem: true,
-    // The identity says what the client does not say: for the service, or for all of them.
+    // If the client names no cost, the identity's cost for the service applies, or its default
+    // cost.
     cost: cost > 0 ? cost : (identity.serviceHostingCosts[service.id] ?? defaultHostingCost),
     precedence:
       precedence !== 'default'
@@ -161,6 +164,7 @@ function insert(
   return acceptedOutcome(id)
 }
 
+/** Changes cost and precedence of a terminator of the acting router. */
 export function updateHostedTerminator(
   state: State,
   payload: Uint8Array,
@@ -186,8 +190,9 @@ export function updateHostedTerminator(
 }
 
 /**
- * Passes over those that are gone already: the router is done with all of them. With one of
- * another router none goes; before the level that says so, that one was passed over.
+ * Removes terminators of a router; missing ones are ignored, because the router has given up all of
+ * them. If one belongs to another router, none is removed; before feature level 2, that one was
+ * skipped.
  */
 export function removeHostedTerminators(
   state: State,

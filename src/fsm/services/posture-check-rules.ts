@@ -30,10 +30,10 @@ const KEPT_FROM_LEVEL = 2
 const SHOWN_IDS_MAX = 20
 
 /**
- * Why a check may not be deleted (`after` is null) or changed; null when it may. A service policy
- * that selects it by attribute would ask less of devices. Only callers who may change policies
- * cause that, and only a change of the policy itself has it ask for no check at all. The reference
- * guards checks that a policy names by id.
+ * Why a check may not be deleted (`after` is null) or changed; null when it may. Otherwise a
+ * service policy that selects it by attribute would require less of devices. Only callers who may
+ * change policies can cause that, and only by changing the policy itself. The reference guards
+ * checks that a policy selects by id.
  */
 function judgeLoss(
   state: State,

@@ -9,7 +9,7 @@ import type { State } from '../records/state.ts'
 import { judgeConfigs } from './configs-rules.ts'
 import type { Consequences, KindRules, AllowedWrite, CompletedWrite } from '../apply/context.ts'
 
-/** Every router of the table has what follows of it; only edge routers tunnel. */
+/** Consequences for every router of the table; only edge routers can tunnel. */
 const common = { afterWrite: followRouter, afterDelete: removeTunneler } as const
 
 export const edgeRouterRules: KindRules<Router> = { ...common, judgeWrite: judgeRouter }

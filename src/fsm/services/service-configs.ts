@@ -8,7 +8,7 @@ import { identityGuard } from '../apply/authority.ts'
 import type { CommandContext } from '../apply/context.ts'
 import { acceptedOutcome, fieldFaultOutcome, notFoundOutcome } from '../apply/outcome.ts'
 
-/** Most configs of one identity: each list of services it is shown looks through them. */
+/** Maximum config overrides of one identity; each list of its services reads all of them. */
 export const serviceConfigsPerIdentityMax = 16_384
 
 interface Association {
@@ -43,7 +43,7 @@ function decode(state: State, payload: Uint8Array, context: CommandContext): Jud
   return { identityId, associations }
 }
 
-/** All of them or, when one is refused, none. */
+/** Adds all given config overrides; if one is refused, none. */
 export function associateServiceConfigs(
   state: State,
   payload: Uint8Array,

@@ -13,7 +13,7 @@ export const fabricTerminatorRules: KindRules<Terminator> = {
   afterWrite: markFabricOnly,
 }
 
-/** References to nothing at all pass for none elsewhere; a terminator has both. */
+/** Elsewhere an empty reference is allowed; a terminator must have both service and router. */
 function judgeTerminator(
   _state: State,
   { after }: AllowedWrite<Terminator>,

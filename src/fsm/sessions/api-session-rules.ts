@@ -5,11 +5,11 @@ import { revokeSession } from './revocation-rules.ts'
 export const apiSessionRules: KindRules<ApiSession> = { afterDelete: revokeTokens }
 
 /**
- * Routers verify tokens of OIDC by themselves, and close what they carry for a session once they
- * hear of its revocation. One without a redeemed code never had a token.
+ * Routers verify OIDC tokens themselves, and close the circuits of a session when they receive its
+ * revocation. A session without a redeemed code never had a token.
  */
 function revokeTokens({ id, clientId, codeHash }: ApiSession, consequences: Consequences): void {
-  // Sessions of before level 2 have neither.
+  // Sessions created before feature level 2 have neither.
   // @guard claims-by-access-token--told
   if (clientId && codeHash) revokeSession(id, consequences)
 }

@@ -14,12 +14,15 @@ import type { State } from '../records/state.ts'
 
 export const revocationLimits = {
   /**
-   * Longer than any token lives that it could speak of, those of sessions left aside, which end
+   * Longer than the lifetime of any token that it can name, except tokens of sessions, which end
    * with their session.
    */
   lifetimeMs: 24 * 60 * 60_000,
   revocationsMax: 10_000,
-  /** Longer than any access token lives: for so long routers must know that a session has ended. */
+  /**
+   * Longer than the lifetime of any access token, because routers must refuse these tokens until
+   * they expire.
+   */
   sessionRevocationMs: 60 * 60_000,
   /**
    * Session revocations have a separate limit: repeated log-ins and log-outs exhaust only this one.
@@ -39,7 +42,7 @@ function judgeRevocation(
 ): Outcome | null {
   const { logTimeMs } = context
   const type = after.type as Revocation['type']
-  // An actor that ends the sessions of somebody acts on that identity.
+  // Ending the sessions of an identity requires the right to act on that identity.
   const denial =
     before === undefined ? identityGuard(state, holderOf(state, { id, type }), context) : null
   if (denial !== null) return denial
@@ -85,7 +88,9 @@ function removeExpired({ state, context, remove }: Consequences): void {
   }
 }
 
-/** Sessions end one by one, thousands at times: each so many of them looks for what has expired. */
+/**
+ * Thousands of sessions may end one by one, so only every 256th revocation removes expired ones.
+ */
 const PURGE_EVERY = 256
 
 /** Revokes the tokens of a session that has ended, whatever ended it: they may live on. */
@@ -114,7 +119,7 @@ function endRevoked({ id, type }: Revocation, { state, remove }: Consequences): 
   }
 }
 
-/** Holder of the tokens that it names; '' where nobody's are known. */
+/** Identity whose tokens it revokes; '' if unknown. */
 function holderOf(state: State, { id, type }: Pick<Revocation, 'id' | 'type'>): string {
   if (type === 'IDENTITY') return id
   if (type === 'JTI') return enrollmentBy(state, id)?.identityId ?? ''

@@ -63,7 +63,7 @@ export function createServiceSession(
   if (granting.length === 0) {
     return fieldFaultOutcome({ field: 'ServiceId', reason: 'service not found', value: serviceId })
   }
-  // A check that has changed since it was judged may ask for something else by now.
+  // A check that changed since it was evaluated may now require something else.
   const vouchedFor = new Map(passingChecks.map((one) => [one.id, Number(one.revision)]))
   const isPassing = (check: PostureCheck): boolean => vouchedFor.get(check.id) === check.revision
   if (!isGrantedByAny(state, granting, isPassing)) return refusedOutcome('INVALID_POSTURE')
@@ -76,7 +76,7 @@ export function createServiceSession(
   return insert(state, wanted, context)
 }
 
-/** Ends those that are left of the sessions; refused when none is. */
+/** Ends the given service sessions that still exist; refused when none does. */
 export function endServiceSessions(
   state: State,
   payload: Uint8Array,
@@ -121,9 +121,7 @@ function insert(state: State, wanted: Wanted, context: CommandContext): Outcome 
   return acceptedOutcome(id)
 }
 
-/**
- * Bound of its identity that a service session would go beyond, for the one who asks; null: none.
- */
+/** Limit of its identity that one more service session would exceed; null: none. */
 function excessOf(indexes: Indexes, { identityId, tags }: Wanted): string | null {
   const { serviceSessionsPerIdentityMax, serviceSessionTagsBytesPerIdentityMax } =
     serviceSessionLimits

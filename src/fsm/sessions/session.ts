@@ -103,8 +103,8 @@ function isStillHeld(
 }
 
 /**
- * Whether the policy of the identity still takes what it logs in by: it may have changed since the
- * credential was judged.
+ * Whether the identity's policy still allows this method of log-in; it may have changed since the
+ * credential was checked.
  */
 function isMethodAllowed(
   state: State,
@@ -128,8 +128,8 @@ function isStillTaken(state: State, identity: Identity, { signerId, claim }: Tok
 }
 
 /**
- * A log-in. The credential was judged before; that its holder still exists and may log in is judged
- * here.
+ * Creates the session of a log-in. The credential was checked before the proposal; this checks that
+ * its identity still exists and may log in.
  */
 export function createSession(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(SessionCreateSchema, payload)
@@ -201,7 +201,7 @@ export function createSession(state: State, payload: Uint8Array, context: Comman
   return acceptedOutcome(message.id)
 }
 
-/** A flow that is begun once more takes the place of the oldest one that was left half way. */
+/** Ends the oldest incomplete flow of the identity when it begins another one. */
 function endOldestBegun(state: State, identityId: string, context: CommandContext): void {
   const begun = [...state.table('apiSession').indexes.ids('identityId', identityId)]
     .flatMap((id) => state.get('apiSession', id) ?? [])
@@ -213,8 +213,8 @@ function endOldestBegun(state: State, identityId: string, context: CommandContex
 }
 
 /**
- * Redeems the code of a session that was opened to record a second factor: its credential was
- * judged then, and a code can be redeemed once. An ended session is not created again.
+ * Redeems the code of a session that was created to record a second factor. Its credential was
+ * checked at creation. A code can be redeemed once, and an ended session is not created again.
  */
 function redeemCode(
   state: State,
@@ -241,6 +241,7 @@ function isApi(text: string): text is 'client' | 'management' {
   return text === 'client' || text === 'management'
 }
 
+/** Ends an API session with what depends on it. */
 export function deleteSession(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { id } = fromBinary(SessionDeleteSchema, payload)
   const session = state.get('apiSession', id)

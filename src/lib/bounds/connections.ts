@@ -139,6 +139,7 @@ export class PendingConnections {
   }
 }
 
+/** Remote address and port: a key of the connection, the same for its TCP and its TLS socket. */
 export function socketEndpoint({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress ?? ''} ${remotePort ?? 0}`
 }

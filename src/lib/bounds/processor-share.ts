@@ -97,7 +97,7 @@ export class ProcessorShare {
           fail(error)
         }
       }
-      // Steps that are not taken to their end give back what they hold.
+      // Steps that end early must release what they hold.
       const fail = (error: unknown): void => {
         steps.return?.()
         reject(error as Error)

@@ -38,7 +38,7 @@ export function readInterceptTarget(text: string): InterceptTarget | null {
   return name === null ? null : { type: isDomain ? 'domain' : 'name', name }
 }
 
-export const noTarget = 'is no address, network, name or *.domain'
+export const interceptAddressFault = 'is no address, network, name or *.domain'
 export const noSourceAddresses = 'is not supported: clients of this host alone are served'
 
 const localNetworks = ['127.0.0.0/8', '169.254.0.0/16', '224.0.0.0/4', 'fe80::/10', 'ff00::/8']
@@ -128,7 +128,7 @@ function targetFaults(texts: readonly unknown[]): readonly string[] {
   return texts.flatMap((text) => {
     if (typeof text !== 'string') return []
     const target = readInterceptTarget(text)
-    if (target === null) return `${text} ${noTarget}`
+    if (target === null) return `${text} ${interceptAddressFault}`
     return target.type === 'network' ? (networkFault(target.network) ?? []) : []
   })
 }

@@ -37,6 +37,7 @@ export function parseHostPort(text: string): HostPort | null {
   return { host, port }
 }
 
+/** `host:port`, with brackets around an IPv6 address. */
 export function formatHostPort({ host, port }: HostPort): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
 }

@@ -26,6 +26,7 @@ export function createNetwork(text: string, prefix: number): Network | null {
   return own < 0 || own > widths[address.family] ? null : { address, prefix: own }
 }
 
+/** False for addresses of another family (IPv4, IPv6). */
 export function networkContains(network: Network, ip: IpAddress): boolean {
   return network.address.family === ip.family && offsetOf(network, ip) !== null
 }
@@ -35,6 +36,7 @@ export function networkSize({ address, prefix }: Network): number {
   return 2 ** (widths[address.family] - prefix)
 }
 
+/** Whether the prefix covers exactly one address. */
 export function isSingleAddress({ address, prefix }: Network): boolean {
   return prefix === widths[address.family]
 }

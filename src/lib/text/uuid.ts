@@ -21,6 +21,7 @@ export function uuidv7TimeMs(bytes: Uint8Array): number | null {
   return time
 }
 
+/** 16 bytes (RFC 9562, 5.7); ids sort by time to the millisecond. */
 export function newUuidv7(nowMs: number): Uint8Array {
   const bytes = Uint8Array.from(randomBytes(16))
   let rest = nowMs

@@ -81,7 +81,7 @@ export interface LocalCircuit {
   readonly isTerminator: boolean
   /**
    * Identity that sends through this end, for fair scheduling: all ends of an identity share its
-   * turn. Absent: this end has a turn of its own.
+   * turn. Absent: this end has a separate turn.
    */
   readonly sharer?: string
   /** Options of its dialer or listener; absent: the defaults. */

@@ -2,7 +2,7 @@ import { jsonOrNull } from '../../lib/text/json-value.ts'
 import { serviceLimits } from '../services/limits.ts'
 import {
   noSourceAddresses,
-  noTarget,
+  interceptAddressFault,
   readInterceptTarget,
 } from '../../lib/intercept/interceptable.ts'
 import { ServiceConfigReader, PORT_MAX, type PortRange } from '../services/service-config-reader.ts'
@@ -93,14 +93,14 @@ function targetsOf(
   const [names, domains] = [new Set<string>(), new Set<string>()]
   for (const text of texts) {
     const target = readInterceptTarget(text)
-    if (target === null) faults.push(`${text} ${noTarget}`)
+    if (target === null) faults.push(`${text} ${interceptAddressFault}`)
     else if (target.type === 'network') networks.push(target.network)
     else if (target.type === 'domain') domains.add(target.name)
     else names.add(target.name)
   }
   const [first] = texts
   if (first !== undefined && faults.length === texts.length) {
-    data.fault(member, `has ${first}, which ${noTarget}`)
+    data.fault(member, `has ${first}, which ${interceptAddressFault}`)
   }
   return { networks, names, domains, faults }
 }

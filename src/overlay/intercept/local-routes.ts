@@ -28,6 +28,11 @@ const FAMILIES = ['-4', '-6'] as const
 
 const execute = promisify(execFile)
 
+/**
+ * Runs the command `ip`.
+ * @returns its output.
+ * @throws on a non-zero exit status, or a timeout.
+ */
 export async function runIp(args: readonly string[]): Promise<string> {
   const { routeCommandMs } = interceptLimits
   try {

@@ -32,6 +32,10 @@ export const DATAGRAM_HOST = '127.0.0.1'
 
 const { redirectedPortsPerCommandMax, routeCommandMs } = interceptLimits
 
+/**
+ * Runs `nft` with a script on standard input.
+ * @throws on a non-zero exit status, or a timeout.
+ */
 export async function runNft(script: string): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   const child = execFile(

@@ -29,6 +29,7 @@ export function loadCrypto(): Promise<void> {
   return sodium.ready
 }
 
+/** An ephemeral key pair for the end-to-end encryption of one circuit. */
 export function newKeyPair(): KeyPair {
   const { publicKey, privateKey } = sodium.crypto_kx_keypair()
   return { publicKey, privateKey }

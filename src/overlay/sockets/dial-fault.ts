@@ -10,6 +10,7 @@ export function targetDialFailure(destination: string, error: unknown): DialFail
   return new DialFailure(dialErrorCode(error), reason)
 }
 
+/** @param destination as shown to operators. */
 export function dialTimeoutFailure(destination: string, timeoutMs: number): DialFailure {
   return new DialFailure(dialError.timedOut, `${destination} did not answer within ${timeoutMs} ms`)
 }

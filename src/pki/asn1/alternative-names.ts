@@ -73,6 +73,10 @@ export function ia5Text({ contents }: DerValue): string {
   return contents.toString('latin1')
 }
 
+/**
+ * Reads a `directoryName` of a subject alternative name.
+ * @throws {DerError}
+ */
 export function directoryName({ contents }: DerValue): DistinguishedName {
   return readDistinguishedName(onlyValue(contents, derTag.sequence))
 }

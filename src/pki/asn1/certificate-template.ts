@@ -34,6 +34,11 @@ export function encodeTbs(template: CertificateTemplate): Buffer {
   )
 }
 
+/**
+ * @param tbs encoded TBSCertificate.
+ * @param signatureAlgorithm encoded AlgorithmIdentifier.
+ * @returns DER.
+ */
 export function encodeCertificate(
   tbs: Uint8Array,
   signatureAlgorithm: Uint8Array,

@@ -170,7 +170,7 @@ export function derBoolean({ contents }: DerValue): boolean {
   return byte === 0xff
 }
 
-/** Never throws: a value of another tag gives '', which equals no identifier. */
+/** Never throws: a value with another tag gives '', which equals no identifier. */
 export function derOid({ tag, contents }: DerValue): Oid {
   return tag === derTag.objectIdentifier ? contents.toString('hex') : ''
 }

@@ -48,6 +48,9 @@ export interface ValidityPeriod {
   readonly notAfterMs: number
 }
 
+/**
+ * A validity period that begins a little earlier than now, for verifiers whose clocks are behind.
+ */
 export function validityFrom(nowMs: number, lifetimeMs: number): ValidityPeriod {
   return { notBeforeMs: nowMs - BACKDATE_MS, notAfterMs: nowMs + lifetimeMs }
 }
@@ -119,6 +122,7 @@ export async function renewIssuingAuthority(options: {
   }
 }
 
+/** Contents of a leaf certificate of a controller. */
 export interface LeafOptions {
   readonly issuer: CertifiedKey
   readonly commonName: string

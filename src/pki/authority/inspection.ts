@@ -49,6 +49,10 @@ function trustOf(one: Certificate, anchors: readonly Certificate[], nowMs: numbe
   return certificateHealth({ chain: [one], anchors, nowMs }).isTrusted
 }
 
+/**
+ * Facts and warnings of one certificate for an operator.
+ * @param isTrusted whether it chains to a given CA; null: none was given.
+ */
 export function inspectCertificate(
   certificate: Certificate,
   nowMs: number,

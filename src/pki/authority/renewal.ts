@@ -79,6 +79,7 @@ export function certificateHealth(options: {
   }
 }
 
+/** Remaining lifetime of a certificate, and how urgent its renewal is. */
 export function certificateLife(certificate: Certificate, nowMs: number): CertificateLife {
   const { notBeforeMs, notAfterMs } = certificate
   const kind = kindOf(certificate)
@@ -217,7 +218,7 @@ export function hasIssuerName(leaf: Certificate, issuingPem: string): boolean {
  * @returns the hosts for which clients would reject the leaf.
  */
 export function missingHosts(leaf: Certificate, hosts: readonly string[]): string[] {
-  // Each of the two checks throws for the other kind of name.
+  // checkHost throws for an IP address, and checkIP for a DNS name.
   const names = (host: string): boolean =>
     (isIP(host) === 0 ? leaf.native.checkHost(host) : leaf.native.checkIP(host)) !== undefined
   return hosts.filter((host) => !names(host))

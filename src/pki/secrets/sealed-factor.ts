@@ -25,6 +25,7 @@ const NONCE_BYTES = 12
 const TAG_BYTES = 16
 const CIPHER = 'aes-256-gcm'
 
+/** A new TOTP secret with its recovery codes. */
 export function generateFactor(recoveryCodes: number): FactorSecrets {
   return {
     secret: Uint8Array.from(randomBytes(SECRET_BYTES)),

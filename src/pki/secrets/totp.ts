@@ -12,6 +12,7 @@ const TOTP_SKEW_STEPS = 1
 
 const BASE32 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
 
+/** Number of the 30-second step at a time (RFC 6238). */
 export function totpStepAt(ms: number): number {
   return Math.floor(ms / TOTP_STEP_MS)
 }

@@ -9,7 +9,9 @@ import {
 import { withPathInError, certificatesPem, readCertificates } from './identity-files.ts'
 import { readSecretFile } from '../key-file.ts'
 
-/** Absolute paths of a listener's certificate for some host names. */
+/**
+ * Absolute paths of a certificate and its key, which a listener uses for the certificate's names.
+ */
 export interface ServerCertificatePaths {
   readonly cert: string
   readonly key: string

@@ -1,4 +1,4 @@
-import { createServer, type Server, type TLSSocket } from 'node:tls'
+import type { TLSSocket } from 'node:tls'
 
 import { Channel } from '../../channel/channel.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
@@ -22,14 +22,13 @@ import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
 import type { XgressOptions } from '../../overlay/circuits/xgress-options.ts'
-import { certificateByName } from '../../overlay/sockets/listener-certificates.ts'
+import { TlsListener } from '../../overlay/sockets/tls-listener.ts'
 import {
   type ClientSocketAddresses,
   clientSocketAddresses,
 } from '../../overlay/sockets/stream-listener.ts'
 import type { RouterIdentity } from '../identity/identity.ts'
 import { edgeLimits } from './limits.ts'
-import { ProgramFailure } from '../../overlay/failure.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import type { ApiSessions } from './api-sessions.ts'
 import { type EdgeAdmission, admitClient, isStillAdmitted } from './client-admission.ts'
@@ -41,7 +40,7 @@ import {
   edgeHeader,
   edgeMessage,
 } from '../../channel/messages/edge.ts'
-import type { OpenPort, TlsPorts } from '../../overlay/sockets/tls-ports.ts'
+import type { TlsPorts } from '../../overlay/sockets/tls-ports.ts'
 import { circuitDataTypes } from '../../channel/messages/payload.ts'
 import { WEB_SOCKET_PROTOCOL, WebSocketAcceptor } from './web-socket-acceptor.ts'
 
@@ -92,28 +91,28 @@ const clientChannelLimits = {
 /** The listener for clients, which connect by TLS, or by TLS within a web socket. */
 export class EdgeListener {
   readonly #deps: EdgeListenerDeps
-  /** TLS server of the clients' channels. */
-  readonly #channels: Server
-  /** Null if `#channels` listens itself. */
+  readonly #listener: TlsListener
+  /** Null if clients connect to `#listener` directly. */
   readonly #webSockets: WebSocketAcceptor | null
-  readonly #open = new Set<Channel>()
-  #port: OpenPort | null = null
   /** Connections without an admitted client. */
   readonly #waiting = new KeyedCounts()
   #waitingCount = 0
 
   constructor(deps: EdgeListenerDeps) {
     this.#deps = deps
-    this.#channels = createServer({
-      ...this.#credentials(),
-      SNICallback: certificateByName(deps.identity),
-      requestCert: true,
+    const { webSockets: timeouts } = deps
+    this.#listener = new TlsListener({
+      ...deps,
+      protocol: EDGE_PROTOCOL,
+      // Of two listeners at one port, that without web sockets gets them, as in OpenZiti.
+      // Programs that open web sockets with the Go SDK offer none.
+      clientsWithout: timeouts === null ? 'all' : 'rest',
       // An identity may have a certificate of a third-party CA; the router checks its fingerprint.
       rejectUnauthorized: false,
-      minVersion: 'TLSv1.2',
-      ALPNProtocols: [EDGE_PROTOCOL],
+      handshakeTimeoutMs: timeouts?.handshakeTimeout ?? deps.handshakeTimeoutMs,
+      use: 'listeners: binding edge',
     })
-    this.#channels.on('tlsClientError', (_error, socket) => socket.destroy())
+    const { server } = this.#listener
     const bounds = {
       connectionsMax: edgeLimits.clientConnectionsOpenMax,
       connectionsPerSourceMax: edgeLimits.clientConnectionsPerSourceMax,
@@ -121,11 +120,10 @@ export class EdgeListener {
       handshakesMax: edgeLimits.clientsWaitingMax,
       handshakesPerSourceMax: edgeLimits.clientsWaitingPerSourceMax,
     }
-    const { webSockets: timeouts } = deps
     if (timeouts === null) {
       this.#webSockets = null
-      limitConnections(this.#channels, bounds)
-      this.#channels.on('secureConnection', (socket) => {
+      limitConnections(server, bounds)
+      server.on('secureConnection', (socket) => {
         socket.setKeepAlive(true, edgeLimits.clientKeepAliveMs)
         this.#accept(socket, clientSocketAddresses(socket))
       })
@@ -134,56 +132,37 @@ export class EdgeListener {
         ...deps,
         timeouts,
         bounds,
-        credentials: () => this.#credentials(),
-        inner: this.#channels,
+        credentials: () => this.#listener.credentials(),
+        inner: server,
         onSecure: (socket, ends, onAdmitted) => this.#accept(socket, ends, onAdmitted),
       })
     }
   }
 
-  /** The server whose connections the port gets. */
-  get #server(): Server {
-    return this.#webSockets?.server ?? this.#channels
-  }
-
   /** The bound port, also if it was configured as 0. */
   get port(): number {
-    return this.#port?.port ?? 0
+    return this.#listener.port
   }
 
   /** @throws {ProgramFailure} when it cannot listen. */
   async listen(bind: Address, place: string): Promise<void> {
-    this.#port = await this.#deps.ports.open(this.#server, bind, `${place}.bind`, {
-      protocols: this.#webSockets === null ? [EDGE_PROTOCOL] : [WEB_SOCKET_PROTOCOL],
-      // Programs that open web sockets with the Go SDK offer none.
-      clientsWithout: this.#webSockets === null ? 'all' : 'rest',
-    })
-    this.#server.on('error', (error) =>
-      this.#deps.log.warn({ err: error }, 'listener for clients failed'),
+    const outer = this.#webSockets
+    await this.#listener.listen(
+      bind,
+      place,
+      outer === null ? undefined : { server: outer.server, protocol: WEB_SOCKET_PROTOCOL },
     )
   }
 
   /** New connections get the current certificate. */
   renew(): void {
-    this.#channels.setSecureContext(this.#credentials())
+    this.#listener.renew()
     this.#webSockets?.renew()
   }
 
   async close(): Promise<void> {
-    const closed = this.#port?.close()
     this.#webSockets?.closeWaiting()
-    for (const channel of Array.from(this.#open)) channel.close('the router stops')
-    await closed
-  }
-
-  #credentials(): { cert: string; key: string; ca: string } {
-    const { server, caPem } = this.#deps.identity()
-    if (server === null) {
-      throw new ProgramFailure(
-        'listeners: binding edge needs a server certificate; name one with identity.server_cert',
-      )
-    }
-    return { cert: server.certificatePem, key: server.privateKeyPem, ca: caPem }
+    await this.#listener.close()
   }
 
   #accept(socket: TLSSocket, ends: ClientSocketAddresses, onAdmitted?: () => void): void {
@@ -227,12 +206,12 @@ export class EdgeListener {
         // @guard clients-that-leave--close
         closing.abort()
         wait.end()
-        this.#open.delete(channel)
+        this.#listener.channels.delete(channel)
         if (client !== null) this.#onClosed(client, reason)
       },
     })
     const flow = new ClientFlow(channel)
-    this.#open.add(channel)
+    this.#listener.channels.add(channel)
   }
 
   #onClosed(client: ClientChannel, reason: string): void {

@@ -51,13 +51,14 @@ export class WebSocketStream extends Duplex {
     // The web socket closes itself after a violation of its protocol.
     web.on('error', () => undefined)
     web.once('close', () => this.#onClosed())
+    // Not the shared timer, which would ping all clients in the same turn.
     this.#timer = setInterval(() => this.#check(), Math.min(pingEveryMs, pongMsMax))
   }
 
   override _read(): void {
     const { web } = this.#deps
     if (!web.isPaused) return
-    // The client could not be heard meanwhile.
+    // While reading was paused, no sign of life could arrive.
     this.#sawLife()
     web.resume()
   }

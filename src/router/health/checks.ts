@@ -1,4 +1,5 @@
 import type { Clock } from '../../lib/clock.ts'
+import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 import { durationText } from '../../lib/text/duration-text.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
@@ -15,7 +16,8 @@ interface CheckDeps {
 export class HealthCheck {
   readonly id: string
   readonly #deps: CheckDeps
-  #timer: NodeJS.Timeout | null = null
+  #startTimer: NodeJS.Timeout | null = null
+  #stopRuns: (() => void) | null = null
   #isRunning = false
   #lastMs: number | null = null
   #tookMs = 0
@@ -30,14 +32,15 @@ export class HealthCheck {
   }
 
   start(): void {
-    this.#timer = setTimeout(() => {
+    this.#startTimer = setTimeout(() => {
       void this.run()
-      this.#timer = setInterval(() => void this.run(), this.#deps.intervalMs)
+      this.#stopRuns = periodicScheduler.every(this.#deps.intervalMs, () => void this.run())
     }, this.#deps.initialDelayMs)
   }
 
   stop(): void {
-    if (this.#timer !== null) clearTimeout(this.#timer)
+    if (this.#startTimer !== null) clearTimeout(this.#startTimer)
+    this.#stopRuns?.()
   }
 
   async run(): Promise<void> {

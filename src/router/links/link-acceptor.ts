@@ -1,5 +1,5 @@
 import { timingSafeEqual } from 'node:crypto'
-import { createServer, type Server, type TLSSocket } from 'node:tls'
+import type { TLSSocket } from 'node:tls'
 
 import { Channel } from '../../channel/channel.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
@@ -14,10 +14,9 @@ import type { Clock } from '../../lib/clock.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
 import { leafRouterId, parseCertificate } from '../../pki/certificate.ts'
 import type { Address } from '../../config/router/values.ts'
-import { certificateByName } from '../../overlay/sockets/listener-certificates.ts'
+import { TlsListener } from '../../overlay/sockets/tls-listener.ts'
 import type { RouterIdentity } from '../identity/identity.ts'
 import { linkLimits } from './limits.ts'
-import { ProgramFailure } from '../../overlay/failure.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import {
   readLinkGroup,
@@ -30,7 +29,7 @@ import {
 import { type LinkRegistry, type LinkUser } from './link-registry.ts'
 import { Link, type LinkQueues } from './link.ts'
 import { peerLeafDer, peerLeafSha256 } from '../../lib/runtime/peer-certificates.ts'
-import type { OpenPort, TlsPorts } from '../../overlay/sockets/tls-ports.ts'
+import type { TlsPorts } from '../../overlay/sockets/tls-ports.ts'
 
 interface LinkAcceptorDeps {
   readonly ports: TlsPorts
@@ -54,9 +53,7 @@ interface LinkAcceptorDeps {
  */
 export class LinkAcceptor {
   readonly #deps: LinkAcceptorDeps
-  readonly #server: Server
-  readonly #open = new Set<Channel>()
-  #port: OpenPort | null = null
+  readonly #listener: TlsListener
   /**
    * Connections that are not admitted yet, by certificate, which is more specific than the address.
    */
@@ -70,17 +67,17 @@ export class LinkAcceptor {
       // @guard link-listener-kept-busy--certificate
       handshakesPerSourceMax: linkLimits.linksWaitingPerCertificateMax,
     })
-    this.#server = createServer({
-      ...this.#credentials(),
-      SNICallback: certificateByName(deps.identity),
-      requestCert: true,
+    this.#listener = new TlsListener({
+      ...deps,
+      protocol: LINK_PROTOCOL,
+      // Alone on its port, it gets them nevertheless, as in OpenZiti.
+      clientsWithout: 'none',
       // @guard protocols-of-one-port--authority
       rejectUnauthorized: true,
-      minVersion: 'TLSv1.2',
-      ALPNProtocols: [LINK_PROTOCOL],
-      handshakeTimeout: deps.handshakeTimeoutMs,
+      use: 'link.listeners:',
     })
-    limitConnections(this.#server, {
+    const { server } = this.#listener
+    limitConnections(server, {
       connectionsMax: linkLimits.linkConnectionsMax,
       connectionsPerSourceMax: linkLimits.linkConnectionsPerSourceMax,
       handshakeTimeoutMs: deps.handshakeTimeoutMs,
@@ -89,39 +86,21 @@ export class LinkAcceptor {
       // @guard link-listener-kept-busy--source
       handshakesPerSourceMax: linkLimits.linkHandshakesPerSourceMax,
     })
-    this.#server.on('tlsClientError', (_error, socket) => socket.destroy())
-    this.#server.on('secureConnection', (socket) => this.#accept(socket))
+    server.on('secureConnection', (socket) => this.#accept(socket))
   }
 
   /** @throws {ProgramFailure} when it cannot listen. */
   async listen(bind: Address, place: string): Promise<void> {
-    this.#port = await this.#deps.ports.open(this.#server, bind, `${place}.bind`, {
-      protocols: [LINK_PROTOCOL],
-      // Alone on its port, it gets them nevertheless, as in OpenZiti.
-      clientsWithout: 'none',
-    })
-    this.#server.on('error', (error) => this.#deps.log.warn({ err: error }, 'link listener failed'))
+    await this.#listener.listen(bind, place)
   }
 
   /** New links use the current certificates. */
   renew(): void {
-    this.#server.setSecureContext(this.#credentials())
+    this.#listener.renew()
   }
 
   async close(): Promise<void> {
-    const closed = this.#port?.close()
-    for (const channel of Array.from(this.#open)) channel.close('the router stops')
-    await closed
-  }
-
-  #credentials(): { cert: string; key: string; ca: string } {
-    const { server, caPem } = this.#deps.identity()
-    if (server === null) {
-      throw new ProgramFailure(
-        'link.listeners: needs a server certificate; name one with identity.server_cert',
-      )
-    }
-    return { cert: server.certificatePem, key: server.privateKeyPem, ca: caPem }
+    await this.#listener.close()
   }
 
   #accept(socket: TLSSocket): void {
@@ -161,11 +140,11 @@ export class LinkAcceptor {
       onClose: (reason) => {
         clearTimeout(deadline)
         this.#waiting.end(endpoint)
-        this.#open.delete(channel)
+        this.#listener.channels.delete(channel)
         if (link !== null) this.#onClosed(link, channel, reason)
       },
     })
-    this.#open.add(channel)
+    this.#listener.channels.add(channel)
   }
 
   /** A link ends with its first socket. */

@@ -5,7 +5,7 @@ import { canonicalJson } from '../../lib/text/canonical-json.ts'
 import type { MembershipRecord, DiskPromise, PeerDiskRecord } from '../../ports/membership-cache.ts'
 import { corruptError, unsupportedFormatError } from '../errors.ts'
 import { nodeFileSystem, replaceFile, type FileSystem } from '../file-system.ts'
-import { jsonChecksum, parseObject } from '../json-file.ts'
+import { jsonChecksum, parseJsonObject } from '../json-file.ts'
 import { isCount } from '../../lib/text/json-value.ts'
 
 export const ROSTER_NAME = 'ROSTER'
@@ -109,7 +109,8 @@ export function readRosterFile(
   const path = `${dir}/${ROSTER_NAME}`
   if (!files.exists(path)) return null
   const bytes = files.read(path)
-  const found = bytes.length > FILE_BYTES_MAX ? null : parseObject(Buffer.from(bytes).toString())
+  const found =
+    bytes.length > FILE_BYTES_MAX ? null : parseJsonObject(Buffer.from(bytes).toString())
   if (found === null) throw corruptError(path, 'it is not a JSON object, or too large')
   const { check, ...members } = found
   const { format } = members

@@ -3,7 +3,7 @@ import { corruptError, unsupportedFormatError, StoreError } from '../errors.ts'
 import { nodeFileSystem, replaceFile, type FileSystem } from '../file-system.ts'
 import { NODE_ID_BYTES_MAX } from './meta-slots.ts'
 import { STORE_ID_BYTES } from './wal-format.ts'
-import { jsonChecksum, parseObject } from '../json-file.ts'
+import { jsonChecksum, parseJsonObject } from '../json-file.ts'
 
 /** Identity of a data folder. `storeId` is 16 random bytes, new for every folder that is formed. */
 export interface DataIdentity {
@@ -43,7 +43,7 @@ export function readIdentity(dir: string, files: FileSystem = nodeFileSystem): D
       `${dir} is not a data folder (no IDENTITY file): create a cluster (flotilla cluster init), join one (flotilla cluster join), or correct the path.`,
     )
   }
-  const found = parseObject(Buffer.from(files.read(path)).toString('utf8'))
+  const found = parseJsonObject(Buffer.from(files.read(path)).toString('utf8'))
   if (found === null) throw corruptError(path, 'it is not a JSON object')
   const { check, ...members } = found
   const format = members['format']

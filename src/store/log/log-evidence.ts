@@ -26,6 +26,7 @@ export interface LogEvidence {
   readonly paths: readonly string[]
 }
 
+/** The later of two log positions: higher term first, then higher index. */
 export function higherPosition(a: Position, b: Position): Position {
   if (a.term !== b.term) return a.term > b.term ? a : b
   return a.index >= b.index ? a : b

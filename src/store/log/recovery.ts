@@ -17,6 +17,7 @@ import {
   type SegmentHeader,
 } from './wal-format.ts'
 
+/** A segment file with a valid header. */
 export interface Segment {
   readonly path: string
   readonly sequence: number

@@ -13,6 +13,7 @@ import { SEGMENT_HEADER_BYTES, ZERO_CHAIN } from './wal-format.ts'
 
 /** Folder inside the log folder that keeps the files removed by a repair. */
 const DAMAGED_NAME = 'damaged'
+/** Total size of the damaged segment files that a repair copies for inspection. */
 export const DAMAGED_BYTES_MAX = 64 * 1024 * 1024
 
 /** Index of a missing tail whose end is unknown. */

@@ -62,6 +62,7 @@ const FLAG_RESET = 1
 
 export const ZERO_CHAIN = new Uint8Array(CHAIN_BYTES)
 
+/** Decoded header page of a segment file. */
 export interface SegmentHeader {
   readonly storeId: Uint8Array
   readonly sequence: number
@@ -73,6 +74,7 @@ export interface SegmentHeader {
   readonly fileBytes: number
 }
 
+/** The header page of a segment, with its checksum. */
 export function encodeSegmentHeader(header: SegmentHeader): Uint8Array {
   const page = new Uint8Array(SEGMENT_HEADER_BYTES)
   const view = new DataView(page.buffer)
@@ -117,6 +119,7 @@ export function decodeSegmentHeader(bytes: Uint8Array): SegmentHeader | number |
   }
 }
 
+/** File name of a segment; names sort by first index. */
 export function segmentName(firstIndex: number, sequence: number): string {
   return `${firstIndex.toString(16).padStart(16, '0')}-${sequence.toString(16).padStart(8, '0')}.seg`
 }
@@ -131,6 +134,7 @@ export function parseSegmentName(name: string): { firstIndex: number; sequence: 
   }
 }
 
+/** Size of a record in the file: header, body, and zeros up to a multiple of 8. */
 export function recordBytes(bodyLength: number): number {
   return (RECORD_HEADER_BYTES + bodyLength + 7) & ~7
 }

@@ -13,6 +13,7 @@ import {
   writeLevelBatch,
 } from './level-records.ts'
 
+/** @throws {StoreError} when the file system has less free space than the store keeps. */
 export function requireSpace(settings: Settings, folder: string): void {
   const freeBytes = settings.files.freeBytes(folder)
   if (freeBytes >= settings.freeBytesMin) return
@@ -36,6 +37,7 @@ interface ReceiverOwner {
 
 type ReceiverState = 'receiving' | 'busy' | 'failed' | 'finished' | 'swapped' | 'abandoned'
 
+/** Receives a snapshot into a new database folder, which replaces the current one at the end. */
 export class LevelReceiver implements StoreReceiver {
   readonly #path: string
   readonly #settings: Settings

@@ -56,6 +56,10 @@ function unseal(key: string, stored: string, path: string): string {
 
 type View = ReturnType<LevelDatabase['snapshot']>
 
+/**
+ * The position of the stored state; null if the database is empty.
+ * @throws {StoreError} CORRUPT.
+ */
 export async function readMark(
   database: LevelDatabase,
   path: string,
@@ -153,10 +157,12 @@ function add(batch: ReturnType<LevelDatabase['batch']>, operation: LevelOperatio
   else batch.put(operation.key, operation.value)
 }
 
+/** A write of a value with its checksum. */
 export function putSealed(key: string, value: string): LevelOperation {
   return { type: 'put', key, value: seal(key, value) }
 }
 
+/** The writes that set the position of the stored state, for the same batch as its records. */
 export function markOperations(mark: StorePosition): LevelOperation[] {
   return [putSealed(MARK_KEY, encodeMark(mark))]
 }

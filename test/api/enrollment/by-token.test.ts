@@ -185,7 +185,7 @@ describe('an enrollment by an external JWT', () => {
     expect(controller.cluster.proposals.length).toBe(before)
   })
 
-  test('is judged by apply with the current signer', async () => {
+  test('is checked at apply with the current signer', async () => {
     const { cluster } = controller
     const propose = cluster.propose.bind(cluster)
     cluster.propose = async (input) => {

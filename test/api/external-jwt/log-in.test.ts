@@ -53,7 +53,7 @@ describe('a log-in by an external JWT', () => {
     },
   )
 
-  test('finds the identity by external id if the signer says so, and by the configured claim', async () => {
+  test('finds the identity by the claim of the signer, as its external id if the signer is configured so', async () => {
     await patch('identities', 'alice-id', { externalId: 'alice@idp.test' })
     await patch('external-jwt-signers', signerId, {
       useExternalId: true,
@@ -169,7 +169,7 @@ describe('a log-in by an external JWT', () => {
     }
   })
 
-  test('accepts a JWT of 200 groups, and says of one that is longer still that it is too long', async () => {
+  test('accepts a JWT with 200 groups, and reports a longer one as too long', async () => {
     const groups = Array.from(
       { length: 200 },
       (_, at) => `cn=group-${at},ou=departments,dc=example,dc=org`,

@@ -162,7 +162,7 @@ describe('a session whose policy requires an external JWT', () => {
   })
 })
 
-test('apply refuses a write if the signer changed after the JWT was judged', async () => {
+test('apply refuses a write if the signer changed after the JWT was verified', async () => {
   const alice = sessionOf('alice-id')
   const { cluster } = controller
   const propose = cluster.propose.bind(cluster)

@@ -257,7 +257,7 @@ describe('the tokens of a client that requested a certificate during its log-in'
 })
 
 describe('a request for a certificate', () => {
-  test('leads to one for the identity and the session, whatever it names', async () => {
+  test('gets a certificate for the identity and the session, even if it names others', async () => {
     const { id, username } = await newPerson()
     const privateKeyPem = generatePrivateKeyPem()
     const csr = await createControllerRequest({
@@ -279,7 +279,7 @@ describe('a request for a certificate', () => {
     expect(days).toBeGreaterThan(300)
   })
 
-  test('that cannot be signed lets the log-in pass and its code fail, and leaves no session', async () => {
+  test('that cannot be signed fails when the code is redeemed, and leaves no session', async () => {
     const { csr } = await newRequest()
     const der = Buffer.from(csr.replaceAll(/-----[^-]+-----|\s/g, ''), 'base64')
     der[der.length - 1] = (der.at(-1) ?? 0) ^ 1

@@ -88,7 +88,7 @@ async function enroll(jwt: string): Promise<{ code: number | null; stderr: strin
 describe('an enrollment token', () => {
   const claims = { iss: 'https://127.0.0.1:1', exp: Math.floor(Date.now() / 1000) + 60 }
 
-  test('is verified only with the key of the certificate, whatever algorithm it names', async () => {
+  test('is verified only with the key of the certificate, even if it names another algorithm', async () => {
     const leaf = await newLeaf()
     const [certificate] = parseCertificates(leaf.certificatePem)
     const jwt = await sign(leaf, claims)

@@ -90,7 +90,7 @@ describe('a one-time token', () => {
     expect((await logIn(by)).body.data).toMatchObject({ identityId: id })
   })
 
-  test('of an identity with a second factor creates a file with one controller, and says why', async () => {
+  test('of an identity with a second factor creates a file with one controller, and prints why', async () => {
     const { id, jwt } = await cluster.newToken({ ott: true })
     const { primary } = await cluster.ask('GET', '/auth-policies/default')
     const secondary = { requireTotp: true, requireExtJwtSigner: null }

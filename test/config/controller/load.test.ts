@@ -217,7 +217,7 @@ describe('The fingerprint of shared options', () => {
   })
 })
 
-test('1,000 random files are judged without an exception, each fault with a key and an existing line', () => {
+test('1,000 random files cause no exception, and each fault has a key and an existing line', () => {
   const { files, accepted } = fuzz(controllerSubject, { seed: 1, files: 1000 })
   expect(files).toBe(1000)
   expect(accepted).toBeGreaterThan(0)

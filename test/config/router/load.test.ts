@@ -88,7 +88,7 @@ transport: {dtls: {}}
   })
 })
 
-test('3,000 random files are judged without an exception, each fault with a key and an existing line', () => {
+test('3,000 random files cause no exception, and each fault has a key and an existing line', () => {
   expect(fuzz(routerSubject, { seed: 1, files: 3000 }).files).toBe(3000)
 })
 

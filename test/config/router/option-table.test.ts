@@ -643,7 +643,7 @@ test('every option of a router has a test of its effect, or a reason why it has 
   expect(lacking.toSorted()).toEqual(unproven.toSorted())
 })
 
-test('an option is marked as without effect exactly where the table says so', () => {
+test('the warnings about options without effect match the table', () => {
   const proofs = new Map(table)
   const proven = keysOf(routerFields).filter(([key]) => !unproven.includes(key))
   for (const [key, hasEffect] of proven) {
@@ -659,7 +659,7 @@ test('each test that the table names exists, with the exact title, and is not sk
   ).toEqual([])
 })
 
-test('the options of a circuit end are those that its tests cover', () => {
+test('the tests cover each option of a circuit end', () => {
   const others = ['getCircuitTimeout', 'connectTimeout']
   expect([...Object.keys(flow), ...others].toSorted()).toEqual(Object.keys(flowOptions).toSorted())
 })

@@ -41,7 +41,7 @@ describe('The file', () => {
     ['edge', 'fabric only'],
     ['link', 'neither dials nor accepts other routers'],
     ['listeners', 'nothing enters the network'],
-  ])('without %s says that the router %s', (name, effect) => {
+  ])('without %s is refused, because the router %s', (name, effect) => {
     const text = LEAST.split('\n').slice(0, 3).join('\n')
     const told = omissionSentences(whole(text)).filter((line) => line.startsWith(`no ${name}:`))
     expect(told).toHaveLength(1)

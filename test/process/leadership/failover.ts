@@ -12,7 +12,7 @@ beforeAll(() => {
   cluster = sharedCluster()
 })
 
-test('every acknowledged write exists exactly once after the leader dies three times under load', async () => {
+test('every acknowledged write exists exactly once after three leaders were killed under load', async () => {
   const clients = await Promise.all([1, 2, 3].map((k) => cluster.loggedIn(k)))
   const fates = new Map<string, 'acknowledged' | 'unknown'>()
   let isOver = false

@@ -32,7 +32,7 @@ describe('A client is admitted', () => {
     expect(bench.edge.channels).toBe(1)
   })
 
-  test('by a certificate of its identity, whatever certificate the token names', async () => {
+  test('by a certificate of its identity, even if the token names another', async () => {
     const { bench } = bearers
     const ann = await bearers.person('ann', [identitySpiffeId(trustDomain, 'ann')])
     const token = await bearers.token(ann, { z_cfs: null })

@@ -96,7 +96,7 @@ describe('a posture report of a client', () => {
     ])
   })
 
-  test('reaches the controller before the next request of the client is judged', async () => {
+  test('reaches the controller before the next request of the client is checked', async () => {
     const { controller } = bearers.bench
     controller.circuits = () => madeCircuit('c1')
     controller.postures = () => null

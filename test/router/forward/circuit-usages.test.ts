@@ -75,7 +75,7 @@ test('bytes carried before the end of a circuit are reported after it', async ()
   expect(told(one)).toEqual([{ circuitId: circuit.id, tags: {}, 'ingress.rx': 5, 'fabric.tx': 5 }])
 })
 
-test('a stream counts what its user sends and receives, without retransmissions', async () => {
+test('a stream counts the bytes that its user sends and receives, without retransmissions', async () => {
   const dialer = new TestDialer(one, controller)
   await controller.lay(circuit, [one], [])
   const client = new Peer()

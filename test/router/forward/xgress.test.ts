@@ -322,7 +322,7 @@ describe('the circuit closes', () => {
     expect(initiator.xgress.bufferedBytes).toBe(0)
   })
 
-  test('once, whatever is called afterwards', () => {
+  test('only once, even if other methods are called afterwards', () => {
     const end = new LoneEnd(false)
     end.xgress.end('stopped')
     end.sent()

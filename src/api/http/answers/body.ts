@@ -75,11 +75,11 @@ async function readBody(
 }
 
 /**
- * Waits until there is room for a body of the declared length; without one it may be of any.
- * `call.releaseBody` gives the room back, as does the end of the connection before the operation
- * has begun.
- * @returns null for a small one, which needs none; else rejects with the Problem
- * SERVER_TOO_MANY_REQUESTS.
+ * Waits for capacity for a body of the declared length, or of the maximum length if none is
+ * declared. `call.releaseBody` releases it, as does the end of the connection before the operation
+ * begins.
+ * @returns null for a small body, which needs none; otherwise a promise that may reject with the
+ * Problem SERVER_TOO_MANY_REQUESTS.
  */
 function roomFor(
   call: RequestContext,
@@ -114,7 +114,7 @@ async function takeRoom(
   throw unparsable('the request ended before its body did')
 }
 
-/** Counts what arrives: a chunked body declares no length. */
+/** Limits the received bytes, because a chunked body declares no length. */
 function readBytes(stream: Readable, bytesMax: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
@@ -155,7 +155,7 @@ function parseJson(text: string, depthMax: number): unknown {
   try {
     value = JSON.parse(text)
   } catch (error) {
-    // The parser's own words quote the text, which may hold a password.
+    // The parser's message would quote the text, which may contain a password.
     throw unparsable('it is not JSON', error)
   }
   if (PROTOTYPE_KEY.test(text) && hasPrototypeKey(value)) {

@@ -1,7 +1,7 @@
 import { Problem, fieldProblem } from '../../../lib/problems.ts'
 
-// Cross-origin rules for consoles in a browser. The session is a header, never a cookie, so any
-// origin may ask.
+// Cross-origin rules for consoles in a browser. The session is in a header, never in a cookie, so
+// any origin is allowed.
 
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'])
 const UNSAFE_METHODS = new Set(['PUT', 'PATCH', 'DELETE'])
@@ -35,7 +35,7 @@ export const corsHeaders: Readonly<Record<string, string>> = {
 }
 
 /**
- * The headers of the answer to an OPTIONS request. `asked` are its Access-Control-Request-Method
+ * The headers of the response to an OPTIONS request. `asked` are its Access-Control-Request-Method
  * and -Headers.
  * @throws {Problem} COULD_NOT_VALIDATE without a method, METHOD_NOT_ALLOWED, HEADER_NOT_ALLOWED.
  */

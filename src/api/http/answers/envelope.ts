@@ -28,12 +28,17 @@ export interface Reply {
   readonly stream?: ByteStream
 }
 
+/** A response whose JSON body is already encoded. */
 export interface TextAnswer extends Reply {
   readonly body: string
 }
 
 const JSON_TYPE = 'application/json'
 
+/**
+ * A response in OpenZiti's envelope: `{"data": …, "meta": …}`.
+ * @param meta members beyond the API version.
+ */
 export function answer(
   status: number,
   data: unknown,
@@ -57,6 +62,7 @@ export function detailAnswer(data: unknown, ignoredFields: readonly string[] = [
   return answer(200, data, writtenMeta(ignoredFields))
 }
 
+/** Status 200 with a page of records and its pagination. */
 export function listAnswer(
   data: readonly unknown[],
   pagination: Pagination,
@@ -71,6 +77,11 @@ export function listMetaText(pagination: Pagination, filterableFields: readonly 
   return JSON.stringify({ ...versions, filterableFields, pagination })
 }
 
+/**
+ * Status 201 with id and link of the new record.
+ * @param collection path of its kind.
+ * @param ignoredFields members of the body that had no effect.
+ */
 export function createdAnswer(
   collection: string,
   id: string,
@@ -99,8 +110,8 @@ export function deletedAnswer(detachedFrom: readonly Readonly<Record<string, unk
   return answer(200, {}, detachedFrom.length === 0 ? null : { detachedFrom })
 }
 
-/** Answer for work that has begun. */
-export function workStartedAnswer(): Reply {
+/** Status 202: the work has begun and its result comes later. */
+export function acceptedAnswer(): Reply {
   return answer(202, {})
 }
 
@@ -133,6 +144,6 @@ function writtenMeta(
 }
 
 /** RFC 3339, UTC, milliseconds. */
-export function timeText(ms: number): string {
+export function rfc3339Text(ms: number): string {
   return new Date(ms).toISOString()
 }

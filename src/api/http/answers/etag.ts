@@ -1,3 +1,4 @@
+/** Entity tags in one header; a header with more is refused. */
 export const ETAGS_MAX = 32
 
 /**

@@ -11,7 +11,7 @@ interface LargeBodyLimits {
 interface Waiting {
   readonly bytes: number
   readonly resolve: (giveBack: () => void) => void
-  /** Undefined once it has given up. */
+  /** Undefined after the wait timed out. */
   timer: NodeJS.Timeout | undefined
 }
 

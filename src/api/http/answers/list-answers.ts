@@ -93,7 +93,7 @@ export class ListAnswers {
   }
 
   /**
-   * Answers with what a listing gives.
+   * Runs a listing and returns its answer.
    * @throws {Problem} as `StateView.list`; COULD_NOT_VALIDATE (field `limit`),
    * SERVER_TOO_MANY_REQUESTS.
    */

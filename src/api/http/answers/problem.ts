@@ -69,9 +69,7 @@ const oauthCodes: Readonly<Record<number, string>> = {
   401: 'invalid_token',
 }
 
-/**
- * Time after which to ask again, of problems that pass, wherever they were thrown; null for others.
- */
+/** Time after which the client may retry; null for a problem that does not pass by itself. */
 function pauseOf({ code }: Problem): number | null {
   const { http, retry } = problems[code]
   return retry !== 'never' && (http === 429 || http === 503) ? RETRY_AFTER_SECONDS : null
@@ -99,7 +97,7 @@ function shownValue(field: string, value: unknown): unknown {
 
 const ALPHABET = '0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-'
 
-/** Ten characters; fresh in every error answer, so that a person can name the one they saw. */
+/** Ten random characters in every error response, with which a user can refer to it. */
 function newRequestId(): string {
   let id = ''
   for (const byte of randomBytes(10)) id += ALPHABET.charAt(byte & 63)

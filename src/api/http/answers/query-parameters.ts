@@ -68,7 +68,7 @@ export function checkQuery(
   }
 }
 
-/** The list query of a call whose parameters were checked. Clamping is the list's own business. */
+/** The list query of a call whose parameters were checked. The list itself limits the page size. */
 export function readListQuery(call: RequestContext): ListQuery {
   const filter = call.first('filter')
   const sort = call.first('sort')

@@ -85,8 +85,8 @@ export class ReplyWriter {
   }
 
   /**
-   * Anything that was thrown on the way; what is neither a problem nor a known mistake of the
-   * caller is ours.
+   * Answers a thrown error. Everything except a problem or a known error of the client is an
+   * unhandled error.
    */
   fail(reply: FastifyReply, call: OperationCall, error: unknown): void {
     if (reply.raw.headersSent) return
@@ -225,8 +225,8 @@ export class ReplyWriter {
   }
 
   /**
-   * Sends a stream. A failure on the way ends the connection, so that the client never takes what
-   * it has for all of it.
+   * Sends a stream. A failure closes the connection, so that the client cannot take a part for the
+   * whole.
    */
   #stream(reply: FastifyReply, call: OperationCall, headers: Headers, stream: ByteStream): void {
     const { raw } = reply
@@ -282,7 +282,7 @@ export class ReplyWriter {
  */
 function isRefusedWrite(call: OperationCall, { code, refusal }: Problem): boolean {
   if (call.operation === null || call.method === 'GET' || call.proposed !== null) return false
-  // Of an enrollment by token, the reason is known where a token was judged.
+  // A refused enrollment has a cause only if a token was verified.
   if (code === 'INVALID_AUTH' || (code === 'INVALID_ENROLLMENT_JWT' && refusal !== null))
     return true
   return code === 'UNAUTHORIZED' && (call.caller !== null || isRefusedLogIn(call, refusal))
@@ -318,8 +318,8 @@ function problemOfFramework(error: unknown): Problem | null {
 }
 
 /**
- * Node keeps the response that occupies a connection on its socket, and asks the same before its
- * own refusals.
+ * Whether a response is in progress on the connection. Node keeps it on the socket, and checks the
+ * same before its own refusals.
  */
 function isAnswering(socket: Socket & { readonly _httpMessage?: ServerResponse | null }): boolean {
   return socket._httpMessage?.headersSent === true

@@ -16,11 +16,11 @@ interface LastCaller {
 }
 
 /**
- * Callers of connections, known before a request is judged. A request that shows what the last one
- * of its connection showed is by the same caller, so that all of its work, from its route on, is
- * done in its caller's share of the processor. Without it a caller that has used up its share has
- * one request of each connection read and judged in one turn of the event loop before the first of
- * them waits.
+ * The caller of each connection, known before a request is authenticated. A request with the same
+ * credentials as the previous one on its connection belongs to the same caller, so all work on it,
+ * from routing on, counts against its caller's share of the processor. Otherwise a caller that has
+ * used up its share could have one request per connection read and authenticated in one turn of the
+ * event loop.
  */
 export class ConnectionCallers {
   readonly #processor: ProcessorShare
@@ -32,9 +32,7 @@ export class ConnectionCallers {
     this.#clock = clock
   }
 
-  /**
-   * Begins the request now, or when it is its caller's turn; not at all once its client is gone.
-   */
+  /** Runs the task now, or when it is the caller's turn; never if the client has disconnected. */
   begin(request: IncomingMessage, task: () => void): void {
     const { socket } = request
     const last = this.#last.get(socket)

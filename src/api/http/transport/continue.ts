@@ -4,8 +4,8 @@ import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'n
 const waiting = new WeakMap<IncomingMessage, ServerResponse>()
 
 /**
- * Hands requests with an `Expect` header to the same handler as all others. Node would send
- * `100 Continue`, or a bare 417, before anybody has judged the caller.
+ * Passes requests with an `Expect` header to the same handler as all others. Node would send `100
+ * Continue`, or a bare 417, before the caller is authenticated.
  */
 export function deferContinue(server: Server, handler: RequestListener): void {
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
@@ -15,7 +15,7 @@ export function deferContinue(server: Server, handler: RequestListener): void {
   server.on('checkExpectation', handler)
 }
 
-/** Sends `100 Continue` if the client waits for it. Called after the request head was judged. */
+/** Sends `100 Continue` if the client waits for it. Call it after the request head was checked. */
 export function sendContinue(request: IncomingMessage): void {
   const response = waiting.get(request)
   if (response === undefined) return

@@ -4,7 +4,7 @@ import { awaitsContinue } from './continue.ts'
 
 type LingerLimits = Pick<ApiLimits, 'lingerBytesMax' | 'lingerMs'>
 
-/** Whether the client may still be sending a body that nobody reads. */
+/** Whether the client may still be sending a body that will not be read. */
 export function hasUnreadBody({ complete, readableEnded, headers }: IncomingMessage): boolean {
   if (complete || readableEnded) return false
   const length = headers['content-length']
@@ -12,9 +12,9 @@ export function hasUnreadBody({ complete, readableEnded, headers }: IncomingMess
 }
 
 /**
- * Ends a response whose head and body are written while the client is still sending. Closing at
- * once would reset the connection, and the reset can overtake the answer (RFC 9112, 9.6), so what
- * arrives is read and dropped first: until the request ends, or up to a number of bytes and a time.
+ * Ends a response that is written while the client is still sending. Closing at once would reset
+ * the connection, and the reset can overtake the response (RFC 9112, 9.6). Received data is
+ * therefore read and dropped first: until the request ends, or up to a number of bytes and a time.
  */
 export function endAfterRequest(
   request: IncomingMessage,
@@ -39,6 +39,6 @@ export function endAfterRequest(
   request.on('data', onData)
   request.once('end', end)
   request.once('close', end)
-  // Reading the body may have been given up with the stream paused.
+  // The stream may be paused by an aborted read.
   request.resume()
 }

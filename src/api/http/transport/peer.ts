@@ -12,9 +12,8 @@ import type { PeerChain } from '../../../pki/verify/client-chain.ts'
 const chains = new WeakMap<Socket, PeerChain | null>()
 
 /**
- * The certificates that the client of a connection showed in the handshake, which proves that it
- * holds the key of the first one, and of no other. Nothing else about them is judged here. Null: it
- * showed none, or one that can not be read.
+ * The certificates that the client presented in the TLS handshake, which proves only that it holds
+ * the key of the first one. They are not verified otherwise. Null: none, or an unreadable one.
  */
 export function peerCertificateChain(socket: Socket): PeerChain | null {
   const known = chains.get(socket)

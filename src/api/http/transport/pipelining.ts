@@ -5,14 +5,14 @@ import { sourceNetwork } from '../../../lib/bounds/source.ts'
 import type { UnsentAnswers } from './unsent-answers.ts'
 
 /**
- * Requests of one connection that arrived before the answer to an earlier one was sent (RFC 9112,
- * 9.3.2). All that arrive in one packet are read at once, so their number is bounded; and none is
- * begun before the answer to the one before has left, so that a connection is owed one answer.
+ * Requests that arrived on a connection before the response to an earlier one was sent (RFC 9112,
+ * 9.3.2). Their number is limited, because all requests of one packet are read at once. Each waits
+ * until the response before it was sent, so a connection has at most one unsent response.
  */
 export class PipelinedRequests {
   readonly #max: number
   readonly #unsent: UnsentAnswers
-  /** Functions that give back what each of them holds. */
+  /** Functions that release the resources of waiting requests. */
   readonly #waiting = new WeakMap<Socket, Set<() => void>>()
 
   constructor(max: number, unsent: UnsentAnswers) {

@@ -14,7 +14,7 @@ export function checkHead({ raw }: FastifyRequest): void {
   if (raw.headers.host === undefined && raw.httpVersion === '1.1') {
     throw fieldProblem('Host', 'is required')
   }
-  // Node keeps the first one alone, and a proxy in front may have judged the other.
+  // Node uses only the first one, and a proxy in front may have checked another.
   // @guard header-smuggling--hosts
   if (headerValuesOf(raw, 'host').length > 1) throw fieldProblem('Host', 'must be given once')
   if (hasUnknownExpectation(raw)) {
@@ -48,7 +48,7 @@ function headerValuesOf({ headers, rawHeaders }: IncomingMessage, name: string):
   return found
 }
 
-/** No token at all, so it is refused as a forged one is. */
+/** Refused like a forged token. */
 const AMBIGUOUS = ''
 
 /**
@@ -66,7 +66,7 @@ function tokenOf({ headers }: IncomingMessage): string | undefined {
   return typeof token === 'string' ? token : undefined
 }
 
-/** Finds the user of the host that makes a request at the admin socket, by what it says. */
+/** Finds the host user behind a request at the admin socket, by headers of the request. */
 export type SocketCaller = (request: IncomingMessage) => Actor
 
 /**

@@ -6,11 +6,11 @@ import { setImmediate } from 'node:timers/promises'
 import type { ByteStream } from '../../../ports/byte-stream.ts'
 
 /**
- * Sends a stream no faster than it is read, ends the response, and waits until it is over. The
- * stream ends with its client; where that reads nothing for too long, or a piece cannot be made,
- * the connection is destroyed.
- * @param stallMsMax for a stream whose maker does not judge that by itself.
- * @throws what the stream throws.
+ * Sends a stream no faster than the client reads, ends the response, and waits until it is
+ * complete. If the client disconnects, the stream ends; if the client reads nothing for too long,
+ * or the stream fails, the connection is destroyed.
+ * @param stallMsMax for a stream that does not detect slow readers itself.
+ * @throws errors of the stream.
  */
 export async function sendStream(
   response: ServerResponse,
@@ -46,7 +46,7 @@ async function sendAll(
     const { done, value } = await pieces.next()
     if (done === true || response.destroyed) return
     if (!response.write(value)) await drained(response, stallMsMax)
-    // Lets other work of this thread run between two pieces.
+    // Lets other work of this thread run between two chunks.
     await setImmediate()
   }
 }
@@ -66,8 +66,7 @@ async function drained(response: ServerResponse, stallMsMax: number | null): Pro
 }
 
 /**
- * Each piece goes out at once, the head before the first of them, and the connection stays open
- * however quiet it is.
+ * Sends each chunk at once, and the head before the first one. The connection has no idle timeout.
  */
 function keepOpen(response: ServerResponse): void {
   response.flushHeaders()

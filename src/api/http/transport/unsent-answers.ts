@@ -53,12 +53,11 @@ interface Unread extends ListLinks<Unread> {
 }
 
 /**
- * Sends the bodies of answers no faster than their clients read them, and bounds what they hold of
- * memory: the bodies, the copies that Node and TLS keep until the system takes them, and requests
- * that wait behind an answer. A body that is larger than a piece goes out piece by piece, so that
- * TLS never holds an encrypted copy of all of it. Unsent bytes count against their source.
- * A client that stops reading, or reads too slowly, loses its connection, and does so at once where
- * there is no room for others.
+ * Sends the bodies of responses no faster than clients read them, and limits the memory that they
+ * occupy: the bodies, the copies that Node and TLS keep until the system takes them, and requests
+ * that wait behind a response. A larger body is sent in pieces, so that TLS never holds an
+ * encrypted copy of all of it. Unsent bytes count against their source. The connection of a client
+ * that stops reading, or reads too slowly, is closed; at once if other clients need the capacity.
  */
 export class UnsentAnswers {
   readonly #limits: UnsentLimits
@@ -73,8 +72,8 @@ export class UnsentAnswers {
   }
 
   /**
-   * Whether the source may be owed an answer of so many bytes; asked before its head is written.
-   * Where it may not, connections that read nothing are closed, until it may.
+   * Whether a response of this size may be sent to the source; called before its head is written.
+   * If not, connections that read nothing are closed to make room.
    */
   hasRoomFor(source: string, bytes: number): boolean {
     // @guard answers-owed-to-one-source
@@ -124,7 +123,7 @@ export class UnsentAnswers {
       return
     }
     if (typeof body === 'string') {
-      // Plain ASCII, as nearly every answer is, goes out as it lies in memory.
+      // Plain ASCII, as in nearly every response, is sent without conversion.
       end(body, byteLength === body.length ? 'latin1' : 'utf8')
     } else {
       end(isShared(body) ? body : Buffer.concat(body), 'latin1')

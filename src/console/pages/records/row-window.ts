@@ -4,11 +4,11 @@ import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 
 import { PAGE_ROWS } from './filters.ts'
 
-/** A browser draws no element that is much higher than the rows of so many records. */
+/** Rows in the window; browsers limit the height of an element, and thus the number of rows. */
 export const LISTED_ROWS_MAX = 200_000
 /** Height of a row until one is drawn and measured. */
 const ROW_PX_ASSUMED = 40
-/** Interval of requests for rows while somebody scrolls. */
+/** Interval of requests for rows while the user scrolls. */
 const ASK_MS = 120
 
 export interface RowWindow {

@@ -9,7 +9,7 @@ export type Positions = readonly (readonly [string, number, number])[]
 
 const SPREAD = 60
 
-/** Begins a node at a place of its id, so that it ends in the same place each time. */
+/** A first position derived from the id, so that the layout is the same each time. */
 export function startPosition(id: string, at: number): { x: number; y: number } {
   let hash = 2_166_136_261
   for (const character of id) hash = Math.imul(hash ^ (character.codePointAt(0) ?? 0), 16_777_619)

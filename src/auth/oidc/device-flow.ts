@@ -1,0 +1,146 @@
+import { randomUUID } from 'node:crypto'
+
+import { type Clock, commonNowMs } from '../../lib/clock.ts'
+import { Problem } from '../../lib/problems.ts'
+import type { ClusterView } from '../../ports/cluster-view.ts'
+import type { LatestReads } from '../../ports/latest-reads.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { LogInRequest, LogIns } from '../log-in/log-in.ts'
+import type { CallerCredentials } from '../principal/credentials.ts'
+import type { MintedTokens, OidcTokens } from '../sessions/oidc-tokens.ts'
+import { type FlowSessions, redeemedCodeHash, sessionFields } from './flow-sessions.ts'
+import { type BegunFlow, type OpenedDeviceCode, REQUEST_MS } from './flow-steps.ts'
+import { invalidGrantError } from './oauth-error.ts'
+import type { AuthorizationRequest } from './public-clients.ts'
+import type { SealedTexts } from './sealed-texts.ts'
+
+/** Path below the issuer: the last page for a user who approved the log-in of a device. */
+export const DEVICE_DONE_PATH = '/device/done'
+
+interface DeviceFlowDeps {
+  readonly state: StateView
+  readonly clock: Clock
+  readonly cluster: Pick<ClusterView, 'quorumClockMs'>
+  readonly reads: LatestReads
+  readonly logIns: LogIns
+  readonly oidcTokens: OidcTokens
+  readonly flowSessions: FlowSessions
+  readonly seals: SealedTexts
+}
+
+/**
+ * Log-in flows that authorize a device (RFC 8628). A user logs in with the steps of `LogInFlow`;
+ * instead of a code for a client, the device code gets the tokens.
+ */
+export class DeviceFlow {
+  readonly #deps: DeviceFlowDeps
+
+  constructor(deps: DeviceFlowDeps) {
+    this.#deps = deps
+  }
+
+  /** @returns the id of the flow, for the user, and the secret of the device. */
+  async begin(
+    { clientId, scopes }: Pick<AuthorizationRequest, 'clientId' | 'scopes'>,
+    issuer: string,
+    userCode: string,
+  ): Promise<{ readonly id: string; readonly deviceCode: string }> {
+    const { seals } = this.#deps
+    const flow: BegunFlow = {
+      clientId,
+      scopes,
+      issuer,
+      // The flow issues no code, so no verifier has to match this challenge.
+      challenge: '',
+      redirectUri: `${issuer}${DEVICE_DONE_PATH}`,
+      state: '',
+      nonce: '',
+      configTypes: [],
+      sessionId: randomUUID(),
+      isOfDevice: true,
+    }
+    const endsAtMs = commonNowMs(this.#deps) + REQUEST_MS
+    const waiting = { flow, userCode, endsAtMs }
+    return {
+      id: await seals.seal('request', flow, REQUEST_MS),
+      // The code stays recognizable for a while after it expires, so that the device gets
+      // `expired_token`.
+      deviceCode: await seals.seal('device', waiting, 2 * REQUEST_MS),
+    }
+  }
+
+  /** @returns null for an unknown code, or one that expired long ago. */
+  async open(deviceCode: string): Promise<OpenedDeviceCode | null> {
+    const keyRevision = this.#deps.flowSessions.keyRevision()
+    const found = await this.#deps.seals.open('device', deviceCode)
+    if (found === null) return null
+    const { flow, userCode, endsAtMs } = found
+    const isOver = commonNowMs(this.#deps) >= endsAtMs
+    const { clientId, sessionId } = flow
+    return { flow, clientId, sessionId, userCode, isOver, keyRevision }
+  }
+
+  /** Whether the flow with this id ended, or a user already logs in or logged in under it. */
+  async isTaken(id: string): Promise<boolean> {
+    const flow = await this.#deps.seals.open('request', id)
+    return flow === null || this.#deps.flowSessions.get(flow) !== undefined
+  }
+
+  /**
+   * Approves the device for which the user logged in. Creates the session, unless it exists because
+   * it had to record a factor.
+   * @returns the redirect URI for the user; null if the log-in is for no device, or it expired.
+   * @throws {Problem} INVALID_AUTH; REVISION_MOVED if the credential changed since the log-in.
+   */
+  async approve(
+    progressId: string,
+    shown: CallerCredentials,
+    request: LogInRequest,
+  ): Promise<string | null> {
+    const { seals, flowSessions, logIns } = this.#deps
+    const keyRevision = flowSessions.keyRevision()
+    const passed = await seals.open('progress', progressId)
+    if (passed?.flow.isOfDevice !== true) return null
+    const { flow, proof } = passed
+    const begun = flowSessions.get(flow)
+    // Another user who knows the user code was first.
+    if (proof !== null && begun !== undefined && begun.identityId !== proof.identityId) {
+      throw new Problem('INVALID_AUTH')
+    }
+    if (proof !== null && begun === undefined) {
+      const current = flowSessions.currentProof(proof)
+      if (current === null) throw new Problem('INVALID_AUTH')
+      const begins = { codeHash: '', isBegun: false, certificateRequest: '' }
+      const oidc = { ...sessionFields(flow), ...begins, keyRevision }
+      await logIns.open(current, shown, { ...proof.about, api: null, oidc }, request.write)
+    }
+    return flow.redirectUri
+  }
+
+  /**
+   * Tokens for the device, issued by the controller that it polls.
+   * @returns null while no user has approved it.
+   * @throws {OAuthError} invalid_grant when the code was used twice, which also ends the session.
+   */
+  async redeem(
+    { flow, keyRevision }: OpenedDeviceCode,
+    { deviceCode, issuer }: { readonly deviceCode: string; readonly issuer: string },
+    shown: CallerCredentials,
+    request: LogInRequest,
+  ): Promise<MintedTokens | null> {
+    const { state, reads, oidcTokens, flowSessions } = this.#deps
+    // This state may lack a session that another controller has just created; the next poll finds
+    // it.
+    // @guard device-codes--factor
+    if (flowSessions.complete(flow) === null) return null
+    const codeHash = redeemedCodeHash(deviceCode)
+    await reads.reachLatest()
+    const session =
+      (await flowSessions.redeemed(flow, codeHash)) ??
+      (await flowSessions.redeem({ flow, proof: null }, { codeHash, keyRevision }, shown, request))
+    const identity = state.get('identity', session.identityId)
+    if (identity === undefined) throw invalidGrantError('the identity is gone')
+    const { scopes } = flow
+    return await oidcTokens.mint({ session, identity, issuer, scopes, nonce: '', generation: 1 })
+  }
+}

@@ -1,0 +1,171 @@
+import { createHash } from 'node:crypto'
+
+import { create, toBinary } from '@bufbuild/protobuf'
+
+import { CommandKind, SessionDeleteSchema } from '../../../proto/gen/command_pb.ts'
+import type { ApiSession } from '../../entities/kinds/api-session.ts'
+import { lacksSessionFactor, pendingFactors } from '../../fsm/apply/authentication.ts'
+import { sessionValidity } from '../../fsm/apply/session-standing.ts'
+import { type Clock, majorityNowMs, proposalNowMs } from '../../lib/clock.ts'
+import { isDisabled } from '../../lib/is-disabled.ts'
+import { Problem, type ProblemCode } from '../../lib/problems.ts'
+import { SYSTEM_ACTOR } from '../../ports/actor.ts'
+import type { ClusterView } from '../../ports/cluster-view.ts'
+import type { Proposer } from '../../ports/proposer.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { LogInRequest, LogIns, OidcSessionOptions } from '../log-in/log-in.ts'
+import type { CredentialProof } from '../log-in/proof.ts'
+import type { CallerCredentials } from '../principal/credentials.ts'
+import type { BegunFlow, PassedLogIn, StoredProof } from './flow-steps.ts'
+import { invalidGrantError } from './oauth-error.ts'
+
+/**
+ * A client that lost the response may redeem its code again within this time of the first
+ * redemption, until its tokens are used.
+ */
+const CODE_REPEATED_MS = 10_000
+
+interface FlowSessionsDeps {
+  readonly state: StateView
+  readonly clock: Clock
+  readonly cluster: Pick<ClusterView, 'quorumClockMs'>
+  readonly proposer: Proposer
+  readonly logIns: LogIns
+}
+
+/** The hash by which a session remembers the code that was redeemed for it. */
+export function redeemedCodeHash(code: string): string {
+  return createHash('sha256').update(code).digest('hex')
+}
+
+/** The API sessions that log-in flows create and end. */
+export class FlowSessions {
+  readonly #deps: FlowSessionsDeps
+
+  constructor(deps: FlowSessionsDeps) {
+    this.#deps = deps
+  }
+
+  /**
+   * Revision of the cluster key. Read it before you open a sealed text: the text is valid only if
+   * the revision is still the same when the session is created.
+   */
+  keyRevision(): number {
+    return this.#deps.state.get('sharedSecret', 'clusterKey')?.revision ?? 0
+  }
+
+  /** The session of a flow; undefined before it was created, and after it ended. */
+  get({ sessionId }: BegunFlow): ApiSession | undefined {
+    return this.#deps.state.get('apiSession', sessionId)
+  }
+
+  /** Null if the session of the flow does not exist or lacks a factor of its identity. */
+  complete({ sessionId }: BegunFlow): ReturnType<typeof sessionValidity> {
+    const validity = sessionValidity(this.#deps.state.recordsNow, sessionId)
+    return validity === null || lacksSessionFactor(validity.pendingFactors) ? null : validity
+  }
+
+  /**
+   * The session that was just created by redeeming the same code; null if the code was not redeemed
+   * yet.
+   * @throws {OAuthError} invalid_grant, and ends the session: the code was redeemed earlier, or its
+   * tokens were used.
+   */
+  async redeemed(flow: BegunFlow, codeHash: string): Promise<ApiSession | null> {
+    const session = this.get(flow)
+    if (session === undefined || session.codeHash === '') return null
+    const nowMs = majorityNowMs(this.#deps) ?? proposalNowMs(this.#deps)
+    const ageMs = nowMs - (session.codeRedeemedAt ?? 0)
+    // @guard oidc/code-flow--late
+    if (session.codeHash === codeHash && ageMs < CODE_REPEATED_MS) return session
+    // @guard oidc/code-flow--twice
+    await this.end(session.id)
+    throw invalidGrantError('the code was used before; its session has ended')
+  }
+
+  /**
+   * Creates the session of a redeemed code, or completes the one that recorded a factor.
+   * @throws {OAuthError} invalid_grant when the credential changed since the log-in.
+   */
+  async redeem(
+    { flow, proof }: PassedLogIn,
+    { codeHash, keyRevision }: { readonly codeHash: string; readonly keyRevision: number },
+    shown: CallerCredentials,
+    request: LogInRequest,
+  ): Promise<ApiSession> {
+    const credentialProof = proof === null ? this.#recordedProof(flow) : this.currentProof(proof)
+    if (credentialProof === null) throw credentialChangedError()
+    const { certificateRequest = '' } = proof ?? {}
+    const isBegun = proof === null
+    const oidc = { ...sessionFields(flow), codeHash, isBegun, certificateRequest, keyRevision }
+    const about = proof?.about ?? {}
+    try {
+      const client = { ...about, api: null, oidc }
+      await this.#deps.logIns.open(credentialProof, shown, client, request.write)
+    } catch (error) {
+      if (!(error instanceof Problem && lostCodes.has(error.code))) throw error
+      // Another controller may have redeemed the same code at the same time.
+      const other = await this.redeemed(flow, codeHash)
+      if (other !== null) return other
+      throw credentialChangedError()
+    }
+    const session = this.get(flow)
+    if (session === undefined) throw invalidGrantError('the session has ended')
+    return session
+  }
+
+  /** The proof with its current authenticator; null if identity or credential changed. */
+  currentProof(stored: StoredProof): CredentialProof | null {
+    const { state } = this.#deps
+    const { identityId, authenticatorId, authenticatorRevision, certificate, token } = stored
+    const identity = state.get('identity', identityId)
+    if (identity === undefined || isDisabled(identity, proposalNowMs(this.#deps))) return null
+    if (lacksSessionFactor(pendingFactors(state, identity, { isMfaComplete: false }))) return null
+    const authenticator = state.get('authenticator', authenticatorId)
+    // Apply checks a certificate again. Its authenticator may have changed, because the first
+    // log-in is noted there, and that must not end other log-ins in progress.
+    const isByCertificate = certificate !== null && certificate !== undefined
+    const isSame = isByCertificate || authenticator?.revision === authenticatorRevision
+    // @guard oidc/code-flow--password
+    if (authenticatorId !== '' && !isSame) return null
+    return {
+      identityId,
+      authenticator,
+      ...(isByCertificate ? { certificate } : {}),
+      ...(token === null || token === undefined ? {} : { token }),
+    }
+  }
+
+  /** A session with all factors replaces the proof with which it was created. */
+  #recordedProof(flow: BegunFlow): CredentialProof | null {
+    const validity = this.complete(flow)
+    if (validity === null) return null
+    return { identityId: validity.identity.id, authenticator: undefined }
+  }
+
+  async end(sessionId: string): Promise<void> {
+    const payload = toBinary(SessionDeleteSchema, create(SessionDeleteSchema, { id: sessionId }))
+    const { proposer } = this.#deps
+    await proposer.propose({ kind: CommandKind.SESSION_DELETE, payload, actor: SYSTEM_ACTOR })
+  }
+}
+
+/** Apply refuses with these when another redemption or log-in was applied first. */
+// @guard oidc/code-flow--raced
+const lostCodes: ReadonlySet<ProblemCode> = new Set([
+  'INVALID_AUTH',
+  'REVISION_MOVED',
+  'COULD_NOT_VALIDATE',
+])
+
+/** The fields of a flow that the session record contains. */
+export function sessionFields({
+  sessionId,
+  clientId,
+}: BegunFlow): Pick<OidcSessionOptions, 'sessionId' | 'clientId'> {
+  return { sessionId, clientId }
+}
+
+function credentialChangedError(): Error {
+  return invalidGrantError('the credential was changed; log in again')
+}

@@ -1,0 +1,110 @@
+import { createServer, type Server } from 'node:tls'
+
+import type { Channel } from '../../channel/channel.ts'
+import { ProgramFailure } from '../failure.ts'
+import type { ProgramLogger } from '../logger.ts'
+import type { bindServer } from './bind-server.ts'
+import { certificateByName, type ListenerCertificates } from './listener-certificates.ts'
+import type { OpenPort, PortProtocols, TlsPorts } from './tls-ports.ts'
+
+interface TlsListenerDeps {
+  readonly ports: TlsPorts
+  readonly identity: () => ListenerCertificates & {
+    /** CA certificates that client certificates are verified with. */
+    readonly caPem: string
+  }
+  /** Application protocol (ALPN) of the channels. */
+  readonly protocol: string
+  /** Which clients without an application protocol a shared port gives it. */
+  readonly clientsWithout: PortProtocols['clientsWithout']
+  /** Whether a client without a certificate of the CA is rejected in the handshake. */
+  readonly rejectUnauthorized: boolean
+  readonly handshakeTimeoutMs: number
+  /** Start of the failure when no server certificate is configured: `${use} needs …`. */
+  readonly use: string
+  readonly log: ProgramLogger
+}
+
+/** Certificate, key and CA certificates of a TLS server, in PEM. */
+interface TlsCredentials {
+  readonly cert: string
+  readonly key: string
+  readonly ca: string
+}
+
+/**
+ * A TLS server whose connections become channels. It requests a client certificate. Its owner
+ * limits and accepts the connections, and adds each channel to `channels` while it is open.
+ */
+export class TlsListener {
+  readonly server: Server
+  /** Open channels, which `close` closes. */
+  readonly channels = new Set<Channel>()
+  readonly #deps: TlsListenerDeps
+  #port: OpenPort | null = null
+
+  /** @throws {ProgramFailure} without a server certificate. */
+  constructor(deps: TlsListenerDeps) {
+    this.#deps = deps
+    this.server = createServer({
+      ...this.credentials(),
+      SNICallback: certificateByName(deps.identity),
+      requestCert: true,
+      rejectUnauthorized: deps.rejectUnauthorized,
+      minVersion: 'TLSv1.2',
+      ALPNProtocols: [deps.protocol],
+      handshakeTimeout: deps.handshakeTimeoutMs,
+    })
+    // A failed handshake affects only its client.
+    this.server.on('tlsClientError', (_error, socket) => socket.destroy())
+  }
+
+  /** The bound port, also if it was configured as 0; 0 before it listens. */
+  get port(): number {
+    return this.#port?.port ?? 0
+  }
+
+  /**
+   * @param place configuration path of the listener.
+   * @param outer server that accepts the connections, in place of `server`, and its protocol.
+   * @throws {ProgramFailure} when it cannot listen.
+   */
+  async listen(
+    bind: Parameters<typeof bindServer>[1],
+    place: string,
+    outer: { readonly server: Server; readonly protocol: string } = {
+      server: this.server,
+      protocol: this.#deps.protocol,
+    },
+  ): Promise<void> {
+    const { ports, log, clientsWithout } = this.#deps
+    this.#port = await ports.open(outer.server, bind, `${place}.bind`, {
+      protocols: [outer.protocol],
+      clientsWithout,
+    })
+    outer.server.on('error', (error) => log.warn({ err: error, place }, 'listener failed'))
+  }
+
+  /** New connections get the current certificate. */
+  renew(): void {
+    this.server.setSecureContext(this.credentials())
+  }
+
+  /** Stops accepting, and closes the open channels. */
+  async close(): Promise<void> {
+    const closed = this.#port?.close()
+    for (const channel of Array.from(this.channels)) channel.close('the router stops')
+    await closed
+  }
+
+  /** @throws {ProgramFailure} without a server certificate. */
+  credentials(): TlsCredentials {
+    const { server, caPem } = this.#deps.identity()
+    if (server === null) {
+      throw new ProgramFailure(
+        `${this.#deps.use} needs a server certificate; name one with identity.server_cert`,
+      )
+    }
+    return { cert: server.certificatePem, key: server.privateKeyPem, ca: caPem }
+  }
+}
