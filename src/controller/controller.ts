@@ -1,3 +1,4 @@
+import { fileFaultFields } from '../pki/file-fault.ts'
 import { RouterNamingRules } from '../auth/certificates/router-naming-rules.ts'
 import type { Configuration } from '../../proto/gen/membership_pb.ts'
 import { ActionLog } from '../cluster/action-recorder.ts'
@@ -111,7 +112,7 @@ export class Controller {
       await this.#certificates?.reload()
     } catch (error) {
       this.#deps.log.error(
-        { err: error },
+        fileFaultFields(error),
         `certificate files rejected: ${errorMessage(error)}; keeping the current ones`,
       )
     }
