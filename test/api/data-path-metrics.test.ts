@@ -67,7 +67,8 @@ test('routers, links, circuits and services are counted', async () => {
   const dial = { kind: 'dial', serviceId: 's', terminatorId: 't' } as const
   counts.note({ ...dial, result: 'success' })
   counts.note({ ...dial, result: 'success' })
-  const failed = { circuitId: 'c', clientId: 'a', serviceId: 's', instanceId: '', layMs: 1 }
+  const ids = { circuitId: 'c', clientId: 'a', sessionId: '', serviceId: 's', instanceId: '' }
+  const failed = { ...ids, layMs: 1 }
   counts.note({ kind: 'circuitFailed', cause: 'ROUTER_ERR_CONN_REFUSED', ...failed })
   counts.note({ kind: 'circuitFailed', cause: 'NEW_CAUSE' as 'ROUTER_ERR_GENERIC', ...failed })
   const circuit = { kind: 'circuit', circuit: {}, cost: 1, hostId: '', instanceId: '' } as never

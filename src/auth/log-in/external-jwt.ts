@@ -32,7 +32,7 @@ export async function proveToken(
   const [first] = texts
   if (first === undefined) return { error: 'missing', cause: { reason: 'TOKEN_MISSING' } }
   const readable = texts.filter((text) => readToken(text) !== null)
-  if (readable.length === 0) return unreadableTokenRefusal(first)
+  if (readable.length === 0) return { ...unreadableTokenRefusal(first), error: 'missing' }
   // This state may lack a change that another controller has just made to the signer or the
   // identity.
   await deps.reads.reachLatest()

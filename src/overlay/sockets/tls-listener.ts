@@ -5,7 +5,7 @@ import { ProgramFailure } from '../failure.ts'
 import type { ProgramLogger } from '../logger.ts'
 import type { bindServer } from './bind-server.ts'
 import { certificateByName, type ListenerCertificates } from './listener-certificates.ts'
-import type { OpenPort, TlsPorts } from './tls-ports.ts'
+import type { OpenPort, PortProtocols, TlsPorts } from './tls-ports.ts'
 
 interface TlsListenerDeps {
   readonly ports: TlsPorts
@@ -16,7 +16,7 @@ interface TlsListenerDeps {
   /** Application protocol (ALPN) of the channels. */
   readonly protocol: string
   /** Whether a shared port gives it the clients that offer no application protocol. */
-  readonly takesClientsWithout: boolean
+  readonly clientsWithout: PortProtocols['clientsWithout']
   /** Whether a client without a certificate of the CA is rejected in the handshake. */
   readonly rejectUnauthorized: boolean
   readonly handshakeTimeoutMs: number
@@ -77,10 +77,10 @@ export class TlsListener {
       protocol: this.#deps.protocol,
     },
   ): Promise<void> {
-    const { ports, log, takesClientsWithout } = this.#deps
+    const { ports, log, clientsWithout } = this.#deps
     this.#port = await ports.open(outer.server, bind, `${place}.bind`, {
       protocols: [outer.protocol],
-      takesClientsWithout,
+      clientsWithout,
     })
     outer.server.on('error', (error) => log.warn({ err: error, place }, 'listener failed'))
   }

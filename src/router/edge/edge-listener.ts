@@ -104,8 +104,8 @@ export class EdgeListener {
     this.#listener = new TlsListener({
       ...deps,
       protocol: EDGE_PROTOCOL,
-      // Of two listeners at one port, that without web sockets gets them, as in OpenZiti.
-      takesClientsWithout: timeouts === null,
+      // Programs that open web sockets with the Go SDK offer none.
+      clientsWithout: timeouts === null ? 'all' : 'rest',
       // An identity may have a certificate of a third-party CA; the router checks its fingerprint.
       rejectUnauthorized: false,
       handshakeTimeoutMs: timeouts?.handshakeTimeout ?? deps.handshakeTimeoutMs,

@@ -71,7 +71,7 @@ export class LinkAcceptor {
       ...deps,
       protocol: LINK_PROTOCOL,
       // Alone on its port, it gets them nevertheless, as in OpenZiti.
-      takesClientsWithout: false,
+      clientsWithout: 'none',
       // @guard protocols-of-one-port--authority
       rejectUnauthorized: true,
       use: 'link.listeners:',
