@@ -63,7 +63,7 @@ const rows: Readonly<Record<string, readonly string[]>> = {
     `${sessions}the challenge of a refused request > reports an expired access token`,
     `${sessions}the challenge of a refused request > is absent where no session is required`,
     'api/external-jwt/log-in.test.ts > a log-in by an external JWT > is refused by a JWT %s, and only the operator learns why',
-    'api/external-jwt/second-factor.test.ts > a session whose policy requires an external JWT > names the signer of the missing JWT in its challenge',
+    'api/external-jwt/second-factor.test.ts > a session whose policy requires an external JWT > names the signer of a missing, invalid or expired JWT in its challenge',
   ],
   'statuses of errors; trouble that passes is no error of OAuth': [
     'api/oidc.test.ts > a request to authorize > with %s %s is refused',

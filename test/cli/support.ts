@@ -19,7 +19,7 @@ export interface Finished {
 export function run(words: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Finished> {
   return new Promise((done, reject) => {
     const child = spawn(flotilla, words, {
-      // Nobody is logged in, whatever the user of this machine has stored.
+      // Nobody is logged in, even if the user of this machine has stored a session.
       env: { ...process.env, XDG_CONFIG_HOME: '/nonexistent', ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     })

@@ -620,24 +620,21 @@ describe('Events report', () => {
     [4, 'ROUTER_ERR_CONN_REFUSED', 'service.dial.terminator.connection_refused'],
     [9, 'ROUTER_ERR_RESOURCES_NOT_AVAILABLE', 'service.dial.error_other'],
     [77, 'ROUTER_ERR_GENERIC', 'service.dial.error_other'],
-  ])(
-    "a failed dial with the cause of the router's error code: %s, %s",
-    async (code, cause, type) => {
-      hosts = [host('t1', 'er1')]
-      const er1 = await stage.dial('er1')
-      await dial(er1)
-      await answer(er1, routes(er1)[0], 'it is so', code)
-      await answer(er1, routes(er1)[1], 'it is so', code)
-      const failed = await told.of('circuit')
-      expect(failed).toMatchObject([
-        { event_type: 'failed', failure_cause: cause, service_id: 's1', terminator_id: '' },
-      ])
-      expect((await told.counts()).map((one) => [one['event_type'], one['count']])).toEqual([
-        [type, 2],
-        ['service.dial.fail', 1],
-      ])
-    },
-  )
+  ])('a failed dial with the cause of its error code: %s, %s', async (code, cause, type) => {
+    hosts = [host('t1', 'er1')]
+    const er1 = await stage.dial('er1')
+    await dial(er1)
+    await answer(er1, routes(er1)[0], 'it is so', code)
+    await answer(er1, routes(er1)[1], 'it is so', code)
+    const failed = await told.of('circuit')
+    expect(failed).toMatchObject([
+      { event_type: 'failed', failure_cause: cause, service_id: 's1', terminator_id: '' },
+    ])
+    expect((await told.counts()).map((one) => [one['event_type'], one['count']])).toEqual([
+      [type, 2],
+      ['service.dial.fail', 1],
+    ])
+  })
 
   test('how often a service was dialed, by terminator and result', async () => {
     await laid()

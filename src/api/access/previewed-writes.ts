@@ -26,7 +26,7 @@ interface PreviewedWritesDeps {
   readonly level: number
 }
 
-/** Holds bodies to the schemas of the real operations, and makes writes of them by their code. */
+/** Validates previewed changes and makes writes of them, with the code of the real operations. */
 export class PreviewedWrites {
   readonly #validator: Validator
   readonly #checks = new Map<string, (value: unknown) => void>()

@@ -31,8 +31,8 @@ export const upgradeStatus = {
       description: 'null: no member supports a higher one',
     },
     // complete: all members run one version, and the cluster has its feature level. mixed: several
-    // versions. waiting: one version, but the cluster has a lower level, or a member's version is
-    // unknown, or the cluster has not recovered from the last stop.
+    // versions. waiting: one version, but the cluster has a lower level or has not recovered from
+    // the last stop, or a member's version is unknown.
     state: { type: 'string', enum: ['complete', 'mixed', 'waiting'] },
     advice: text,
     notNow: { ...text, description: 'why no controller should be stopped now; empty: it can be' },

@@ -45,7 +45,7 @@ function originKey(storeId: string): string {
 }
 const CLUSTER_KEY = 'm/cluster'
 
-/** An index over records that the state does not own, as the access of identities to services. */
+/** An index over the records that is kept outside of the state, such as the access index. */
 export interface WriteFollower {
   /** Notes a write that was made. @param before undefined: the record was created. */
   note(kind: KindName, id: string, before: EntityRecord | undefined): void

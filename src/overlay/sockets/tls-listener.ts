@@ -15,7 +15,7 @@ interface TlsListenerDeps {
   }
   /** Application protocol (ALPN) of the channels. */
   readonly protocol: string
-  /** Which clients without an application protocol a shared port gives it. */
+  /** Whether a shared port gives it the clients that offer no application protocol. */
   readonly clientsWithout: PortProtocols['clientsWithout']
   /** Whether a client without a certificate of the CA is rejected in the handshake. */
   readonly rejectUnauthorized: boolean

@@ -104,7 +104,6 @@ export class EdgeListener {
     this.#listener = new TlsListener({
       ...deps,
       protocol: EDGE_PROTOCOL,
-      // Of two listeners at one port, that without web sockets gets them, as in OpenZiti.
       // Programs that open web sockets with the Go SDK offer none.
       clientsWithout: timeouts === null ? 'all' : 'rest',
       // An identity may have a certificate of a third-party CA; the router checks its fingerprint.

@@ -8,6 +8,7 @@ import { nodeFileSystem, replaceFile, type FileSystem } from '../file-system.ts'
 import { jsonChecksum, parseJsonObject } from '../json-file.ts'
 import { isCount } from '../../lib/text/json-value.ts'
 
+/** Name of the file in a data folder with the last known members. */
 export const ROSTER_NAME = 'ROSTER'
 const ROSTER_FORMAT = 1
 const FILE_BYTES_MAX = 1024 * 1024
