@@ -25,6 +25,13 @@ interface OfMember {
   readonly member: string
 }
 
+/** An option with its values here and at a member, as JSON. */
+export interface OptionDifference {
+  readonly name: string
+  readonly own: string
+  readonly theirs: string
+}
+
 const aboutMember = ({ member }: OfMember): string => member
 
 const MIB = 1024 * 1024
@@ -77,6 +84,20 @@ export const alarmTable = {
       'log time is more than 10 s ahead of the clocks of a majority, because these were ahead before: enrollments and request ids expire early, and pauses last twice as long',
     remedy:
       'check the clocks, then run `flotilla cluster reset-log-time` on the host of any controller ([Clocks](clocks.md))',
+  }),
+  OPTIONS_DIFFER: row<OfMember & { readonly differences: readonly OptionDifference[] }>({
+    severity: 'warning',
+    text: ({ member, differences }) => {
+      const each = differences.map(
+        ({ name, own, theirs }) => `${name} (${own} here, ${theirs} there)`,
+      )
+      return `${member} has other values of options that must be equal on every controller: ${each.join(', ')}; correct one configuration and restart its controller`
+    },
+    about: aboutMember,
+    meaning:
+      'a member runs with other values of options of scope *cluster*; the sentence names the member, the options and both values',
+    remedy:
+      'correct the configuration that is wrong, and restart its controller ([Change options](change-options.md#options-of-the-cluster)). It clears when the values are equal; during a rolling change it is expected',
   }),
   LOW_SPACE: row<{ readonly freeBytes: number }>({
     severity: 'warning',

@@ -2,6 +2,7 @@ import type { Logger } from 'pino'
 
 import { ActionLog } from '../../cluster/action-recorder.ts'
 import type { ClusterNode } from '../../cluster/cluster-node.ts'
+import { OptionsWatch } from '../../cluster/health/options-watch.ts'
 import { JoinTickets } from '../../cluster/membership/join-tickets.ts'
 import { requestAdmission } from '../../cluster/membership/admission-client.ts'
 import { RejoinLoop } from '../../cluster/membership/rejoin-loop.ts'
@@ -24,6 +25,7 @@ import { FEATURE_LEVEL } from '../../ports/feature-level.ts'
 import type { IdentityInForce } from '../identity-in-force.ts'
 import type { Releases } from '../releases.ts'
 import type { Credentials } from '../start/check-certificates.ts'
+import { announcedOptions } from '../settings.ts'
 import { programVersion } from '../version.ts'
 import { defaultLeadershipTiming } from '../../cluster/membership/leadership.ts'
 import { LeadershipBalancer } from '../../cluster/membership/balancer.ts'
@@ -56,6 +58,9 @@ export function startMembership(deps: MembershipDeps): {
 } {
   const management = openManagement(deps)
   const entrance = openEntrance(deps)
+  const { config, clusterNode } = deps
+  const options = clusterNode.soft.open('options')
+  new OptionsWatch(announcedOptions(config), options, clusterNode.alarms)
   management.start()
   entrance.start()
   deps.releases.push(() => {
@@ -84,6 +89,7 @@ export function openAdmission(
       return peer?.isConnected === true ? peer.address : null
     },
     caPem: () => inForce.caPem,
+    sharedOptions: announcedOptions(config),
   })
 }
 

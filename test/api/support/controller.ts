@@ -286,6 +286,7 @@ export class TestAdmission implements Admission {
       configurationIndex: 7,
       isVoter: true,
       nowMs: 1,
+      sharedOptions: [{ name: 'oidc.enabled', value: 'false' }],
     })
   }
 }
