@@ -216,7 +216,9 @@ function newApp(
       }
       const server = newServer(https, serverOptions, listener, options.onHttpsServer)
       limitConnections(server, {
-        connectionsPerSourceMax: limits.connectionsPerSourceMax,
+        get connectionsPerSourceMax() {
+          return limits.connectionsPerSourceMax
+        },
         // A socket that only this host reaches must take connections whatever the network does.
         ...(https === null
           ? { handshakeTimeoutMs: null }

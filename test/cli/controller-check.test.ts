@@ -100,6 +100,23 @@ async function onlyFault(environment: Readonly<Record<string, string>> = {}): Pr
   return fault
 }
 
+describe('controller check --config-only', () => {
+  test('judges the file alone', async () => {
+    const path = join(ctrl1, 'config.yml')
+    for (const name of ['data', 'cert.pem', 'controller.key', 'ca.pem']) {
+      rmSync(join(ctrl1, name), { recursive: true })
+    }
+    const check = ['controller', 'check', path, '--config-only']
+    const done = await run(check)
+    expect(done).toEqual({ code: 0, stdout: `${path}: the configuration is valid\n`, stderr: '' })
+    writeFileSync(path, `${readFileSync(path, 'utf8')}logLevel: loud\n`)
+    expect(await run(check)).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/logLevel: expected one of/),
+    })
+  })
+})
+
 describe('Preflight', () => {
   test('accepts a newly formed controller, and leaves no files behind', async () => {
     const before = readdirSync(ctrl1, { recursive: true }).sort()

@@ -22,7 +22,7 @@ import { errorMessage } from '../../lib/error-code.ts'
  */
 export async function checkController(
   path: string,
-  options: { readonly json?: boolean },
+  options: { readonly configOnly?: boolean; readonly json?: boolean },
 ): Promise<void> {
   const loaded = loadControllerConfig(path, process.env)
   if (!loaded.ok) {
@@ -31,6 +31,11 @@ export async function checkController(
     throw new CommandFailure(EXIT_USAGE, lines.join('\n'))
   }
   const { config } = loaded
+  if (options.configOnly === true) {
+    if (options.json === true) printJson({ ok: true, faults: [], warnings: [] })
+    else printLine(`${loaded.path}: the configuration is valid`)
+    return
+  }
   // Root would create files that the controller cannot read, and can read files that the controller
   // cannot.
   const { found, log } = await runAsOwnerOf(config.data, async () => {

@@ -1,4 +1,5 @@
 import { flushCompileCache } from 'node:module'
+import { resolve } from 'node:path'
 import type { Logger } from 'pino'
 
 import { sharedOptionsSha256 } from '../../config/controller/fingerprint.ts'
@@ -132,6 +133,7 @@ class ControllerRun {
     try {
       controller = await Controller.start({
         config,
+        configPath: resolve(this.#path),
         credentials,
         log,
         audit: this.#audit,
@@ -150,7 +152,7 @@ class ControllerRun {
     // Written now, because a process may be killed: the next start then needs no compilation.
     flushCompileCache()
     limitHeapGrowth()
-    this.#stop.onHangUp = () => void controller.reloadCertificates()
+    this.#stop.onHangUp = () => void controller.reload()
     const end = await Promise.race([
       this.#stop.requested.then(() => ({ type: 'stopped' }) as const),
       ousted.promise,

@@ -24,6 +24,7 @@ import { majorityNowMs, systemClock } from '../../lib/clock.ts'
 import { FEATURE_LEVEL } from '../../ports/feature-level.ts'
 import type { IdentityInForce } from '../identity-in-force.ts'
 import type { Releases } from '../releases.ts'
+import type { RunningOptions } from '../running-options.ts'
 import type { Credentials } from '../start/check-certificates.ts'
 import { announcedOptions } from '../settings.ts'
 import { programVersion } from '../version.ts'
@@ -37,6 +38,7 @@ const ENTER_TIMEOUT_MS = 10_000
 
 export interface MembershipDeps {
   readonly config: ControllerConfig
+  readonly running: RunningOptions
   readonly credentials: Credentials
   readonly log: Logger
   readonly clusterNode: ClusterNode
@@ -94,11 +96,12 @@ export function openAdmission(
 }
 
 function openManagement(deps: MembershipDeps): MemberManagement {
-  const { config, log, clusterNode, machine, secrets, releases } = deps
+  const { config, running, log, clusterNode, machine, secrets, releases } = deps
   const overlapMs = config.api.sessionTimeoutMs
   const rotation = { proposer: clusterNode, state: machine, keyring: secrets, log, overlapMs }
   const actions = new ActionLog(clusterNode, log)
   const leadership = watchLeadership(config, clusterNode, actions, log)
+  running.onReload(({ cluster }) => leadership.prefer(cluster))
   releases.push(() => leadership.stop())
   return manageMembers({
     onTransferred: () => leadership.pin(),

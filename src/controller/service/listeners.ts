@@ -36,14 +36,14 @@ export class Listeners {
     api: Api,
     config: ControllerConfig,
     credentials: Credentials,
-    byName: CertificatesByName | null = null,
+    byName: CertificatesByName = () => null,
   ): Promise<Listeners> {
     const listeners = new Listeners()
     const https = {
       ...listenerTls,
       cert: credentials.certificatePem,
       key: credentials.privateKeyPem,
-      ...(byName === null ? {} : { SNICallback: chooseBy(byName) }),
+      SNICallback: chooseBy(byName),
     }
     try {
       for (const listener of config.web) {
@@ -77,6 +77,11 @@ export class Listeners {
       // Replaces all options of the context; omitted ones would fall back to defaults.
       server.setSecureContext({ ...listenerTls, cert: certificatePem, key: privateKeyPem })
     }
+  }
+
+  /** Open connections beyond a lower limit stay open. */
+  configure({ limits }: Pick<ControllerConfig, 'limits'>): void {
+    for (const { server } of this.#apps) server.maxConnections = limits.connectionsMax
   }
 
   /** Stops accepting connections and resolves after the requests in progress are answered. */

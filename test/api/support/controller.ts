@@ -440,6 +440,8 @@ export async function startController(
     },
     instanceId: 'test-instance',
     logger,
+    // It has no configuration file.
+    reloads: { reload: () => Promise.reject(new Problem('CONFIGURATION_REFUSED')) },
     logLevel: new LogLevelSwitch(
       cluster.selfId,
       { level: 'info', warn: () => undefined },
