@@ -180,6 +180,15 @@ export const alarmTable = {
     meaning: '`backup.hook` failed or took too long; the backup itself is complete',
     remedy: 'run the hook by hand with the path that the sentence names',
   }),
+  NO_SEEDS: row<{ readonly path: string; readonly fault: string }>({
+    severity: 'warning',
+    text: ({ path, fault }) =>
+      `cannot write the addresses of the other controllers to ${path} (${fault}), and cluster.seeds is empty: if the data folder is lost, this controller finds none of them`,
+    meaning:
+      'the file of addresses beside the key cannot be written, and the configuration has no `cluster.seeds`; a lost data folder would not be filled by the other controllers',
+    remedy:
+      'let the user of the controller write the folder of `identity.key`, or set `cluster.seeds` to mesh addresses of other controllers and restart ([Lost disk](lost-disk.md))',
+  }),
   NODE_UNSUPPORTED: row<{ readonly sentence: string }>({
     severity: 'warning',
     text: ({ sentence }) => sentence,

@@ -261,6 +261,24 @@ describe('Preflight', () => {
     expect(await onlyFault()).toContain('no PEM certificate found')
   })
 
+  test.each([
+    ['does not exist', (data: string) => rmSync(data, { recursive: true })],
+    [
+      'is empty',
+      (data: string) => {
+        rmSync(data, { recursive: true })
+        mkdirSync(data)
+      },
+    ],
+  ])('names cluster.seeds if the data folder %s and there are none', async (what, lose) => {
+    lose(join(ctrl1, 'data'))
+    expect(await onlyFault({ FLOTILLA_CLUSTER_SEEDS: '' })).toBe(
+      `data: ${join(ctrl1, 'data')} ${what}; name the data folder of this controller. If its disk is lost, set cluster.seeds to mesh addresses of other controllers: they admit it with an empty one and fill it. Neither cluster.seeds nor ${join(ctrl1, 'ctrl1.seeds')} names one`,
+    )
+    writeFileSync(join(ctrl1, 'ctrl1.seeds'), 'ctrl2.example.net:1480\n')
+    expect(await faultsOf({ FLOTILLA_CLUSTER_SEEDS: '' })).toEqual([])
+  })
+
   test('accepts an empty data folder as a lost disk if there are seeds', async () => {
     rmSync(join(ctrl1, 'data'), { recursive: true })
     const environment = { FLOTILLA_CLUSTER_SEEDS: '127.0.0.1:1481' }
@@ -278,7 +296,7 @@ describe('Preflight', () => {
     expect(await onlyFault()).toContain(`${data} is not a folder`)
     rmSync(data)
     mkdirSync(data)
-    expect(await onlyFault()).toContain('IDENTITY')
+    expect(await onlyFault()).toContain('is empty; name the data folder')
     rmSync(data, { recursive: true })
     cpSync(join(plan.dir, 'ctrl2', 'data'), data, { recursive: true })
     expect(await onlyFault()).toContain('belongs to controller ctrl2, but id is ctrl1')

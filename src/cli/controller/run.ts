@@ -23,6 +23,7 @@ import {
   rosterVoters,
   otherMeshAddresses,
 } from '../../controller/start/known-voters.ts'
+import { knownSeeds } from '../../controller/start/known-seeds.ts'
 import { rejoinWithEmptyDisk } from '../../controller/start/lost-disk.ts'
 import type { RemovalAction } from '../../controller/start/removal-action.ts'
 import { StoreError } from '../../store/errors.ts'
@@ -86,7 +87,7 @@ class ControllerRun {
     this.#isJoining = isJoining
     this.#path = path
     this.#config = config
-    this.#addresses = config.cluster.seeds
+    this.#addresses = knownSeeds(config)
   }
 
   /** @returns the exit code. @throws {CommandFailure} */
