@@ -6,6 +6,7 @@ import { DeviceLogIns } from '../auth/oidc/device-log-ins.ts'
 import { LogInFlow } from '../auth/oidc/log-in-flow.ts'
 import { KeyBinding } from '../auth/oidc/key-binding.ts'
 import { RefreshUses } from '../auth/sessions/refresh-uses.ts'
+import { FormerTokens } from '../auth/sessions/former-tokens.ts'
 import { OidcTokens } from '../auth/sessions/oidc-tokens.ts'
 import { SealedTexts } from '../auth/oidc/sealed-texts.ts'
 import { LogIns } from '../auth/log-in/log-in.ts'
@@ -46,6 +47,7 @@ export interface ApiServices {
   readonly throttle: LogInThrottle
   readonly logIns: LogIns
   readonly oidcTokens: OidcTokens
+  readonly formerTokens: FormerTokens
   readonly oidcFlow: LogInFlow
   readonly deviceLogIns: DeviceLogIns
   readonly refreshUses: RefreshUses
@@ -129,6 +131,7 @@ export function createServices(deps: ApiDeps): ApiServices {
     tokens,
     gate: new SessionGuard(deps, sessions, tokens, tokenFactor, oidcTokens),
     oidcTokens,
+    formerTokens: new FormerTokens(deps),
     refreshUses,
     oidcFlow,
     deviceLogIns: new DeviceLogIns({ ...deps, topic: deps.waitingDevices, flow: oidcFlow }),

@@ -11,6 +11,7 @@ import { type RedirectTargets, redirectTargets } from '../../auth/oidc/redirect-
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { LogInFlow } from '../../auth/oidc/log-in-flow.ts'
 import type { DeviceLogIns } from '../../auth/oidc/device-log-ins.ts'
+import type { FormerTokens } from '../../auth/sessions/former-tokens.ts'
 import type { OidcTokens } from '../../auth/sessions/oidc-tokens.ts'
 import type { SecondFactors } from '../../auth/factors/second-factors.ts'
 import { authorizeOperations } from './authorize.ts'
@@ -30,6 +31,7 @@ interface OidcOperationsDeps {
   readonly oidcFlow: LogInFlow
   readonly deviceLogIns: DeviceLogIns
   readonly oidcTokens: OidcTokens
+  readonly formerTokens: FormerTokens
   readonly secondFactors: SecondFactors
   readonly posture: PostureService
 }
