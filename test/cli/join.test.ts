@@ -228,6 +228,21 @@ describe('The options of the cluster', () => {
     expect(readFileSync(config, 'utf8')).toMatch(/^# mine\n[^]*enabled: false # for now/)
   })
 
+  test('include the profile of Raft timing, without the times that follow from it', async () => {
+    member.sharedOptions = {
+      'raft.profile': '"wan"',
+      'raft.heartbeatMs': '500',
+      'raft.electionTimeoutMs': '3000',
+      'raft.electionTimeoutMaxMs': '8000',
+    }
+    expect(optionsLine(await attempt(member.ticket()))).toMatchObject({
+      detail:
+        'set as in the cluster: raft.profile wan (was lan), raft.electionTimeoutMaxMs 8000 (was 1200)',
+    })
+    expect(written().raft).toMatchObject({ heartbeatMs: 500, electionTimeoutMaxMs: 8000 })
+    expect(readFileSync(config, 'utf8')).not.toContain('heartbeatMs')
+  })
+
   test('are equal already in most clusters', async () => {
     expect(optionsLine(await attempt(member.ticket()))).toEqual({
       check: 'options',

@@ -8,6 +8,8 @@ import type { SharedOption } from '../../ports/membership.ts'
 import type { CheckList } from '../terminal/check-list.ts'
 import type { PlannedConfig } from './config-from-flags.ts'
 
+const PROFILE = 'raft.profile'
+
 /**
  * Gives the new configuration the values that the cluster runs with, for all options that must be
  * equal on every controller. Prints each option that changes.
@@ -25,7 +27,11 @@ export function takeOptions(
   }
   const own = sharedOptions(planned.config)
   const values = new Map(offered.map(({ name, value }) => [name, JSON.parse(value) as unknown]))
-  const changed = [...own].filter(([name, value]) => values.has(name) && values.get(name) !== value)
+  const settled = sharedOptions(withProfile(planned, values.get(PROFILE)))
+  const changed = [...own].filter(
+    ([name, value]) =>
+      values.has(name) && values.get(name) !== (name === PROFILE ? value : settled.get(name)),
+  )
   if (changed.length === 0) {
     checks.ok('options', 'equal to those of the cluster')
     return planned
@@ -36,6 +42,14 @@ export function takeOptions(
   const each = changed.map(([name, value]) => `${name} ${String(taken[name])} (was ${value})`)
   checks.ok('options', `set as in the cluster: ${each.join(', ')}`)
   return { ...planned, text, config }
+}
+
+/** With the profile of the cluster, which decides other defaults; unchanged if it does not fit. */
+function withProfile(planned: PlannedConfig, profile: unknown): ControllerConfig {
+  if (profile === undefined || profile === planned.config.raft.profile) return planned.config
+  const text = setOptions(planned.text, { [PROFILE]: profile })
+  const parsed = parseControllerConfig(planned.path, text, process.env)
+  return parsed.ok ? parsed.config : planned.config
 }
 
 function judgedConfig(

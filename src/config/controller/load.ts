@@ -1,6 +1,7 @@
 import type { Environment } from '../engine/environment.ts'
 import { type ConfigTable, loadConfig, type LoadedConfig, parseConfig } from '../engine/load.ts'
 import { type ControllerConfig, controllerOptions } from './options.ts'
+import { withRaftProfile } from './raft-profiles.ts'
 import { checkRelations } from './relations.ts'
 
 /** FLOTILLA_RAFT_TICK_MS overrides `raft.tickMs`. */
@@ -8,7 +9,8 @@ export const controllerTable: ConfigTable<ControllerConfig> = {
   fields: controllerOptions,
   overridePrefix: 'FLOTILLA_',
   unknownKeys: 'faults',
-  settle: (config, reader) => {
+  settle: (read, reader) => {
+    const config = withRaftProfile(read, reader)
     // Rules compare values, so they need a configuration without faulty values.
     if (reader.faults.length === 0) {
       checkRelations(config, (key, problem) => reader.fault(key, problem))

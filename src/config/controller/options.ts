@@ -25,6 +25,9 @@ import {
 } from './values.ts'
 import { EVENT_NAMESPACES } from '../../lib/event-namespaces.ts'
 
+/** Names of sets of defaults, which raft-profiles.ts has. */
+export const RAFT_PROFILES = ['lan', 'wan'] as const
+
 /** Lifetimes of tokens and sessions of OpenID Connect. */
 const oidcOptions = section('Sessions of OpenID Connect (OIDC).', {
   enabled: option(boolean(), {
@@ -228,6 +231,11 @@ export const controllerOptions = {
   }),
   serverCertificates,
   raft: section('Raft timing; must be equal on every controller.', {
+    profile: option(choice(RAFT_PROFILES), {
+      default: 'lan',
+      scope: 'cluster',
+      why: 'Defaults of the times below. lan: as listed. wan: heartbeatMs 500, electionTimeoutMs 3000, electionTimeoutMaxMs 6000, for controllers with up to 200 ms each way between them. An option that is set wins.',
+    }),
     tickMs: option(integer(5, 1000), {
       default: 50,
       scope: 'cluster',
