@@ -10,11 +10,10 @@ export const controllerTable: ConfigTable<ControllerConfig> = {
   overridePrefix: 'FLOTILLA_',
   unknownKeys: 'faults',
   settle: (read, reader) => {
+    // Profiles and rules depend on values, so they need a configuration without faulty ones.
+    if (reader.faults.length > 0) return read
     const config = withRaftProfile(read, reader)
-    // Rules compare values, so they need a configuration without faulty values.
-    if (reader.faults.length === 0) {
-      checkRelations(config, (key, problem) => reader.fault(key, problem))
-    }
+    checkRelations(config, (key, problem) => reader.fault(key, problem))
     return config
   },
 }

@@ -20,8 +20,7 @@ export function withRaftProfile(
   config: ControllerConfig,
   reader: Pick<ConfigReader, 'isGiven' | 'replaceDefault'>,
 ): ControllerConfig {
-  // A faulty profile has no value.
-  const times = Object.entries(raftProfiles[config.raft.profile] ?? {}).filter(
+  const times = Object.entries(raftProfiles[config.raft.profile]).filter(
     ([name]) => !reader.isGiven(`raft.${name}`),
   )
   for (const [name, value] of times) reader.replaceDefault(`raft.${name}`, String(value))
