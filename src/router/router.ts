@@ -9,7 +9,6 @@ import { omissionSentences, sectionsWithoutEffect } from '../config/router/omiss
 import type { EffectiveValue } from '../config/engine/reader.ts'
 import { configuredEndpoints, configuredProxy } from '../config/router/relations.ts'
 import type { RouterConfig } from '../config/router/table.ts'
-import type { Address } from '../config/router/values.ts'
 import type {
   ControlConnection,
   ControlMessageHandler,
@@ -28,8 +27,10 @@ import {
   metricsMessage,
   readInspection,
 } from '../channel/messages/reports.ts'
+import { tlsAddresses } from './tls-addresses.ts'
 import { Edge, EDGE_BINDING } from './edge/edge.ts'
 import { terminatorDialers } from './dial/dialers.ts'
+import { socketLimits } from '../overlay/sockets/limits.ts'
 import { TlsPorts } from '../overlay/sockets/tls-ports.ts'
 import { TargetSockets } from '../overlay/sockets/target-sockets.ts'
 import type { TerminatorDialer } from '../overlay/circuits/circuit-ends.ts'
@@ -132,6 +133,7 @@ export class RouterProgram {
     this.#ports = new TlsPorts({
       addresses: tlsAddresses(config),
       handshakeTimeoutMs: config.tls.handshakeTimeout,
+      ...socketLimits,
       log,
     })
     this.#edge = new Edge({
@@ -182,6 +184,8 @@ export class RouterProgram {
       identity,
       handshakeTimeoutMs: config.tls.handshakeTimeout,
       checks: this.#checks,
+      figures: () => this.#figures(),
+      version: version.version,
       log,
     })
     this.#extender = this.#newExtender()
@@ -587,12 +591,4 @@ export class RouterProgram {
       }),
     }
   }
-}
-
-/** Addresses of TLS listeners that may share a port: those for links and for clients. */
-function tlsAddresses({ edge, link, listeners }: RouterConfig): readonly Address[] {
-  const ofClients = edge === null ? [] : listeners.filter(({ binding }) => binding === EDGE_BINDING)
-  return [...ofClients, ...(link?.listeners ?? [])].flatMap(({ bind }) =>
-    bind?.protocol === 'tls' || bind?.protocol === 'wss' ? [bind] : [],
-  )
 }

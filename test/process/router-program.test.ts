@@ -1,6 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import type { IncomingMessage } from 'node:http'
+import { get } from 'node:https'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -28,6 +30,7 @@ let output = ''
 
 beforeAll(async () => {
   fleet = await Fleet.create(3)
+  fleet.hasOnePort = true
   await fleet.init()
   for (const k of [2, 3]) await fleet.join(k, 1)
   folder = join(fleet.dir, 'router')
@@ -54,7 +57,7 @@ edge: {}
 link: ${linksAt(linkPort)}
 listeners: [{binding: edge, bind: "tls:127.0.0.1:${edgePort}", advertise: "router.test:3022"}]
 healthChecks: {ctrlPingCheck: {interval: 200ms, initialDelay: 0s}, linkCheck: {initialDelay: 0s, interval: 200ms}}
-web: [{name: health, bindPoints: [{interface: "127.0.0.1:${healthPort}", address: "127.0.0.1:${healthPort}"}], apis: [{binding: health-checks}]}]
+web: [{name: health, bindPoints: [{interface: "127.0.0.1:${healthPort}", address: "127.0.0.1:${healthPort}"}], apis: [{binding: health-checks}, {binding: metrics}]}]
 `,
   )
 }
@@ -64,7 +67,8 @@ function linksAt(port: number): string {
   return `{listeners: [${listener}], dialers: [{binding: transport, healthyDialBackoff: {minRetryInterval: 100ms}}]}`
 }
 
-const endpointOf = (k: number): string => `tls:127.0.0.1:${fleet.port + 100 + k - 1}`
+// Routers and clients of the API use one port.
+const endpointOf = (k: number): string => `tls:127.0.0.1:${fleet.routerPort(k)}`
 
 function startRouter(...more: string[]): void {
   const child = spawn(flotilla, ['router', 'run', path('router.yml'), ...more], { env: fleet.env })
@@ -200,6 +204,22 @@ test('a router answers the health-checks API', async () => {
     return status === 200 && (body.data as { healthy: boolean }).healthy
   })
   client.close()
+})
+
+test('a certificate of flotilla pki issue reads the metrics of a router', async () => {
+  const out = join(fleet.dir, 'prometheus.pem')
+  const words = ['pki', 'issue', '--config', fleet.config(1), '--name', 'prometheus', '--out', out]
+  expect((await fleet.cli(words)).code).toBe(0)
+  const shown = { cert: readFileSync(out), key: readFileSync(`${out}.key`) }
+  const where = { host: '127.0.0.1', port: healthPort, path: '/metrics', agent: false as const }
+  const asked = get({ ...where, ...shown, ca: readFileSync(path('router.ca')) })
+  const [answer] = (await once(asked, 'response')) as [IncomingMessage]
+  let body = ''
+  for await (const chunk of answer) body += String(chunk)
+  expect([answer.statusCode, body]).toEqual([
+    200,
+    expect.stringMatching(/^flotilla_router_controllers_connected 3$/m),
+  ])
 })
 
 test('a router has one link to another Flotilla router, and every controller shows and publishes it', async () => {

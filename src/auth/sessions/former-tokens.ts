@@ -22,7 +22,7 @@ interface FormerTokensDeps {
 }
 
 /**
- * Refresh tokens that a removed controller signed (ADR 47). It knows every session as of its
+ * Refresh tokens that a removed controller signed (ADR 48). It knows every session as of its
  * removal and can sign further tokens, so such a token is worth no more than the state confirms: it
  * is exchanged for one of a member, at the address or by the key of its session, for the lifetime
  * of a refresh token after the removal.
