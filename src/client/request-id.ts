@@ -1,7 +1,7 @@
 /**
  * After `cluster reset-log-time`, controllers refuse IDs made up to five minutes after the reset:
- * they cannot know whether one was carried out before. Nobody made a later ID before, and they accept
- * one of up to five minutes ahead. Two seconds are left for a clock that is ahead.
+ * they cannot know whether one was carried out before. Nobody made a later ID before, and they
+ * accept one of up to five minutes ahead. Two seconds are left for a clock that is ahead.
  */
 export const LATER_ID_MS = 5 * 60_000 - 2_000
 

@@ -36,7 +36,7 @@ export class FormerTokens {
     this.#checks = new FairShare(deps.limits.tokenChecksMax)
   }
 
-  /** @throws {Problem} SERVER_TOO_MANY_REQUESTS while too many are verified, from there or in all. */
+  /** @throws {Problem} SERVER_TOO_MANY_REQUESTS while too many tokens are verified. */
   async judge(
     text: string,
     caller: Pick<CallerCredentials, 'address' | 'source'>,

@@ -19,7 +19,8 @@ interface SavedMember {
 
 /**
  * The file `known-members.json` of a data folder: last known details of unreachable members, for
- * display, and certificates of former ones. It is therefore not synced, and an unreadable file counts as none.
+ * display, and certificates of former ones. It is therefore not synced, and an unreadable file
+ * counts as none.
  */
 export class KnownMembersFile {
   readonly #path: string
