@@ -39,6 +39,7 @@ import { RunningOptions } from './running-options.ts'
 import { Releases } from './releases.ts'
 import { openLiveParts } from './service/live-parts.ts'
 import { ProcessorShare } from '../lib/bounds/processor-share.ts'
+import { RouterCertificateWatch } from './service/router-certificates.ts'
 import { RouterService } from './service/routers.ts'
 import { configuredApiLimits } from './settings.ts'
 import { StartupReadiness } from './service/startup-readiness.ts'
@@ -312,6 +313,7 @@ export class Controller {
       terminators: api.hostedTerminators(machine),
       reads: api.reads,
     }
+    this.#watchRouterCertificates(opened)
     routers.serve(served, new RouterNamingRules(certifier), proposer)
     await routers.open(credentials, ports)
     this.#releases.push(() => routers.close())
@@ -324,6 +326,19 @@ export class Controller {
     this.#releases.push(() => admin.close())
     backups.start()
     this.#releases.push(() => backups.close())
+  }
+
+  #watchRouterCertificates({ clusterNode, machine }: Opened): void {
+    const { alarms } = clusterNode
+    const statuses = { of: (id: string) => machine.routers.of(id) }
+    const watch = new RouterCertificateWatch({
+      alarms,
+      clock: systemClock,
+      routers: machine,
+      statuses,
+    })
+    watch.start()
+    this.#releases.push(() => watch.stop())
   }
 
   #startMembership(opened: Opened): {

@@ -8,6 +8,7 @@ import { checkRelations } from '../config/controller/relations.ts'
 import { formatFault } from '../config/engine/fault.ts'
 import { errorMessage } from '../lib/error-code.ts'
 import { Problem } from '../lib/problems.ts'
+import { fileFaultFields } from '../pki/file-fault.ts'
 import type { Actor } from '../ports/actor.ts'
 import type { ActionRecorder } from '../ports/membership.ts'
 import type { RunningOptions } from './running-options.ts'
@@ -83,7 +84,10 @@ export class ConfigurationReload implements ReloadControl {
       return null
     } catch (error) {
       const message = errorMessage(error)
-      log.error({ err: error }, `certificate files rejected: ${message}; keeping the current ones`)
+      log.error(
+        fileFaultFields(error),
+        `certificate files rejected: ${message}; keeping the current ones`,
+      )
       return message
     }
   }

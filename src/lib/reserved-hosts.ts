@@ -2,55 +2,62 @@ import { BlockList, isIP } from 'node:net'
 
 import { ipv4FromGroups, ipv6Groups } from './text/ip-address.ts'
 
-// Addresses that URLs stored by users must not make a controller connect to: its own host,
-// link-local addresses, and the metadata services of clouds, which give credentials to any process
-// on the host.
+// Addresses that URLs stored by users must not make a controller connect to. Tests may allow
+// addresses of the controller's own host. Nothing allows link-local addresses and the metadata
+// services of clouds, which give credentials to any process on the host.
 
-const reserved = new BlockList()
-for (const [net, prefix] of [
-  ['0.0.0.0', 8],
-  ['127.0.0.0', 8],
-  ['169.254.0.0', 16],
-  // Metadata services outside the link-local range: Alibaba, Oracle.
-  ['100.100.100.200', 32],
-  ['192.0.0.192', 32],
-  ['255.255.255.255', 32],
-] as const) {
-  reserved.addSubnet(net, prefix, 'ipv4')
-}
-for (const [net, prefix] of [
-  ['::', 128],
-  ['::1', 128],
-  ['fe80::', 10],
-  // Metadata services: Amazon, Google.
-  ['fd00:ec2::', 32],
-  ['fd20:ce::', 32],
-] as const) {
-  reserved.addSubnet(net, prefix, 'ipv6')
-}
+const thisHost = blockListOf(['0.0.0.0/8', '127.0.0.0/8', '::/128', '::1/128'])
+const THIS_HOST_NAME = /(^|\.)(localhost|localhost\.localdomain|ip6-localhost|ip6-loopback)$/
 
-const NAME =
-  /(^|\.)(localhost|localhost\.localdomain|ip6-localhost|ip6-loopback|metadata\.google\.internal)$/
+const alwaysRefused = blockListOf([
+  '169.254.0.0/16',
+  'fe80::/10',
+  // Metadata services outside the link-local range: Alibaba, Oracle, Azure, Amazon, Google.
+  '100.100.100.200/32',
+  '192.0.0.192/32',
+  '168.63.129.16/32',
+  'fd00:ec2::/32',
+  'fd20:ce::/32',
+  '255.255.255.255/32',
+])
+const METADATA_NAME = /(^|\.)metadata\.google\.internal$/
 
 /**
  * Whether the host of a URL is reserved. The URL parser has already normalized numbers in decimal,
  * octal or hex, and digits of other scripts.
+ * @param allowsThisHost whether loopback and unspecified addresses are allowed.
  */
-export function isReservedHost({ hostname }: URL): boolean {
+export function isReservedHost({ hostname }: URL, allowsThisHost = false): boolean {
   const host = hostname
     .replace(/^\[|\]$/g, '')
     .replace(/\.+$/, '')
     .toLowerCase()
-  return host === '' || isReservedAddress(host) || NAME.test(host)
+  if (host === '' || METADATA_NAME.test(host)) return true
+  return isReservedAddress(host, allowsThisHost) || (!allowsThisHost && THIS_HOST_NAME.test(host))
 }
 
-/** Whether an address is reserved, also for the addresses that a name resolves to. */
-export function isReservedAddress(address: string): boolean {
-  const version = isIP(address)
+/**
+ * Whether an address is reserved, also for the addresses that a name resolves to.
+ * @param allowsThisHost as for `isReservedHost`.
+ */
+export function isReservedAddress(address: string, allowsThisHost = false): boolean {
+  const isIn = (list: BlockList, one: string): boolean =>
+    list.check(one, isIP(one) === 6 ? 'ipv6' : 'ipv4')
+  // An address may name its network interface.
+  const plain = address.replace(/%.*$/s, '')
+  const version = isIP(plain)
   if (version === 0) return false
-  if (version === 4) return reserved.check(address, 'ipv4')
-  if (reserved.check(address, 'ipv6')) return true
-  return embeddedIpv4(address).some((one) => reserved.check(one, 'ipv4'))
+  const reached = version === 6 ? [plain, ...embeddedIpv4(plain)] : [plain]
+  return reached.some((one) => isIn(alwaysRefused, one) || (!allowsThisHost && isIn(thisHost, one)))
+}
+
+function blockListOf(networks: readonly string[]): BlockList {
+  const list = new BlockList()
+  for (const network of networks) {
+    const [address = '', prefix] = network.split('/')
+    list.addSubnet(address, Number(prefix), isIP(address) === 6 ? 'ipv6' : 'ipv4')
+  }
+  return list
 }
 
 /**

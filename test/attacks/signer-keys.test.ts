@@ -1,5 +1,5 @@
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, isIP } from 'node:net'
 import { afterAll, afterEach, expect, test } from 'vitest'
 import { KeyEndpoint, type KeyEndpointRules } from '../../src/auth/tokens/key-endpoint.ts'
 import { defaultApiLimits } from '../../src/api/limits.ts'
@@ -88,6 +88,19 @@ test('an address of this host is not requested, under any name', async () => {
   // By its name alone this one would pass; the address behind it is refused.
   const own = endpointBy({ refusedNetworks: ['127.0.0.0/8', '::1/128'] })
   await expect(own.fetch(server.url)).rejects.toThrow('an address that is not allowed')
+  expect(server.requests).toBe(before)
+})
+
+test('a name that leads to a metadata service is not requested, also where this host is allowed', async () => {
+  const before = server.requests
+  for (const address of ['169.254.169.254', '168.63.129.16', 'fe80::1%lo', 'fd00:ec2::254']) {
+    const judged = [
+      { address: '127.0.0.1', family: 4 },
+      { address, family: isIP(address) },
+    ]
+    const endpoint = new KeyEndpoint(defaultApiLimits, open, () => Promise.resolve(judged))
+    await expect(endpoint.fetch(server.url)).rejects.toThrow('an address that is not allowed')
+  }
   expect(server.requests).toBe(before)
 })
 

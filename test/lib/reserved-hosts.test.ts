@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import { isReservedAddress, isReservedHost } from '../../src/lib/reserved-hosts.ts'
 
-const judged = (text: string): boolean => {
+const judged = (text: string, allowsReserved = false): boolean => {
   const url = URL.parse(text)
   if (url === null) throw new Error(`${text} is no URL`)
-  return isReservedHost(url)
+  return isReservedHost(url, allowsReserved)
 }
 
 test.each([
@@ -25,13 +25,28 @@ test.each([
 test.each(['127.0.0.1', '169.254.169.254', '::1', 'fe80::1', '::ffff:127.0.0.1', 'fd00:ec2::254'])(
   'the address %s is reserved',
   (address) => {
-    expect(isReservedAddress(address)).toBe(true)
+    expect(isReservedAddress(address, false)).toBe(true)
   },
 )
 
 test.each(['8.8.8.8', '2606:4700::1111', 'issuer.test', ''])(
   'the address %j is not reserved',
   (address) => {
-    expect(isReservedAddress(address)).toBe(false)
+    expect(isReservedAddress(address, false)).toBe(false)
   },
 )
+
+test.each([
+  ['127.0.0.1', false],
+  ['0.0.0.0', false],
+  ['::1', false],
+  ['::ffff:127.0.0.1', false],
+  ['169.254.1.1', true],
+  ['fe80::1%eth0', true],
+  ['::ffff:169.254.169.254', true],
+  ['fd00:ec2::254', true],
+  ['100.100.100.200', true],
+  ['168.63.129.16', true],
+])('where this host is allowed, %s is reserved: %s', (address, isReserved) => {
+  expect([isReservedAddress(address), isReservedAddress(address, true)]).toEqual([true, isReserved])
+})

@@ -141,9 +141,13 @@ function urlFault(
     // The value is not repeated: it may hold the credentials.
     return { field, reason: `${field} must be an http or https URL without credentials` }
   }
+  // @guard signer-endpoint-on-this-host--metadata
+  if (isReservedHost(url, true)) {
+    return { field, reason: `${field} must not lead to a link-local or metadata address`, value }
+  }
   // @guard signer-endpoint-on-this-host
   if (!allowsReserved && isReservedHost(url)) {
-    const reason = `${field} must not lead to a loopback, link-local, unspecified or metadata address, unless the configuration allows it (api.reservedSignerHosts)`
+    const reason = `${field} must not lead to a loopback or unspecified address, unless the configuration allows it (api.reservedSignerHosts)`
     return { field, reason, value }
   }
   return null
