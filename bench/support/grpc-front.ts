@@ -19,6 +19,7 @@ const { credentials, faults } = await preflight(loaded.config, Date.now())
 if (credentials === null || faults.length > 0) throw new Error(faults.join('\n'))
 const controller = await Controller.start({
   config: loaded.config,
+  configPath: loaded.path,
   credentials,
   log: pino({ level: 'warn' }),
   onFatal: (error) => {

@@ -41,6 +41,7 @@ import { identityTraceOperations } from './identities/identity-trace.ts'
 import { inspectionOperations } from './fabric/inspections.ts'
 import { joinOperations } from './cluster/join.ts'
 import { logLevelOperations } from './host/log-level.ts'
+import { reloadOperations } from './host/reload.ts'
 import { metaOperations } from './host/meta.ts'
 import { postureResponseOperations } from './identities/posture-responses.ts'
 import { roleAttributeOperations } from './identities/role-attributes.ts'
@@ -103,6 +104,7 @@ export function allOperations(needs: ApiDeps & ApiServices): readonly Operation[
     ...adminRecoveryOperations(needs),
     ...joinOperations(needs),
     ...logLevelOperations(needs),
+    ...reloadOperations(needs),
     ...inspectionOperations(needs),
     ...hostOperations(needs),
   ]

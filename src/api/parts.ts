@@ -7,6 +7,7 @@ import type { ClusterView } from '../ports/cluster-view.ts'
 import type { BackupControl } from './backups/backup-control.ts'
 import type { DatabaseSnapshots } from '../ports/database-snapshots.ts'
 import type { Admission, MembershipControl } from '../ports/membership.ts'
+import type { ReloadControl } from './host/reload-control.ts'
 import type { LogLevelControl } from './host/log-level-control.ts'
 import type { JwtSigner } from '../auth/sessions/jwt-signer.ts'
 import type { NetworkAuthorities } from '../auth/certificates/network-authorities.ts'
@@ -119,6 +120,7 @@ export interface ApiDeps {
   readonly instanceId: string
   readonly logger: ServiceLogger
   readonly logLevel: LogLevelControl
+  readonly reloads: ReloadControl
   /** Absent: refused writes are not logged. */
   readonly audit?: Pick<AuditTrail, 'refused' | 'answered'>
   /** Events of this controller for HTTP clients. */

@@ -222,8 +222,12 @@ function newApp(
       }
       const server = newServer(https, serverOptions, listener, options.onHttpsServer)
       limitConnections(server, {
-        connectionsMax: limits.connectionsMax,
-        connectionsPerSourceMax: limits.connectionsPerSourceMax,
+        get connectionsMax() {
+          return limits.connectionsMax
+        },
+        get connectionsPerSourceMax() {
+          return limits.connectionsPerSourceMax
+        },
         // A socket for this host alone must accept connections even if the network is exhausted.
         ...(https === null
           ? { handshakeTimeoutMs: null }

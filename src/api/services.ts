@@ -8,6 +8,7 @@ import { FlowSessions } from '../auth/oidc/flow-sessions.ts'
 import { LogInFlow } from '../auth/oidc/log-in-flow.ts'
 import { KeyBinding } from '../auth/oidc/key-binding.ts'
 import { RefreshUses } from '../auth/sessions/refresh-uses.ts'
+import { FormerTokens } from '../auth/sessions/former-tokens.ts'
 import { OidcTokens } from '../auth/sessions/oidc-tokens.ts'
 import { SealedTexts } from '../auth/oidc/sealed-texts.ts'
 import { LogIns } from '../auth/log-in/log-in.ts'
@@ -48,6 +49,7 @@ export interface ApiServices {
   readonly throttle: LogInThrottle
   readonly logIns: LogIns
   readonly oidcTokens: OidcTokens
+  readonly formerTokens: FormerTokens
   readonly oidcFlow: LogInFlow
   readonly deviceFlow: DeviceFlow
   readonly deviceLogIns: DeviceLogIns
@@ -137,6 +139,7 @@ export function createServices(deps: ApiDeps): ApiServices {
     tokens,
     gate: new SessionGuard(deps, sessions, tokens, tokenFactor, oidcTokens),
     oidcTokens,
+    formerTokens: new FormerTokens(deps),
     refreshUses,
     oidcFlow,
     deviceFlow,

@@ -181,20 +181,42 @@ function addController(program: Command): void {
   controller
     .command('check')
     .argument('[config]', 'configuration file, YAML')
+    .option('--config-only', 'judge the file alone: for CI, and while the controller runs')
     .option('--json')
     .description('validate configuration, certificates, ports and data folder')
     .addHelpText(
       'after',
       `
 Starts nothing. Exit code 2: the configuration is invalid, every fault is printed with its line. Exit code 1: something
-else keeps the controller from starting; every obstacle is printed with its remedy.
+else keeps the controller from starting; every obstacle is printed with its remedy. With --config-only no other file,
+port or folder is looked at.
 
 Examples:
-  flotilla controller check /etc/flotilla/config.yml`,
+  flotilla controller check /etc/flotilla/config.yml
+  flotilla controller check --config-only config.yml`,
     )
-    .action(async (config: string, options: { json?: boolean }) => {
+    .action(async (config: string, options: { configOnly?: boolean; json?: boolean }) => {
       const { checkController } = await import('./controller/check-command.ts')
       await checkController(config, options)
+    })
+  controller
+    .command('reload')
+    .argument('[config]', 'configuration file, YAML')
+    .option('--json')
+    .description('make the running controller read its configuration and certificates again')
+    .addHelpText(
+      'after',
+      `
+Prints for each changed option whether it is in force or needs a restart; 'flotilla controller options' lists which is
+which. SIGHUP does the same, and writes to the log. Exit code 2: the configuration is invalid. Exit code 1: the
+controller does not answer, or rejects files. Nothing changes with an invalid configuration.
+
+Examples:
+  flotilla controller reload /etc/flotilla/config.yml`,
+    )
+    .action(async (config: string, options: { json?: boolean }) => {
+      const { reloadController } = await import('./controller/reload-command.ts')
+      await reloadController(config, options)
     })
   controller
     .command('formed')

@@ -8,6 +8,7 @@ import {
   OutcomeUnknownError,
   UnreachableError,
 } from './problem.ts'
+import { LATER_ID_MS } from './request-id.ts'
 import type { ClientWaits } from './waits.ts'
 
 export const MANAGEMENT = '/edge/management/v1'
@@ -69,11 +70,14 @@ interface ClusterClientOptions<R extends ClusterRequest> {
   readonly send: Send<R>
   readonly waits: ClientWaits
   readonly clock: Pick<Clock, 'monotonicMs'>
-  /** A new ID for a write. */
-  readonly requestId: () => string
+  /** A new ID for a write, made so long after the present time. */
+  readonly requestId: (laterMs: number) => string
   /** True if an answer must reflect everything that earlier answers reflected. */
   readonly readsOwnWrites: boolean
 }
+
+/** IDs of a later time are refused for the first two seconds after a reset, and a little longer. */
+const LATER_PATIENCE_MS = 10_000
 
 /** Codes of refusals that do not last: another member, or the same one later, may succeed. */
 const passingCodes: ReadonlySet<string> = new Set([
@@ -113,13 +117,43 @@ export class ClusterClient<R extends ClusterRequest> {
    * @throws {OutcomeUnknownError} when a write that cannot be sent twice has no answer.
    */
   async ask(request: R): Promise<ClusterAnswer & { readonly origin: string }> {
-    const { waits, clock, requestId } = this.#options
+    const { requestId } = this.#options
     const isKept = isWrite(request) && request.isOnceOnly !== true
-    const id = isKept ? requestId() : null
+    if (!isKept) return await this.#askUntil(request, { id: null, isOpen: false })
+    const write: KeptWrite = { id: requestId(0), isOpen: false }
+    try {
+      return await this.#askUntil(request, write)
+    } catch (error) {
+      if (!isRefusedNew(error, write)) throw error
+    }
+    return await this.#askLater(request)
+  }
+
+  /** A new write was refused as too old: log time was reset (`LATER_ID_MS`). */
+  async #askLater(request: R): Promise<ClusterAnswer & { readonly origin: string }> {
+    const { clock, requestId } = this.#options
+    const endMs = clock.monotonicMs() + LATER_PATIENCE_MS
+    for (;;) {
+      await new Promise((resolve) => setTimeout(resolve, this.#options.waits.pauseMs))
+      const write: KeptWrite = { id: requestId(LATER_ID_MS), isOpen: false }
+      try {
+        return await this.#askUntil(request, write)
+      } catch (error) {
+        if (!isRefusedNew(error, write) || clock.monotonicMs() >= endMs) throw error
+      }
+    }
+  }
+
+  /** Asks until a member succeeds or refuses permanently, or patience ends. */
+  async #askUntil(
+    request: R,
+    write: KeptWrite,
+  ): Promise<ClusterAnswer & { readonly origin: string }> {
+    const { waits, clock } = this.#options
     const endMs = clock.monotonicMs() + waits.patienceMs
     let unknown: ApiProblem | null = null
     for (;;) {
-      const round = await this.#askEach(request, id)
+      const round = await this.#askEach(request, write)
       if ('answer' in round) return round.answer
       const { refusal, faults } = round
       if (refusal?.code === 'OUTCOME_UNKNOWN') unknown ??= refusal
@@ -131,7 +165,8 @@ export class ClusterClient<R extends ClusterRequest> {
   }
 
   /** Tries each member once, until one succeeds or refuses permanently. */
-  async #askEach(request: R, id: string | null): Promise<Round> {
+  async #askEach(request: R, write: KeptWrite): Promise<Round> {
+    const { id } = write
     const { members } = this.#options
     const order = request.origin === undefined ? members.order() : [request.origin]
     const isFirst = request.origin === undefined
@@ -146,6 +181,7 @@ export class ClusterClient<R extends ClusterRequest> {
       } catch (error) {
         if (error instanceof NoAnswerError) {
           members.fail(origin)
+          write.isOpen ||= error.isSent
           const fault = { origin, reason: error.message }
           if (isWrite(request) && id === null && error.isSent)
             throw new OutcomeUnknownError(fault, error)
@@ -157,6 +193,7 @@ export class ClusterClient<R extends ClusterRequest> {
           members.succeed(origin, isFirst)
           throw error
         }
+        write.isOpen ||= error.code === 'OUTCOME_UNKNOWN' || error.code === ''
         if (refusal === null || error.code === 'OUTCOME_UNKNOWN' || refusal.code === '') {
           refusal = error
         }
@@ -207,6 +244,18 @@ export class ClusterClient<R extends ClusterRequest> {
     const hasChallenge = answer.header('www-authenticate') !== null
     throw new ApiProblem(status, body, { hasChallenge, origin })
   }
+}
+
+/** A write that is repeated under one ID; null: it is not repeated. */
+interface KeptWrite {
+  readonly id: string | null
+  /** A member may have carried it out without an answer. */
+  isOpen: boolean
+}
+
+/** Whether a write that no member can have carried out was refused for the time of its ID. */
+function isRefusedNew(error: unknown, { isOpen }: KeptWrite): boolean {
+  return error instanceof ApiProblem && error.code === 'REQUEST_ID_EXPIRED' && !isOpen
 }
 
 interface AskedMember {

@@ -1,4 +1,11 @@
 /**
+ * After `cluster reset-log-time`, controllers refuse IDs made up to five minutes after the reset:
+ * they cannot know whether one was carried out before. Nobody made a later ID before, and they
+ * accept one of up to five minutes ahead. Two seconds are left for a clock that is ahead.
+ */
+export const LATER_ID_MS = 5 * 60_000 - 2_000
+
+/**
  * Makes a request ID, a UUIDv7 (RFC 9562, 5.7): controllers carry out a write once, however often
  * they receive it under one ID.
  * @param random 16 random bytes, which are changed.

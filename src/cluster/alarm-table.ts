@@ -26,6 +26,13 @@ interface OfMember {
   readonly member: string
 }
 
+/** An option with its values here and at a member, as JSON. */
+export interface OptionDifference {
+  readonly name: string
+  readonly own: string
+  readonly theirs: string
+}
+
 const aboutMember = ({ member }: OfMember): string => member
 
 const MIB = 1024 * 1024
@@ -80,6 +87,20 @@ export const alarmTable = {
       'log time is more than 10 s ahead of the clocks of a majority, because these were ahead before: enrollments and request ids expire early, and pauses last twice as long',
     remedy:
       'check the clocks, then run `flotilla cluster reset-log-time` on the host of any controller ([Clocks](clocks.md))',
+  }),
+  OPTIONS_DIFFER: row<OfMember & { readonly differences: readonly OptionDifference[] }>({
+    severity: 'warning',
+    text: ({ member, differences }) => {
+      const each = differences.map(
+        ({ name, own, theirs }) => `${name} (${own} here, ${theirs} there)`,
+      )
+      return `${member} has other values of options that must be equal on every controller: ${each.join(', ')}; correct one configuration and restart its controller`
+    },
+    about: aboutMember,
+    meaning:
+      'a member runs with other values of options of scope *cluster*; the sentence names the member, the options and both values',
+    remedy:
+      'correct the configuration that is wrong, and restart its controller ([Change options](change-options.md#options-of-the-cluster)). It clears when the values are equal; during a rolling change it is expected',
   }),
   LOW_SPACE: row<{ readonly freeBytes: number }>({
     severity: 'warning',
@@ -178,6 +199,15 @@ export const alarmTable = {
       `the hook ${facts.fault} for ${facts.path}; run ${facts.command} by hand; the backup itself is complete`,
     meaning: '`backup.hook` failed or took too long; the backup itself is complete',
     remedy: 'run the hook by hand with the path that the sentence names',
+  }),
+  NO_SEEDS: row<{ readonly path: string; readonly fault: string }>({
+    severity: 'warning',
+    text: ({ path, fault }) =>
+      `cannot write the addresses of the other controllers to ${path} (${fault}), and cluster.seeds is empty: if the data folder is lost, this controller finds none of them`,
+    meaning:
+      'the file of addresses beside the key cannot be written, and the configuration has no `cluster.seeds`; a lost data folder would not be filled by the other controllers',
+    remedy:
+      'let the user of the controller write the folder of `identity.key`, or set `cluster.seeds` to mesh addresses of other controllers and restart ([Lost disk](lost-disk.md))',
   }),
   NODE_UNSUPPORTED: row<{ readonly sentence: string }>({
     severity: 'warning',

@@ -20,6 +20,7 @@ import { ConsensusRequests } from './replication/consensus-requests.ts'
 import { type HostEvent, type HostStatus, isRemovedOrFenced, type PeerReport } from './link.ts'
 import { Proposals } from './replication/proposals.ts'
 import { ReadRounds } from './replication/read-rounds.ts'
+import type { FormerMember } from './soft-state/known-members.ts'
 import { defaultSoftStateOptions, SoftStateChannel } from './soft-state/soft-state.ts'
 import { StateFollower } from './state-follower.ts'
 import type { MeshIdentity } from './mesh/mesh-service.ts'
@@ -181,6 +182,11 @@ export class ClusterNode implements Proposer, ClusterView {
   /** The configuration in force at this controller. Clone the record before changing it. */
   configuration(): ConfigurationInForce {
     return this.#observer.configuration()
+  }
+
+  /** Removed members whose certificates this controller knows. */
+  formerMembers(): readonly FormerMember[] {
+    return this.#observer.formerMembers()
   }
 
   peerStatuses(): readonly PeerReport[] {

@@ -21,7 +21,7 @@ import { nodeHealth } from './health/node-health.ts'
 import { quorumClockMs } from './health/quorum-clock.ts'
 import { type HostStatus, type MachineProgress, INITIAL_STATUS } from './link.ts'
 import type { Logger } from './logger.ts'
-import { KnownMembers, type MemberMemory } from './soft-state/known-members.ts'
+import { type FormerMember, KnownMembers, type MemberMemory } from './soft-state/known-members.ts'
 import { memberViews, type SelfDescription } from './soft-state/member-views.ts'
 import { type PresenceReport, type Presence, PresenceTopic } from './soft-state/presence-topic.ts'
 
@@ -127,6 +127,10 @@ export class ClusterObserver {
       heard: (id) => this.#presence.of(id),
       known: (id) => this.#known.of(id),
     })
+  }
+
+  formerMembers(): readonly FormerMember[] {
+    return this.#known.former()
   }
 
   quorumClockMs(): number | null {

@@ -9,6 +9,8 @@ import type { RemovalAction } from './start/removal-action.ts'
 /** Inputs of `Controller.start`. */
 export interface ControllerDeps {
   readonly config: ControllerConfig
+  /** Absolute path of the configuration, which a reload reads again. */
+  readonly configPath: string
   readonly credentials: Credentials
   readonly log: Logger
   /** null: writes are not audited. */

@@ -1,4 +1,3 @@
-import { fileFaultFields } from '../pki/file-fault.ts'
 import { RouterNamingRules } from '../auth/certificates/router-naming-rules.ts'
 import type { Configuration } from '../../proto/gen/membership_pb.ts'
 import { ActionLog } from '../cluster/action-recorder.ts'
@@ -15,6 +14,7 @@ import { systemClock } from '../lib/clock.ts'
 import type { ProblemCode } from '../lib/problems.ts'
 import { DataPathCounts } from '../api/metrics/data-path-counts.ts'
 import { WriteAllowance } from '../api/http/write-allowance.ts'
+import { SYSTEM_ACTOR } from '../ports/actor.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { MembershipRecord } from '../ports/membership-cache.ts'
 import { lockDataFolder } from '../store/folder/folder-lock.ts'
@@ -34,6 +34,8 @@ import { createNetworkAuthorities, openIssuer } from './service/issuing.ts'
 import { openTlsPorts } from './service/ports.ts'
 import { type CertificatesByName, Listeners } from './service/listeners.ts'
 import { type MembershipDeps, openAdmission, startMembership } from './membership/members.ts'
+import { ConfigurationReload } from './reload.ts'
+import { RunningOptions } from './running-options.ts'
 import { Releases } from './releases.ts'
 import { openLiveParts } from './service/live-parts.ts'
 import { ProcessorShare } from '../lib/bounds/processor-share.ts'
@@ -51,7 +53,6 @@ import {
 import { checkMemberKey, type MemberKeyDeps, watchMemberKey } from './start/member-key.ts'
 import { openState } from './start/open-state.ts'
 import { programVersion } from './version.ts'
-import { errorMessage } from '../lib/error-code.ts'
 import { unsupportedNode } from '../lib/runtime/supported-node.ts'
 
 /** Components that are open before the controller serves requests. */
@@ -70,10 +71,11 @@ export class Controller {
   readonly #releases: Releases
   readonly #startedAtMs: number
   readonly #inForce: IdentityInForce
+  readonly #running: RunningOptions
   #clusterNode: ClusterNode | null = null
   #membership: ReturnType<typeof startMembership> | null = null
-  #certificates: Certificates | null = null
   #secrets: Keyring | null = null
+  #reloads: ConfigurationReload | null = null
   /** Members in the membership cache at the start. */
   #roster: MembershipRecord | null = null
   #hasDroppedState = false
@@ -87,6 +89,7 @@ export class Controller {
     this.#startedAtMs = parts.startedAtMs ?? systemClock.nowMs()
     this.#releases = new Releases(parts.log)
     this.#inForce = new IdentityInForce(parts.credentials)
+    this.#running = new RunningOptions(parts.config)
   }
 
   /** @throws {StoreError} or the error of a listener, after everything is closed again. */
@@ -106,16 +109,9 @@ export class Controller {
     return requirePresent(this.#clusterNode, 'a started controller has a clusterNode')
   }
 
-  /** Rereads certificate, key and CA files. Logs an invalid set and keeps the present one. */
-  async reloadCertificates(): Promise<void> {
-    try {
-      await this.#certificates?.reload()
-    } catch (error) {
-      this.#deps.log.error(
-        fileFaultFields(error),
-        `certificate files rejected: ${errorMessage(error)}; keeping the current ones`,
-      )
-    }
+  /** Reads the configuration and the certificate files again. Faults are in the log. */
+  async reload(): Promise<void> {
+    await this.#reloads?.reload(SYSTEM_ACTOR).catch(() => undefined)
   }
 
   /**
@@ -178,6 +174,7 @@ export class Controller {
     fatal.promise.catch(() => undefined)
     const { clusterNode, committedIndex } = await openClusterNode({
       controller: this.#deps,
+      running: this.#running,
       startedAtMs: this.#startedAtMs,
       folder,
       machine,
@@ -267,13 +264,15 @@ export class Controller {
       version: `v${programVersion()}`,
     }
     const snapshots = await openSnapshots(config, log, backedUp)
-    const backups = openBackups(config, clusterNode, log, backedUp)
+    const backups = openBackups(this.#running, clusterNode, log, backedUp)
     const renewals: ((identity: MeshIdentity) => void)[] = []
     const certificates = this.#certify(opened, renewals)
+    const reloads = this.#openReloads(clusterNode, certificates)
     const issuer = openIssuer(secrets, configuredApiLimits(config), config.trustDomain)
     this.#releases.push(() => issuer.close())
     const api = openApi({
       controller: this.#deps,
+      running: this.#running,
       clusterNode,
       machine,
       secrets,
@@ -288,6 +287,7 @@ export class Controller {
         lastBackupMs: backups.lastTakenMs,
         refusal: requestRefusal,
         pki: certificates.control,
+        reloads,
         backups: backups.control,
         restores: backups.restores,
         events: events.streams,
@@ -298,8 +298,7 @@ export class Controller {
     })
     api.start()
     const { servers } = certificates
-    const byName: CertificatesByName | null =
-      servers.all.length === 0 ? null : (name) => servers.contextFor(name)
+    const byName: CertificatesByName = (name) => servers.contextFor(name)
     const ports = await openTlsPorts(config, log)
     const listeners = await Listeners.open({ api, config, credentials, ports, byName })
     this.#releases.push(async () => {
@@ -349,6 +348,7 @@ export class Controller {
     const { config, credentials, log } = this.#deps
     const parts: MembershipDeps = {
       config,
+      running: this.#running,
       credentials,
       log,
       ...opened,
@@ -389,10 +389,23 @@ export class Controller {
         clusterNode.configuration().record.members.find((member) => member.id === id)
           ?.publicKeySha256 ?? null,
     })
-    this.#certificates = certificates
     secrets.onChange(() => certificates.look())
     this.#releases.push(() => certificates.stop())
     return certificates
+  }
+
+  #openReloads(clusterNode: ClusterNode, certificates: Certificates): ConfigurationReload {
+    const { configPath: path, log } = this.#deps
+    this.#running.onReload((next) => certificates.configure(next))
+    this.#reloads = new ConfigurationReload({
+      path,
+      environment: process.env,
+      running: this.#running,
+      certificates: () => certificates.reload(),
+      actions: new ActionLog(clusterNode, log),
+      log,
+    })
+    return this.#reloads
   }
 
   /** Decrypts the shared secrets with the key of this controller, before the first request. */

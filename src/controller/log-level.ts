@@ -19,7 +19,7 @@ interface AdjustableLog {
 export class LogLevelSwitch implements LogLevelControl {
   readonly #id: string
   readonly #log: AdjustableLog
-  readonly #configured: string
+  #configured: string
   readonly #actions: ActionRecorder
 
   constructor(id: string, log: AdjustableLog, configured: string, actions: ActionRecorder) {
@@ -27,6 +27,12 @@ export class LogLevelSwitch implements LogLevelControl {
     this.#log = log
     this.#configured = configured
     this.#actions = actions
+  }
+
+  /** The configuration has another level now, which also ends an earlier switch. */
+  configure(level: string): void {
+    this.#configured = level
+    this.#log.level = level
   }
 
   get(): LogLevelState {

@@ -4,9 +4,11 @@ import type { KeyEndpointRules } from '../auth/tokens/key-endpoint.ts'
 import { type ApiLimits, apiLimitsWith } from '../api/limits.ts'
 import type { ApiName } from '../auth/principal/permissions.ts'
 import type { ApiBindingName } from '../api/parts.ts'
+import { sharedOptions } from '../config/controller/fingerprint.ts'
 import type { API_NAMES, ControllerConfig, WEB_API_NAMES } from '../config/controller/options.ts'
 import { formatHostPort, parseHostPort } from '../lib/text/names.ts'
 import { type ApiAddress, ROUTER_ADDRESS_NAME } from '../ports/cluster-view.ts'
+import type { SharedOption } from '../ports/membership.ts'
 import type { CoreOptions } from '../raft/options.ts'
 
 /** Converts the checked configuration to options of components. */
@@ -141,4 +143,12 @@ export function configuredCoreOptions({ raft }: ControllerConfig): Partial<CoreO
     electionTimeoutTicks: raft.electionTimeoutMs / raft.tickMs,
     electionTimeoutTicksMax: raft.electionTimeoutMaxMs / raft.tickMs,
   }
+}
+
+/** The options that must be equal on every controller, as controllers exchange them. */
+export function announcedOptions(config: ControllerConfig): readonly SharedOption[] {
+  return [...sharedOptions(config)].map(([name, value]) => ({
+    name,
+    value: JSON.stringify(value),
+  }))
 }

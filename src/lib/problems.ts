@@ -363,6 +363,11 @@ export const problems = {
     retry: 'never',
     message: 'The certificate cannot be issued, renewed or accepted',
   },
+  CONFIGURATION_REFUSED: {
+    http: 409,
+    retry: 'never',
+    message: 'The configuration file is invalid; nothing was changed',
+  },
   PEER_UNREACHABLE: {
     http: 503,
     retry: 'later',

@@ -26,6 +26,18 @@ export interface MemberLeaf {
   readonly publicKeySha256: Uint8Array
 }
 
+/** A removed member's certificate. */
+interface FormerLeaf {
+  readonly certificatePem: string
+  /** UTC ms. */
+  readonly removedAtMs: number
+}
+
+/** Claims of a token that a removed member signed, before or after its removal. */
+interface FormerJwt extends VerifiedJwt {
+  readonly removedAtMs: number
+}
+
 interface ClaimsOptions {
   readonly isExpiredAllowed: boolean
 }
@@ -38,8 +50,13 @@ interface LeafJwtDeps {
   readonly members: () => readonly MemberLeaf[]
   /** The current members with their pinned keys; called at each use of a token. */
   readonly pinned: () => readonly Pick<MemberLeaf, 'publicKeySha256'>[]
+  /** Removed members, and the keys that the configuration records as removed. */
+  readonly former: () => readonly FormerLeaf[]
+  readonly removed: () => readonly Pick<MemberLeaf, 'publicKeySha256'>[]
   readonly clock: Clock
 }
+
+const FORMER_LEAVES_MAX = 32
 
 /**
  * Signs tokens with the key of a controller's leaf, and verifies those of every member. A renewed
@@ -54,6 +71,7 @@ export class LeafJwtSigner {
    */
   #leaves = new Map<string, TokenLeaf | null>()
 
+  readonly #formerLeaves = new Map<string, TokenLeaf | null>()
   #key: { readonly pem: string; readonly key: KeyObject } | null = null
 
   constructor(deps: LeafJwtDeps) {
@@ -86,11 +104,30 @@ export class LeafJwtSigner {
     return await verifyJwt(token, this.#known(), this.#deps.clock.nowMs(), isExpiredAllowed)
   }
 
-  isMemberKey(keyId: string): boolean {
-    for (const { publicKeySha256 } of this.#deps.pinned()) {
-      if (hexOf(publicKeySha256) === keyId) return true
+  async verifyFormer(token: string): Promise<FormerJwt | null> {
+    const { former, removed, clock } = this.#deps
+    for (const { certificatePem, removedAtMs } of former()) {
+      const leaf = this.#formerLeaf(certificatePem)
+      // @guard tokens-of-a-former-member--removed
+      if (leaf === null || !hasKey(removed(), leaf.keyId) || this.isMemberKey(leaf.keyId)) continue
+      const found = await verifyJwt(token, [leaf], clock.nowMs())
+      if (found !== null) return { ...found, removedAtMs }
     }
-    return false
+    return null
+  }
+
+  #formerLeaf(pem: string): TokenLeaf | null {
+    let leaf = this.#formerLeaves.get(pem)
+    if (leaf === undefined) {
+      leaf = readableLeaf(pem)
+      if (this.#formerLeaves.size >= FORMER_LEAVES_MAX) this.#formerLeaves.clear()
+      this.#formerLeaves.set(pem, leaf)
+    }
+    return leaf
+  }
+
+  isMemberKey(keyId: string): boolean {
+    return hasKey(this.#deps.pinned(), keyId)
   }
 
   publicJwks(): readonly JsonObject[] {
@@ -156,6 +193,20 @@ function jwkOf(pem: string, { kid, key, algorithm }: TokenLeaf): JsonObject {
     x5c: chain.map((certificate) => Buffer.from(certificate.der).toString('base64')),
     x5t: createHash('sha1').update(der).digest('base64url'),
     'x5t#S256': createHash('sha256').update(der).digest('base64url'),
+  }
+}
+
+function hasKey(keys: readonly Pick<MemberLeaf, 'publicKeySha256'>[], keyId: string): boolean {
+  for (const { publicKeySha256 } of keys) if (hexOf(publicKeySha256) === keyId) return true
+  return false
+}
+
+function readableLeaf(pem: string): TokenLeaf | null {
+  try {
+    return parseTokenLeaf(pem)
+  } catch (error) {
+    if (error instanceof CertificateError) return null
+    throw error
   }
 }
 

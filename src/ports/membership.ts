@@ -71,6 +71,14 @@ export interface JoinRequest {
   readonly featureLevel: number
 }
 
+/** An option that must be equal on every controller. */
+export interface SharedOption {
+  /** `oidc.enabled` */
+  readonly name: string
+  /** JSON of a text, number or boolean. */
+  readonly value: string
+}
+
 /**
  * Everything that a new controller needs; the same request gets the same answer again. It contains
  * no secret.
@@ -89,6 +97,8 @@ export interface JoinAnswer {
   readonly isVoter: boolean
   /** UTC ms, to compare clocks. */
   readonly nowMs: number
+  /** Options of the answering controller; null: it runs a release that does not send them. */
+  readonly sharedOptions: readonly SharedOption[] | null
 }
 
 /** Action on the cluster that changes no record, done or about to be done. */

@@ -16,16 +16,18 @@ import {
   PresenceSchema,
   RefreshUseSchema,
   RouterStatusSchema,
+  SharedOptionsSchema,
   SessionUseSchema,
   PostureRecordSchema,
 } from '../../proto/gen/soft_pb.ts'
 import { assertSafeIntegers, integer } from '../lib/text/safe-integer.ts'
-import type {
-  SoftStateCounts,
-  SoftTopic,
-  SoftTopicDefinition,
-  SoftTopicTable,
-  SoftTopicValue,
+import {
+  SOFT_VALUE_BYTES_MAX,
+  type SoftStateCounts,
+  type SoftTopic,
+  type SoftTopicDefinition,
+  type SoftTopicTable,
+  type SoftTopicValue,
 } from './soft-state.ts'
 
 /** The newest used refresh token of a session. */
@@ -143,6 +145,8 @@ export const softTopics = {
     ttlMs: 10 * 60_000,
     ownerBytesMax: 4 * 1024 * 1024,
   }),
+  /** Values of the options that must be equal on every controller; the key is `self`. */
+  options: messages(SharedOptionsSchema, { ttlMs: 60_000, ownerBytesMax: SOFT_VALUE_BYTES_MAX }),
 } as const satisfies SoftTopicTable
 
 export type SoftTopics = typeof softTopics

@@ -96,6 +96,7 @@ describe('POST /cluster/join', () => {
       configurationIndex: 7,
       isVoter: true,
       nowMs: 1,
+      sharedOptions: [{ name: 'oidc.enabled', value: 'false' }],
     })
     expect(controller.admission.requests).toEqual([{ ...request, storeId }])
   })

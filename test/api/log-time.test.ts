@@ -1,6 +1,9 @@
+import { randomBytes } from 'node:crypto'
+
 import { expect, test } from 'vitest'
 
 import type { Identity } from '../../src/entities/kinds/identity.ts'
+import { LATER_ID_MS, newRequestId } from '../../src/client/request-id.ts'
 import { CallerOf, fabric, management, type Reply } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 import { newIdentity, shown } from './support/network.ts'
@@ -59,4 +62,24 @@ test('only the host user of a controller can reset log time, and the audit log r
   const filter = encodeURIComponent('action = "log-time-reset"')
   const rows = (await root.get(`${fabric}/audit?filter=${filter}`)).body.data
   expect(rows).toMatchObject([{ actor: { name: 'uid:1000 (op)' }, outcome: 'done' }])
+})
+
+test('a new write is refused for five minutes after a reset, and carried out under an ID of a later time', async () => {
+  controller.cluster.aheadMs = JUMP_MS
+  await newIdentity(root, 'later still')
+  controller.cluster.aheadMs = 0
+  expect((await resetLogTime(operator)).status).toBe(200)
+  const create = async (name: string, laterMs: number): Promise<string> => {
+    const id = newRequestId(controller.clock.nowMs() + laterMs, randomBytes(16))
+    const headers = { 'net-request-id': id }
+    const reply = await root.call('POST', `${management}/edge-routers`, { name }, headers)
+    return reply.body.error?.code ?? String(reply.status)
+  }
+  expect(await create('one', 0)).toBe('REQUEST_ID_EXPIRED')
+  expect(await create('one', LATER_ID_MS)).toBe('REQUEST_ID_EXPIRED')
+  controller.clock.advance(3000)
+  expect(await create('one', 0)).toBe('REQUEST_ID_EXPIRED')
+  expect(await create('one', LATER_ID_MS)).toBe('201')
+  controller.clock.advance(5 * 60_000)
+  expect(await create('two', 0)).toBe('201')
 })

@@ -22,7 +22,8 @@ afterEach(() => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-const check = (): typeof NO_FINDINGS => checkLog({ id: 'ctrl1', data, cluster: { seeds: [] } })
+const check = (): typeof NO_FINDINGS =>
+  checkLog({ id: 'ctrl1', data, identity: { key: join(data, 'key') }, cluster: { seeds: [] } })
 
 function knowVoters(...ids: readonly string[]): void {
   const members = ids.map((id) => ({ id, voter: true, address: `${id}:6262` }))

@@ -100,6 +100,23 @@ async function onlyFault(environment: Readonly<Record<string, string>> = {}): Pr
   return fault
 }
 
+describe('controller check --config-only', () => {
+  test('judges the file alone', async () => {
+    const path = join(ctrl1, 'config.yml')
+    for (const name of ['data', 'cert.pem', 'controller.key', 'ca.pem']) {
+      rmSync(join(ctrl1, name), { recursive: true })
+    }
+    const check = ['controller', 'check', path, '--config-only']
+    const done = await run(check)
+    expect(done).toEqual({ code: 0, stdout: `${path}: the configuration is valid\n`, stderr: '' })
+    writeFileSync(path, `${readFileSync(path, 'utf8')}logLevel: loud\n`)
+    expect(await run(check)).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/logLevel: expected one of/),
+    })
+  })
+})
+
 describe('Preflight', () => {
   test('accepts a newly formed controller, and leaves no files behind', async () => {
     const before = readdirSync(ctrl1, { recursive: true }).sort()
@@ -244,6 +261,24 @@ describe('Preflight', () => {
     expect(await onlyFault()).toContain('no PEM certificate found')
   })
 
+  test.each([
+    ['does not exist', (data: string) => rmSync(data, { recursive: true })],
+    [
+      'is empty',
+      (data: string) => {
+        rmSync(data, { recursive: true })
+        mkdirSync(data)
+      },
+    ],
+  ])('names cluster.seeds if the data folder %s and there are none', async (what, lose) => {
+    lose(join(ctrl1, 'data'))
+    expect(await onlyFault({ FLOTILLA_CLUSTER_SEEDS: '' })).toBe(
+      `data: ${join(ctrl1, 'data')} ${what}; name the data folder of this controller. If its disk is lost, set cluster.seeds to mesh addresses of other controllers: they admit it with an empty one and fill it. Neither cluster.seeds nor ${join(ctrl1, 'ctrl1.seeds')} names one`,
+    )
+    writeFileSync(join(ctrl1, 'ctrl1.seeds'), 'ctrl2.example.net:1480\n')
+    expect(await faultsOf({ FLOTILLA_CLUSTER_SEEDS: '' })).toEqual([])
+  })
+
   test('accepts an empty data folder as a lost disk if there are seeds', async () => {
     rmSync(join(ctrl1, 'data'), { recursive: true })
     const environment = { FLOTILLA_CLUSTER_SEEDS: '127.0.0.1:1481' }
@@ -261,7 +296,7 @@ describe('Preflight', () => {
     expect(await onlyFault()).toContain(`${data} is not a folder`)
     rmSync(data)
     mkdirSync(data)
-    expect(await onlyFault()).toContain('IDENTITY')
+    expect(await onlyFault()).toContain('is empty; name the data folder')
     rmSync(data, { recursive: true })
     cpSync(join(plan.dir, 'ctrl2', 'data'), data, { recursive: true })
     expect(await onlyFault()).toContain('belongs to controller ctrl2, but id is ctrl1')

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { createHash } from 'node:crypto'
+import { createHash, generateKeyPairSync } from 'node:crypto'
 import {
   closeSync,
   cpSync,
@@ -140,6 +140,48 @@ test('a controller publishes the CAs of its certificate, and rejects a broken ce
   writeFileSync(join(controller.folder, 'cert.pem'), 'half a certifi')
   running.child.kill('SIGHUP')
   await until(() => expect(running.output).toContain('certificate files rejected: '))
+  expect(await versionStatus()).toBe(200)
+  running.child.kill('SIGTERM')
+  expect(await running.ended, running.output).toBe(0)
+})
+
+test('a running controller takes changed options at a reload, and refuses an invalid file', async () => {
+  const running = start()
+  await until(leads)
+  const text = readFileSync(controller.configPath, 'utf8')
+  const backups = join(folder, 'backups')
+  const { publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const recipient = publicKey.export({ type: 'spki', format: 'pem' })
+  writeFileSync(join(controller.folder, 'backup.pem'), recipient)
+  const changed = `${text}logLevel: debug\nthreads: false\nbackup: {folder: ${backups}, recipient: backup.pem}\n`
+  writeFileSync(controller.configPath, changed)
+  const reload = ['controller', 'reload', controller.configPath]
+  expect(await run(reload)).toEqual({
+    code: 0,
+    stdout: [
+      'logLevel: info -> debug, in force',
+      `backup.folder: null -> ${backups}, in force`,
+      `backup.recipient: null -> ${join(controller.folder, 'backup.pem')}, in force`,
+      'threads: true -> false, needs a restart',
+      '',
+    ].join('\n'),
+    stderr: '',
+  })
+  await until(() => expect(readdirSync(backups)).toEqual([expect.stringMatching(/\.backup$/)]))
+  writeFileSync(controller.configPath, `${changed}limits: {connectionsMax: none}\n`)
+  const refused = await run(reload)
+  expect([refused.code, refused.stderr]).toEqual([
+    2,
+    expect.stringMatching(/config\.yml:\d+: limits\.connectionsMax: expected an integer/),
+  ])
+  running.child.kill('SIGHUP')
+  await until(() => expect(running.output).toContain('configuration rejected: '))
+  writeFileSync(controller.configPath, changed)
+  writeFileSync(join(controller.folder, 'cert.pem'), 'half a certifi')
+  expect(await run(reload)).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/^flotilla: certificate files rejected: /),
+  })
   expect(await versionStatus()).toBe(200)
   running.child.kill('SIGTERM')
   expect(await running.ended, running.output).toBe(0)

@@ -42,6 +42,8 @@ export class FakeMember {
   readonly replies: Reply[] = []
   /** Hosts of the certificate in its answer; null: the requested ones. */
   hosts: readonly string[] | null = null
+  /** Options in its answer, as JSON by name; null: it is of a release that sends none. */
+  sharedOptions: Readonly<Record<string, string>> | null = {}
   /** Added to the `date` header. */
   clockOffsetMs = 0
   readonly #root: CertifiedKey
@@ -117,6 +119,12 @@ export class FakeMember {
     else response.writeHead(reply.status).end(JSON.stringify(reply.body))
   }
 
+  #options(): object {
+    if (this.sharedOptions === null) return {}
+    const given = Object.entries({ trustDomain: `"${this.trustDomain}"`, ...this.sharedOptions })
+    return { sharedOptions: given.map(([name, value]) => ({ name, value })) }
+  }
+
   async #admit(received: Received): Promise<unknown> {
     const { publicKeySpki } = await parseCertificateRequest(received.certificateRequestPem)
     const certificatePem = await issueControllerCertificateFor({
@@ -151,6 +159,7 @@ export class FakeMember {
         configurationIndex: 7,
         isVoter: true,
         nowMs: Date.now(),
+        ...this.#options(),
       },
       meta: {},
     }

@@ -18,7 +18,7 @@ import type { AdminFile } from '../../src/cli/bootstrap/admin-file.ts'
 import { planConfig } from '../../src/cli/bootstrap/config-from-flags.ts'
 import { formCluster } from '../../src/cli/bootstrap/form.ts'
 import type { InitResult } from '../../src/cli/bootstrap/init.ts'
-import { composeConfig, replaceSeeds } from '../../src/config/controller/compose.ts'
+import { composeConfig, setOptions } from '../../src/config/controller/compose.ts'
 import { parseControllerConfig } from '../../src/config/controller/load.ts'
 import {
   type CertifiedKey,
@@ -310,8 +310,8 @@ test('a composed configuration loads with any names, and seeds change nothing el
     data: '/srv/a folder: with #marks',
     trustDomain: 'null',
   })
-  const seeded = replaceSeeds(text, ['ctrl1.example.net:1480'])
+  const seeded = setOptions(text, { 'cluster.seeds': ['ctrl1.example.net:1480'] })
   expect(seeded).toContain('ctrl1.example.net:1480')
-  expect(replaceSeeds(seeded, [])).toContain('seeds: []')
+  expect(setOptions(seeded, { 'cluster.seeds': [] })).toContain('seeds: []')
   expect(seeded.split('\n')[0]).toBe(text.split('\n')[0])
 })

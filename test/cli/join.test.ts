@@ -11,7 +11,7 @@ import {
 import { type AddressInfo, createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 
 import { CheckList } from '../../src/cli/terminal/check-list.ts'
 import { type ConfigFlags, planConfig } from '../../src/cli/bootstrap/config-from-flags.ts'
@@ -19,6 +19,7 @@ import { prepareJoin } from '../../src/cli/bootstrap/join.ts'
 import { requestJoin } from '../../src/cli/bootstrap/join-request.ts'
 import { checkMembers, checkTicket } from '../../src/cli/bootstrap/join-preflight.ts'
 import { beginJoinState, JOINING_NAME, readJoinState } from '../../src/cli/bootstrap/join-state.ts'
+import type { ControllerConfig } from '../../src/config/controller/options.ts'
 import { loadControllerConfig } from '../../src/config/controller/load.ts'
 import { checkKeyMatches, parseCertificates } from '../../src/pki/certificate.ts'
 import { parseTicket } from '../../src/pki/secrets/ticket.ts'
@@ -60,6 +61,7 @@ beforeEach(async () => {
   member.replies.length = 0
   member.clockOffsetMs = 0
   member.hosts = null
+  member.sharedOptions = {}
 })
 afterEach(() => {
   rmSync(folder, { recursive: true, force: true })
@@ -183,6 +185,108 @@ describe('A join that is admitted', () => {
     await attempt(text)
     expect(member.received).toHaveLength(1)
     expect(readFileSync(join(etc, 'cert.pem'), 'utf8')).toBe(before)
+  })
+})
+
+describe('The options of the cluster', () => {
+  /** Loads the written configuration. */
+  function written(): ControllerConfig {
+    const loaded = loadControllerConfig(config, {})
+    if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults))
+    return loaded.config
+  }
+
+  function optionsLine({ checks }: CheckList): unknown {
+    return checks.find(({ check }) => check === 'options')
+  }
+
+  test('are written into a new configuration, and printed', async () => {
+    member.sharedOptions = {
+      'oidc.enabled': 'false',
+      'raft.electionTimeoutMs': '700',
+      'raft.tickMs': '50',
+    }
+    expect(optionsLine(await attempt(member.ticket()))).toEqual({
+      check: 'options',
+      result: 'ok',
+      detail:
+        'set as in the cluster: raft.electionTimeoutMs 700 (was 600), oidc.enabled false (was true)',
+    })
+    expect(written().oidc.enabled).toBe(false)
+    expect(written().raft).toMatchObject({ tickMs: 50, electionTimeoutMs: 700 })
+    expect(readFileSync(config, 'utf8')).not.toContain('tickMs')
+  })
+
+  test('replace those of an existing configuration, whose comments stay', async () => {
+    member.sharedOptions = { 'oidc.enabled': 'false', 'api.sessionTimeoutMs': '120000' }
+    const { text } = planConfig(config, flags, member.trustDomain)
+    mkdirSync(etc)
+    writeFileSync(config, `# mine\n${text}oidc:\n  enabled: true # for now\napi:\n`)
+    await attempt(member.ticket())
+    expect(written().oidc.enabled).toBe(false)
+    expect(written().api.sessionTimeoutMs).toBe(120_000)
+    expect(readFileSync(config, 'utf8')).toMatch(/^# mine\n[^]*enabled: false # for now/)
+  })
+
+  test('include the profile of Raft timing, without the times that follow from it', async () => {
+    member.sharedOptions = {
+      'raft.profile': '"wan"',
+      'raft.heartbeatMs': '500',
+      'raft.electionTimeoutMs': '3000',
+      'raft.electionTimeoutMaxMs': '8000',
+    }
+    expect(optionsLine(await attempt(member.ticket()))).toMatchObject({
+      detail:
+        'set as in the cluster: raft.profile wan (was lan), raft.electionTimeoutMaxMs 8000 (was 1200)',
+    })
+    expect(written().raft).toMatchObject({ heartbeatMs: 500, electionTimeoutMaxMs: 8000 })
+    expect(readFileSync(config, 'utf8')).not.toContain('heartbeatMs')
+  })
+
+  test('are equal already in most clusters', async () => {
+    expect(optionsLine(await attempt(member.ticket()))).toEqual({
+      check: 'options',
+      result: 'ok',
+      detail: 'equal to those of the cluster',
+    })
+  })
+
+  test('stay as they are if the member is of a release that sends none', async () => {
+    member.sharedOptions = null
+    expect(optionsLine(await attempt(member.ticket()))).toMatchObject({ result: 'warning' })
+    expect(written().oidc.enabled).toBe(true)
+  })
+
+  test('that this release does not know are ignored', async () => {
+    member.sharedOptions = { 'oidc.later': '1', 'oidc.enabled': 'false', 'raft.tickMs': '{}' }
+    await attempt(member.ticket())
+    expect(written().oidc.enabled).toBe(false)
+    expect(readFileSync(config, 'utf8')).not.toContain('later')
+  })
+
+  test('end the join if they are not valid here, and it can be repeated', async () => {
+    member.sharedOptions = { 'raft.electionTimeoutMs': '7' }
+    const text = member.ticket()
+    expect(await refused(text)).toMatch(
+      /^the options of the cluster do not fit .*electionTimeoutMs: expected an integer from 50/,
+    )
+    expect(existsSync(config)).toBe(false)
+    member.sharedOptions = { 'raft.electionTimeoutMs': '800' }
+    await attempt(text)
+    expect(written().raft.electionTimeoutMs).toBe(800)
+  })
+
+  test('end the join if the environment overrides them', async () => {
+    member.sharedOptions = { 'oidc.enabled': 'false' }
+    vi.stubEnv('FLOTILLA_OIDC_ENABLED', 'true')
+    try {
+      expect(await refused(member.ticket())).toBe(
+        'the environment sets FLOTILLA_OIDC_ENABLED, and the cluster runs with other values; unset it, and rerun the join',
+      )
+    } finally {
+      vi.unstubAllEnvs()
+    }
+    expect(existsSync(config)).toBe(false)
   })
 })
 

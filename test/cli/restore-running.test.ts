@@ -71,7 +71,7 @@ class Damaged implements AsyncDisposable {
     const cluster = this.#view()
     const actions = new RecordedActions()
     this.#server = await serveSocket(dir, {
-      backups: backupControl({ ...parts, cluster, actions, folder: null }),
+      backups: backupControl({ ...parts, cluster, actions, folder: () => null }),
       restores: restoreControl({ ...parts, cluster, proposer }),
       logger: {
         warn: () => undefined,

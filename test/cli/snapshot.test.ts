@@ -92,7 +92,7 @@ async function serving(from = source): Promise<Served> {
   const actions = new RecordedActions()
   let asked = 0
   const refusal = () => ((asked += 1) > isWrongAfter ? 'NODE_QUARANTINED' : null)
-  const backups = backupControl({ ...from.parts, refusal, actions, folder: null })
+  const backups = backupControl({ ...from.parts, refusal, actions, folder: () => null })
   const logger = {
     warn: () => undefined,
     error: (fields: Readonly<Record<string, unknown>>) => unexpected.push(String(fields['err'])),

@@ -75,7 +75,7 @@ function clientOf(
     },
     waits: { ...commandWaits, ...waits },
     clock,
-    requestId: () => `id ${(ids += 1)}`,
+    requestId: (laterMs) => `${laterMs === 0 ? '' : 'later '}id ${(ids += 1)}`,
     readsOwnWrites: true,
   })
   return {
@@ -119,6 +119,43 @@ test('sends a write to each member under one request ID until there is a leader'
   )
   await client.ask({ method: 'POST' })
   expect(asked.at(-1)?.headers['net-request-id']).toBe('id 2')
+})
+
+test('sends a new write that is refused as too old under an ID of a later time', async () => {
+  let refusals = 3
+  const { client, asked } = clientOf(() =>
+    (refusals -= 1) < 0 ? answer(201) : refusal(409, 'REQUEST_ID_EXPIRED'),
+  )
+  await client.ask({ method: 'POST' })
+  expect(asked.map(({ headers }) => headers['net-request-id'])).toEqual([
+    'id 1',
+    'later id 2',
+    'later id 3',
+    'later id 4',
+  ])
+})
+
+test('sends no second ID for a write that may have been carried out', async () => {
+  for (const begin of [() => refusal(503, 'OUTCOME_UNKNOWN'), isSilent]) {
+    let asks = 0
+    const { client, asked } = clientOf(() =>
+      (asks += 1) === 1 ? begin() : refusal(409, 'REQUEST_ID_EXPIRED'),
+    )
+    await expect(client.ask({ method: 'POST' })).rejects.toMatchObject({
+      code: 'REQUEST_ID_EXPIRED',
+    })
+    expect(new Set(asked.map(({ headers }) => headers['net-request-id']))).toEqual(
+      new Set(['id 1']),
+    )
+  }
+})
+
+test('gives up after ten seconds of refusals as too old', async () => {
+  const { client, asked } = clientOf(() => refusal(409, 'REQUEST_ID_EXPIRED'))
+  await expect(client.ask({ method: 'POST' })).rejects.toMatchObject({
+    code: 'REQUEST_ID_EXPIRED',
+  })
+  expect(asked).toHaveLength(11)
 })
 
 test('gives up after 20 seconds without a leader', async () => {

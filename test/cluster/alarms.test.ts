@@ -383,6 +383,40 @@ test('descriptions of members are saved at most once a minute and at shutdown, w
   expect(saved).toHaveLength(3)
 })
 
+test('certificates of removed members are kept until no refresh token of theirs can be valid', () => {
+  const clock = new ManualClock()
+  const day = 24 * 60 * 60_000
+  const said = (certificatePem: string): KnownMember => ({
+    version: 'v1',
+    startedAtMs: 5,
+    apiAddresses: [],
+    certificatePem,
+  })
+  const known = new KnownMembers(null, clock, () => undefined)
+  known.note('a', said('pem a'))
+  known.note('b', said(''))
+  known.keep(new Set(['a', 'b']))
+  expect(known.former()).toEqual([])
+  const removedAtMs = clock.ms
+  known.keep(new Set())
+  expect(known.of('a')).toBe(null)
+  expect(known.former()).toEqual([{ certificatePem: 'pem a', removedAtMs }])
+  known.note('a', said('pem of another key'))
+  clock.ms += 90 * day - 1
+  known.keep(new Set(['a']))
+  expect(known.former()).toEqual([{ certificatePem: 'pem a', removedAtMs }])
+  clock.ms += 1
+  known.keep(new Set(['a']))
+  expect(known.former()).toEqual([])
+  for (let number = 0; number < 20; number += 1) {
+    known.note(`c${number}`, said(`pem ${number}`))
+    known.keep(new Set(['a']))
+  }
+  expect(known.former().map(({ certificatePem }) => certificatePem)).toEqual(
+    Array.from({ length: 16 }, (_, at) => `pem ${at + 4}`),
+  )
+})
+
 test('a change during a save is stored before the last save resolves', async () => {
   const clock = new ManualClock()
   const saved: number[] = []

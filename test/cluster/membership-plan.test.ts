@@ -166,9 +166,18 @@ describe('A plan', () => {
       'c3 is unreachable; until that is repaired, losing one more voter stops writes',
     )
     expect(warningsOf('C1 C2', 'remove c3')).toContain('nothing to remove')
-    expect(warningsOf('C1 C2 C3 C4', 'remove c4')).toBe('')
+    expect(warningsOf('C1 C2 C3 C4', 'promote c4')).toBe('')
+    expect(warningsOf('C1 C2 C3 C4', 'remove c4')).toBe(
+      'people and programs that logged in at c4 by OIDC stay logged in if they use the address of their login or its client certificate; others of them log in again',
+    )
     for (const members of ['C1 C2 C3 C4', 'C1 C2 C3']) {
       expect(warningsOf(members, 'remove c4 compromised')).toContain('pki renew-issuing')
+    }
+    expect(warningsOf('C1 C2 C3 C4', 'remove c4 compromised')).toContain(
+      'all API sessions end: all people and programs log in again',
+    )
+    for (const members of ['C1 C2 C3']) {
+      expect(warningsOf(members, 'remove c4 compromised')).not.toContain('log in again')
     }
   })
 

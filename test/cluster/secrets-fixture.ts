@@ -148,6 +148,7 @@ export class SecretsCluster implements Proposer {
       trustDomain: TRUST_DOMAIN,
       caPem: () => this.root.certificatePem,
       addressOf: (one) => this.moved.get(one) ?? null,
+      sharedOptions: [{ name: 'oidc.enabled', value: 'true' }],
     })
     const rotation = { proposer: this, state, keyring, log, overlapMs: OVERLAP_MS }
     const member = { id, leaf, keyring, desk, rotation }

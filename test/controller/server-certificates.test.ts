@@ -180,6 +180,31 @@ describe('A listener', () => {
   })
 })
 
+describe('A list of server certificates that a reload replaces', () => {
+  test('is in use at once, and the alarms of former files are cleared', async () => {
+    const other = { cert: join(dir, 'other.pem'), key: join(dir, 'other.key') }
+    const leaf = await leafBy(publicCa, { hosts: ['other.example.org'] })
+    writeFileSync(other.cert, leaf.certificatePem)
+    writeSecretFile(other.key, leaf.privateKeyPem)
+    const kept = await put({})
+    servers.reload()
+    servers.configure([files, other])
+    servers.reload()
+    expect(await ask('other.example.org')).toMatchObject({ sha256: printOf(leaf) })
+    expect(await ask('console.example.org')).toMatchObject({ sha256: printOf(kept) })
+
+    writeFileSync(other.cert, 'half a certifi')
+    servers.reload()
+    expect(alarms.at(-1)).toMatch(/^CERTIFICATE_REFUSED /)
+    servers.configure([files])
+    expect(alarms.slice(-2)).toEqual(['clear CERTIFICATE_REFUSED', 'clear CERTIFICATE_EXPIRES'])
+    expect(await ask('other.example.org')).toMatchObject({ sha256: printOf(own) })
+    servers.configure([])
+    expect(await ask('console.example.org')).toMatchObject({ sha256: printOf(own) })
+    servers.stop()
+  })
+})
+
 describe('Files of a server certificate', () => {
   test('take effect when they have settled, and not while only one of them is new', async () => {
     const before = servers.all[0]?.leaf?.sha256

@@ -192,6 +192,18 @@ test('certificates are inspected, renewed and issued, and the issuing authority 
   expect(replaced).toContain('new issuing authority')
 })
 
+test('a changed configuration is checked and reloaded', async () => {
+  const path = join(fleet.folder(1), 'config.yml')
+  const text = readFileSync(path, 'utf8')
+  writeFileSync(path, `${text}logLevel: debug\nthreads: false\n`)
+  const check = block('flotilla controller check --config-only')
+  expect(await type(1, check)).toContain('the configuration is valid')
+  const reload = block('flotilla controller reload')
+  expect(await type(1, reload)).toContain('threads: true -> false, needs a restart')
+  writeFileSync(path, text)
+  expect(await type(1, reload)).toContain('logLevel: debug -> info, in force')
+})
+
 test('log time that is not ahead stays unchanged', async () => {
   expect(await type(1, block('flotilla cluster reset-log-time'))).toContain('no change needed')
 })

@@ -15,9 +15,13 @@ export class Network {
   readonly #cut = new Set<string>()
   /** "from>to" → extra delay, ms. */
   readonly #slow = new Map<string, number>()
+  /** "from>to" → arrival of the latest message, virtual ms, of runs that send again. */
+  readonly #arrivals = new Map<string, number>()
+  readonly #nowMs: () => number
   isHealed = false
 
-  constructor(chance: Random, rates: Rates, tally: Tally) {
+  constructor(chance: Random, rates: Rates, tally: Tally, nowMs: () => number) {
+    this.#nowMs = nowMs
     this.#chance = chance
     this.#rates = rates
     this.#tally = tally
@@ -43,15 +47,15 @@ export class Network {
   /** One-way delay, ms. */
   delayMs(from: NodeId, to: NodeId): number {
     const extraMs = this.#slow.get(`${from}>${to}`) ?? 0
-    return (
-      this.#chance.integer(0, this.#rates.delayMsMax) + (extraMs * (1 + this.#chance.next())) / 2
-    )
+    const { delayMsMin = 0, delayMsMax } = this.#rates
+    return this.#chance.integer(delayMsMin, delayMsMax) + (extraMs * (1 + this.#chance.next())) / 2
   }
 
   /** Delays, ms, of the delivered copies of a Raft message; empty when it is lost. */
   copiesOf(from: NodeId, to: NodeId): readonly number[] {
     if (this.isHealed) return [this.delayMs(from, to)]
-    const { lossChance, repeatChance, lateChance } = this.#rates
+    const { lossChance, repeatChance, lateChance, resendMs } = this.#rates
+    if (resendMs !== undefined) return [this.#inOrderMs(from, to, resendMs)]
     if (this.#happens(lossChance)) {
       this.#tally.note('message lost')
       return []
@@ -62,6 +66,20 @@ export class Network {
       delays.push(this.#mayBeLate(from, to, lateChance))
     }
     return delays
+  }
+
+  /** Delay of a message in a stream that repairs losses and keeps the order, ms. */
+  #inOrderMs(from: NodeId, to: NodeId, resendMs: number): number {
+    let delayMs = this.delayMs(from, to)
+    for (let waitMs = resendMs; this.#happens(this.#rates.lossChance); waitMs *= 2) {
+      this.#tally.note('message lost')
+      delayMs += waitMs
+    }
+    const pair = `${from}>${to}`
+    const nowMs = this.#nowMs()
+    const arrivalMs = Math.max(nowMs + delayMs, this.#arrivals.get(pair) ?? 0)
+    this.#arrivals.set(pair, arrivalMs)
+    return arrivalMs - nowMs
   }
 
   /** Whether a stream breaks before the next frame. */

@@ -8,9 +8,16 @@ import type { CircuitPlan } from './circuits/circuit-plan.ts'
 /** Fault rates of one run. Chances are per message, frame or sync; times ms. */
 export interface Rates {
   readonly lossChance: number
+  /**
+   * A lost message is sent again after this time, twice as long after each further loss, and later
+   * ones wait behind it, as in a TCP connection. Absent: it is lost.
+   */
+  readonly resendMs?: number
   readonly repeatChance: number
   readonly lateChance: number
   readonly resetChance: number
+  /** 0 by default. */
+  readonly delayMsMin?: number
   readonly delayMsMax: number
   readonly syncMsMax: number
   readonly slowDiskChance: number

@@ -9,6 +9,7 @@ import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 
 const MAIN = join(import.meta.dirname, 'main.ts')
+const WAN = join(import.meta.dirname, 'wan.ts')
 const run = promisify(execFile)
 
 async function simulate(flags: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<string> {
@@ -42,6 +43,19 @@ test('the same seed repeats the run step by step with any time zone, language, h
   expect(lastLine(other)).toBe(lastLine(one))
   const another = await simulate(['--first', '8', '--seeds', '1', '--workers', '1'])
   expect(lastLine(another)).not.toBe(lastLine(one))
+}, 0)
+
+test('the WAN profile causes no election in ten minutes with 200 ms each way and 5 % loss, and the defaults do in one', async () => {
+  const wan = async (...words: readonly string[]): Promise<Record<string, number>> => {
+    const { stdout } = await run(process.execPath, [WAN, ...words])
+    console.log(stdout)
+    return JSON.parse(stdout) as Record<string, number>
+  }
+  const [wide, local] = [await wan('wan', '10'), await wan('lan', '1')]
+  expect(wide['elections']).toBe(1)
+  // Three round trips.
+  expect(wide['writeMs']).toBeLessThan(1200)
+  expect(local['elections']).toBeGreaterThan(1)
 }, 0)
 
 test('an argument that is not a number is refused with the usage', async () => {

@@ -111,7 +111,7 @@ export class World implements ControllerWorld {
     this.restorers = new Restorers(this)
     this.chance = seededRandom(plan.seed ^ 0x5eed)
     this.trace = new TraceHash(print)
-    this.network = new Network(this.chance, plan.rates, this.tally)
+    this.network = new Network(this.chance, plan.rates, this.tally, () => loop.nowMs)
     this.isWired = plan.isWired
     this.#isTimed = plan.seed % 16 === 0
     this.invariants = new Invariants(

@@ -27,17 +27,27 @@ export async function memberLeaf(id: string): Promise<CertifiedKey & MemberLeaf>
   return { certificatePem: pem, privateKeyPem, publicKeySha256 }
 }
 
+/** A controller that was removed. */
+export interface FormerLeaf extends MemberLeaf {
+  readonly removedAtMs: number
+  /** Whether the configuration records its key as removed. */
+  readonly isRecorded: boolean
+}
+
 /** Signs as that controller; all of `members` are its cluster. */
 export function signerOf(
   own: CertifiedKey,
   members: readonly MemberLeaf[],
   now: () => number = Date.now,
+  former: readonly FormerLeaf[] = [],
 ): LeafJwtSigner {
   return new LeafJwtSigner({
     privateKeyPem: () => own.privateKeyPem,
     leafPem: () => own.certificatePem,
     members: () => members,
     pinned: () => members,
+    former: () => former,
+    removed: () => former.filter(({ isRecorded }) => isRecorded),
     clock: { nowMs: now, monotonicMs: () => 0 },
   })
 }

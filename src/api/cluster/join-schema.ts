@@ -1,5 +1,5 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { flag, text, closedObject } from '../../entities/shapes.ts'
+import { arraySchema, flag, text, closedObject } from '../../entities/shapes.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 import { integer } from '../schemas/envelope.ts'
 
@@ -69,5 +69,7 @@ export const joinAnswer: NamedSchema = {
     configurationIndex: integer,
     isVoter: flag,
     nowMs: integer,
+    /** Options that must be equal on every controller; values are JSON. */
+    sharedOptions: arraySchema(closedObject({ name: text, value: text })),
   }),
 }

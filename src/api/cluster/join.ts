@@ -149,5 +149,10 @@ function requestOf(body: JoinBody): JoinRequest {
 
 /** Bytes as base64url. */
 function wireAnswer(answer: JoinAnswer): Record<string, unknown> {
-  return { ...answer, configuration: Buffer.from(answer.configuration).toString('base64url') }
+  const { configuration, sharedOptions } = answer
+  return {
+    ...answer,
+    configuration: Buffer.from(configuration).toString('base64url'),
+    sharedOptions: sharedOptions ?? [],
+  }
 }

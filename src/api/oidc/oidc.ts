@@ -12,6 +12,7 @@ import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { DeviceFlow } from '../../auth/oidc/device-flow.ts'
 import type { LogInFlow } from '../../auth/oidc/log-in-flow.ts'
 import type { DeviceLogIns } from '../../auth/oidc/device-log-ins.ts'
+import type { FormerTokens } from '../../auth/sessions/former-tokens.ts'
 import type { OidcTokens } from '../../auth/sessions/oidc-tokens.ts'
 import type { SecondFactors } from '../../auth/factors/second-factors.ts'
 import { authorizeOperations } from './authorize.ts'
@@ -32,6 +33,7 @@ interface OidcOperationsDeps {
   readonly deviceFlow: DeviceFlow
   readonly deviceLogIns: DeviceLogIns
   readonly oidcTokens: OidcTokens
+  readonly formerTokens: FormerTokens
   readonly secondFactors: SecondFactors
   readonly posture: PostureService
 }

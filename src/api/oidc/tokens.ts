@@ -5,6 +5,7 @@ import type { LogInFlow } from '../../auth/oidc/log-in-flow.ts'
 import { OAuthError } from '../../auth/oidc/oauth-error.ts'
 import type { RedirectTargets } from '../../auth/oidc/redirect-places.ts'
 import { isRedirectAllowed } from '../../auth/oidc/public-clients.ts'
+import type { FormerTokens } from '../../auth/sessions/former-tokens.ts'
 import type { MintedTokens, OidcTokens } from '../../auth/sessions/oidc-tokens.ts'
 import type { OidcToken, TokenPurpose } from '../../pki/oidc-token.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
@@ -32,6 +33,7 @@ interface TokenOperationsDeps {
   readonly oidcFlow: LogInFlow
   readonly deviceLogIns: DeviceLogIns
   readonly oidcTokens: OidcTokens
+  readonly formerTokens: FormerTokens
   readonly issuers: Issuers
   readonly redirectPlaces: (call: RequestContext) => RedirectTargets
   readonly isOffered: () => void
@@ -138,7 +140,7 @@ async function tokens(
       )
     }
     case 'refresh_token': {
-      const token = await judged(deps, call, of('refresh_token'), ['refresh'])
+      const token = await judgedRefresh(deps, call, of('refresh_token'))
       return grantedAnswer(await renewed(deps, call, { token, clientId, of }))
     }
     case DEVICE_GRANT: {
@@ -158,7 +160,11 @@ async function tokens(
           'subject_token_type must be an access or refresh token',
         )
       }
-      const token = await judged(deps, call, of('subject_token'), [purpose])
+      const text = of('subject_token')
+      const token =
+        purpose === 'refresh'
+          ? await judgedRefresh(deps, call, text)
+          : await judged(deps, call, text, [purpose])
       const minted = await renewed(deps, call, { token, clientId, of })
       // Routers see access tokens, so an access token cannot be exchanged for one that lives
       // longer.
@@ -202,6 +208,22 @@ async function renewed(
   const requestPem = sealedCertificateRequest(of('csr_pem'))
   const write = toWriteRequest(call)
   return await deps.oidcFlow.renew(token, issuer, scopes, call.credentials, requestPem, write)
+}
+
+/** A token of a removed controller counts for its exchange alone. */
+async function judgedRefresh(
+  deps: TokenOperationsDeps,
+  call: RequestContext,
+  text: string | undefined,
+): Promise<OidcToken> {
+  try {
+    return await judged(deps, call, text, ['refresh'])
+  } catch (error) {
+    if (!(error instanceof OAuthError)) throw error
+    const token = await deps.formerTokens.judge(text ?? '', call.credentials)
+    if (token === null) throw error
+    return token
+  }
 }
 
 async function judged(

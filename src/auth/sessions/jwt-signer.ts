@@ -23,6 +23,11 @@ export interface JwtSigner {
   verify(token: string, options?: ClaimsOptions): Promise<JsonObject | null>
   /** Like `verify`, and returns the id of the key that signed the token. */
   verifyWithKey(token: string, options?: ClaimsOptions): Promise<VerifiedJwt | null>
+  /**
+   * The claims of a token that a removed member signed and whose time is now; null for anything
+   * else. That member may have signed it after its removal.
+   */
+  verifyFormer(token: string): Promise<(VerifiedJwt & { readonly removedAtMs: number }) | null>
   /** Whether that key is one of a current member: tokens of a member end with its removal. */
   isMemberKey(keyId: string): boolean
   /**

@@ -224,31 +224,17 @@ export class OidcTokens {
     nowMs: number,
     lifetimeMs: number,
   ): Promise<string> {
-    const { session, identity, scopes } = subject
+    const { session, scopes } = subject
     const certificates = isKeyBound(session) ? this.#certificatesOf(session) : null
     return this.#deps.jwt.sign({
       ...common(subject, nowMs, lifetimeMs),
+      ...holderClaims(subject),
       nbf: Math.floor(nowMs / 1000) - EARLIER_SECONDS,
       jti: randomUUID(),
       scopes: [...scopes],
       z_t: tokenTypes[purpose],
       ...(purpose === 'refresh' ? { generation: subject.generation } : {}),
-      z_aid: session.clientId,
-      z_ia: identity.isAdmin,
       z_cfs: certificates,
-      z_ra: session.ipAddress,
-      z_sdk: null,
-      z_env: null,
-      z_ice: session.certFingerprint !== null,
-      z_cer: false,
-      z_ckrr: false,
-      z_iccc: session.hasImproperChain,
-      ...(session.configTypes.length === 0 ? {} : { z_ct: [...session.configTypes] }),
-      ...(session.certFingerprint === null ? {} : { z_acf: session.certFingerprint }),
-      ...(session.authenticatorId === '' ? {} : { z_authid: session.authenticatorId }),
-      ...(identity.externalId === '' || identity.externalId === null
-        ? {}
-        : { z_eid: identity.externalId }),
     })
   }
 
@@ -308,14 +294,45 @@ function common({ session, issuer }: TokenSubject, nowMs: number, lifetimeMs: nu
   const nowSeconds = Math.floor(nowMs / 1000)
   return {
     iss: issuer,
+    iat: nowSeconds,
+    exp: nowSeconds + Math.floor(lifetimeMs / 1000),
+    ...sessionClaims(session),
+  }
+}
+
+/** Claims that follow from the record of the session alone. */
+export function sessionClaims(session: ApiSession): JsonObject {
+  return {
     sub: session.identityId,
     aud: [session.clientId],
     client_id: session.clientId,
-    iat: nowSeconds,
-    exp: nowSeconds + Math.floor(lifetimeMs / 1000),
     auth_time: Math.floor(session.createdAt / 1000),
     amr: methodsOf(session),
     z_asid: session.id,
+  }
+}
+
+/** Claims of access and refresh tokens that follow from the records of session and identity. */
+export function holderClaims({
+  session,
+  identity,
+}: Pick<TokenSubject, 'session' | 'identity'>): JsonObject {
+  return {
+    z_aid: session.clientId,
+    z_ia: identity.isAdmin,
+    z_ra: session.ipAddress,
+    z_sdk: null,
+    z_env: null,
+    z_ice: session.certFingerprint !== null,
+    z_cer: false,
+    z_ckrr: false,
+    z_iccc: session.hasImproperChain,
+    ...(session.configTypes.length === 0 ? {} : { z_ct: [...session.configTypes] }),
+    ...(session.certFingerprint === null ? {} : { z_acf: session.certFingerprint }),
+    ...(session.authenticatorId === '' ? {} : { z_authid: session.authenticatorId }),
+    ...(identity.externalId === '' || identity.externalId === null
+      ? {}
+      : { z_eid: identity.externalId }),
   }
 }
 

@@ -27,6 +27,7 @@ import type { StateView } from '../../ports/state-view.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { type OidcToken, seemsAccessToken, unverifiedClaims } from '../../pki/oidc-token.ts'
 import { belongsToSession, type OidcTokens } from './oidc-tokens.ts'
+import { isSameAddress } from './same-address.ts'
 import type { TokenKeys } from '../../ports/token-keys.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
 import type { NetworkAuthorities } from '../certificates/network-authorities.ts'
@@ -348,18 +349,6 @@ function isNoToken(text: string): boolean {
 function lacksFactor(found: SessionLookup, permission: SessionPermission): boolean {
   if (typeof found === 'string' || permission === 'partial') return false
   return found.pendingFactors.length > 0 && lacksSessionFactor(found.pendingFactors)
-}
-
-const MAPPED_IPV4 = '::ffff:'
-
-/** A listener on both families shows an IPv4 peer as a mapped IPv6 address. */
-function isSameAddress(address: string, recorded: unknown): boolean {
-  if (typeof recorded !== 'string' || recorded === '' || address === '') return false
-  return plainAddress(address) === plainAddress(recorded)
-}
-
-function plainAddress(address: string): string {
-  return address.startsWith(MAPPED_IPV4) ? address.slice(MAPPED_IPV4.length) : address
 }
 
 /** A session at an API where it does not count, or without its certificate. */

@@ -1,4 +1,4 @@
-import type { JoinAnswer, JoinRequest } from '../../ports/membership.ts'
+import type { JoinAnswer, JoinRequest, SharedOption } from '../../ports/membership.ts'
 import { type Certificate, leafControllerId } from '../../pki/certificate.ts'
 import type { Ticket } from '../../pki/secrets/ticket.ts'
 import { parseApiRefusal } from '../client/refusal.ts'
@@ -160,5 +160,24 @@ function answerOf(data: unknown): JoinAnswer | null {
     configurationIndex,
     isVoter,
     nowMs,
+    sharedOptions: optionsOf(found['sharedOptions']),
+  }
+}
+
+/** Options with values that are texts, numbers or booleans; others are of a later release. */
+function optionsOf(data: unknown): readonly SharedOption[] | null {
+  if (!Array.isArray(data) || data.length === 0) return null
+  return data.flatMap((one: unknown) => {
+    const { name, value } = { ...(one as Readonly<Record<string, unknown>> | null) }
+    if (typeof name !== 'string' || typeof value !== 'string') return []
+    return isPlainJson(value) ? [{ name, value }] : []
+  })
+}
+
+function isPlainJson(text: string): boolean {
+  try {
+    return ['string', 'number', 'boolean'].includes(typeof JSON.parse(text))
+  } catch {
+    return false
   }
 }

@@ -19,6 +19,7 @@ import {
   checkTicket,
 } from './join-preflight.ts'
 import { type ReachedMember, requestJoin } from './join-request.ts'
+import { takeOptions } from './take-options.ts'
 import { beginJoinState, endJoinState, type JoinState, readJoinState } from './join-state.ts'
 import { printJson, printLine, shellWord } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
@@ -146,7 +147,12 @@ async function askAndLayDown(
         `as ${outcome.answer.isVoter ? 'voter' : 'learner'}, supports feature levels up to ${FEATURE_LEVEL}`,
       )
       checkAnswer(planned, state, outcome.answer, checks, nowMs)
-      writeJoinFiles(planned, state, outcome.answer, keepsCertificate)
+      writeJoinFiles(
+        takeOptions(planned, outcome.answer.sharedOptions, checks),
+        state,
+        outcome.answer,
+        keepsCertificate,
+      )
       checks.ok('files', planned.folder)
   }
 }

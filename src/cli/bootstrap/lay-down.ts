@@ -3,7 +3,7 @@ import { dirname } from 'node:path'
 import { fromBinary } from '@bufbuild/protobuf'
 
 import { ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
-import { replaceSeeds } from '../../config/controller/compose.ts'
+import { setOptions } from '../../config/controller/compose.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import type { JoinAnswer } from '../../ports/membership.ts'
 import {
@@ -104,7 +104,7 @@ export function writeJoinFiles(
   if (!keepsCertificate || !existsSync(ca)) writePublicFile(ca, answer.caPem)
   // Host names from the operator come first, because names outlive addresses.
   const seeds = [...new Set([...config.cluster.seeds, ...seedsOf(answer, config.id)])]
-  writePublicFile(path, replaceSeeds(text, seeds.slice(0, SEEDS_MAX)))
+  writePublicFile(path, setOptions(text, { 'cluster.seeds': seeds.slice(0, SEEDS_MAX) }))
   if (!existsSync(config.data) || readdirSync(config.data).length === 0) {
     formDataFolder(config.data, {
       nodeId: config.id,

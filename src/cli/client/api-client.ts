@@ -102,7 +102,7 @@ export class ApiClient {
       send: (request, to) => this.#send(request, to),
       waits: isImpatient ? { ...commandWaits, patienceMs: 0 } : commandWaits,
       clock: systemClock,
-      requestId: () => newRequestId(systemClock.nowMs(), randomBytes(16)),
+      requestId: (laterMs) => newRequestId(systemClock.nowMs() + laterMs, randomBytes(16)),
       readsOwnWrites: !isImpatient,
     })
   }

@@ -6,7 +6,7 @@ import {
 import type { ClusterStatus, ListedMember } from '../../api/cluster/cluster-status.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
 import { EXIT_DONE } from '../../controller/failure.ts'
-import { formatTable, printJson, printLine } from '../terminal/output.ts'
+import { formatTable, printJson, printLine, printNote } from '../terminal/output.ts'
 import { statusText } from './status-screen.ts'
 import { watchStatus } from './status-watch.ts'
 
@@ -91,8 +91,12 @@ async function leaderOf(ask: SendClusterRequest): Promise<string | null> {
   return members.find(({ leader }) => leader)?.id ?? null
 }
 
+const RESET_COST =
+  'if log time moves, programs that send request ids get REQUEST_ID_EXPIRED for their writes in the next five minutes; flotilla, the tunnel and the console continue after two seconds'
+
 /** Resets log time to the clocks of a majority; works only on the host of a controller. */
 export async function resetLogTimeAt(options: ClusterOptions): Promise<void> {
+  if (options.json !== true) printNote(RESET_COST)
   const reset = (await openClusterConnection(options)('reset-log-time', {})) as {
     readonly aheadMs: number
     readonly logTime: string

@@ -285,9 +285,9 @@ function addLogTimeReset(cluster: Command): void {
       'after',
       `
 Use it for the alarm LOG_TIME_AHEAD, once the clocks are right. Log time goes back to what the clocks of a majority have
-reached; sessions, pauses, locks and enrollments that were stored meanwhile move with it. In the five minutes after it,
-writes whose request id was made before it are refused. Needs a quorum and the user that runs the controller; the audit
-log records it.
+reached; sessions, pauses, locks and enrollments that were stored meanwhile move with it. For five minutes, programs
+that send request ids get REQUEST_ID_EXPIRED for their writes, new ones too; flotilla, the tunnel and the console
+continue after two seconds. Needs a quorum and the user that runs the controller; the audit log records it.
 
 Examples:
   flotilla cluster reset-log-time --config /etc/flotilla/config.yml`,

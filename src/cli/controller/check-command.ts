@@ -13,6 +13,7 @@ import {
   rosterVoters,
   otherMeshAddresses,
 } from '../../controller/start/known-voters.ts'
+import { knownSeeds } from '../../controller/start/known-seeds.ts'
 import { hasNoData } from '../../controller/start/set-aside.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
@@ -22,7 +23,7 @@ import { errorMessage } from '../../lib/error-code.ts'
  */
 export async function checkController(
   path: string,
-  options: { readonly json?: boolean },
+  options: { readonly configOnly?: boolean; readonly json?: boolean },
 ): Promise<void> {
   const loaded = loadControllerConfig(path, process.env)
   if (!loaded.ok) {
@@ -31,6 +32,11 @@ export async function checkController(
     throw new CommandFailure(EXIT_USAGE, lines.join('\n'))
   }
   const { config } = loaded
+  if (options.configOnly === true) {
+    if (options.json === true) printJson({ ok: true, faults: [], warnings: [] })
+    else printLine(`${loaded.path}: the configuration is valid`)
+    return
+  }
   // Root would create files that the controller cannot read, and can read files that the controller
   // cannot.
   const { found, log } = await runAsOwnerOf(config.data, async () => {
@@ -48,6 +54,7 @@ export async function checkController(
 interface Checked {
   readonly id: string
   readonly data: string
+  readonly identity: Pick<ControllerConfig['identity'], 'key'>
   readonly cluster: Pick<ControllerConfig['cluster'], 'seeds'>
 }
 
@@ -62,14 +69,15 @@ export const NO_FINDINGS: Findings = { faults: [], warnings: [] }
  * Reports whether a start would find the log damaged, and what it would do about it. No controller
  * may be running on this data folder.
  */
-export function checkLog({ id, data, cluster }: Checked): Findings {
+export function checkLog(config: Checked): Findings {
+  const { id, data } = config
   if (hasNoData(data)) return NO_FINDINGS
   try {
     const damage = findDamage(data)
     if (damage === null) return NO_FINDINGS
     const known = rosterVoters(readRosterFile(data))
     const hasPeers = hasOtherVoters(id, [known])
-    const canAsk = cluster.seeds.length + otherMeshAddresses(id, known).length > 0
+    const canAsk = knownSeeds(config).length + otherMeshAddresses(id, known).length > 0
     if (damage.code === 'VOTE_LOST' && hasPeers && canAsk) {
       const warning = `data: ${damage.finding}; a start requests re-admission with an empty data folder`
       return { ...NO_FINDINGS, warnings: [warning] }

@@ -1,4 +1,5 @@
 import { flushCompileCache } from 'node:module'
+import { resolve } from 'node:path'
 import type { Logger } from 'pino'
 
 import { sharedOptionsSha256 } from '../../config/controller/fingerprint.ts'
@@ -22,6 +23,7 @@ import {
   rosterVoters,
   otherMeshAddresses,
 } from '../../controller/start/known-voters.ts'
+import { knownSeeds } from '../../controller/start/known-seeds.ts'
 import { rejoinWithEmptyDisk } from '../../controller/start/lost-disk.ts'
 import type { RemovalAction } from '../../controller/start/removal-action.ts'
 import { StoreError } from '../../store/errors.ts'
@@ -85,7 +87,7 @@ class ControllerRun {
     this.#isJoining = isJoining
     this.#path = path
     this.#config = config
-    this.#addresses = config.cluster.seeds
+    this.#addresses = knownSeeds(config)
   }
 
   /** @returns the exit code. @throws {CommandFailure} */
@@ -132,6 +134,7 @@ class ControllerRun {
     try {
       controller = await Controller.start({
         config,
+        configPath: resolve(this.#path),
         credentials,
         log,
         audit: this.#audit,
@@ -150,7 +153,7 @@ class ControllerRun {
     // Written now, because a process may be killed: the next start then needs no compilation.
     flushCompileCache()
     limitHeapGrowth()
-    this.#stop.onHangUp = () => void controller.reloadCertificates()
+    this.#stop.onHangUp = () => void controller.reload()
     const end = await Promise.race([
       this.#stop.requested.then(() => ({ type: 'stopped' }) as const),
       ousted.promise,

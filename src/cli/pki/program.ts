@@ -145,7 +145,7 @@ Examples:
     )
   withConnection(pki.command('reload'))
     .option('--json')
-    .description('reload certificate, key and CA files now, as SIGHUP does')
+    .description('reload certificate, key and CA files now, without the configuration')
     .addHelpText(
       'after',
       `

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 
-import { replaceSeeds } from '../../config/controller/compose.ts'
+import { setOptions } from '../../config/controller/compose.ts'
 import { writePublicFile, writeSecretFile } from '../../pki/key-file.ts'
 import { parseTicket } from '../../pki/secrets/ticket.ts'
 import { ADMIN_FILE_NAME, type AdminFile } from '../bootstrap/admin-file.ts'
@@ -49,7 +49,10 @@ export async function joinNextController(
 export function addSeeds({ controllers: [first, ...others] }: QuickstartPlan): void {
   if (first === undefined || others.length === 0) return
   const seeds = others.map(({ meshPort }) => `${LOOPBACK}:${meshPort}`)
-  writePublicFile(first.configPath, replaceSeeds(readFileSync(first.configPath, 'utf8'), seeds))
+  writePublicFile(
+    first.configPath,
+    setOptions(readFileSync(first.configPath, 'utf8'), { 'cluster.seeds': seeds }),
+  )
 }
 
 /** The admin.json of DIR shows that everything is written. */

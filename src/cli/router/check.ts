@@ -8,6 +8,8 @@ import { printJson, printLine, printNote } from '../terminal/output.ts'
 import { type CheckedRouterConfig, hostFindings } from './host-faults.ts'
 
 export interface CheckRouterOptions {
+  /** Skips everything about this host. */
+  readonly configOnly?: boolean
   readonly print?: boolean
   readonly json?: boolean
 }
@@ -40,7 +42,7 @@ export async function checkRouter(path: string, options: CheckRouterOptions): Pr
     printLine(effective.map(effectiveLine).join('\n'))
     return
   }
-  const { faults, notes } = await hostFindings(checked)
+  const { faults, notes } = await findingsHere(checked, options)
   if (faults.length > 0) {
     for (const fault of faults) printNote(`flotilla: ${formatFault(fault)}`)
     throw new CommandFailure(EXIT_FAILED, `${path}: the router cannot start on this host`)
@@ -51,7 +53,14 @@ export async function checkRouter(path: string, options: CheckRouterOptions): Pr
   }
 }
 
-async function checkAsJson(path: string, { print }: CheckRouterOptions): Promise<void> {
+async function findingsHere(
+  checked: CheckedRouterConfig,
+  { configOnly = false }: CheckRouterOptions,
+): ReturnType<typeof hostFindings> {
+  return configOnly ? { faults: [], notes: [] } : await hostFindings(checked)
+}
+
+async function checkAsJson(path: string, options: CheckRouterOptions): Promise<void> {
   const loaded = loadRouterConfig(path, process.env)
   const { warnings } = loaded
   if (!loaded.ok) {
@@ -59,10 +68,10 @@ async function checkAsJson(path: string, { print }: CheckRouterOptions): Promise
     throw new CommandFailure(EXIT_USAGE, faultCount(loaded.faults.length))
   }
   const { config, effective } = loaded
-  const host = await hostFindings(loaded)
+  const host = await findingsHere(loaded, options)
   const notes = [...omissionSentences(config), ...sectionsWithoutEffect(config), ...host.notes]
   const { faults } = host
-  const printed = print === true ? { effective } : {}
+  const printed = options.print === true ? { effective } : {}
   printJson({ isValid: faults.length === 0, faults, warnings, notes, ...printed })
   if (faults.length > 0) {
     throw new CommandFailure(EXIT_FAILED, `${path}: the router cannot start on this host`)

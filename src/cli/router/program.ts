@@ -17,6 +17,7 @@ export function addRouter(program: Command): void {
   router
     .command('check')
     .argument('<config>', 'configuration file, YAML')
+    .option('--config-only', 'judge the file alone: for CI, and while the router runs')
     .option('--print', 'print the effective configuration, each value with its source')
     .option('--json')
     .description('validate a configuration; start nothing')
@@ -24,11 +25,12 @@ export function addRouter(program: Command): void {
       'after',
       `
 Exit code 2 lists every fault with its line, the value found and the values allowed. Exit code 1 names a port that the
-router cannot open on this host, or says that it knows no controller.
+router cannot open on this host, or says that it knows no controller. With --config-only, this host is not looked at.
 
 Examples:
   flotilla router check router.yml
-  flotilla router check router.yml --print`,
+  flotilla router check router.yml --print
+  flotilla router check router.yml --config-only`,
     )
     .action(async (config: string, options: CheckRouterOptions) => {
       const { checkRouter } = await import('./check.ts')

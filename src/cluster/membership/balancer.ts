@@ -15,7 +15,10 @@ import {
 } from './leadership.ts'
 import type { Logger } from '../logger.ts'
 
-interface LeadershipOptions extends LeadershipTiming {
+interface LeadershipOptions extends LeadershipTiming, LeadershipPreferences {}
+
+/** Options that a running controller can change. */
+interface LeadershipPreferences {
   /** Priority of this controller, 0 to 100. */
   readonly priority: number
   /**
@@ -55,7 +58,7 @@ const REASONS = ['manual', 'priority', 'slow'] as const
  * must survive a change of leader, so they are soft state, published as remaining time.
  */
 export class LeadershipBalancer {
-  readonly #options: LeadershipOptions
+  #options: LeadershipOptions
   readonly #deps: LeadershipDeps
   readonly #topic: OpenTopic<'leadership'>
   readonly #untilMs: Record<HoldReason, number> = { manual: 0, priority: 0, slow: 0 }
@@ -84,6 +87,10 @@ export class LeadershipBalancer {
   stop(): void {
     this.#stopTimer?.()
     this.#stopTimer = null
+  }
+
+  prefer({ priority, slowFsyncMs, slowLoopMs }: LeadershipPreferences): void {
+    this.#options = { ...this.#options, priority, slowFsyncMs, slowLoopMs }
   }
 
   /** After an operator moved leadership, preferences do not move it again for ten minutes. */

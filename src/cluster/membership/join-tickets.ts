@@ -38,6 +38,7 @@ import type {
   Invitation,
   JoinAnswer,
   JoinRequest,
+  SharedOption,
   TicketView,
 } from '../../ports/membership.ts'
 import type { Proposer } from '../../ports/proposer.ts'
@@ -61,6 +62,8 @@ interface AdmissionDeps {
   readonly caPem: () => string
   /** host:port of a member's mesh now; null to use its member record. */
   readonly addressOf?: (id: string) => string | null
+  /** Options that a new controller must have, too. */
+  readonly sharedOptions: readonly SharedOption[]
 }
 
 /** Bounds for requests of anyone who has a ticket. */
@@ -309,7 +312,7 @@ export class JoinTickets implements Admission {
 
   /** Answers from the admission in the state, even if an earlier request created it. */
   async #answer(id: string): Promise<JoinAnswer> {
-    const { cluster, state, clock, trustDomain, caPem } = this.#deps
+    const { cluster, state, clock, trustDomain, caPem, sharedOptions } = this.#deps
     const { record, index } = await this.#settledConfiguration()
     const admission = state.get('admission', id)
     if (admission === undefined) {
@@ -327,6 +330,7 @@ export class JoinTickets implements Admission {
       configurationIndex: index,
       isVoter: admission.isVoter,
       nowMs: clock.nowMs(),
+      sharedOptions,
     }
   }
 

@@ -117,6 +117,13 @@ export function memberRemovedBy(change: MembershipChange): NodeId | null {
 const AUTHORITY_WARNING =
   'anyone with the keys of a controller may have the key of the issuing authority as well; rotate it after the removal (flotilla pki renew-issuing)'
 
+/** The consequences for people, printed before the change. */
+function sessionsWarning(id: NodeId, isCompromised: boolean): string {
+  return isCompromised
+    ? `all API sessions end: all people and programs log in again`
+    : `people and programs that logged in at ${id} by OIDC stay logged in if they use the address of their login or its client certificate; others of them log in again`
+}
+
 interface Edited {
   readonly target: ConfigurationRecord
   readonly warnings: readonly string[]
@@ -192,7 +199,8 @@ function remove(
   if (now.featureLevel >= REMOVED_KEYS_LEVEL) recordRemovedKey(target, { id, publicKeySha256 })
   const warnings =
     member === undefined ? [`${id} was admitted and never connected; its admission is revoked`] : []
-  return { target, warnings: [...warnings, ...authority] }
+  const sessions = member === undefined ? [] : [sessionsWarning(id, isCompromised)]
+  return { target, warnings: [...warnings, ...sessions, ...authority] }
 }
 
 function replace(

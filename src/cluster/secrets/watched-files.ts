@@ -66,6 +66,11 @@ export class WatchedFiles {
     this.#refuse(null)
   }
 
+  /** Clears the alarm: the files are no longer in use. */
+  release(): void {
+    this.#refuse(null)
+  }
+
   #mark(): void {
     this.#judged = fileStamp(this.#paths)
     this.#seen = this.#judged

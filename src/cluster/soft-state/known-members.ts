@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto'
+
 import type { Clock } from '../../lib/clock.ts'
 import type { ApiAddress } from '../../ports/cluster-view.ts'
 import type { NodeId } from '../../raft/types.ts'
@@ -8,6 +10,14 @@ export interface KnownMember {
   readonly startedAtMs: number
   readonly apiAddresses: readonly ApiAddress[]
   readonly certificatePem: string
+  /** When this controller learned of its removal, UTC ms; absent: it is a member. */
+  readonly removedAtMs?: number
+}
+
+/** A removed member, whose key still verifies refresh tokens that it signed as a member. */
+export interface FormerMember {
+  readonly certificatePem: string
+  readonly removedAtMs: number
 }
 
 /** Stores descriptions for the next start of this controller. */
@@ -19,6 +29,11 @@ export interface MemberMemory {
 }
 
 const SAVE_MS_MIN = 60_000
+const FORMER_MAX = 16
+/** The longest lifetime of a refresh token. */
+const FORMER_MS_MAX = 90 * 24 * 60 * 60_000
+/** Not part of an id, which a new controller may use again. */
+const FORMER_PREFIX = 'former:'
 
 /**
  * Descriptions of members, including those that are away. Stored after changes, at most once a
@@ -52,14 +67,31 @@ export class KnownMembers {
     this.#isChanged = true
   }
 
-  /** Drops former members, and stores changes that are due. */
+  /** Removed members, the oldest first. */
+  former(): readonly FormerMember[] {
+    return [...this.#members.values()].flatMap(({ certificatePem, removedAtMs }) =>
+      removedAtMs === undefined ? [] : [{ certificatePem, removedAtMs }],
+    )
+  }
+
+  /** Only the certificates of former members are kept. Stores changes that are due. */
   keep(ids: ReadonlySet<NodeId>): void {
-    for (const id of this.#members.keys()) {
-      if (ids.has(id)) continue
-      this.#members.delete(id)
-      this.#isChanged = true
-    }
+    for (const [key, member] of Array.from(this.#members)) this.#judge(key, member, ids)
     if (this.#clock.monotonicMs() - this.#savedMs >= SAVE_MS_MIN) void this.save()
+  }
+
+  #judge(key: string, member: KnownMember, ids: ReadonlySet<NodeId>): void {
+    const { removedAtMs, certificatePem } = member
+    const nowMs = this.#clock.nowMs()
+    const isKept = removedAtMs === undefined ? ids.has(key) : nowMs - removedAtMs < FORMER_MS_MAX
+    if (isKept) return
+    this.#members.delete(key)
+    this.#isChanged = true
+    if (removedAtMs !== undefined || certificatePem === '') return
+    const digest = createHash('sha256').update(certificatePem).digest('hex')
+    this.#members.set(FORMER_PREFIX + digest, { ...member, removedAtMs: nowMs })
+    const former = [...this.#members.keys()].filter((one) => one.startsWith(FORMER_PREFIX))
+    for (const one of former.slice(0, -FORMER_MAX)) this.#members.delete(one)
   }
 
   /** Resolves once all changes are on disk, or saving has failed. */

@@ -1,4 +1,4 @@
-import { isMap, parseDocument } from 'yaml'
+import { isMap, isScalar, parseDocument } from 'yaml'
 
 import { yamlText } from '../engine/yaml-tree.ts'
 import { WEB_DEFAULTS } from './options.ts'
@@ -42,12 +42,23 @@ export function composeConfig(composed: ComposedConfig): string {
 }
 
 /**
- * Replaces the seeds and keeps comments, order and all other keys.
+ * Sets options and keeps comments, order and all other keys.
  * @param text a configuration that loads without faults.
+ * @param values by key, such as `cluster.seeds`.
  */
-export function replaceSeeds(text: string, seeds: readonly string[]): string {
+export function setOptions(text: string, values: Readonly<Record<string, unknown>>): string {
   const document = parseDocument(text)
   if (!isMap(document.contents)) throw new TypeError('a configuration is a map of sections')
-  document.setIn(['cluster', 'seeds'], document.createNode([...seeds]))
+  for (const [key, value] of Object.entries(values)) {
+    // A section without a value, as in `oidc:`, would refuse a key.
+    const sections = key.split('.').slice(0, -1)
+    for (const at of sections.map((_, depth) => sections.slice(0, depth + 1))) {
+      if (!isMap(document.getIn(at))) document.setIn(at, document.createNode({}))
+    }
+    const present = document.getIn(key.split('.'), true)
+    // Keeps the comment of the line.
+    if (isScalar(present) && typeof value !== 'object') present.value = value
+    else document.setIn(key.split('.'), document.createNode(value))
+  }
   return document.toString({ lineWidth: 0 })
 }

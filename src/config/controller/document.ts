@@ -14,6 +14,9 @@ Unknown keys are faults. Relative paths start at the folder of the file.
 Each option can be set by an environment variable, which wins over the file; its relative paths start at the working folder. Lists are
 written with commas between, items of \`web\` and \`serverCertificates\` by their number (\`FLOTILLA_WEB_0_BIND\`). Options of scope *cluster* must be equal on every controller.
 
+The column *change* says how a new value takes effect: with \`systemctl reload\` (\`flotilla controller reload CONFIG\`, SIGHUP), or with a
+restart. The reload prints each changed option ([Change options](../operate/change-options.md)).
+
 ${configTables(controllerTable)}
 ## Rules between options
 

@@ -4,38 +4,44 @@ import { canonicalJson } from '../../lib/text/canonical-json.ts'
 import type { Fields } from '../engine/schema.ts'
 import { type ControllerConfig, controllerOptions } from './options.ts'
 
-/**
- * SHA-256 over names and values of all options with scope `cluster`. Peers compare it when they
- * connect.
- */
+type SharedValue = string | number | boolean
+
+interface SharedOption {
+  /** `oidc.enabled` */
+  readonly name: string
+  readonly value: SharedValue
+  readonly isDefault: boolean
+}
+
+/** Names and values of all options with scope `cluster`. */
+export function sharedOptions(config: ControllerConfig): ReadonlyMap<string, SharedValue> {
+  return new Map(collected(controllerOptions, config).map(({ name, value }) => [name, value]))
+}
+
+/** SHA-256 over {@link sharedOptions}. Peers compare it when they connect. */
 export function sharedOptionsSha256(config: ControllerConfig): Uint8Array {
-  const shared: Record<string, unknown> = {}
-  collect(controllerOptions, config, '', shared)
-  return Uint8Array.from(createHash('sha256').update(canonicalJson(shared)).digest())
+  const counted = collected(controllerOptions, config).filter((one) => !isLaterDefault(one))
+  const text = canonicalJson(Object.fromEntries(counted.map(({ name, value }) => [name, value])))
+  return Uint8Array.from(createHash('sha256').update(text).digest())
 }
 
 /**
  * Options that release 0.1.0 does not have. They count only if they differ from their defaults, so
  * that upgraded and older members have the same fingerprint during a rolling upgrade.
  */
-const LATER_OPTIONS = 'oidc.'
+function isLaterDefault({ name, isDefault }: SharedOption): boolean {
+  return isDefault && (name.startsWith('oidc.') || name === 'raft.profile')
+}
 
 /** Lists are skipped: they describe listeners of one controller and share nothing. */
-function collect(
-  fields: Fields,
-  values: object,
-  prefix: string,
-  into: Record<string, unknown>,
-): void {
-  for (const [key, node] of Object.entries(fields)) {
+function collected(fields: Fields, values: object, prefix = ''): readonly SharedOption[] {
+  return Object.entries(fields).flatMap(([key, node]) => {
     const value = (values as Record<string, unknown>)[key]
     const name = `${prefix}${key}`
     if (node.kind === 'option' && node.scope === 'cluster') {
-      const isAsBefore = name.startsWith(LATER_OPTIONS) && value === node.default
-      if (!isAsBefore) into[name] = value
+      return [{ name, value: value as SharedValue, isDefault: value === node.default }]
     }
-    if (node.kind === 'section' && typeof value === 'object' && value !== null) {
-      collect(node.fields, value, `${name}.`, into)
-    }
-  }
+    const isSection = node.kind === 'section' && typeof value === 'object' && value !== null
+    return isSection ? collected(node.fields, value, `${name}.`) : []
+  })
 }

@@ -1,6 +1,7 @@
 import type { Environment } from '../engine/environment.ts'
 import { type ConfigTable, loadConfig, type LoadedConfig, parseConfig } from '../engine/load.ts'
 import { type ControllerConfig, controllerOptions } from './options.ts'
+import { withRaftProfile } from './raft-profiles.ts'
 import { checkRelations } from './relations.ts'
 
 /** FLOTILLA_RAFT_TICK_MS overrides `raft.tickMs`. */
@@ -8,11 +9,11 @@ export const controllerTable: ConfigTable<ControllerConfig> = {
   fields: controllerOptions,
   overridePrefix: 'FLOTILLA_',
   unknownKeys: 'faults',
-  settle: (config, reader) => {
-    // Rules compare values, so they need a configuration without faulty values.
-    if (reader.faults.length === 0) {
-      checkRelations(config, (key, problem) => reader.fault(key, problem))
-    }
+  settle: (read, reader) => {
+    // Profiles and rules depend on values, so they need a configuration without faulty ones.
+    if (reader.faults.length > 0) return read
+    const config = withRaftProfile(read, reader)
+    checkRelations(config, (key, problem) => reader.fault(key, problem))
     return config
   },
 }

@@ -25,6 +25,9 @@ import {
 } from './values.ts'
 import { EVENT_NAMESPACES } from '../../lib/event-namespaces.ts'
 
+/** Names of sets of defaults, which raft-profiles.ts has. */
+export const RAFT_PROFILES = ['lan', 'wan'] as const
+
 /** Lifetimes of tokens and sessions of OpenID Connect. */
 const oidcOptions = section('Sessions of OpenID Connect (OIDC).', {
   enabled: option(boolean(), {
@@ -139,6 +142,7 @@ const serverCertificates = list(
       why: 'PEM private key of it, mode 0600. It may be another one at each renewal.',
     }),
   },
+  { isReloaded: true },
 )
 
 export const API_NAMES = ['edge-client', 'edge-management', 'fabric', 'health-checks'] as const
@@ -180,14 +184,17 @@ export const controllerOptions = {
     }),
     priority: option(integer(0, 100), {
       default: 50,
+      isReloaded: true,
       why: 'The voter with the highest priority becomes leader after 30 s of good health. Among equal priorities leadership stays.',
     }),
     slowFsyncMs: option(integer(10, 60_000), {
       default: 250,
+      isReloaded: true,
       why: 'A leader whose 99th percentile of log fsync stays above this transfers leadership to a faster voter.',
     }),
     slowLoopMs: option(integer(10, 60_000), {
       default: 200,
+      isReloaded: true,
       why: 'The same for event loop delay.',
     }),
     snapshotBytesPerSecond: option(integer(MIB, 64 * 1024 * MIB), {
@@ -228,6 +235,11 @@ export const controllerOptions = {
   }),
   serverCertificates,
   raft: section('Raft timing; must be equal on every controller.', {
+    profile: option(choice(RAFT_PROFILES), {
+      default: 'lan',
+      scope: 'cluster',
+      why: 'Defaults of the times below. lan: as listed. wan: heartbeatMs 500, electionTimeoutMs 3000, electionTimeoutMaxMs 6000, for controllers with up to 200 ms each way between them. An option that is set wins.',
+    }),
     tickMs: option(integer(5, 1000), {
       default: 50,
       scope: 'cluster',
@@ -318,10 +330,12 @@ export const controllerOptions = {
   enrollment: section('One-time enrollment tokens of identities and routers.', {
     identityMinutes: option(integer(5, 365 * 24 * 60), {
       default: 180,
+      isReloaded: true,
       why: 'Lifetime of the enrollment token created with an identity; an enrollment created separately names its own.',
     }),
     routerMinutes: option(integer(5, 365 * 24 * 60), {
       default: 180,
+      isReloaded: true,
       why: 'The same for a router that is created or enrolls again.',
     }),
     certificateDays: option(integer(1, 10 * 365), {
@@ -352,14 +366,20 @@ export const controllerOptions = {
     }),
     connectionsMax: option(integer(1, 1_000_000), {
       default: 10_000,
+      isReloaded: true,
       why: 'Open connections of each HTTPS listener; more are closed at once.',
     }),
     connectionsPerSourceMax: option(integer(1, 1_000_000), {
       default: 2500,
+      isReloaded: true,
       why: 'The same for one source (an IPv4 address, a /64 of IPv6). Raise it where all clients come through one proxy.',
     }),
   }),
-  logLevel: option(choice(LOG_LEVELS), { default: 'info', why: 'Minimum severity of log lines.' }),
+  logLevel: option(choice(LOG_LEVELS), {
+    default: 'info',
+    isReloaded: true,
+    why: 'Minimum severity of log lines.',
+  }),
   logFile: section('Log file, instead of standard output.', {
     path: option(nullable(path()), {
       default: null,
@@ -374,27 +394,33 @@ export const controllerOptions = {
   backup: section('Scheduled backups of this controller; see backup-and-restore.md.', {
     folder: option(nullable(path()), {
       default: null,
+      isReloaded: true,
       why: 'Folder of the backups, outside of data. null: no backups. Set it on several controllers, on separate disks.',
     }),
     recipient: option(nullable(path()), {
       default: null,
+      isReloaded: true,
       why: 'PEM: public key or certificate to encrypt backups for; required with backup.folder. Keep the private key away from controllers.',
     }),
     everyMs: option(integer(MINUTE_MS, 31 * DAY_MS), {
       default: DAY_MS,
+      isReloaded: true,
       why: 'Interval between backups, also across restarts. A failed backup is retried within 5 minutes.',
     }),
     keep: option(integer(1, 1000), {
       default: 7,
+      isReloaded: true,
       why: 'Number of backups of this controller that are kept; older ones are deleted once a new one is durable.',
     }),
     hook: option(command(32), {
       default: [],
       isSecret: true,
+      isReloaded: true,
       why: 'Program and arguments run after each backup, with its path as the last argument, to copy it elsewhere. Run without a shell.',
     }),
     hookTimeoutMs: option(integer(1000, DAY_MS), {
       default: 10 * MINUTE_MS,
+      isReloaded: true,
       why: 'Timeout of the hook; it is killed with its child processes.',
     }),
   }),

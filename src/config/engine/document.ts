@@ -3,12 +3,20 @@ import type { ConfigTable } from './load.ts'
 import { type Fields, type List, type Option, REQUIRED_OPTION, type SchemaNode } from './schema.ts'
 import { formatOptionValue } from './shown.ts'
 
-type Column = 'key' | 'expected' | 'default' | 'scope' | 'purpose' | 'variable'
+type Column = 'key' | 'expected' | 'default' | 'scope' | 'change' | 'purpose' | 'variable'
 type Row = Readonly<Record<Column, string>>
 
-/** Scope and variable are only useful if environment variables override keys. */
+/** Programs whose environment overrides keys also have scopes and reload their configuration. */
 const columns: readonly Column[] = ['key', 'expected', 'default', 'purpose']
-const allColumns: readonly Column[] = ['key', 'expected', 'default', 'scope', 'purpose', 'variable']
+const allColumns: readonly Column[] = [
+  'key',
+  'expected',
+  'default',
+  'scope',
+  'change',
+  'purpose',
+  'variable',
+]
 
 const NO_EFFECT = ' No effect in this version.'
 
@@ -24,6 +32,13 @@ interface Place {
   readonly prefix: string
   readonly why: string
   readonly hasEffect: boolean
+  readonly isReloaded?: boolean
+}
+
+/** Facts about a section that hold for each of its options. */
+interface Standing {
+  readonly hasEffect: boolean
+  readonly isReloaded: boolean
 }
 
 class Tables {
@@ -36,18 +51,23 @@ class Tables {
   }
 
   of(fields: Fields): string {
-    const { table, inner } = this.#parts(fields, '', true)
+    const { table, inner } = this.#parts(fields, '', { hasEffect: true, isReloaded: false })
     return `## At the top\n\n${table}\n${inner}`
   }
 
   /** Options of a section, and the sections inside it. */
-  #parts(fields: Fields, prefix: string, hasEffect: boolean): { table: string; inner: string } {
+  #parts(
+    fields: Fields,
+    prefix: string,
+    { hasEffect, isReloaded }: Standing,
+  ): { table: string; inner: string } {
     const rows: Row[] = []
     let inner = ''
     for (const [name, node] of Object.entries(fields)) {
       const key = prefix + name
       const isInForce = hasEffect && node.hasEffect !== false
-      if (node.kind === 'option') rows.push(this.#optionRow(key, node, isInForce))
+      if (node.kind === 'option')
+        rows.push(this.#optionRow(key, node, { hasEffect: isInForce, isReloaded }))
       else if (node.kind === 'ignored') rows.push(ignoredRow(key, node.why))
       else inner += this.#sections(key, node, isInForce)
     }
@@ -68,7 +88,9 @@ class Tables {
       }
       case 'list': {
         const title = `${key} (a list of ${countOf(node)})`
-        return this.#sectionOf(node.fields, { title, prefix: `${key}[].`, why, hasEffect })
+        const isReloaded = node.isReloaded === true
+        const place = { title, prefix: `${key}[].`, why, hasEffect, isReloaded }
+        return this.#sectionOf(node.fields, place)
       }
       case 'keyed': {
         const title = `${key} (up to ${node.itemsMax} sections by name)`
@@ -84,8 +106,9 @@ class Tables {
     }
   }
 
-  #sectionOf(fields: Fields, { title, prefix, why, hasEffect }: Place): string {
-    const { table, inner } = this.#parts(fields, prefix, hasEffect)
+  #sectionOf(fields: Fields, place: Place): string {
+    const { title, prefix, why, hasEffect, isReloaded = false } = place
+    const { table, inner } = this.#parts(fields, prefix, { hasEffect, isReloaded })
     const effect = hasEffect ? '' : NO_EFFECT
     return `## ${title}\n\n${why}${effect}\n\n${table === '' ? '' : `${table}\n`}${inner}`
   }
@@ -100,7 +123,7 @@ class Tables {
     return `| ${cells.join('| ')}|\n`
   }
 
-  #optionRow(key: string, node: Option<unknown>, hasEffect: boolean): Row {
+  #optionRow(key: string, node: Option<unknown>, { hasEffect, isReloaded }: Standing): Row {
     const aliases = (node.aliases ?? []).map((name) => ` (or \`${name}\`)`).join('')
     const name = environmentName(this.#overridePrefix ?? '', key.replace('[]', '[0]'))
     return {
@@ -108,6 +131,7 @@ class Tables {
       expected: cell(node.type.expected),
       default: defaultOf(node),
       scope: node.scope ?? 'node',
+      change: node.isReloaded === true || isReloaded ? 'reload' : 'restart',
       purpose: cell(node.why + deprecation(node)) + (hasEffect ? '' : NO_EFFECT),
       variable: `\`${name}\``,
     }
@@ -116,7 +140,15 @@ class Tables {
 
 function ignoredRow(key: string, why: string): Row {
   const purpose = `no effect: ${why}`
-  return { key: `\`${key}\``, expected: 'anything', default: '', scope: '', purpose, variable: '' }
+  return {
+    key: `\`${key}\``,
+    expected: 'anything',
+    default: '',
+    scope: '',
+    change: '',
+    purpose,
+    variable: '',
+  }
 }
 
 function deprecation({ deprecated }: { readonly deprecated?: string }): string {

@@ -130,6 +130,13 @@ export class ConfigReader {
     this.warnings.push({ ...this.#placeOf(key), key, problem })
   }
 
+  /** Shows another value for a key that has its default, because another key decides it. */
+  replaceDefault(key: string, value: string): void {
+    const at = this.effective.findIndex((one) => one.key === key)
+    const one = this.effective[at]
+    if (one !== undefined) this.effective[at] = { ...one, value }
+  }
+
   isGiven(key: string): boolean {
     return this.#places.has(key)
   }

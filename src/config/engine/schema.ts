@@ -42,6 +42,8 @@ interface OptionSettings<T> extends Effective {
   readonly why: string
   /** `node` by default. */
   readonly scope?: Scope
+  /** A reload of the configuration applies a new value; by default that takes a restart. */
+  readonly isReloaded?: true
   /** The value may contain a credential: faults, documents and support bundles never show it. */
   readonly isSecret?: boolean
   /** Alternative names of the key. */
@@ -83,6 +85,8 @@ export interface List<F> extends Effective, Pick<SectionSettings, 'refusesMisspe
   readonly itemsMin: 0 | 1
   readonly itemsMax: number
   readonly why: string
+  /** A reload of the configuration applies a new list; by default that takes a restart. */
+  readonly isReloaded?: true
 }
 
 /** Sections under names that the operator chooses. */
@@ -172,7 +176,7 @@ export function list<F>(
   itemsMax: number,
   why: string,
   fields: F,
-  settings: Pick<SectionSettings, 'refusesMisspellings'> = {},
+  settings: Pick<List<F>, 'refusesMisspellings' | 'isReloaded'> = {},
 ): List<F> {
   return { kind: 'list', fields, itemsMin: 0, itemsMax, why, ...settings }
 }

@@ -57,7 +57,8 @@ export class ApiClient {
       send: (request, to) => this.#send(request, to),
       waits: pageWaits,
       clock: browserClock,
-      requestId: () => newRequestId(Date.now(), crypto.getRandomValues(new Uint8Array(16))),
+      requestId: (laterMs) =>
+        newRequestId(Date.now() + laterMs, crypto.getRandomValues(new Uint8Array(16))),
       readsOwnWrites: true,
     })
   }

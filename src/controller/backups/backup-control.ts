@@ -24,8 +24,8 @@ const BACKUPS_MAX = 1
 
 interface ControlDeps extends BackupDeps {
   readonly actions: ActionRecorder
-  /** null: no schedule. */
-  readonly folder: Pick<BackupFolder, 'list'> | null
+  /** Folder of the schedule; null while there is none. */
+  readonly folder: () => Pick<BackupFolder, 'list'> | null
 }
 
 /** Backups on demand for operators. */
@@ -52,10 +52,10 @@ export function backupControl(deps: ControlDeps): BackupControl {
       throw error
     }
   }
-  return { take, list: () => listed(deps.folder) }
+  return { take, list: () => listed(deps.folder()) }
 }
 
-async function listed(folder: ControlDeps['folder']): Promise<ScheduledBackups> {
+async function listed(folder: Pick<BackupFolder, 'list'> | null): Promise<ScheduledBackups> {
   if (folder === null) return { isScheduled: false, backups: [] }
   try {
     return { isScheduled: true, backups: await folder.list() }

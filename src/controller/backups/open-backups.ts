@@ -1,10 +1,13 @@
 import type { ClusterNode } from '../../cluster/cluster-node.ts'
 import { ActionLog } from '../../cluster/action-recorder.ts'
 import type { Logger } from '../../cluster/logger.ts'
+import type { AlarmRaiser } from '../../cluster/alarm-table.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import type { StateMachine } from '../../fsm/machine.ts'
 import type { BackupControl } from '../../api/backups/backup-control.ts'
 import type { RestoreControl } from '../../api/backups/restore-control.ts'
+import { canonicalJson } from '../../lib/text/canonical-json.ts'
+import type { RunningOptions } from '../running-options.ts'
 import { BackupFolder } from './backup-folder.ts'
 import { BackupSchedule } from './backup-schedule.ts'
 import type { BackupDeps } from './take-backup.ts'
@@ -26,47 +29,82 @@ interface Backups {
 }
 
 export function openBackups(
-  config: ControllerConfig,
+  running: RunningOptions,
   clusterNode: ClusterNode,
   log: Logger,
   backups: BackupDeps & { readonly machine: Pick<StateMachine, 'onRecordsReplaced'> },
 ): Backups {
-  const folder = folderOf(config)
-  const schedule = scheduleOf(config, clusterNode, log, backups, folder)
+  const planned = new PlannedBackups(clusterNode.alarms, log, backups)
+  planned.configure(running.config)
+  running.onReload(async (config, before) => {
+    if (canonicalJson(config.backup) === canonicalJson(before.backup)) return
+    await planned.close()
+    planned.configure(config)
+    planned.start()
+  })
   backups.machine.onRecordsReplaced = (index) => {
     log.warn({ index }, `replaced all records by those of a backup at index ${index}`)
   }
+  const actions = new ActionLog(clusterNode, log)
   return {
-    control: backupControl({ ...backups, actions: new ActionLog(clusterNode, log), folder }),
+    control: backupControl({ ...backups, actions, folder: () => planned.folder }),
     restores: restoreControl({ ...backups, proposer: clusterNode }),
-    lastTakenMs: () => schedule?.lastTakenMs ?? null,
-    start: () => schedule?.start(),
-    close: async () => await schedule?.close(),
+    lastTakenMs: () => planned.lastTakenMs,
+    start: () => planned.start(),
+    close: async () => await planned.close(),
   }
 }
 
-function folderOf({ backup: { folder }, id, log }: ControllerConfig): BackupFolder | null {
-  if (folder === null) return null
-  return new BackupFolder({ folder, controllerId: id, freeBytesMin: log.lowSpaceBytes })
-}
+/** The schedule of the present configuration, if it has one. */
+class PlannedBackups {
+  readonly #alarms: AlarmRaiser
+  readonly #log: Logger
+  readonly #backups: BackupDeps
+  #folder: BackupFolder | null = null
+  #schedule: BackupSchedule | null = null
 
-function scheduleOf(
-  config: ControllerConfig,
-  clusterNode: ClusterNode,
-  log: Logger,
-  backups: BackupDeps,
-  folder: BackupFolder | null,
-): BackupSchedule | null {
-  const { recipient, everyMs, keep, hook, hookTimeoutMs } = config.backup
-  if (folder === null || recipient === null) return null
-  return new BackupSchedule({
-    backups,
-    alarms: clusterNode.alarms,
-    log,
-    everyMs,
-    keep,
-    recipientPath: recipient,
-    folder,
-    hook: hook.length === 0 ? null : { command: hook, timeoutMs: hookTimeoutMs },
-  })
+  constructor(alarms: AlarmRaiser, log: Logger, backups: BackupDeps) {
+    this.#alarms = alarms
+    this.#log = log
+    this.#backups = backups
+  }
+
+  get folder(): BackupFolder | null {
+    return this.#folder
+  }
+
+  get lastTakenMs(): number | null {
+    return this.#schedule?.lastTakenMs ?? null
+  }
+
+  /** Alarms of the former schedule are cleared: its next attempt would, and there is none. */
+  configure({ backup, id, log }: ControllerConfig): void {
+    this.#alarms.clear('BACKUP_FAILED')
+    this.#alarms.clear('BACKUP_HOOK_FAILED')
+    const { folder: path, recipient, everyMs, keep, hook, hookTimeoutMs } = backup
+    this.#folder = null
+    this.#schedule = null
+    if (path === null || recipient === null) return
+    const freeBytesMin = log.lowSpaceBytes
+    const folder = new BackupFolder({ folder: path, controllerId: id, freeBytesMin })
+    this.#folder = folder
+    this.#schedule = new BackupSchedule({
+      backups: this.#backups,
+      alarms: this.#alarms,
+      log: this.#log,
+      everyMs,
+      keep,
+      recipientPath: recipient,
+      folder,
+      hook: hook.length === 0 ? null : { command: hook, timeoutMs: hookTimeoutMs },
+    })
+  }
+
+  start(): void {
+    this.#schedule?.start()
+  }
+
+  async close(): Promise<void> {
+    await this.#schedule?.close()
+  }
 }

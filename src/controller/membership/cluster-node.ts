@@ -23,12 +23,14 @@ import { type StartedHost, startInline, startThreads } from '../../threads/start
 import type { ControllerDeps } from '../controller-parts.ts'
 import type { IdentityInForce } from '../identity-in-force.ts'
 import type { Releases } from '../releases.ts'
+import type { RunningOptions } from '../running-options.ts'
 import { listedApiAddresses, configuredCoreOptions } from '../settings.ts'
 import { hasOtherVoters, rosterVoters } from '../start/known-voters.ts'
 import { programVersion } from '../version.ts'
 
 interface ClusterNodeSources {
   readonly controller: ControllerDeps
+  readonly running: RunningOptions
   readonly startedAtMs: number
   readonly folder: DataIdentity
   readonly machine: StateMachine
@@ -77,7 +79,7 @@ export async function openClusterNode(
 }
 
 function nodeOptions(
-  { controller: { config }, inForce }: ClusterNodeSources,
+  { controller: { config }, running, inForce }: ClusterNodeSources,
   { version, startedAtMs, apiAddresses }: ConsensusOptions,
   { clusterId, generation, storeId }: DataIdentity,
   boot: number,
@@ -94,7 +96,9 @@ function nodeOptions(
       get certificatePem() {
         return inForce.leafPem
       },
-      priority: cluster.priority,
+      get priority() {
+        return running.config.cluster.priority
+      },
     },
     clusterId,
     generation,

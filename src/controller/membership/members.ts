@@ -2,6 +2,7 @@ import type { Logger } from 'pino'
 
 import { ActionLog } from '../../cluster/action-recorder.ts'
 import type { ClusterNode } from '../../cluster/cluster-node.ts'
+import { OptionsWatch } from '../../cluster/health/options-watch.ts'
 import { JoinTickets } from '../../cluster/membership/join-tickets.ts'
 import { requestAdmission } from '../../cluster/membership/admission-client.ts'
 import { RejoinLoop } from '../../cluster/membership/rejoin-loop.ts'
@@ -19,11 +20,15 @@ import {
 } from '../../cluster/secrets/secret-rotation.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import type { StateMachine } from '../../fsm/machine.ts'
+import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 import { majorityNowMs, systemClock } from '../../lib/clock.ts'
 import { FEATURE_LEVEL } from '../../ports/feature-level.ts'
 import type { IdentityInForce } from '../identity-in-force.ts'
 import type { Releases } from '../releases.ts'
+import type { RunningOptions } from '../running-options.ts'
 import type { Credentials } from '../start/check-certificates.ts'
+import { SeedsFile } from './seeds-file.ts'
+import { announcedOptions } from '../settings.ts'
 import { programVersion } from '../version.ts'
 import { defaultLeadershipTiming } from '../../cluster/membership/leadership.ts'
 import { LeadershipBalancer } from '../../cluster/membership/balancer.ts'
@@ -32,9 +37,12 @@ import type { ActionRecorder } from '../../ports/membership.ts'
 
 /** Timeout of an admission request to one member, which needs one or two commits. */
 const ENTER_TIMEOUT_MS = 10_000
+/** Interval of the check whether addresses of members have changed. */
+const SEEDS_LOOK_MS = 1_000
 
 export interface MembershipDeps {
   readonly config: ControllerConfig
+  readonly running: RunningOptions
   readonly credentials: Credentials
   readonly log: Logger
   readonly clusterNode: ClusterNode
@@ -56,6 +64,10 @@ export function startMembership(deps: MembershipDeps): {
 } {
   const management = openManagement(deps)
   const entrance = openEntrance(deps)
+  const { config, clusterNode } = deps
+  const options = clusterNode.soft.open('options')
+  new OptionsWatch(announcedOptions(config), options, clusterNode.alarms)
+  keepSeeds(deps)
   management.start()
   entrance.start()
   deps.releases.push(() => {
@@ -63,6 +75,22 @@ export function startMembership(deps: MembershipDeps): {
     management.stop()
   })
   return { management, entrance }
+}
+
+function keepSeeds({ config, clusterNode, releases }: MembershipDeps): void {
+  const file = new SeedsFile({
+    config,
+    configuration: () => clusterNode.configuration(),
+    addressOf: (id) => meshAddress(clusterNode, id),
+    alarms: clusterNode.alarms,
+  })
+  releases.push(periodicScheduler.every(SEEDS_LOOK_MS, () => file.look()))
+}
+
+/** host:port of a connected member. */
+function meshAddress(clusterNode: ClusterNode, id: string): string | null {
+  const peer = clusterNode.peerStatuses().find((one) => one.id === id)
+  return peer?.isConnected === true ? peer.address : null
 }
 
 /** Creates and redeems join tickets. */
@@ -78,21 +106,19 @@ export function openAdmission(
     clock: systemClock,
     log,
     trustDomain: config.trustDomain,
-    addressOf: (id) => {
-      if (id === config.id) return config.cluster.advertise
-      const peer = clusterNode.peerStatuses().find((one) => one.id === id)
-      return peer?.isConnected === true ? peer.address : null
-    },
+    addressOf: (id) => (id === config.id ? config.cluster.advertise : meshAddress(clusterNode, id)),
     caPem: () => inForce.caPem,
+    sharedOptions: announcedOptions(config),
   })
 }
 
 function openManagement(deps: MembershipDeps): MemberManagement {
-  const { config, log, clusterNode, machine, secrets, releases } = deps
+  const { config, running, log, clusterNode, machine, secrets, releases } = deps
   const overlapMs = config.api.sessionTimeoutMs
   const rotation = { proposer: clusterNode, state: machine, keyring: secrets, log, overlapMs }
   const actions = new ActionLog(clusterNode, log)
   const leadership = watchLeadership(config, clusterNode, actions, log)
+  running.onReload(({ cluster }) => leadership.prefer(cluster))
   releases.push(() => leadership.stop())
   return manageMembers({
     onTransferred: () => leadership.pin(),

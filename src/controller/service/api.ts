@@ -15,12 +15,14 @@ import { createJwtSigner, createNetworkAuthorities } from './issuing.ts'
 import type { LiveDeps } from './live-parts.ts'
 import type { Releases } from '../releases.ts'
 import { configuredApiLimits, apiBaseUrls, configuredKeyEndpointRules } from '../settings.ts'
-import { createLogLevelControl } from '../log-level.ts'
+import { createLogLevelControl, type LogLevelSwitch } from '../log-level.ts'
+import type { RunningOptions } from '../running-options.ts'
 import { API_FAMILY_VERSION, programDate, programRevision, programVersion } from '../version.ts'
 import type { NodeHealth } from '../../ports/node-health.ts'
 
 interface ApiSources {
   readonly controller: ControllerDeps
+  readonly running: RunningOptions
   readonly clusterNode: ClusterNode
   readonly machine: StateMachine
   readonly secrets: Keyring
@@ -40,6 +42,7 @@ interface ApiSources {
       | 'processor'
       | 'proposer'
       | 'refusal'
+      | 'reloads'
       | 'restores'
       | 'snapshots'
       | 'publishFact'
@@ -50,7 +53,8 @@ interface ApiSources {
 export function openApi(sources: ApiSources): Api {
   const { controller, clusterNode, machine, secrets, admission, membership, local } = sources
   const { config, credentials, log, audit = null } = controller
-  const limits = configuredApiLimits(config)
+  const limits = { ...configuredApiLimits(config) }
+  sources.running.onReload((next) => void Object.assign(limits, configuredApiLimits(next)))
   const schemas = new SchemaWorker(limits, systemClock)
   sources.releases.push(() => schemas.close())
   const caPem = (): string => sources.inForce.caPem
@@ -76,7 +80,7 @@ export function openApi(sources: ApiSources): Api {
     },
     instanceId: newShortId(),
     logger: log,
-    logLevel: createLogLevelControl(controller, clusterNode),
+    logLevel: logLevelControl(sources),
     ...(audit === null ? {} : { audit }),
     bindings: apiBaseUrls(config),
     health: () => healthOf(clusterNode.health()),
@@ -84,6 +88,14 @@ export function openApi(sources: ApiSources): Api {
     membership,
     ...local,
   })
+}
+
+function logLevelControl({ controller, running, clusterNode }: ApiSources): LogLevelSwitch {
+  const control = createLogLevelControl(controller, clusterNode)
+  running.onReload(({ logLevel }, before) => {
+    if (logLevel !== before.logLevel) control.configure(logLevel)
+  })
+  return control
 }
 
 /**

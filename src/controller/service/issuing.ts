@@ -43,7 +43,7 @@ export function createNetworkAuthorities(
  * of all members.
  */
 export function createJwtSigner(
-  clusterNode: Pick<ClusterNode, 'members' | 'configuration'>,
+  clusterNode: Pick<ClusterNode, 'members' | 'configuration' | 'formerMembers'>,
   privateKeyPem: string,
   leafPem: () => string,
 ): LeafJwtSigner {
@@ -58,6 +58,8 @@ export function createJwtSigner(
       }))
     },
     pinned: () => clusterNode.configuration().record.members,
+    former: () => clusterNode.formerMembers(),
+    removed: () => clusterNode.configuration().record.removed,
     clock: systemClock,
   })
 }

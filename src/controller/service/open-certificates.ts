@@ -67,6 +67,11 @@ export class Certificates {
     await this.#renewer.stop()
   }
 
+  /** Replaces the server certificates; the next reload reads the new ones. */
+  configure({ serverCertificates }: ControllerConfig): void {
+    this.servers.configure(serverCertificates)
+  }
+
   /** Checks at once; called when the issuing authority has changed. */
   look(): void {
     void this.#renewer.look()

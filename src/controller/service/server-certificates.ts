@@ -79,6 +79,12 @@ class ServerCertificate {
     this.#reportExpiry()
   }
 
+  /** Clears its alarms when the configuration no longer names it. */
+  release(): void {
+    this.#files.release()
+    this.#deps.alarms.clear('CERTIFICATE_EXPIRES', this.paths.cert)
+  }
+
   view(): ServerCertificateInForce {
     const [certificate = null] =
       this.#inForce === null ? [] : inspectChain(this.#inForce.set.chain, [], this.#nowMs)
@@ -127,13 +133,18 @@ class ServerCertificate {
   }
 }
 
+function pathsKey({ cert, key }: ServerCertificatePaths): string {
+  return `${cert}\n${key}`
+}
+
 /**
  * Server certificates of other authorities, chosen by the server name (SNI) of the client. They
  * have no other effect: their authorities authenticate nobody. Names in the controller's own
  * certificate always get that certificate, because its key signs enrollment tokens.
  */
 export class ServerCertificates {
-  readonly all: readonly ServerCertificate[]
+  #all: readonly ServerCertificate[]
+  readonly #deps: ServerCertificateDeps
   readonly #ownLeaf: () => Certificate
   #stopTimer: (() => void) | null = null
 
@@ -143,13 +154,29 @@ export class ServerCertificates {
       readonly ownLeaf: () => Certificate
     },
   ) {
+    this.#deps = options
     this.#ownLeaf = options.ownLeaf
-    this.all = options.files.map((paths) => new ServerCertificate(paths, options))
+    this.#all = options.files.map((paths) => new ServerCertificate(paths, options))
+  }
+
+  get all(): readonly ServerCertificate[] {
+    return this.#all
+  }
+
+  /** Replaces the list. Files that both lists name stay in use; new ones are read by `reload`. */
+  configure(files: readonly ServerCertificatePaths[]): void {
+    const kept = new Map(this.#all.map((one) => [pathsKey(one.paths), one]))
+    const before = this.#all
+    this.#all = files.map(
+      (paths) => kept.get(pathsKey(paths)) ?? new ServerCertificate(paths, this.#deps),
+    )
+    for (const one of before) if (!this.#all.includes(one)) one.release()
+    this.start()
   }
 
   start(): void {
-    if (this.all.length === 0) return
-    this.#stopTimer = periodicScheduler.every(LOOK_MS, () => this.look())
+    if (this.#all.length === 0) return
+    this.#stopTimer ??= periodicScheduler.every(LOOK_MS, () => this.look())
   }
 
   stop(): void {
@@ -158,14 +185,14 @@ export class ServerCertificates {
   }
 
   look(): void {
-    for (const one of this.all) one.look()
+    for (const one of this.#all) one.look()
   }
 
   /**
    * Rereads all files. @returns one sentence for each invalid certificate; valid ones take effect.
    */
   reload(): string[] {
-    return this.all.flatMap((one) => {
+    return this.#all.flatMap((one) => {
       try {
         one.reload()
         return []
@@ -182,13 +209,13 @@ export class ServerCertificates {
   contextFor(name: string): SecureContext | null {
     // @guard certificate-of-the-web-authority--names
     if (missingHosts(this.#ownLeaf(), [name]).length === 0) return null
-    const found = this.all.find(
+    const found = this.#all.find(
       ({ leaf }) => leaf !== null && missingHosts(leaf, [name]).length === 0,
     )
     return found?.context ?? null
   }
 
   view(): ServerCertificateInForce[] {
-    return this.all.map((one) => one.view())
+    return this.#all.map((one) => one.view())
   }
 }

@@ -17,6 +17,7 @@ import { readFence } from '../../store/folder/fence-file.ts'
 import { lockDataFolder } from '../../store/folder/folder-lock.ts'
 import { readIdentity } from '../../store/log/identity.ts'
 import { fencedSentence } from './removal-action.ts'
+import { knownSeeds, seedsPath } from './known-seeds.ts'
 import { hasNoData } from './set-aside.ts'
 import type { Report } from './check-report.ts'
 import { errorCode, errorMessage } from '../../lib/error-code.ts'
@@ -42,13 +43,13 @@ export async function checkDataFolder(config: ControllerConfig, report: Report):
   )
   if (status === null) return
   const isLost = status === undefined || (status.isDirectory() && hasNoData(folder))
-  if (isLost && config.cluster.seeds.length > 0) {
+  if (isLost && knownSeeds(config).length > 0) {
     checkParent(folder, report)
     return
   }
-  if (status === undefined) {
+  if (isLost) {
     report.faults.push(
-      `data: ${folder} does not exist; name the data folder of this controller (an empty one would lose its votes)`,
+      `data: ${folder} ${status === undefined ? 'does not exist' : 'is empty'}; name the data folder of this controller. If its disk is lost, set cluster.seeds to mesh addresses of other controllers: they admit it with an empty one and fill it. Neither cluster.seeds nor ${seedsPath(config)} names one`,
     )
     return
   }

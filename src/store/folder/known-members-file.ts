@@ -14,11 +14,13 @@ interface SavedMember {
     readonly version: string
   }[]
   readonly certificatePem: string
+  readonly removedAtMs?: number
 }
 
 /**
  * The file `known-members.json` of a data folder: last known details of unreachable members, for
- * display only. It is therefore not synced, and an unreadable file counts as none.
+ * display, and certificates of former ones. It is therefore not synced, and an unreadable file
+ * counts as none.
  */
 export class KnownMembersFile {
   readonly #path: string
@@ -47,7 +49,7 @@ export class KnownMembersFile {
 }
 
 function isMember(entry: [string, unknown]): entry is [string, SavedMember] {
-  const { version, startedAtMs, apiAddresses, certificatePem } = {
+  const { version, startedAtMs, apiAddresses, certificatePem, removedAtMs } = {
     ...(entry[1] as SavedMember | null),
   }
   const isText = (value: unknown): boolean => typeof value === 'string'
@@ -55,6 +57,7 @@ function isMember(entry: [string, unknown]): entry is [string, SavedMember] {
     isText(version) &&
     isText(certificatePem) &&
     Number.isSafeInteger(startedAtMs) &&
+    (removedAtMs === undefined || Number.isSafeInteger(removedAtMs)) &&
     Array.isArray(apiAddresses) &&
     apiAddresses.every(
       (address) => isText(address?.api) && isText(address?.url) && isText(address?.version),

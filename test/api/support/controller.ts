@@ -288,6 +288,7 @@ export class TestAdmission implements Admission {
       configurationIndex: 7,
       isVoter: true,
       nowMs: 1,
+      sharedOptions: [{ name: 'oidc.enabled', value: 'false' }],
     })
   }
 }
@@ -442,6 +443,8 @@ export async function startController(
     },
     instanceId: 'test-instance',
     logger,
+    // It has no configuration file.
+    reloads: { reload: () => Promise.reject(new Problem('CONFIGURATION_REFUSED')) },
     logLevel: new LogLevelSwitch(
       cluster.selfId,
       { level: 'info', warn: () => undefined },

@@ -15,7 +15,7 @@ import { made } from '../../api/support/network.ts'
 import { OidcClient, type OidcDoor } from '../../api/support/oidc.ts'
 import { raiseLevel } from '../../api/support/raise-level.ts'
 import { clientKey, TlsListener } from '../../api/support/tls.ts'
-import { memberLeaf, signerOf } from '../../support/member-leaf.ts'
+import { type FormerLeaf, memberLeaf, signerOf } from '../../support/member-leaf.ts'
 
 export const password = 'a long enough password'
 export const ownIdentity = `${client}/current-identity`
@@ -31,6 +31,8 @@ export interface TwoControllers extends ForFile {
   readonly second: FastifyInstance
   /** The key of the first, and then of the second; a test may remove one. */
   readonly members: (CertifiedKey & MemberLeaf)[]
+  /** Those that the first controller knows to be removed. */
+  readonly former: FormerLeaf[]
   newPerson(): Promise<Person>
   /** Somebody with a second factor. */
   newPersonWithCodes(): Promise<Person & { readonly app: Authenticator }>
@@ -44,7 +46,8 @@ export async function twoControllers(limits: Partial<ApiLimits> = {}): Promise<T
   const [own, other] = await Promise.all([memberLeaf('ctrl1'), memberLeaf('ctrl2')])
   const members = [own, other]
   let nowMs = (): number => 0
-  const given: Partial<ApiDeps> = { jwt: signerOf(own, members, () => nowMs()) }
+  const former: FormerLeaf[] = []
+  const given: Partial<ApiDeps> = { jwt: signerOf(own, members, () => nowMs(), former) }
   const file = await controllerForFile(limits, undefined, given)
   const { controller, root } = file
   nowMs = () => controller.clock.nowMs()
@@ -65,6 +68,7 @@ export async function twoControllers(limits: Partial<ApiLimits> = {}): Promise<T
     first: controller.app,
     second,
     members,
+    former,
     newPerson,
     newPersonWithCodes: async () => {
       const person = await newPerson()

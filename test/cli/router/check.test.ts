@@ -102,6 +102,8 @@ describe('router check', () => {
       isValid: false,
       faults: [{ line: 4, key: 'listeners[0].bind' }],
     })
+    const alone = ['router', 'check', path, '--config-only']
+    expect(await runHere(alone, { WHERE: 'ctrl1.test' })).toMatchObject({ code: 0 })
     await closeServer(server)
     const again = await runHere(['router', 'check', path], { WHERE: 'ctrl1.test' })
     expect([again.code, again.stderr]).toEqual([0, expect.stringContaining('without csr')])

@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest'
 
+import { parseControllerConfig } from '../../../src/config/controller/load.ts'
+import type { Environment } from '../../../src/config/engine/environment.ts'
 import { sharedOptionsSha256 } from '../../../src/config/controller/fingerprint.ts'
 import { fuzz } from '../engine/fuzz.ts'
 import { controllerSubject, faultsOf, FILE, GOOD, load } from './support.ts'
@@ -194,6 +196,43 @@ describe('The environment', () => {
     expect(config.raft.tickMs).toBe(25)
     expect(config.threads).toBe(false)
     expect(config.web[0]?.apis).toEqual(['edge-client', 'fabric'])
+  })
+})
+
+describe('The profile of Raft timing', () => {
+  const raftOf = (section: string, environment: Environment = {}) =>
+    load(`${GOOD}raft: ${section}\n`, environment).raft
+
+  test('replaces the defaults, and options that are set win', () => {
+    expect(raftOf('{profile: wan}')).toEqual({
+      profile: 'wan',
+      tickMs: 50,
+      heartbeatMs: 500,
+      electionTimeoutMs: 3000,
+      electionTimeoutMaxMs: 6000,
+    })
+    const environment = { FLOTILLA_RAFT_HEARTBEAT_MS: '250' }
+    expect(raftOf('{profile: wan, electionTimeoutMaxMs: 9000}', environment)).toMatchObject({
+      heartbeatMs: 250,
+      electionTimeoutMs: 3000,
+      electionTimeoutMaxMs: 9000,
+    })
+    expect(raftOf('{profile: lan}')).toEqual(load(GOOD).raft)
+  })
+
+  test('is part of the rules between options, and of the shown values', () => {
+    expect(faultsOf(`${GOOD}raft: {profile: wan, electionTimeoutMs: 1000}\n`)).toEqual([
+      expect.stringContaining('must be at least 4 times raft.heartbeatMs (500)'),
+    ])
+    expect(faultsOf(`${GOOD}raft: {profile: moon}\n`)).toEqual([
+      expect.stringContaining('raft.profile: expected one of lan, wan'),
+    ])
+    const loaded = parseControllerConfig(FILE, `${GOOD}raft: {profile: wan}\n`, {})
+    if (!loaded.ok) throw new Error('it is valid')
+    expect(loaded.effective.find(({ key }) => key === 'raft.heartbeatMs')).toMatchObject({
+      value: '500',
+      source: { kind: 'default' },
+    })
   })
 })
 

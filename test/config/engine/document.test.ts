@@ -48,8 +48,8 @@ test('a document has a section with its purpose for each section, list and kind'
 test('a document of keys with variables shows the variables and the scope', () => {
   const [head, , name, size] = topRows(configTables({ fields, overridePrefix: 'APP_' }))
   expect([head, name, size]).toEqual([
-    '| key | expected | default | scope | purpose | variable |',
-    '| `name` | a text that is not empty | *required* | node | Its name. | `APP_NAME` |',
-    '| `size` | an integer from 1 to 9 | `3` | cluster | Its \\<size>, a\\|b. | `APP_SIZE` |',
+    '| key | expected | default | scope | change | purpose | variable |',
+    '| `name` | a text that is not empty | *required* | node | restart | Its name. | `APP_NAME` |',
+    '| `size` | an integer from 1 to 9 | `3` | cluster | restart | Its \\<size>, a\\|b. | `APP_SIZE` |',
   ])
 })

@@ -1,6 +1,8 @@
-import { cpSync, readdirSync, rmSync } from 'node:fs'
+import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
+
+import { setOptions } from '../../../src/config/controller/compose.ts'
 import { until } from '../support/client.ts'
 import { expectMembers, type Fleet } from '../support/fleet.ts'
 import { Load } from '../support/load.ts'
@@ -26,6 +28,9 @@ test('a wiped disk, then one rolled back to an old copy, lose no acknowledged wr
 
   await fleet.stop(2, 'SIGKILL')
   rmSync(fleet.data(2), { recursive: true })
+  // The file of addresses beside its key is left, as for the first controller of a cluster.
+  const config = join(fleet.folder(2), 'config.yml')
+  writeFileSync(config, setOptions(readFileSync(config, 'utf8'), { 'cluster.seeds': [] }))
   await load.more(100)
   fleet.run(2)
   await isVoterAgain(2)

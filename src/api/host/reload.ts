@@ -1,0 +1,43 @@
+import type { NamedSchema } from '../../entities/operations.ts'
+import { arraySchema, closedObject, flag, text } from '../../entities/shapes.ts'
+import { detailAnswer } from '../http/answers/envelope.ts'
+import { callActor } from '../http/call.ts'
+import type { Operation } from '../http/operation.ts'
+import type { ReloadControl } from './reload-control.ts'
+
+interface ReloadOperationsDeps {
+  readonly reloads: ReloadControl
+}
+
+const nullableText = { type: ['string', 'null'] } as const
+
+const result: NamedSchema = {
+  name: 'configurationReloadDetail',
+  schema: closedObject({
+    path: text,
+    changed: arraySchema(
+      closedObject({ key: text, from: nullableText, to: nullableText, isInForce: flag }),
+    ),
+    refusedCertificates: nullableText,
+  }),
+}
+
+/** The configuration of the controller that receives the request; each controller has its own. */
+export function reloadOperations({ reloads }: ReloadOperationsDeps): Operation[] {
+  return [
+    {
+      operationId: 'reloadConfiguration',
+      summary: 'Read the configuration of this controller again, and apply what needs no restart',
+      tag: 'cluster',
+      apis: ['fabric'],
+      method: 'POST',
+      path: '/configuration/reload',
+      permission: 'admin',
+      needsNoState: true,
+      success: 200,
+      response: { kind: 'detail', schema: result },
+      refusals: [403, 409],
+      handle: async (call) => detailAnswer(await reloads.reload(callActor(call))),
+    },
+  ]
+}

@@ -1,0 +1,11 @@
+const MAPPED_IPV4 = '::ffff:'
+
+/** A listener on both families shows an IPv4 peer as a mapped IPv6 address. */
+export function isSameAddress(address: string, recorded: unknown): boolean {
+  if (typeof recorded !== 'string' || recorded === '' || address === '') return false
+  return plainAddress(address) === plainAddress(recorded)
+}
+
+function plainAddress(address: string): string {
+  return address.startsWith(MAPPED_IPV4) ? address.slice(MAPPED_IPV4.length) : address
+}

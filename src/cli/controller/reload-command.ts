@@ -1,0 +1,60 @@
+import type { ReloadedOption, ReloadResult } from '../../api/host/reload-control.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import {
+  checkedAnswer,
+  flagShape,
+  listShape,
+  nullableShape,
+  objectShape,
+  textShape,
+} from '../client/answer-shape.ts'
+import { operationCaller } from '../client/connection.ts'
+import { printJson, printLine } from '../terminal/output.ts'
+
+const resultShape = objectShape<ReloadResult>({
+  path: textShape,
+  changed: listShape(
+    objectShape<ReloadedOption>({
+      key: textShape,
+      from: nullableShape(textShape),
+      to: nullableShape(textShape),
+      isInForce: flagShape,
+    }),
+  ),
+  refusedCertificates: nullableShape(textShape),
+})
+
+/**
+ * `controller reload CONFIG` makes the running controller read its configuration again, and prints
+ * for each changed option whether it is in force.
+ * @throws {CommandFailure} exit 2 for an invalid configuration; 1 if the controller refuses it,
+ * gives no answer, or rejects certificate files.
+ */
+export async function reloadController(
+  path: string,
+  options: { readonly json?: boolean },
+): Promise<void> {
+  const answer = await operationCaller({ config: path })({
+    method: 'POST',
+    path: '/fabric/v1/configuration/reload',
+    isOfAny: false,
+  })
+  const result = checkedAnswer<ReloadResult>(path, resultShape, answer)
+  if (options.json === true) printJson(result)
+  else for (const line of resultLines(result)) printLine(line)
+  const { refusedCertificates: refused } = result
+  if (refused === null) return
+  throw new CommandFailure(EXIT_FAILED, `certificate files rejected: ${refused}`)
+}
+
+function resultLines({ path, changed }: ReloadResult): string[] {
+  if (changed.length === 0) return [`${path}: no option has changed`]
+  return changed.map(({ key, from, to, isInForce }) => {
+    const values = from === null || to === null ? '' : `: ${shown(from)} -> ${shown(to)}`
+    return `${key}${values}, ${isInForce ? 'in force' : 'needs a restart'}`
+  })
+}
+
+function shown(value: string): string {
+  return value === '' ? '(none)' : value
+}

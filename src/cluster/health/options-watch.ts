@@ -1,0 +1,45 @@
+import { create } from '@bufbuild/protobuf'
+
+import { SharedOptionsSchema } from '../../../proto/gen/soft_pb.ts'
+import { printableLine } from '../../lib/text/terminal-text.ts'
+import type { SharedOption } from '../../ports/membership.ts'
+import type { OpenTopic } from '../../ports/soft-topics.ts'
+import type { NodeId } from '../../raft/types.ts'
+import type { AlarmRaiser, OptionDifference } from '../alarm-table.ts'
+
+const KEY = 'self'
+/** A peer chooses its values, and the longest valid one is a trust domain. */
+const VALUE_CHARACTERS_MAX = 300
+
+/**
+ * Publishes the options that must be equal on every controller, and raises an alarm for each member
+ * whose values differ. The alarm clears when the values are equal, and when the member has been
+ * silent for the lifetime of the topic.
+ */
+export class OptionsWatch {
+  readonly #own: readonly SharedOption[]
+  readonly #alarms: AlarmRaiser
+
+  constructor(
+    own: readonly SharedOption[],
+    topic: Pick<OpenTopic<'options'>, 'publish' | 'onChange'>,
+    alarms: AlarmRaiser,
+  ) {
+    this.#own = own
+    this.#alarms = alarms
+    topic.onChange((member, _key, message) => this.#compare(member, message?.options ?? []))
+    topic.publish(KEY, create(SharedOptionsSchema, { options: own.map((one) => ({ ...one })) }))
+  }
+
+  #compare(member: NodeId, theirs: readonly SharedOption[]): void {
+    const values = new Map(theirs.map(({ name, value }) => [name, value]))
+    // A member of another release may lack an option of this one, and the reverse.
+    const differences = this.#own.flatMap(({ name, value: own }): OptionDifference[] => {
+      const value = values.get(name)
+      if (value === undefined || value === own) return []
+      return [{ name, own, theirs: printableLine(value, VALUE_CHARACTERS_MAX) }]
+    })
+    if (differences.length === 0) this.#alarms.clear('OPTIONS_DIFFER', member)
+    else this.#alarms.raise('OPTIONS_DIFFER', { member, differences })
+  }
+}

@@ -1,0 +1,68 @@
+import { canonicalJson } from '../../lib/text/canonical-json.ts'
+import type { Fields, List, Option } from '../engine/schema.ts'
+import { formatOptionValue } from '../engine/shown.ts'
+import { type ControllerConfig, controllerOptions } from './options.ts'
+
+/** An option whose value in the file differs from the one in force. */
+export interface ChangedOption {
+  /** `raft.tickMs`; a list of sections is one key, as `web`. */
+  readonly key: string
+  /** Values for people, with secrets redacted; null for a list of sections. */
+  readonly from: string | null
+  readonly to: string | null
+  /** False: it takes effect with a restart. */
+  readonly isReloaded: boolean
+}
+
+interface ComparedConfigs {
+  readonly changes: readonly ChangedOption[]
+  /** The configuration in force with the new values of those options that a reload applies. */
+  readonly merged: ControllerConfig
+}
+
+/** Compares the configuration in force with one that was read from the file again. */
+export function compareConfigs(running: ControllerConfig, read: ControllerConfig): ComparedConfigs {
+  const changes: ChangedOption[] = []
+  // The walk keeps the shape of the table, from which the type is derived.
+  const merged = mergedFields(controllerOptions, running, read, '', changes) as ControllerConfig
+  return { changes, merged }
+}
+
+type Values = Readonly<Record<string, unknown>>
+
+function mergedFields(
+  fields: Fields,
+  running: object,
+  read: object,
+  prefix: string,
+  changes: ChangedOption[],
+): Values {
+  const merged: Record<string, unknown> = {}
+  for (const [name, node] of Object.entries(fields)) {
+    const [from, to] = [(running as Values)[name], (read as Values)[name]]
+    const key = prefix + name
+    if (node.kind === 'section' && isSection(from) && isSection(to)) {
+      merged[name] = mergedFields(node.fields, from, to, `${key}.`, changes)
+      continue
+    }
+    merged[name] = from
+    if (canonicalJson(from) === canonicalJson(to)) continue
+    const isReloaded = (node.kind === 'option' || node.kind === 'list') && node.isReloaded === true
+    changes.push({ key, isReloaded, ...shown(node, from, to) })
+    if (isReloaded) merged[name] = to
+  }
+  return merged
+}
+
+function shown(
+  node: Fields[string] | Option<unknown> | List<Fields>,
+  from: unknown,
+  to: unknown,
+): Pick<ChangedOption, 'from' | 'to'> {
+  if (node.kind !== 'option') return { from: null, to: null }
+  return { from: formatOptionValue(node, from), to: formatOptionValue(node, to) }
+}
+
+function isSection(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

@@ -1,0 +1,63 @@
+import { rmSync } from 'node:fs'
+
+import type { AlarmRaiser } from '../../cluster/alarm-table.ts'
+import type { ConfigurationInForce } from '../../cluster/cluster-node-parts.ts'
+import { errorMessage } from '../../lib/error-code.ts'
+import { parseHostPort } from '../../lib/text/names.ts'
+import { writePublicFile } from '../../pki/key-file.ts'
+import { type Seeded, SEEDS_MAX, seedsPath } from '../start/known-seeds.ts'
+
+const HEAD = `# Addresses of the other controllers, written by this one. If its data folder is lost, it asks them for
+# re-admission. A file of the cluster, like key and certificate: do not edit it.
+`
+
+interface SeedsFileDeps {
+  readonly config: Seeded
+  readonly configuration: () => ConfigurationInForce
+  /** Present mesh address of a connected member; null to use its member record. */
+  readonly addressOf: (id: string) => string | null
+  readonly alarms: AlarmRaiser
+}
+
+/**
+ * Keeps the addresses of the other members outside of the data folder, for all controllers: the
+ * first one of a cluster has no seeds in its configuration, and those of others become outdated.
+ */
+export class SeedsFile {
+  readonly #deps: SeedsFileDeps
+  readonly #path: string
+  #written: string | null = null
+
+  constructor(deps: SeedsFileDeps) {
+    this.#deps = deps
+    this.#path = seedsPath(deps.config)
+  }
+
+  /** Called periodically. Writes only changes. */
+  look(): void {
+    const { config, configuration, addressOf } = this.#deps
+    const { record, isCommitted } = configuration()
+    const ids = record.members.map(({ id }) => id)
+    if (!isCommitted || !ids.includes(config.id)) return
+    const others = record.members
+      .filter(({ id }) => id !== config.id)
+      .map(({ id, address }) => addressOf(id) ?? address)
+      .filter((address) => parseHostPort(address) !== null)
+    const text = others.sort().slice(0, SEEDS_MAX).join('\n')
+    if (text !== this.#written) this.#write(text)
+  }
+
+  #write(text: string): void {
+    const { alarms, config } = this.#deps
+    try {
+      // The only member has nobody to ask: a start without data must be refused.
+      if (text === '') rmSync(this.#path, { force: true })
+      else writePublicFile(this.#path, `${HEAD}${text}\n`)
+      this.#written = text
+      alarms.clear('NO_SEEDS')
+    } catch (error) {
+      if (config.cluster.seeds.length > 0) return
+      alarms.raise('NO_SEEDS', { path: this.#path, fault: errorMessage(error) })
+    }
+  }
+}

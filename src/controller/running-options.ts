@@ -1,0 +1,28 @@
+import type { ControllerConfig } from '../config/controller/options.ts'
+
+type Applier = (config: ControllerConfig, before: ControllerConfig) => void | Promise<void>
+
+/** The configuration in force: that of the start, with the options that reloads have replaced. */
+export class RunningOptions {
+  #config: ControllerConfig
+  readonly #appliers: Applier[] = []
+
+  constructor(config: ControllerConfig) {
+    this.#config = config
+  }
+
+  get config(): ControllerConfig {
+    return this.#config
+  }
+
+  /** Calls `apply` with each new configuration, for components that keep values of options. */
+  onReload(apply: Applier): void {
+    this.#appliers.push(apply)
+  }
+
+  async replace(config: ControllerConfig): Promise<void> {
+    const before = this.#config
+    this.#config = config
+    for (const apply of this.#appliers) await apply(config, before)
+  }
+}

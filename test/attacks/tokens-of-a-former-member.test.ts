@@ -1,0 +1,160 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+
+import { requirePresent } from '../../src/lib/assert.ts'
+import type { CertifiedKey } from '../../src/pki/authority/authority.ts'
+import type { MemberLeaf } from '../../src/pki/jwt-signer.ts'
+import { claimsOf } from '../api/support/network.ts'
+import { OidcClient, type Tokens } from '../api/support/oidc.ts'
+import { signerOf } from '../support/member-leaf.ts'
+import { Certificates, ownIdentity, password, twoControllers } from './oidc/support.ts'
+
+// The attack: a controller that was removed knows the key of its certificate and each session as of
+// its removal. It signs tokens with them afterwards, and presents tokens of clients that it saw.
+
+const MINUTE_MS = 60_000
+const two = await twoControllers()
+const { controller, root, members, former, second, newPerson, newClient } = two
+const certificates = await Certificates.open(two)
+
+let tokens: Tokens
+let removed: CertifiedKey & MemberLeaf
+
+beforeEach(async () => {
+  const { username } = await newPerson()
+  tokens = await new OidcClient({ app: second }).logIn(username, password)
+  removed = remove()
+})
+afterEach(() => {
+  former.length = 0
+  members.push(removed)
+})
+
+/** Removes the second controller in the manner of `cluster remove`. */
+function remove(isRecorded = true): CertifiedKey & MemberLeaf {
+  const [gone] = members.splice(1, 1)
+  const leaf = requirePresent(gone, 'the second controller')
+  former.push({ ...leaf, removedAtMs: controller.clock.nowMs(), isRecorded })
+  return leaf
+}
+
+/** The token with other claims, signed by the removed controller. */
+async function signed(changes: Readonly<Record<string, unknown>>): Promise<string> {
+  const now = (): number => controller.clock.nowMs()
+  const claims = { ...claimsOf(tokens.refresh_token), ...changes }
+  return await signerOf(removed, [removed], now).sign(claims as never)
+}
+
+const statusOf = async (token: string, client = newClient()): Promise<number> =>
+  (await client.refresh(token)).status
+
+const seconds = (ms: number): number => Math.floor(ms / 1000)
+
+describe('A session that was opened at a controller which is removed', () => {
+  test('continues with its refresh token, and its access token is refused', async () => {
+    const client = newClient()
+    expect(await client.statusAt(ownIdentity, tokens.access_token)).toBe(401)
+    const renewed = await client.refresh(tokens.refresh_token)
+    expect(renewed.status).toBe(200)
+    const { access_token: access, refresh_token: refresh } = renewed.json as unknown as Tokens
+    expect(await client.statusAt(ownIdentity, access)).toBe(200)
+    former.length = 0
+    expect(await statusOf(refresh)).toBe(200)
+  })
+
+  test('continues by an exchange of its refresh token, and not by one of its access token', async () => {
+    const client = newClient()
+    const exchange = async (text: string, type: string): Promise<number> =>
+      (await client.exchange(text, type, 'access_token')).status
+    expect(await exchange(tokens.refresh_token, 'refresh_token')).toBe(200)
+    expect(await exchange(tokens.access_token, 'access_token')).toBe(400)
+  })
+
+  test('ends with its record', async () => {
+    const { z_asid: id } = claimsOf(tokens.refresh_token)
+    await root.call('DELETE', `/edge/management/v1/api-sessions/${String(id)}`)
+    expect(await statusOf(tokens.refresh_token)).toBe(400)
+  })
+
+  test('is not continued from another address', async () => {
+    const elsewhere = newClient()
+    elsewhere.address = '192.0.2.7'
+    expect(await statusOf(tokens.refresh_token, elsewhere)).toBe(400)
+    expect(await statusOf(tokens.refresh_token)).toBe(200)
+  })
+
+  test('is continued from another address by its certificate, and by no other', async () => {
+    members.push(removed)
+    former.length = 0
+    const [holder, other] = [await certificates.newHolder(), await certificates.newHolder()]
+    const own = new OidcClient(certificates.door(holder.key))
+    const { refresh_token: refresh } = await own.logInByCertificate()
+    const claims = claimsOf(refresh)
+    removed = remove()
+    const token = await signed(claims)
+    for (const [key, expected] of [
+      [other.key, [400, 'access_denied']],
+      [null, [400, 'access_denied']],
+      [holder.key, [200, undefined]],
+    ] as const) {
+      const { status, json } = await new OidcClient(certificates.door(key)).refresh(token)
+      expect([status, json['error']]).toEqual(expected)
+    }
+  })
+})
+
+describe('A token that a removed controller signs', () => {
+  test.each([
+    ['of no session', { z_asid: 'nothing' }],
+    ['of another identity', { sub: 'admin-id' }],
+    ['of another client', { aud: ['openziti'], client_id: 'openziti' }],
+    ['of an administrator', { z_ia: true }],
+    ['with another time of the login', { auth_time: 1 }],
+    ['with a second factor', { amr: ['password', 'totp'] }],
+    ['with a claim that no token has', { z_admin: true }],
+    ['without a claim', { z_ra: undefined }],
+    ['as an access token', { z_t: 'a' }],
+  ])('%s is refused', async (_what, changes) => {
+    expect(await statusOf(await signed(changes))).toBe(400)
+    expect(await statusOf(await signed({}))).toBe(200)
+  })
+
+  test('is refused if it names a time after the removal', async () => {
+    const iat = (ms: number) => ({ iat: seconds(controller.clock.nowMs() + ms) })
+    expect(await statusOf(await signed(iat(2 * MINUTE_MS)))).toBe(400)
+    expect(await statusOf(await signed(iat(0)))).toBe(200)
+  })
+
+  test('is refused if it lives longer than a refresh token', async () => {
+    const { iat } = claimsOf(tokens.refresh_token)
+    const day = 24 * 60 * 60
+    expect(await statusOf(await signed({ exp: Number(iat) + 2 * day }))).toBe(400)
+    expect(await statusOf(await signed({ exp: Number(iat) + day }))).toBe(200)
+  })
+
+  test('is refused for a session that was opened after the removal', async () => {
+    const { username } = await newPerson()
+    const later = claimsOf((await newClient().logIn(username, password)).refresh_token)
+    const at = async (removedAtMs: number): Promise<number> => {
+      former[0] = { ...requirePresent(former[0], 'it'), removedAtMs }
+      const iat = seconds(removedAtMs)
+      return await statusOf(await signed({ ...later, iat, exp: iat + 3600 }))
+    }
+    const nowMs = controller.clock.nowMs()
+    expect(await at(nowMs - 3 * MINUTE_MS)).toBe(400)
+    expect(await at(nowMs)).toBe(200)
+  })
+
+  test('is refused if the configuration does not record its removal', async () => {
+    members.push(removed)
+    former.length = 0
+    removed = remove(false)
+    expect(await statusOf(tokens.refresh_token)).toBe(400)
+  })
+
+  test('does not continue a session again after its client did', async () => {
+    const client = newClient()
+    expect((await client.refresh(tokens.refresh_token)).status).toBe(200)
+    controller.clock.advance(3 * MINUTE_MS)
+    expect(await statusOf(tokens.refresh_token)).toBe(400)
+  })
+})

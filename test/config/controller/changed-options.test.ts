@@ -1,0 +1,45 @@
+import { describe, expect, test } from 'vitest'
+
+import { compareConfigs } from '../../../src/config/controller/changed-options.ts'
+import { GOOD, load } from './support.ts'
+
+describe('Comparing the configuration in force with the file', () => {
+  const running = load(GOOD)
+
+  test('finds nothing in an equal file', () => {
+    expect(compareConfigs(running, load(GOOD))).toEqual({ changes: [], merged: running })
+  })
+
+  test('takes the options that a reload applies, and names those that need a restart', () => {
+    const text = `${GOOD}logLevel: debug\nraft: {tickMs: 25}\nlimits: {connectionsMax: 5, logInsMax: 6}\n`
+    const { changes, merged } = compareConfigs(running, load(text))
+    expect(changes).toEqual([
+      { key: 'raft.tickMs', from: '50', to: '25', isReloaded: false },
+      { key: 'limits.logInsMax', from: '64', to: '6', isReloaded: false },
+      { key: 'limits.connectionsMax', from: '10000', to: '5', isReloaded: true },
+      { key: 'logLevel', from: 'info', to: 'debug', isReloaded: true },
+    ])
+    const limits = { ...running.limits, connectionsMax: 5 }
+    expect(merged).toEqual({ ...running, limits, logLevel: 'debug' })
+  })
+
+  test('compares lists of sections as a whole', () => {
+    const certificates = 'serverCertificates: [{cert: /srv/a.pem, key: /srv/a.key}]\n'
+    const moved = `${GOOD.replace('localhost:1280', 'localhost:1281')}${certificates}`
+    const read = load(moved)
+    const { changes, merged } = compareConfigs(running, read)
+    expect(changes).toEqual([
+      { key: 'web', from: null, to: null, isReloaded: false },
+      { key: 'serverCertificates', from: null, to: null, isReloaded: true },
+    ])
+    expect(merged).toEqual({ ...running, serverCertificates: read.serverCertificates })
+  })
+
+  test('finds a changed secret, and shows neither value', () => {
+    const hooked = (word: string): string => `${GOOD}backup: {hook: [/bin/copy, ${word}]}\n`
+    const { changes } = compareConfigs(load(hooked('secret-one')), load(hooked('secret-two')))
+    expect(changes).toEqual([
+      { key: 'backup.hook', from: '(redacted)', to: '(redacted)', isReloaded: true },
+    ])
+  })
+})

@@ -1,0 +1,117 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+
+import { loadControllerConfig } from '../../src/config/controller/load.ts'
+import { ConfigurationReload } from '../../src/controller/reload.ts'
+import { RunningOptions } from '../../src/controller/running-options.ts'
+import { SYSTEM_ACTOR } from '../../src/ports/actor.ts'
+import { RecordedActions } from '../support/recorded-actions.ts'
+import { RecordedLog } from '../cluster/mesh-fixture.ts'
+import { GOOD } from '../config/controller/support.ts'
+
+let folder = ''
+let path = ''
+let running: RunningOptions
+let log: RecordedLog
+let actions: RecordedActions
+let certificates: () => Promise<void>
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'flotilla-reload-'))
+  path = join(folder, 'config.yml')
+  write('')
+  const loaded = loadControllerConfig(path, {})
+  if (!loaded.ok) throw new Error('the configuration is good')
+  running = new RunningOptions(loaded.config)
+  log = new RecordedLog()
+  actions = new RecordedActions()
+  certificates = () => Promise.resolve()
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+function write(more: string): void {
+  writeFileSync(path, GOOD + more)
+}
+
+function opened(): ConfigurationReload {
+  const read = (): Promise<void> => certificates()
+  return new ConfigurationReload({
+    path,
+    environment: {},
+    running,
+    certificates: read,
+    actions,
+    log: log.log,
+  })
+}
+
+describe('A reload of the configuration', () => {
+  test('applies what needs no restart, and says for each option what became of it', async () => {
+    write('logLevel: debug\nthreads: false\n')
+    const applied: string[] = []
+    running.onReload(({ logLevel }, before) => {
+      applied.push(`${before.logLevel} ${logLevel}`)
+    })
+    expect(await opened().reload(SYSTEM_ACTOR)).toEqual({
+      path,
+      changed: [
+        { key: 'logLevel', from: 'info', to: 'debug', isInForce: true },
+        { key: 'threads', from: 'true', to: 'false', isInForce: false },
+      ],
+      refusedCertificates: null,
+    })
+    expect(applied).toEqual(['info debug'])
+    expect(running.config).toMatchObject({ logLevel: 'debug', threads: true })
+    expect(log.lines).toEqual([
+      'info option logLevel changed from info to debug; it is in force {"key":"logLevel"}',
+      'info option threads changed from true to false; a restart applies it {"key":"threads"}',
+    ])
+    expect(actions.all).toEqual([
+      {
+        action: 'configuration-reload',
+        target: 'ctrl1',
+        outcome: 'done',
+        reason: 'logLevel',
+        by: '',
+      },
+    ])
+  })
+
+  test('names an option that needs a restart again, until there was one', async () => {
+    write('threads: false\n')
+    const reload = opened()
+    const [first, second] = [await reload.reload(SYSTEM_ACTOR), await reload.reload(SYSTEM_ACTOR)]
+    expect(second).toEqual(first)
+  })
+
+  test.each([
+    ['is invalid', 'logLevel: loud\n', /config\.yml:\d+: logLevel: expected one of/],
+    [
+      'contradicts what only a restart changes',
+      'identity: {cert: other.pem, key: pki/key.pem, ca: /srv/ca.pem}\nserverCertificates: [{cert: pki/cert.pem, key: web.key}]\n',
+      /serverCertificates\[0\]\.cert: is named more than once .*; restart the controller/,
+    ],
+  ])('changes nothing if the file %s', async (_what, more, detail) => {
+    const before = running.config
+    const text = more.startsWith('identity') ? GOOD.replace(/identity:\n( .*\n)+/, '') : GOOD
+    writeFileSync(path, text + more)
+    await expect(opened().reload(SYSTEM_ACTOR)).rejects.toMatchObject({
+      code: 'CONFIGURATION_REFUSED',
+      message: expect.stringMatching(detail),
+    })
+    expect(running.config).toBe(before)
+    expect(log.lines.join()).toMatch(/^error configuration rejected: .*nothing was changed/s)
+    expect(actions.all).toEqual([])
+  })
+
+  test('reports rejected certificate files, and applies the options', async () => {
+    write('logLevel: warn\n')
+    certificates = () => Promise.reject(new Error('the key does not fit'))
+    expect(await opened().reload(SYSTEM_ACTOR)).toMatchObject({
+      changed: [{ key: 'logLevel', isInForce: true }],
+      refusedCertificates: 'the key does not fit',
+    })
+  })
+})
