@@ -11,6 +11,7 @@ import { addEnrollment } from './enroll/enroll-program.ts'
 import { addEvents } from './events/program.ts'
 import { verbsFirst } from './help.ts'
 import { addLog } from './debug/log-program.ts'
+import { addMigrate } from './migrate/program.ts'
 import { addNetwork } from './network/program.ts'
 import { addPki } from './pki/program.ts'
 import { addRecords } from './records/program.ts'
@@ -72,6 +73,7 @@ Examples:
   addRecords(program)
   addAccess(program)
   addNetwork(program)
+  addMigrate(program)
   addLog(program)
   addEvents(program)
   addDebug(program)

@@ -160,6 +160,16 @@ export const innerArrows: Readonly<Record<string, readonly string[]>> = {
   'controller/membership': ['controller', 'controller/start'],
   'controller/service': ['controller', 'controller/admin', 'controller/start'],
   'controller/start': ['controller'],
+  migrate: [
+    'migrate/bolt',
+    'migrate/boltz',
+    'migrate/configuration',
+    'migrate/stores',
+  ],
+  'migrate/bolt': ['migrate'],
+  'migrate/boltz': ['migrate', 'migrate/bolt'],
+  'migrate/configuration': ['migrate'],
+  'migrate/stores': ['migrate', 'migrate/boltz'],
   console: ['console/app', 'console/pages/log-in', 'console/style'],
   'console/app': [
     'console',
@@ -258,6 +268,7 @@ export const innerArrows: Readonly<Record<string, readonly string[]>> = {
     'cli/enroll',
     'cli/events',
     'cli/log-in',
+    'cli/migrate',
     'cli/network',
     'cli/pki',
     'cli/quickstart',
@@ -275,6 +286,7 @@ export const innerArrows: Readonly<Record<string, readonly string[]>> = {
   'cli/enroll': ['cli/client', 'cli/terminal'],
   'cli/events': ['cli/client', 'cli/terminal'],
   'cli/log-in': ['cli/client', 'cli/terminal'],
+  'cli/migrate': ['cli/snapshot', 'cli/terminal'],
   'cli/network': ['cli/access', 'cli/client', 'cli/records', 'cli/terminal'],
   'cli/pki': ['cli/bootstrap', 'cli/client', 'cli/terminal'],
   'cli/quickstart': [
