@@ -1,8 +1,8 @@
 import { checkFields } from '../entities/check.ts'
 import type { Entity } from '../entities/define.ts'
-import { fieldLimits, type Field } from '../entities/fields.ts'
+import type { Field } from '../entities/fields.ts'
 import type { FieldFault } from '../lib/problems.ts'
-import { canonicalJson, type Json, type JsonObject } from '../lib/text/canonical-json.ts'
+import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
 import { firstUnprintable } from '../lib/text/terminal-text.ts'
 
 /**
@@ -19,7 +19,6 @@ export function refusedFields(entity: Entity, fields: JsonObject): FieldFault[] 
   if (fault !== null) found.push(fault)
   for (const [name, value] of Object.entries(written)) {
     const field = entity.fields[name]
-    if (name === 'tags') found.push(...tagFaults(value))
     const reason = field === undefined ? null : boundFault(field, value)
     if (reason !== null) found.push({ field: name, reason })
   }
@@ -28,7 +27,7 @@ export function refusedFields(entity: Entity, fields: JsonObject): FieldFault[] 
 
 /** One clause, or null. */
 function boundFault({ schema, isPrintable }: Field, value: Json): string | null {
-  const { maxLength, maxItems, maximum, minimum, items } = schema as Readonly<
+  const { maxLength, maxItems, maxProperties, maximum, minimum, items } = schema as Readonly<
     Partial<Record<string, Json>>
   >
   if (typeof value === 'string') {
@@ -40,7 +39,12 @@ function boundFault({ schema, isPrintable }: Field, value: Json): string | null 
     if (isAbove(value, maximum)) return `it is above ${String(maximum)}`
     return typeof minimum === 'number' && value < minimum ? `it is below ${minimum}` : null
   }
-  if (!Array.isArray(value)) return null
+  if (!Array.isArray(value)) {
+    const count = value === null || typeof value === 'boolean' ? 0 : Object.keys(value).length
+    return isAbove(count, maxProperties)
+      ? `it has more than ${String(maxProperties)} members`
+      : null
+  }
   if (isAbove(value.length, maxItems)) return `it has more than ${String(maxItems)} entries`
   const { maxLength: itemMax } = { ...(items as Partial<Record<string, Json>> | undefined) }
   const texts = (value as readonly Json[]).filter((one) => typeof one === 'string')
@@ -50,15 +54,4 @@ function boundFault({ schema, isPrintable }: Field, value: Json): string | null 
 
 function isAbove(value: number, maximum: Json | undefined): boolean {
   return typeof maximum === 'number' && value > maximum
-}
-
-function tagFaults(value: Json): FieldFault[] {
-  const tags = value as JsonObject
-  const { tagsMax, tagsBytesMax } = fieldLimits
-  if (Object.keys(tags).length > tagsMax) {
-    return [{ field: 'tags', reason: `a record has at most ${tagsMax} tags` }]
-  }
-  const bytes = Buffer.byteLength(canonicalJson(tags))
-  if (bytes <= tagsBytesMax) return []
-  return [{ field: 'tags', reason: `tags take at most ${tagsBytesMax} bytes as JSON` }]
 }

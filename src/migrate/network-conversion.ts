@@ -151,11 +151,16 @@ class NetworkConversion implements Conversion {
     const isMain = this.#storesOfKinds.get(kind) === from.store
     const made = { tags: isMain ? from.map('tags') : {}, ...own }
     for (const { field, reason } of refusedFields(findEntity(kind), made)) {
-      from.note('decide', field, `${reason}; changes of this record are refused until it is corrected`)
+      from.note(
+        'decide',
+        field,
+        `${reason}; changes of this record are refused until it is corrected`,
+      )
     }
-    this.#noteTwins(kind, from, made)
+    const unique = this.#withUniqueValues(kind, from, made)
+    if (unique === null) return
     const { createdAt, updatedAt } = this.#timesOf(from)
-    this.state.put(kind, { ...made, id, createdAt, updatedAt, revision: REVISION })
+    this.state.put(kind, { ...unique, id, createdAt, updatedAt, revision: REVISION })
     if (isMain) this.report.countCarried(from.store)
   }
 
@@ -192,15 +197,33 @@ class NetworkConversion implements Conversion {
     }
   }
 
-  #noteTwins(kind: KindName, from: StoredRecord, fields: JsonObject): void {
+  /**
+   * OpenZiti has no two records with the same value in such a field, but a damaged database may. A
+   * name gets a suffix; without another value of its own, a record is not carried: null.
+   */
+  #withUniqueValues(kind: KindName, from: StoredRecord, fields: JsonObject): JsonObject | null {
+    const made: Record<string, Json> = { ...fields }
+    const keys: string[] = []
     for (const [name, field] of Object.entries(findEntity(kind).fields)) {
-      const value = fields[name]
+      const value = made[name]
       if (field.unique === null || typeof value !== 'string' || value === '') continue
-      const key = `${kind}/${name}/${value}`
-      const other = this.#unique.get(key)
-      if (other === undefined) this.#unique.set(key, from.id)
-      else from.note('decide', name, `${other} has the same value; change one of them`)
+      const keyOf = (text: string): string => `${kind}/${name}/${text}`
+      const other = this.#unique.get(keyOf(value))
+      if (other === undefined) {
+        keys.push(keyOf(value))
+        continue
+      }
+      const renamed = `${value} (${from.id})`
+      if (name !== 'name' || this.#unique.has(keyOf(renamed))) {
+        from.note('lost', name, `${other} has the same value`)
+        return null
+      }
+      from.note('changed', name, `${other} has the same name, so it became ${renamed}`)
+      made[name] = renamed
+      keys.push(keyOf(renamed))
     }
+    for (const key of keys) this.#unique.set(key, from.id)
+    return made
   }
 }
 

@@ -38,7 +38,8 @@ function sweep({ state, report, storeOf }: SweepDeps): boolean {
       for (const { field, id } of swept.missing) {
         const isLost = swept.record === null
         const store = storeOf(name)
-        const place = store === null ? placeOfField(name, record.id) : { store, id: record.id, field }
+        const place =
+          store === null ? placeOfField(name, record.id) : { store, id: record.id, field }
         const end = isLost ? ', without which the record is nothing' : ''
         report.note(isLost ? 'lost' : 'changed', place, `${id} does not exist${end}`)
       }

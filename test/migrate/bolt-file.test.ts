@@ -21,7 +21,9 @@ const tree = bucketOf({
   small: bucketOf({ a: text('1'), b: text('2') }),
   empty: { entries: [] },
   large: many(2000, (at) => text(`value ${at}`)),
-  nested: many(50, (at) => bucketOf({ id: text(String(at)), more: many(30, () => text('x'.repeat(90))) })),
+  nested: many(50, (at) =>
+    bucketOf({ id: text(String(at)), more: many(30, () => text('x'.repeat(90))) }),
+  ),
   long: bucketOf({ value: text('y'.repeat(20_000)), none: Buffer.alloc(0) }),
 })
 
@@ -101,7 +103,9 @@ describe('A bbolt file', () => {
     second.fill(0, 4096, 8192)
     expect(new BoltFile(new MemorySource(second)).meta.transaction).toBe(8)
     second.fill(0, 0, 4096)
-    expect(faultOf(second)).toMatch(/^NOT_A_DATABASE: it is not a database of an OpenZiti controller/)
+    expect(faultOf(second)).toMatch(
+      /^NOT_A_DATABASE: it is not a database of an OpenZiti controller/,
+    )
   })
 
   test('is refused when it is foreign, empty or cut off', () => {
@@ -119,7 +123,10 @@ describe('A bbolt file', () => {
     ['a root beyond the file', (meta: Buffer) => meta.writeBigUInt64LE(1n << 40n, 16)],
     ['a root that is a meta page', (meta: Buffer) => meta.writeBigUInt64LE(1n, 16)],
     ['no list of free pages', (meta: Buffer) => meta.fill(0xff, 32, 40)],
-    ['a free list that is a leaf', (meta: Buffer) => meta.writeBigUInt64LE(meta.readBigUInt64LE(16), 32)],
+    [
+      'a free list that is a leaf',
+      (meta: Buffer) => meta.writeBigUInt64LE(meta.readBigUInt64LE(16), 32),
+    ],
   ])('is refused with %s', (_, change) => {
     expect(faultOf(withMeta(writeBolt(tree), change))).toMatch(/^DAMAGED: /)
   })
@@ -139,7 +146,9 @@ describe('A bbolt file', () => {
   })
 
   test('is refused when elements share bytes, which would grow without bound', () => {
-    const file = writeBolt(bucketOf({ all: many(60, () => text('z'.repeat(40))) }), { freePages: 0 })
+    const file = writeBolt(bucketOf({ all: many(60, () => text('z'.repeat(40))) }), {
+      freePages: 0,
+    })
     const [leaf = 0] = pagesWith(file, 2)
     // The last element is as long as all before it, and so is the one before it.
     for (const back of [1, 2]) {

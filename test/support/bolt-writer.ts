@@ -190,14 +190,15 @@ class BoltWriter {
 }
 
 function bytesOf(elements: readonly Element[]): number {
-  return elements.reduce(
-    (sum, { key, value }) => sum + ELEMENT + key.length + value.length,
-    HEADER,
-  )
+  return elements.reduce((sum, { key, value }) => sum + ELEMENT + key.length + value.length, HEADER)
 }
 
 /** Pieces that fit a page each; an element that fits none has a piece to itself. */
-function piecesOf<T>(all: readonly T[], room: number, bytes: (some: readonly T[]) => number): T[][] {
+function piecesOf<T>(
+  all: readonly T[],
+  room: number,
+  bytes: (some: readonly T[]) => number,
+): T[][] {
   const pieces: T[][] = [[]]
   for (const one of all) {
     const last = pieces.at(-1) ?? []

@@ -160,12 +160,7 @@ export const innerArrows: Readonly<Record<string, readonly string[]>> = {
   'controller/membership': ['controller', 'controller/start'],
   'controller/service': ['controller', 'controller/admin', 'controller/start'],
   'controller/start': ['controller'],
-  migrate: [
-    'migrate/bolt',
-    'migrate/boltz',
-    'migrate/configuration',
-    'migrate/stores',
-  ],
+  migrate: ['migrate/bolt', 'migrate/boltz', 'migrate/configuration', 'migrate/stores'],
   'migrate/bolt': ['migrate'],
   'migrate/boltz': ['migrate', 'migrate/bolt'],
   'migrate/configuration': ['migrate'],

@@ -143,12 +143,7 @@ export class BoltFile {
     return elements
   }
 
-  *#tree(
-    id: number,
-    visited: PageSet,
-    range: KeyRange,
-    depth: number,
-  ): Generator<LeafElement> {
+  *#tree(id: number, visited: PageSet, range: KeyRange, depth: number): Generator<LeafElement> {
     if (depth > migrateLimits.treeDepthMax) throw damagedDatabaseFault('its pages are too deep')
     const page = this.#page(id, visited)
     if (page.flags === pageFlags.leaf) {

@@ -4,7 +4,13 @@ import type { Json } from '../../lib/text/canonical-json.ts'
 import type { BoltFile, Bucket, PageSet } from '../bolt/bolt-file.ts'
 import { MigrateFault } from '../fault.ts'
 import { migrateLimits } from '../limits.ts'
-import { decodeTypedValue, decodeUtf8, INT32_BYTE, TEXT_BYTE, type TypedValue } from './typed-value.ts'
+import {
+  decodeTypedValue,
+  decodeUtf8,
+  INT32_BYTE,
+  TEXT_BYTE,
+  type TypedValue,
+} from './typed-value.ts'
 
 /** A key and its value, or the entries of the bucket below it. */
 export interface StoredEntry {

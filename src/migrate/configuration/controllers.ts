@@ -120,7 +120,9 @@ function trustDomainOf(
     )
   }
   if (isTrustDomain(first)) return first
-  throw configurationFault(`the trust domain ${first} is no valid one; it has lower-case letters, digits, '.', '_' and '-'`)
+  throw configurationFault(
+    `the trust domain ${first} is no valid one; it has lower-case letters, digits, '.', '_' and '-'`,
+  )
 }
 
 function domainOfUri(uri: string): string[] {
@@ -254,7 +256,11 @@ function leafFault(chain: Chain, id: string, options: ControllerOptions): string
   return null
 }
 
-async function reissued(leaf: Certificate, id: string, options: ControllerOptions): Promise<string> {
+async function reissued(
+  leaf: Certificate,
+  id: string,
+  options: ControllerOptions,
+): Promise<string> {
   const { configuration, trustDomain, issuing, nowMs } = options
   const addresses = [
     ...configuration.web.map(({ advertise }) => advertise),
@@ -274,15 +280,14 @@ async function reissued(leaf: Certificate, id: string, options: ControllerOption
 
 function certificatesOf(source: PemSource, path: string, certificatesMax?: number): Chain {
   try {
-    return parseCertificates(
-      source.text,
-      certificatesMax === undefined ? {} : { certificatesMax },
-    )
+    return parseCertificates(source.text, certificatesMax === undefined ? {} : { certificatesMax })
   } catch (error) {
     throw sentenceOf(error, source.path ?? path)
   }
 }
 
 function sentenceOf(error: unknown, place: string): unknown {
-  return error instanceof CertificateError ? configurationFault(`${place}: ${error.message}`) : error
+  return error instanceof CertificateError
+    ? configurationFault(`${place}: ${error.message}`)
+    : error
 }

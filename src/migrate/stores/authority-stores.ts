@@ -3,12 +3,21 @@
  * auth_policy_store.go:24-48, external_jwt_signer_store.go:31-195.
  */
 import { isLoopback } from '../../pki/authority/router-names.ts'
-import { CLAIM_POINTERS_VERSION, choiceOf, type Conversion, type StoreTable } from './conversion.ts'
+import {
+  CLAIM_POINTERS_VERSION,
+  choiceOf,
+  type Conversion,
+  knownChoiceOf,
+  type StoreTable,
+} from './conversion.ts'
 import { baseRows, carried, converted, links } from './field-rows.ts'
 import { certificateOf } from './identity-stores.ts'
 import type { StoredRecord } from './stored-record.ts'
 
 const claim = 'externalIdClaim'
+const claimLocations = ['COMMON_NAME', 'SAN_URI', 'SAN_EMAIL'] as const
+const claimMatchers = ['ALL', 'PREFIX', 'SUFFIX', 'SCHEME'] as const
+const claimParsers = ['NONE', 'SPLIT'] as const
 
 export const cas: StoreTable = {
   store: 'cas',
@@ -67,12 +76,17 @@ export const cas: StoreTable = {
 
 function claimOf(section: StoredRecord | null) {
   if (section === null || !section.has(`${claim}.location`)) return null
+  const location = knownChoiceOf(section, `${claim}.location`, claimLocations)
+  const matcher = knownChoiceOf(section, `${claim}.matcher`, claimMatchers)
+  const parser = knownChoiceOf(section, `${claim}.parser`, claimParsers)
+  // Another claim could be that of another identity.
+  if (location === null || matcher === null || parser === null) return null
   return {
     index: section.integer(`${claim}.index`),
-    location: choiceOf(section, `${claim}.location`, ['COMMON_NAME', 'SAN_URI', 'SAN_EMAIL']),
-    matcher: choiceOf(section, `${claim}.matcher`, ['ALL', 'PREFIX', 'SUFFIX', 'SCHEME']),
+    location,
+    matcher,
     matcherCriteria: section.text(`${claim}.matcherCriteria`) ?? '',
-    parser: choiceOf(section, `${claim}.parser`, ['NONE', 'SPLIT']),
+    parser,
     parserCriteria: section.text(`${claim}.parserSeparator`) ?? '',
   }
 }

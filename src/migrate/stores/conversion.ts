@@ -60,15 +60,24 @@ export function precedenceOf(record: StoredRecord, name: string, index: Json | u
   return found ?? 'default'
 }
 
-/** The one of `values` that the field has; the first one and a finding otherwise. */
+/** The one of `values` that the field has, or the first one; a finding for any other text. */
 export function choiceOf<const T extends string>(
   record: StoredRecord,
   name: string,
   values: readonly [T, ...T[]],
 ): T {
+  const isUnset = (record.text(name) ?? '') === ''
+  return (isUnset ? null : knownChoiceOf(record, name, values)) ?? values[0]
+}
+
+/** The one of `values` that the field has; null and a finding for any other text. */
+export function knownChoiceOf<const T extends string>(
+  record: StoredRecord,
+  name: string,
+  values: readonly T[],
+): T | null {
   const text = record.text(name)
-  if (text === null || text === '') return values[0]
   const found = values.find((one) => one === text)
   if (found === undefined) record.note('lost', name, `it is none of ${values.join(', ')}`)
-  return found ?? values[0]
+  return found ?? null
 }

@@ -7,7 +7,7 @@ import type { Json } from '../../lib/text/canonical-json.ts'
 import { toHex } from '../../lib/text/hex-digits.ts'
 import { type Certificate, parseCertificates } from '../../pki/certificate.ts'
 import { base32Bytes } from '../../pki/secrets/totp.ts'
-import { choiceOf, type Conversion, precedenceOf, type StoreTable } from './conversion.ts'
+import { type Conversion, knownChoiceOf, precedenceOf, type StoreTable } from './conversion.ts'
 import { baseRows, carried, converted, dropped, type FieldRows, links } from './field-rows.ts'
 import type { StoredRecord } from './stored-record.ts'
 
@@ -165,9 +165,9 @@ export const authenticators: StoreTable = {
     lastExtendRolledKeys: carried('boolean', { since: '1.6' }),
   },
   convert: (record, conversion) => {
-    const method = choiceOf(record, 'method', ['updb', 'cert'])
+    const method = knownChoiceOf(record, 'method', ['updb', 'cert'])
     if (method === 'updb') convertPassword(record, conversion)
-    else convertCertificate(record, conversion)
+    if (method === 'cert') convertCertificate(record, conversion)
   },
 }
 
@@ -286,14 +286,16 @@ export const enrollments: StoreTable = {
     tags: carried('map'),
   },
   convert: (record, conversion) => {
+    const method = knownChoiceOf(record, 'method', ['ott', 'ottca', 'updb', 'erott', 'trott'])
     const token = record.text('token') ?? ''
     const expiresAt = record.time('expiresAt')
     if (token === '' || expiresAt === null) {
       record.note('lost', 'token', 'the enrollment has no token or no end')
       return
     }
+    if (method === null) return
     conversion.put('enrollment', record, {
-      method: choiceOf(record, 'method', ['ott', 'ottca', 'updb', 'erott', 'trott']),
+      method,
       token,
       jwt: record.text('jwt') || null,
       expiresAt,

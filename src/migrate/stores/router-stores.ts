@@ -133,7 +133,10 @@ export const terminators: StoreTable = {
     savedPrecedence: dropped('text', 'a health check of the host sets it again'),
     sourceCtrl: carried('text'),
     peerData: converted('bytes by key', 'to base64'),
-    isSystem: converted('boolean', 'terminators that routers made for hosts are left out: the hosts bind again'),
+    isSystem: converted(
+      'boolean',
+      'terminators that routers made for hosts are left out: the hosts bind again',
+    ),
   },
   convert: (record, conversion) => {
     if (record.flag('isSystem')) {

@@ -36,9 +36,13 @@ export const services: StoreTable = {
     maxIdleTime: converted('int64', 'from nanoseconds to milliseconds, rounded up'),
     isFabricOnly: carried('boolean', { since: '2.1' }),
     terminators: links,
-    edge: converted('section', 'its fields are those of the service; without it, the service is fabric-only', {
-      fields: edgeServiceRows,
-    }),
+    edge: converted(
+      'section',
+      'its fields are those of the service; without it, the service is fabric-only',
+      {
+        fields: edgeServiceRows,
+      },
+    ),
   },
   convert: (record, conversion) => {
     const isFlat = conversion.version >= FLAT_SERVICES_VERSION
@@ -97,7 +101,10 @@ export const configTypes: StoreTable = {
   rows: {
     ...baseRows,
     name: carried('text'),
-    schema: converted('text', 'from JSON; the types that every network has keep the schema of this program'),
+    schema: converted(
+      'text',
+      'from JSON; the types that every network has keep the schema of this program',
+    ),
     target: carried('text', { since: '2.1' }),
     configs: links,
   },

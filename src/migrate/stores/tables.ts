@@ -12,7 +12,8 @@ import {
   services,
 } from './service-stores.ts'
 
-const SESSIONS_END = 'all sessions end; clients log in again by themselves, people in browsers by hand'
+const SESSIONS_END =
+  'all sessions end; clients log in again by themselves, people in browsers by hand'
 
 /** All stores of OpenZiti 1.5 to 2.1, in an order in which each one finds those that it needs. */
 export const storeTables: readonly StoreTable[] = [
@@ -39,7 +40,10 @@ export const storeTables: readonly StoreTable[] = [
   leftOut('controllers', 'the controllers of the new cluster are those that join it'),
   leftOut('identityTypes', 'every network has the same'),
   leftOut('postureCheckTypes', 'every network has the same'),
-  leftOut('eventualEvents', 'they are work of the controller that has been done or follows from records'),
+  leftOut(
+    'eventualEvents',
+    'they are work of the controller that has been done or follows from records',
+  ),
 ]
 
 /** Buckets that are no stores: derived data, and facts about the file. */
