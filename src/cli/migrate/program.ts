@@ -1,25 +1,43 @@
 import type { Command } from 'commander'
 
 import type { CheckMigrationOptions } from './check.ts'
+import type { MigrateOptions } from './migrate.ts'
 
 /** `flotilla migrate …`. Its code is loaded when it runs. */
 export function addMigrate(program: Command): void {
-  const migrate = program
-    .command('migrate')
+  const migrate = withDatabases(program.command('migrate'))
+    // Options after `check` are those of `check`.
+    .enablePositionalOptions()
     .description('move a network of OpenZiti controllers to this program')
+    .argument('[stock...]', CONFIGURATIONS)
+    .option('--out <file>', 'backup to write, mode 0600; an existing file is not overwritten')
+    .option('--configs <folder>', 'folder for the configuration, certificate and key of each controller')
+    .option('--recipient <file>', 'encrypt for this public key or certificate (PEM; EC or RSA)')
+    .option('--plaintext', 'do not encrypt; anyone with the file controls the network')
+    .option('--accept-losses', 'write although something is lost')
+    .option('--json')
     .addHelpText(
       'after',
       `
-docs/integrate/coming-from-openziti.md has the plan of a move, its rehearsal and the way back.`,
+Reads what 'migrate check' reads, and writes a backup and a configuration for each controller. Then restore the backup
+with the configuration of the first controller, start it, and let the others join. Ids, addresses, keys and
+certificates stay, so that clients and routers notice an interruption only. The OpenZiti controllers must be stopped.
+docs/integrate/coming-from-openziti.md has the plan of a move, its rehearsal and the way back.
+
+Examples:
+  flotilla migrate /etc/ziti/ctrl.yml --out net.backup --configs ./configs --recipient backup.pem`,
     )
+    .action(async (configurations: string[], options: MigrateOptions) => {
+      const { migrate: run } = await import('./migrate.ts')
+      await run(configurations, options)
+    })
   addCheck(migrate)
 }
 
-function addCheck(migrate: Command): void {
-  migrate
-    .command('check')
-    .description('report what a move would carry, change and lose; writes nothing')
-    .argument('<stock...>', 'configuration files of the OpenZiti controllers, YAML')
+const CONFIGURATIONS = 'configuration files of the OpenZiti controllers, YAML'
+
+function withDatabases(command: Command): Command {
+  return command
     .option(
       '--db <file...>',
       'database or snapshot, one of each controller (default: those that the configurations name)',
@@ -28,6 +46,12 @@ function addCheck(migrate: Command): void {
       '--router-cert <id=file...>',
       'certificate of a router of which the database has only the SHA-1',
     )
+}
+
+function addCheck(migrate: Command): void {
+  withDatabases(migrate.command('check'))
+    .description('report what a move would carry, change and lose; writes nothing')
+    .argument('<stock...>', CONFIGURATIONS)
     .option('--json')
     .addHelpText(
       'after',
