@@ -29,6 +29,7 @@ import type { ControllerDeps } from './controller-parts.ts'
 import { handOverLeadership } from './membership/hand-over.ts'
 import { IdentityInForce } from './identity-in-force.ts'
 import { createNetworkAuthorities, openIssuer } from './service/issuing.ts'
+import { openTlsPorts } from './service/ports.ts'
 import { type CertificatesByName, Listeners } from './service/listeners.ts'
 import { type MembershipDeps, openAdmission, startMembership } from './membership/members.ts'
 import { Releases } from './releases.ts'
@@ -230,6 +231,7 @@ export class Controller {
     const { config, credentials, log } = this.#deps
     const { clusterNode, machine, secrets, events } = opened
     const { management, admission } = this.#startMembership(opened)
+    const requestRefusal = this.#requestRefusal(opened)
     const refusal = (): ProblemCode | null =>
       this.#isFailedOrQuarantined ? 'NODE_QUARANTINED' : null
     const caPem = (): string => this.#inForce.caPem
@@ -245,6 +247,7 @@ export class Controller {
       authorities: createNetworkAuthorities(secrets, caPem),
       isOutOfService: () => this.#isFailedOrQuarantined,
       isOusted: () => this.#isOusted,
+      isReady: () => requestRefusal() !== 'CLUSTER_NO_LEADER',
     })
     const backedUp = {
       cluster: clusterNode,
@@ -276,7 +279,7 @@ export class Controller {
         issuer,
         snapshots,
         lastBackupMs: backups.lastTakenMs,
-        refusal: this.#requestRefusal(opened),
+        refusal: requestRefusal,
         pki: certificates.control,
         backups: backups.control,
         restores: backups.restores,
@@ -290,7 +293,8 @@ export class Controller {
     const { servers } = certificates
     const byName: CertificatesByName | null =
       servers.all.length === 0 ? null : (name) => servers.contextFor(name)
-    const listeners = await Listeners.open(api, config, credentials, byName)
+    const ports = await openTlsPorts(config, log)
+    const listeners = await Listeners.open({ api, config, credentials, ports, byName })
     this.#releases.push(async () => {
       events.closeStreams()
       await listeners.close()
@@ -304,7 +308,7 @@ export class Controller {
       reads: api.reads,
     }
     routers.serve(served, new RouterNamingRules(certifier), proposer)
-    await routers.open(credentials)
+    await routers.open(credentials, ports)
     this.#releases.push(() => routers.close())
     // Closed before the listeners, because closing a listener waits for requests in progress.
     this.#releases.push(() => snapshots.close())
