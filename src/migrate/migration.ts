@@ -2,6 +2,8 @@ import { randomBytes } from 'node:crypto'
 
 import type { Environment } from '../config/engine/environment.ts'
 import type { State } from '../fsm/records/state.ts'
+import { parseHostPort } from '../lib/text/names.ts'
+import { hostKey } from '../pki/authority/router-names.ts'
 import { formatUuid, newUuidv7 } from '../lib/text/uuid.ts'
 import { type MigratedAuthorities, migrateAuthorities } from './configuration/controllers.ts'
 import {
@@ -65,7 +67,8 @@ export async function planMigration(options: MigrationOptions): Promise<Migratio
     const clusterId = formatUuid(newUuidv7(nowMs))
     const factorKey = Uint8Array.from(randomBytes(32))
     const [newest, ...older] = opened
-    const common = { nowMs, clusterId, factorKey, routerCertificates, report }
+    const controllerHosts = hostsOf([first, ...others])
+    const common = { nowMs, clusterId, factorKey, routerCertificates, controllerHosts, report }
     const state = inFile(newest, () => convertDatabase(newest.database, common))
     for (const other of older) inFile(other, () => addTokensOfMembers(state, other, newest, report))
     noteRouterCertificates(state, routerCertificates)
@@ -78,6 +81,15 @@ export async function planMigration(options: MigrationOptions): Promise<Migratio
   } finally {
     for (const { database } of opened) database.close()
   }
+}
+
+/** Hosts at which routers and clients reach the controllers. */
+function hostsOf(configurations: readonly OpenZitiConfiguration[]): ReadonlySet<string> {
+  const addresses = configurations.flatMap(({ web, routers }) => [
+    ...web.map(({ advertise }) => advertise),
+    ...(routers === null ? [] : [routers.advertise]),
+  ])
+  return new Set(addresses.flatMap((one) => parseHostPort(one)?.host ?? []).map(hostKey))
 }
 
 function databasePathsOf(

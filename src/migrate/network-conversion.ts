@@ -29,6 +29,7 @@ export interface ConversionOptions {
   /** Encrypts second factors; 32 bytes. */
   readonly factorKey: Uint8Array
   readonly routerCertificates: ReadonlyMap<string, string>
+  readonly controllerHosts: ReadonlySet<string>
   readonly report: MigrationReport
 }
 
@@ -110,6 +111,7 @@ class NetworkConversion implements Conversion {
   readonly authorities = new Map<string, Certificate>()
   readonly fabricServices = new Set<string>()
   readonly routerCertificates: ReadonlyMap<string, string>
+  readonly controllerHosts: ReadonlySet<string>
   readonly state = new State()
   readonly #options: ConversionOptions
   readonly #storesOfKinds = new Map(storeTables.map(({ store, kind }) => [kind, store]))
@@ -121,6 +123,7 @@ class NetworkConversion implements Conversion {
     this.nowMs = options.nowMs
     this.report = options.report
     this.routerCertificates = options.routerCertificates
+    this.controllerHosts = options.controllerHosts
     this.#options = options
     this.state.featureLevel = FEATURE_LEVEL
   }

@@ -61,6 +61,7 @@ function judge(bytes: Buffer): 'refused' | 'converted' {
       clusterId: 'cluster-1',
       factorKey: new Uint8Array(32),
       routerCertificates: new Map(),
+      controllerHosts: new Set(),
       report,
     })
     for (const { store, records, carried, counts } of report.stores) {

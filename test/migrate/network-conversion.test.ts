@@ -57,6 +57,7 @@ function convert(stores: SampleStores, version = 48): Converted {
     clusterId: 'cluster-1',
     factorKey,
     routerCertificates: new Map(),
+    controllerHosts: new Set(),
     report,
   })
   return { state, report }

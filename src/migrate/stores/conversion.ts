@@ -27,6 +27,8 @@ export interface Conversion {
   readonly fabricServices: Set<string>
   /** Certificates of routers that the database lacks, by id of the router. */
   readonly routerCertificates: ReadonlyMap<string, string>
+  /** Hosts of the controllers, in normalized spelling. */
+  readonly controllerHosts: ReadonlySet<string>
   /** Fields of an encrypted second factor. */
   sealFactor(identityId: string, factor: FactorSecrets): Readonly<Record<string, Json>>
   /** Writes the record of a stored one, with its id, times and tags. */

@@ -230,8 +230,8 @@ function convertCertificate(record: StoredRecord, conversion: Conversion): void 
       ? {}
       : {
           nextCertPem: next.pem,
-          nextFingerprint: next.sha1,
-          nextPublicKeyPrint: toHex(next.publicKeySha256),
+          nextFingerprint: next.certificate.sha1,
+          nextPublicKeyPrint: toHex(next.certificate.publicKeySha256),
         }),
     extendRequestedAt: record.time('extendRequestedAt'),
     isExtendRequested: record.flag('isExtendRequested'),
@@ -241,13 +241,27 @@ function convertCertificate(record: StoredRecord, conversion: Conversion): void 
   })
 }
 
+/** A PEM text as stored, which may have the authorities after the certificate. */
+export interface CertificateText {
+  readonly pem: string
+  readonly certificate: Certificate
+}
+
 /** The certificate that the holder was issued and has not used yet. */
-export function nextCertificateOf(
-  record: StoredRecord,
-  name = 'unverifiedCertPem',
-): Certificate | null {
+export function nextCertificateOf(record: StoredRecord): CertificateText | null {
+  const name = 'unverifiedCertPem'
   const pem = record.text(name) ?? ''
-  return pem === '' ? null : certificateOf(record, name, pem)
+  return pem === '' ? null : certificateTextOf(record, name, pem)
+}
+
+/** null and a finding if the text has no certificate. */
+export function certificateTextOf(
+  record: StoredRecord,
+  name: string,
+  pem: string,
+): CertificateText | null {
+  const certificate = certificateOf(record, name, pem)
+  return certificate === null ? null : { pem, certificate }
 }
 
 /** The first certificate of a PEM text; null and a finding if it has none. */

@@ -4,10 +4,9 @@
  */
 import type { Json } from '../../lib/text/canonical-json.ts'
 import { hostKey, isLoopback, namedHostKeys } from '../../pki/authority/router-names.ts'
-import type { Certificate } from '../../pki/certificate.ts'
 import { choiceOf, type Conversion, precedences, type StoreTable } from './conversion.ts'
 import { baseRows, carried, converted, dropped, links } from './field-rows.ts'
-import { certificateOf, nextCertificateOf } from './identity-stores.ts'
+import { type CertificateText, certificateTextOf, nextCertificateOf } from './identity-stores.ts'
 import type { StoredRecord } from './stored-record.ts'
 
 const REPORTED = 'the router reports it again'
@@ -58,8 +57,9 @@ export const routers: StoreTable = {
     const edge = record.section('edge')
     const transit = record.section('transitRouter')
     const leaf = leafOf(record, edge, conversion)
-    const next = nextLeafOf(edge ?? transit)
-    const names = leaf === null ? [] : namedHostKeys(leaf.names)
+    const renewing = edge ?? transit
+    const next = renewing === null ? null : nextCertificateOf(renewing)
+    const names = leaf === null ? [] : namedHostKeys(leaf.certificate.names)
     conversion.put('router', record, {
       name: record.text('name') ?? '',
       cost: record.integer('cost'),
@@ -73,12 +73,13 @@ export const routers: StoreTable = {
       isTunnelerEnabled: edge?.flag('isTunnelerEnabled') ?? false,
       roleAttributes: edge?.texts('roleAttributes') ?? [],
       appData: edge?.map('appData') ?? {},
-      fingerprint: leaf?.sha1 ?? (record.text('fingerprint') || null),
+      fingerprint: leaf?.certificate.sha1 ?? (record.text('fingerprint') || null),
       certPem: leaf?.pem ?? null,
-      ...(next === null ? {} : { nextCertPem: next.pem, nextFingerprint: next.sha1 }),
+      ...(next === null
+        ? {}
+        : { nextCertPem: next.pem, nextFingerprint: next.certificate.sha1 }),
       certificateNames: names,
-      // The names of the server certificate are in no record; those of the client certificate are the same.
-      allowedNames: names.filter((name) => !isLoopback(hostKey(name))),
+      allowedNames: allowedNamesOf(record, names, conversion),
     })
   },
 }
@@ -88,12 +89,12 @@ function leafOf(
   record: StoredRecord,
   edge: StoredRecord | null,
   { routerCertificates }: Conversion,
-): Certificate | null {
+): CertificateText | null {
   const given = routerCertificates.get(record.id) ?? null
   const stored = edge?.text('certPem') || null
   const sha1 = record.text('fingerprint')?.toLowerCase() ?? ''
   const pem = stored ?? given
-  const leaf = pem === null ? null : certificateOf(record, 'certPem', pem)
+  const leaf = pem === null ? null : certificateTextOf(record, 'certPem', pem)
   if (leaf === null) {
     if (sha1 !== '') {
       const reason =
@@ -102,7 +103,7 @@ function leafOf(
     }
     return null
   }
-  if (sha1 === '' || sha1 === leaf.sha1) return leaf
+  if (sha1 === '' || sha1 === leaf.certificate.sha1) return leaf
   const reason =
     stored === null
       ? 'the certificate of --router-cert is not the one of this router'
@@ -111,8 +112,21 @@ function leafOf(
   return stored === null ? null : leaf
 }
 
-function nextLeafOf(section: StoredRecord | null): Certificate | null {
-  return section === null ? null : nextCertificateOf(section)
+/**
+ * The names of the server certificate are in no record; the client certificate has the same. They
+ * stay allowed, so that the next renewal keeps them.
+ */
+function allowedNamesOf(
+  record: StoredRecord,
+  names: readonly string[],
+  { controllerHosts }: Conversion,
+): string[] {
+  const allowed = names.filter((name) => !isLoopback(hostKey(name)))
+  for (const name of allowed.filter((one) => controllerHosts.has(one))) {
+    const reason = `its certificate names ${name}, the host of a controller; remove the name from allowedNames unless both run there`
+    record.note('decide', 'allowedNames', reason)
+  }
+  return allowed
 }
 
 export const terminators: StoreTable = {
