@@ -181,14 +181,25 @@ class NetworkConversion implements Conversion {
       const kind = findEntity(entity).name
       if (this.state.inTable(kind, id) !== undefined) continue
       const fields = JSON.parse(new TextDecoder().decode(json)) as JsonObject
+      const name = this.#freeName(kind, id, String(fields['name']))
       const times = { createdAt: this.nowMs, updatedAt: this.nowMs, revision: REVISION }
-      this.state.put(kind, { ...fields, id, ...times })
+      this.state.put(kind, { ...fields, name, id, ...times })
     }
     removeDanglingReferences({
       state: this.state,
       report: this.report,
       storeOf: (kind) => this.#storesOfKinds.get(kind) ?? null,
     })
+  }
+
+  /** The name of a record that every network has, with a suffix if another record has it. */
+  #freeName(kind: KindName, id: string, name: string): string {
+    const other = this.#unique.get(`${kind}/name/${name}`)
+    if (other === undefined) return name
+    const renamed = `${name} (${id})`
+    const place = { store: this.#storesOfKinds.get(kind) ?? kind, id: other, field: 'name' }
+    this.report.note('changed', place, `the ${kind} ${id} of every network has this name, so it became ${renamed}`)
+    return renamed
   }
 
   #timesOf(from: StoredRecord): { createdAt: number; updatedAt: number } {

@@ -114,5 +114,5 @@ async function compare(client: Client, answers: string): Promise<number> {
 }
 
 function short(value: Json | undefined): string {
-  return (JSON.stringify(value) ?? 'nothing').slice(0, 160)
+  return (JSON.stringify(value) ?? 'nothing').slice(-160)
 }
