@@ -12,6 +12,7 @@ import type { StateMachine } from '../fsm/machine.ts'
 import { requirePresent } from '../lib/assert.ts'
 import { systemClock } from '../lib/clock.ts'
 import type { ProblemCode } from '../lib/problems.ts'
+import { DataPathCounts } from '../api/metrics/data-path-counts.ts'
 import { WriteAllowance } from '../api/http/write-allowance.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { MembershipRecord } from '../ports/membership-cache.ts'
@@ -237,13 +238,17 @@ export class Controller {
     const caPem = (): string => this.#inForce.caPem
     const processor = new ProcessorShare(configuredApiLimits(config), systemClock)
     const proposer = new WriteAllowance(clusterNode, systemClock)
+    const counts = new DataPathCounts()
     const routers = new RouterService({
       config,
       log,
       clusterNode,
       machine,
       processor,
-      publishFact: events.publishFact,
+      publishFact: (fact) => {
+        counts.note(fact)
+        events.publishFact(fact)
+      },
       authorities: createNetworkAuthorities(secrets, caPem),
       isOutOfService: () => this.#isFailedOrQuarantined,
       isOusted: () => this.#isOusted,
@@ -275,7 +280,7 @@ export class Controller {
       inForce: this.#inForce,
       releases: this.#releases,
       local: {
-        ...openLiveParts({ config, clusterNode, machine, routers, log }),
+        ...openLiveParts({ config, clusterNode, machine, routers, log, counts }),
         issuer,
         snapshots,
         lastBackupMs: backups.lastTakenMs,
