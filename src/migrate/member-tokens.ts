@@ -12,7 +12,7 @@ interface MemberDatabase {
 const STORE = 'enrollments'
 
 /**
- * Each member of a cluster has tokens of its own for the enrollment of a router, signed by its own
+ * Each member of a cluster has another token for the enrollment of a router, signed by its own
  * key. Adds those of another member's database, which routers may have been given.
  */
 export function addTokensOfMembers(
@@ -34,7 +34,7 @@ export function addTokensOfMembers(
     known.add(token)
     const id = freeId(state, record.id)
     state.put('enrollment', { ...enrollment, id, token, jwt: record.text('jwt') || null })
-    const reason = `another member made a token of its own for it, which is carried as ${id}`
+    const reason = `another member made another token for it, which is carried as ${id}`
     report.note('changed', { store: STORE, id: record.id, field: 'token' }, reason)
   }
   const [own, its] = [newest.database.raftIndex ?? 0, other.database.raftIndex ?? 0]

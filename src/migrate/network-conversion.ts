@@ -198,7 +198,11 @@ class NetworkConversion implements Conversion {
     if (other === undefined) return name
     const renamed = `${name} (${id})`
     const place = { store: this.#storesOfKinds.get(kind) ?? kind, id: other, field: 'name' }
-    this.report.note('changed', place, `the ${kind} ${id} of every network has this name, so it became ${renamed}`)
+    this.report.note(
+      'changed',
+      place,
+      `the ${kind} ${id} of every network has this name, so it became ${renamed}`,
+    )
     return renamed
   }
 
@@ -213,7 +217,7 @@ class NetworkConversion implements Conversion {
 
   /**
    * OpenZiti has no two records with the same value in such a field, but a damaged database may. A
-   * name gets a suffix; without another value of its own, a record is not carried: null.
+   * name gets a suffix; a record with another such field is not carried: null.
    */
   #withUniqueValues(kind: KindName, from: StoredRecord, fields: JsonObject): JsonObject | null {
     const made: Record<string, Json> = { ...fields }

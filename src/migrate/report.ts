@@ -1,8 +1,8 @@
 import { migrateLimits } from './limits.ts'
 
 /**
- * `changed`: carried with another value, or left out without loss. `decide`: carried, but it does not
- * work until someone acts. `lost`: not carried.
+ * `changed`: carried with another value, or left out without loss. `decide`: carried, but it does
+ * not work until someone acts. `lost`: not carried.
  */
 export const findingKinds = ['changed', 'decide', 'lost'] as const
 export type FindingKind = (typeof findingKinds)[number]
@@ -20,7 +20,7 @@ export interface Finding {
 }
 
 /** Where a finding was made. */
-export type FindingPlace = Pick<Finding, 'store' | 'id' | 'field'>
+export type FindingTarget = Pick<Finding, 'store' | 'id' | 'field'>
 
 /** Results for one store. */
 export interface StoreReport {
@@ -41,7 +41,7 @@ interface StoreCounts {
   readonly findings: Finding[]
 }
 
-/** Collects what happens to each record. Its memory is bounded for any database. */
+/** Collects the outcome of each record. Its memory is bounded for any database. */
 export class MigrationReport {
   readonly #stores = new Map<string, StoreCounts>()
 
@@ -54,7 +54,7 @@ export class MigrationReport {
     this.#store(store).carried += count
   }
 
-  note(kind: FindingKind, place: FindingPlace, reason: string): void {
+  note(kind: FindingKind, place: FindingTarget, reason: string): void {
     const store = this.#store(place.store)
     store.counts[kind] += 1
     if (store.counts[kind] > migrateLimits.findingsShownMax) return

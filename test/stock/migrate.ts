@@ -1,5 +1,13 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
-import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -44,7 +52,17 @@ async function moveNetwork(name: string, from: string): Promise<number> {
     const { configurations, databases } = layOut(from, folder)
     const backup = join(folder, 'net.backup')
     const configs = join(folder, 'configs')
-    run('migrate', ...configurations, '--db', ...databases, '--out', backup, '--configs', configs, '--plaintext')
+    run(
+      'migrate',
+      ...configurations,
+      '--db',
+      ...databases,
+      '--out',
+      backup,
+      '--configs',
+      configs,
+      '--plaintext',
+    )
     const [id = ''] = readdirSync(configs).sort()
     const config = join(configs, id, 'config.yml')
     run('cluster', 'snapshot', 'restore', backup, config)
@@ -76,7 +94,10 @@ function layOut(from: string, folder: string) {
   const files = readdirSync(from)
   const configurations = files.filter((name) => /\.ya?ml$/.test(name)).sort()
   for (const name of configurations) {
-    const text = readFileSync(join(from, name), 'utf8').replaceAll(/\/stock\/[a-z]+\//g, `${folder}/`)
+    const text = readFileSync(join(from, name), 'utf8').replaceAll(
+      /\/stock\/[a-z]+\//g,
+      `${folder}/`,
+    )
     writeFileSync(join(folder, name), text)
   }
   const databases = files.filter((name) => /\.db\.gz$/.test(name) && !name.includes('stopped'))
@@ -104,7 +125,9 @@ async function compare(client: Client, answers: string): Promise<number> {
     const found = differences(list, before, after)
     const unknown = found.filter((one) => !knownDifferences.some((known) => known.matches(one)))
     const count = Array.isArray(before) ? before.length : 1
-    console.log(`  ${list}: ${count} records, ${found.length} differences, ${unknown.length} unexpected`)
+    console.log(
+      `  ${list}: ${count} records, ${found.length} differences, ${unknown.length} unexpected`,
+    )
     for (const { id, path, before: was, after: is } of unknown.slice(0, 20)) {
       console.log(`    ${id} ${path}: ${short(was)} became ${short(is)}`)
     }

@@ -95,7 +95,7 @@ function isEmpty(value: Json | undefined): boolean {
   return typeof value === 'object' && Object.keys(value).length === 0
 }
 
-/** Fields that show what is connected, which nothing is yet. */
+/** Fields about connections, of which there are none yet. */
 const live: ReadonlySet<string> = new Set([
   'capabilities',
   'capabilitiesMask',

@@ -15,7 +15,7 @@ export interface CheckMigrationOptions {
 }
 
 /**
- * `migrate check STOCK.yml…` reports what happens to each record of a network of OpenZiti.
+ * `migrate check CONFIGURATION…` reports what happens to each record of a network of OpenZiti.
  * @throws {CommandFailure} exit 1 if anything is lost or unreadable, 2 for a configuration.
  */
 export async function checkMigration(

@@ -9,7 +9,10 @@ import { CommandFailure, EXIT_FAILED, usageFailure } from '../../controller/fail
 import { programVersion } from '../../controller/version.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { systemClock } from '../../lib/clock.ts'
-import { type ControllerFile, controllerFiles } from '../../migrate/configuration/flotilla-configuration.ts'
+import {
+  type ControllerFile,
+  controllerFiles,
+} from '../../migrate/configuration/flotilla-configuration.ts'
 import { MigrateFault } from '../../migrate/fault.ts'
 import { migrationBackup } from '../../migrate/migration-backup.ts'
 import type { Migration } from '../../migrate/migration.ts'
@@ -33,8 +36,8 @@ export interface MigrateOptions extends CheckMigrationOptions {
 type ControllerFolders = ReadonlyMap<string, readonly ControllerFile[]>
 
 /**
- * `migrate STOCK.yml… --out FILE --configs FOLDER` writes a network of OpenZiti as a backup, and a
- * configuration for each controller.
+ * `migrate CONFIGURATION… --out FILE --configs FOLDER` writes a network of OpenZiti as a backup,
+ * and a configuration for each controller.
  * @throws {CommandFailure} and writes nothing, or removes what it has written.
  */
 export async function migrate(
@@ -56,7 +59,8 @@ export async function migrate(
   const folders = foldersOf(migration)
   if (options.acceptLosses !== true) requireNoLosses(migration)
   const { sha256 } = await write(migration, { file, folder, folders, recipient })
-  if (options.json === true) printJson({ file, sha256, configs: folder, ...migrationJson(migration) })
+  if (options.json === true)
+    printJson({ file, sha256, configs: folder, ...migrationJson(migration) })
   else printLine(`${migrationText(migration)}\n\n${nextSteps(migration, { file, folder, sha256 })}`)
 }
 
@@ -140,7 +144,10 @@ function writeFolders(partial: string, folders: ControllerFolders): void {
 
 function refuseFilled(folder: string): void {
   if (!existsSync(folder) || readdirSync(folder).length === 0) return
-  throw new CommandFailure(EXIT_FAILED, `${folder} is not empty; name another folder with --configs`)
+  throw new CommandFailure(
+    EXIT_FAILED,
+    `${folder} is not empty; name another folder with --configs`,
+  )
 }
 
 function recipientOf({ recipient, plaintext = false }: MigrateOptions): BackupRecipient | null {
@@ -162,7 +169,11 @@ function recipientOf({ recipient, plaintext = false }: MigrateOptions): BackupRe
 
 function nextSteps(
   { authorities }: Migration,
-  { file, folder, sha256 }: { readonly file: string; readonly folder: string; readonly sha256: string },
+  {
+    file,
+    folder,
+    sha256,
+  }: { readonly file: string; readonly folder: string; readonly sha256: string },
 ): string {
   const [first, ...others] = authorities.controllers.map(({ id }) => id)
   const config = shellWord(join(folder, first ?? '', 'config.yml'))

@@ -9,9 +9,12 @@ export function addMigrate(program: Command): void {
     // Options after `check` are those of `check`.
     .enablePositionalOptions()
     .description('move a network of OpenZiti controllers to this program')
-    .argument('[stock...]', CONFIGURATIONS)
+    .argument('[configuration...]', CONFIGURATIONS)
     .option('--out <file>', 'backup to write, mode 0600; an existing file is not overwritten')
-    .option('--configs <folder>', 'folder for the configuration, certificate and key of each controller')
+    .option(
+      '--configs <folder>',
+      'folder for the configuration, certificate and key of each controller',
+    )
     .option('--recipient <file>', 'encrypt for this public key or certificate (PEM; EC or RSA)')
     .option('--plaintext', 'do not encrypt; anyone with the file controls the network')
     .option('--accept-losses', 'write although something is lost')
@@ -51,13 +54,13 @@ function withDatabases(command: Command): Command {
 function addCheck(migrate: Command): void {
   withDatabases(migrate.command('check'))
     .description('report what a move would carry, change and lose; writes nothing')
-    .argument('<stock...>', CONFIGURATIONS)
+    .argument('<configuration...>', CONFIGURATIONS)
     .option('--json')
     .addHelpText(
       'after',
       `
 Reads a snapshot, or the database of a stopped controller. For a cluster, name the configuration and the database of
-every member: each has tokens of its own for open enrollments of routers. Every finding names store, id and field:
+every member: each has its own tokens for open enrollments of routers. Every finding names store, id and field:
 changed (carried in another form, or left out without loss), decide (carried, and does not work until someone acts) or
 lost. Exit code 1 if anything is lost.
 

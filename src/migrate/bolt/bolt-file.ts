@@ -1,7 +1,7 @@
 import { damagedDatabaseFault, MigrateFault } from '../fault.ts'
 import { migrateLimits } from '../limits.ts'
 import type { ByteSource } from './byte-source.ts'
-import { type BoltMeta, readMeta } from './meta.ts'
+import { type BoltMeta, readBoltMeta } from './meta.ts'
 import { type LeafElement, PAGE_HEADER_BYTES, PageBytes, pageFlags } from './page-bytes.ts'
 
 const BUCKET_HEADER_BYTES = 16
@@ -51,7 +51,7 @@ export class BoltFile {
   /** @throws {MigrateFault} when no version of the file is intact. */
   constructor(source: ByteSource) {
     this.#source = source
-    this.meta = readMeta(source)
+    this.meta = readBoltMeta(source)
   }
 
   get root(): Bucket {

@@ -70,7 +70,10 @@ function openToRead(path: string): number {
       throw new MigrateFault('UNREADABLE', 'there is no such file; check the path')
     }
     if (code === 'EACCES' || code === 'EPERM') {
-      throw new MigrateFault('UNREADABLE', 'no permission to read it; run as a user who may')
+      throw new MigrateFault(
+        'UNREADABLE',
+        'no permission to read it; run it as a user with permission',
+      )
     }
     throw new MigrateFault('UNREADABLE', `it cannot be opened (${String(code)})`, error)
   }

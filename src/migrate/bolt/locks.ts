@@ -24,7 +24,7 @@ export function isLocked({
   return lockedInodes(text).has(`${deviceText(device)}:${inode}`)
 }
 
-/** `major:minor:inode` of each locked file, as in `1: FLOCK ADVISORY WRITE 812 08:01:1234 0 EOF`. */
+/** `major:minor:inode` of each file in lines as `1: FLOCK ADVISORY WRITE 812 08:01:1234 0 EOF`. */
 export function lockedInodes(text: string): ReadonlySet<string> {
   return new Set(
     [...text.matchAll(/^\d+:\s+(?!->)\S+\s+\S+\s+\S+\s+-?\d+\s+([0-9a-f]+:[0-9a-f]+:\d+)\s/gm)].map(

@@ -33,7 +33,7 @@ export interface BoltMeta {
  * The meta with the higher transaction of those that are intact.
  * @throws {MigrateFault} NOT_A_DATABASE, CUT_OFF, DAMAGED or TOO_LARGE.
  */
-export function readMeta(source: ByteSource): BoltMeta {
+export function readBoltMeta(source: ByteSource): BoltMeta {
   if (source.size > migrateLimits.fileBytesMax) {
     throw new MigrateFault(
       'TOO_LARGE',

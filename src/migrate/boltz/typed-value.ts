@@ -1,4 +1,7 @@
-/** Values of OpenZiti's boltz. Source: ziti 804f55abb, controller/storage/boltz/typed_bucket.go:35-587. */
+/**
+ * Values of OpenZiti's boltz. Source: ziti 804f55abb,
+ * controller/storage/boltz/typed_bucket.go:35-587.
+ */
 import { Buffer } from 'node:buffer'
 
 /** A value with its type. Bytes that are no value of their type are `unknown`. */

@@ -22,7 +22,7 @@ import { parsePublicKey } from '../../pki/public-key.ts'
 import { parseSpiffeId } from '../../pki/spiffe.ts'
 import { isControllerId, isTrustDomain, parseHostPort } from '../../lib/text/names.ts'
 import type { MigrationReport } from '../report.ts'
-import type { OpenZitiConfiguration, PemSource } from './openziti-configuration.ts'
+import type { OpenZitiConfiguration, PemText } from './openziti-configuration.ts'
 import { configurationFault } from './settings.ts'
 
 /** A controller of the new network: the old one with its id, addresses and key. */
@@ -229,7 +229,7 @@ function idOf(server: Certificate, client: Certificate, options: ControllerOptio
   )
 }
 
-function checkKey(leaf: Certificate, key: PemSource, path: string): void {
+function checkKey(leaf: Certificate, key: PemText, path: string): void {
   try {
     checkKeyMatches(leaf, key.text)
     parsePublicKey(leaf.native.publicKey.export({ type: 'spki', format: 'der' }))
@@ -278,7 +278,7 @@ async function reissued(
   })
 }
 
-function certificatesOf(source: PemSource, path: string, certificatesMax?: number): Chain {
+function certificatesOf(source: PemText, path: string, certificatesMax?: number): Chain {
   try {
     return parseCertificates(source.text, certificatesMax === undefined ? {} : { certificatesMax })
   } catch (error) {

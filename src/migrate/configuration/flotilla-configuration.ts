@@ -10,7 +10,7 @@ import { configurationFault } from './settings.ts'
 
 const STORE = 'configuration'
 const MINUTE_MS = 60_000
-/** The mesh has a port of its own: this much above the first HTTPS listener, as in a quickstart. */
+/** The mesh has another port: this much above the first HTTPS listener, as in a quickstart. */
 const MESH_PORT_OFFSET = 200
 const PORT_MAX = 65_535
 const EVERY_HOST: ReadonlySet<string> = new Set(['0.0.0.0', '::'])
@@ -33,7 +33,11 @@ export function controllerFiles(
 ): ControllerFile[] {
   const { certificatePem, privateKeyPem, serverCertificates } = controller
   return [
-    { name: 'config.yml', text: configurationText(controller, trustDomain, report), isSecret: false },
+    {
+      name: 'config.yml',
+      text: configurationText(controller, trustDomain, report),
+      isSecret: false,
+    },
     { name: 'cert.pem', text: certificatePem, isSecret: false },
     { name: 'key.pem', text: privateKeyPem, isSecret: true },
     { name: 'ca.pem', text: caPem, isSecret: false },
@@ -58,7 +62,9 @@ function configurationText(
     trustDomain,
     identity: { cert: 'cert.pem', key: 'key.pem', ca: 'ca.pem' },
     cluster: clusterOf(first, configuration),
-    ...(routers === null ? {} : { routers: { bind: bindOf(routers.bind, path), ...advertiseOf(routers) } }),
+    ...(routers === null
+      ? {}
+      : { routers: { bind: bindOf(routers.bind, path), ...advertiseOf(routers) } }),
     web: web.map((listener) => listenerOf(listener, id, path, report)),
     ...(serverCertificates.length === 0
       ? {}
@@ -94,7 +100,7 @@ function clusterOf(first: WebListener, { routers, path }: OpenZitiConfiguration)
   }
 }
 
-/** Routers get the host of the cluster's address and the port of `bind`, unless told otherwise. */
+/** Routers get the host of the cluster's address and the port of `bind`, if none is set. */
 function advertiseOf({ bind, advertise }: NonNullable<OpenZitiConfiguration['routers']>) {
   const isUsual = parseHostPort(bind)?.port === parseHostPort(advertise)?.port
   return isUsual ? {} : { advertise }

@@ -1,4 +1,7 @@
-/** Configuration of an OpenZiti controller. Source: ziti 804f55abb, controller/config/config.go:230-760, config_edge.go:597. */
+/**
+ * Configuration of an OpenZiti controller. Source: ziti 804f55abb,
+ * controller/config/config.go:230-760, config_edge.go:597.
+ */
 import { readFileSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 
@@ -6,10 +9,10 @@ import type { Environment } from '../../config/engine/environment.ts'
 import { CONFIG_BYTES_MAX } from '../../config/engine/load.ts'
 import { decodeText } from '../../lib/text/decode-text.ts'
 import { systemErrorText } from './system-error.ts'
-import { configurationFault, Settings } from './settings.ts'
+import { configurationFault, OpenZitiSettings } from './settings.ts'
 
 /** A PEM text and where it comes from. */
-export interface PemSource {
+export interface PemText {
   /** Path of the file; null: it is in the configuration. */
   readonly path: string | null
   readonly text: string
@@ -19,7 +22,7 @@ export interface PemSource {
 export interface WebListener {
   /** host:port to listen at. */
   readonly bind: string
-  /** host:port told to clients. */
+  /** host:port that clients connect to. */
   readonly advertise: string
   readonly apis: readonly string[]
 }
@@ -28,20 +31,20 @@ export interface OpenZitiConfiguration {
   /** Absolute. */
   readonly path: string
   /** Leaf, then intermediates; client side. */
-  readonly clientCertificate: PemSource
-  readonly serverCertificate: PemSource
-  readonly key: PemSource
-  readonly ca: PemSource
-  readonly alternatives: readonly { readonly certificate: PemSource; readonly key: PemSource }[]
+  readonly clientCertificate: PemText
+  readonly serverCertificate: PemText
+  readonly key: PemText
+  readonly ca: PemText
+  readonly alternatives: readonly { readonly certificate: PemText; readonly key: PemText }[]
   readonly signer: {
-    readonly certificate: PemSource
-    readonly key: PemSource
-    readonly ca: PemSource | null
+    readonly certificate: PemText
+    readonly key: PemText
+    readonly ca: PemText | null
   }
   /** Database of the controller; null: the configuration names none. */
   readonly databasePath: string | null
   readonly isClustered: boolean
-  /** host:port that routers connect to, and the one told to them. */
+  /** host:port to listen at for routers, and the one that they connect to. */
   readonly routers: { readonly bind: string; readonly advertise: string } | null
   readonly web: readonly WebListener[]
   readonly trustDomain: string | null
@@ -63,13 +66,13 @@ export function readOpenZitiConfiguration(
   environment: Environment,
 ): OpenZitiConfiguration {
   const file = resolve(path)
-  const settings = Settings.parse(readText(file, CONFIG_BYTES_MAX), file, environment)
+  const settings = OpenZitiSettings.parse(readText(file, CONFIG_BYTES_MAX), file, environment)
   requireVersion(settings, file)
   const folder = dirname(file)
   const identity = settings.section('identity')
-  const pem = (section: Settings, name: string): PemSource =>
+  const pem = (section: OpenZitiSettings, name: string): PemText =>
     readPem(section, name, section.requiredText(name), folder)
-  const optionalPem = (section: Settings, name: string): PemSource | null => {
+  const optionalPem = (section: OpenZitiSettings, name: string): PemText | null => {
     const value = section.text(name)
     return value === null ? null : readPem(section, name, value, folder)
   }
@@ -104,7 +107,7 @@ export function readOpenZitiConfiguration(
   return { ...read, unused: settings.unused() }
 }
 
-function requireVersion(settings: Settings, file: string): void {
+function requireVersion(settings: OpenZitiSettings, file: string): void {
   const version = settings.text('v')
   if (version === '3' && settings.has('identity')) return
   throw configurationFault(
@@ -112,7 +115,7 @@ function requireVersion(settings: Settings, file: string): void {
   )
 }
 
-function databaseOf(settings: Settings, folder: string) {
+function databaseOf(settings: OpenZitiSettings, folder: string) {
   const single = settings.text('db')
   if (single !== null) return { databasePath: resolve(folder, single), isClustered: false }
   // `raft` is the older word.
@@ -124,7 +127,7 @@ function databaseOf(settings: Settings, folder: string) {
   }
 }
 
-function routersOf(settings: Settings): OpenZitiConfiguration['routers'] {
+function routersOf(settings: OpenZitiSettings): OpenZitiConfiguration['routers'] {
   const control = settings.section('ctrl')
   const listener = control.text('listener')
   if (listener === null) return null
@@ -140,7 +143,7 @@ function withoutScheme(address: string): string {
   return address.replace(/^[a-z]+:(?:\/\/)?/, '')
 }
 
-function listenersOf(section: Settings): WebListener[] {
+function listenersOf(section: OpenZitiSettings): WebListener[] {
   section.text('name')
   const identity = section.section('identity')
   for (const name of ['cert', 'server_cert', 'key', 'ca']) identity.text(name)
@@ -153,7 +156,7 @@ function listenersOf(section: Settings): WebListener[] {
 }
 
 /** A value is PEM itself (`pem:`), or the path of a file. */
-function readPem(section: Settings, name: string, value: string, folder: string): PemSource {
+function readPem(section: OpenZitiSettings, name: string, value: string, folder: string): PemText {
   if (value.startsWith('pem:')) return { path: null, text: value.slice('pem:'.length) }
   if (/^[a-z0-9+]+:/i.test(value) && !/^(file:|[a-z]:[\\/])/i.test(value)) {
     const reason = 'keys and certificates are read from files only, not from tokens or engines'

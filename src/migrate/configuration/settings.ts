@@ -12,7 +12,7 @@ interface SettingsSource {
 }
 
 /** A section of OpenZiti's configuration. Notes which keys were read. */
-export class Settings {
+export class OpenZitiSettings {
   readonly #tree: YamlTree | null
   readonly #source: SettingsSource
   /** `web[0].options.`; empty at the top. */
@@ -25,7 +25,7 @@ export class Settings {
   }
 
   /** @throws {MigrateFault} CONFIGURATION. */
-  static parse(text: string, file: string, environment: Environment): Settings {
+  static parse(text: string, file: string, environment: Environment): OpenZitiSettings {
     const parsed = parseYamlTree(text, yamlTreeLimits, 'replace')
     if (!parsed.ok) {
       const [{ line, problem } = { line: null, problem: 'is not YAML' }] = parsed.faults
@@ -34,29 +34,33 @@ export class Settings {
     if (parsed.tree.kind !== 'map') {
       throw configurationFault(`${file} has no sections; name the configuration of a controller`)
     }
-    return new Settings(parsed.tree, { file, environment, used: new Set() }, '')
+    return new OpenZitiSettings(parsed.tree, { file, environment, used: new Set() }, '')
   }
 
   has(name: string): boolean {
     return this.#member(name) !== null
   }
 
-  section(name: string): Settings {
+  section(name: string): OpenZitiSettings {
     const tree = this.#member(name)
     if (tree !== null && tree.kind !== 'map' && !isEmpty(tree)) {
       throw this.fault(name, 'expected a section with keys', tree)
     }
-    return new Settings(tree?.kind === 'map' ? tree : null, this.#source, `${this.#key(name)}.`)
+    return new OpenZitiSettings(
+      tree?.kind === 'map' ? tree : null,
+      this.#source,
+      `${this.#key(name)}.`,
+    )
   }
 
   /** The sections of a list; none if it is absent. */
-  sections(name: string): Settings[] {
+  sections(name: string): OpenZitiSettings[] {
     const tree = this.#member(name)
     if (tree === null || isEmpty(tree)) return []
     if (tree.kind !== 'list') throw this.fault(name, 'expected a list', tree)
     return tree.items.map((item, at) => {
       if (item.kind !== 'map') throw this.fault(name, 'expected a list of sections', tree)
-      return new Settings(item, this.#source, `${this.#key(name)}[${at}].`)
+      return new OpenZitiSettings(item, this.#source, `${this.#key(name)}[${at}].`)
     })
   }
 

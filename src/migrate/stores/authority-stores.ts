@@ -1,6 +1,7 @@
 /**
- * Third parties and authentication policies. Source: ziti 804f55abb, controller/db/ca_store.go:25-176,
- * auth_policy_store.go:24-48, external_jwt_signer_store.go:31-195.
+ * Third parties and authentication policies. Source: ziti 804f55abb,
+ * controller/db/ca_store.go:25-176, auth_policy_store.go:24-48,
+ * external_jwt_signer_store.go:31-195.
  */
 import { isLoopback } from '../../pki/authority/router-names.ts'
 import {
@@ -10,7 +11,7 @@ import {
   knownChoiceOf,
   type StoreTable,
 } from './conversion.ts'
-import { baseRows, carried, converted, links } from './field-rows.ts'
+import { baseRows, carried, converted, linkRow } from './field-rows.ts'
 import { certificateOf } from './identity-stores.ts'
 import type { StoredRecord } from './stored-record.ts'
 
@@ -45,7 +46,7 @@ export const cas: StoreTable = {
         [`${claim}.index`]: carried('int64'),
       },
     }),
-    enrollments: links,
+    enrollments: linkRow,
   },
   convert: (record, conversion) => {
     const pem = record.text('certPem') ?? ''
@@ -184,7 +185,7 @@ export const externalJwtSigners: StoreTable = {
     enrollAttributeClaimsSelector: carried('text', { since: '2.0' }),
     enrollNameClaimsSelector: carried('text', { since: '2.0' }),
     enrollAuthPolicyId: carried('text', { since: '2.0' }),
-    authPolicies: links,
+    authPolicies: linkRow,
   },
   convert: (record, conversion) => {
     const certPem = record.text('certPem') || null

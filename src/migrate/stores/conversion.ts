@@ -1,3 +1,4 @@
+import { precedences } from '../../entities/parts/terminator-fields.ts'
 import type { KindName, RecordOf } from '../../entities/kind-records.ts'
 import type { BaseFields } from '../../lib/entity-record.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
@@ -17,7 +18,7 @@ export const CLAIM_POINTERS_VERSION = 44
 
 type OwnFields<K extends KindName> = Partial<Omit<RecordOf<K>, keyof BaseFields>>
 
-/** What a migrated network is written to, and what records need of each other. */
+/** Target of a migration, and the facts that records need about each other. */
 export interface Conversion {
   readonly version: number
   readonly nowMs: number
@@ -52,8 +53,6 @@ export interface StoreTable {
 export function leftOut(store: string, why: string): StoreTable {
   return { store, kind: null, why, rows: {}, convert: () => undefined }
 }
-
-export const precedences = ['default', 'required', 'failed'] as const
 
 /** OpenZiti stores the place in this list. */
 export function precedenceOf(record: StoredRecord, name: string, index: Json | undefined) {

@@ -13,7 +13,7 @@ export type StoredType =
   | 'bytes'
   /** Keys with bytes without a type. */
   | 'bytes by key'
-  /** A bucket with fields of its own. */
+  /** A bucket with further fields. */
   | 'section'
   /** A section for each key. */
   | 'sections'
@@ -58,7 +58,7 @@ export function dropped(type: StoredType, why: string, options: RowOptions = {})
 }
 
 /** Links are not even read. */
-export const links: FieldRow = row('links', 'derived', 'follows from other fields', {})
+export const linkRow: FieldRow = row('links', 'derived', 'follows from other fields', {})
 
 /** Fields of all records but enrollments. */
 export const baseRows: FieldRows = {

@@ -8,7 +8,7 @@ import { toHex } from '../../lib/text/hex-digits.ts'
 import { type Certificate, parseCertificates } from '../../pki/certificate.ts'
 import { base32Bytes } from '../../pki/secrets/totp.ts'
 import { type Conversion, knownChoiceOf, precedenceOf, type StoreTable } from './conversion.ts'
-import { baseRows, carried, converted, dropped, type FieldRows, links } from './field-rows.ts'
+import { baseRows, carried, converted, dropped, type FieldRows, linkRow } from './field-rows.ts'
 import type { StoredRecord } from './stored-record.ts'
 
 const environmentNames = {
@@ -66,13 +66,13 @@ export const identities: StoreTable = {
     interfaces: dropped('map', 'its host reports them again', { since: '1.6' }),
     ...textRows(environmentNames),
     ...textRows(sdkNames),
-    routers: links,
-    dialServices: links,
-    bindServices: links,
-    servicePolicies: links,
-    edgeRouterPolicies: links,
-    authenticators: links,
-    enrollments: links,
+    routers: linkRow,
+    dialServices: linkRow,
+    bindServices: linkRow,
+    servicePolicies: linkRow,
+    edgeRouterPolicies: linkRow,
+    authenticators: linkRow,
+    enrollments: linkRow,
   },
   convert: (record, conversion) => {
     const precedencesOfServices = Object.entries(record.map('serviceHostingPrecedences'))

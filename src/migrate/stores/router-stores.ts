@@ -1,11 +1,12 @@
 /**
- * Routers and terminators. Source: ziti 804f55abb, controller/db/router_store.go:30-121, edge_router_store.go:31-39,
- * transit_router_store.go:112-134, terminator_store.go:30-186.
+ * Routers and terminators. Source: ziti 804f55abb, controller/db/router_store.go:30-121,
+ * edge_router_store.go:31-39, transit_router_store.go:112-134, terminator_store.go:30-186.
  */
 import type { Json } from '../../lib/text/canonical-json.ts'
+import { precedences } from '../../entities/parts/terminator-fields.ts'
 import { hostKey, isLoopback, namedHostKeys } from '../../pki/authority/router-names.ts'
-import { choiceOf, type Conversion, precedences, type StoreTable } from './conversion.ts'
-import { baseRows, carried, converted, dropped, links } from './field-rows.ts'
+import { choiceOf, type Conversion, type StoreTable } from './conversion.ts'
+import { baseRows, carried, converted, dropped, linkRow } from './field-rows.ts'
 import { type CertificateText, certificateTextOf, nextCertificateOf } from './identity-stores.ts'
 import type { StoredRecord } from './stored-record.ts'
 
@@ -25,7 +26,7 @@ export const routers: StoreTable = {
     ctrlChanListeners: carried('map', { since: '2.0' }),
     interfaces: dropped('map', REPORTED),
     configs: carried('texts', { since: '2.1' }),
-    terminators: links,
+    terminators: linkRow,
     edge: carried('section', {
       fields: {
         certPem: carried('text'),
@@ -37,11 +38,11 @@ export const routers: StoreTable = {
         unverifiedFingerprint: converted('text', 'computed from unverifiedCertPem'),
         capabilitiesMask: dropped('int64', REPORTED, { since: '2.1' }),
         version: dropped('map', REPORTED, { since: '2.1' }),
-        edgeRouterPolicies: links,
-        serviceEdgeRouterPolicies: links,
-        enrollments: links,
-        identities: links,
-        services: links,
+        edgeRouterPolicies: linkRow,
+        serviceEdgeRouterPolicies: linkRow,
+        enrollments: linkRow,
+        identities: linkRow,
+        services: linkRow,
       },
     }),
     transitRouter: carried('section', {
@@ -49,7 +50,7 @@ export const routers: StoreTable = {
         isVerified: carried('boolean'),
         unverifiedCertPem: carried('text'),
         unverifiedFingerprint: converted('text', 'computed from unverifiedCertPem'),
-        enrollments: links,
+        enrollments: linkRow,
       },
     }),
   },
@@ -75,9 +76,7 @@ export const routers: StoreTable = {
       appData: edge?.map('appData') ?? {},
       fingerprint: leaf?.certificate.sha1 ?? (record.text('fingerprint') || null),
       certPem: leaf?.pem ?? null,
-      ...(next === null
-        ? {}
-        : { nextCertPem: next.pem, nextFingerprint: next.certificate.sha1 }),
+      ...(next === null ? {} : { nextCertPem: next.pem, nextFingerprint: next.certificate.sha1 }),
       certificateNames: names,
       allowedNames: allowedNamesOf(record, names, conversion),
     })

@@ -1,6 +1,7 @@
 /**
- * Services, configs, policies and posture checks. Source: ziti 804f55abb, controller/db/service_store.go:32-214,
- * config_store.go:30-34, config_type_store.go:31-41, service_policy_store.go:62-203, posture_check_store.go:31-44.
+ * Services, configs, policies and posture checks. Source: ziti 804f55abb,
+ * controller/db/service_store.go:32-214, config_store.go:30-34, config_type_store.go:31-41,
+ * service_policy_store.go:62-203, posture_check_store.go:31-44.
  */
 import { terminatorStrategies } from '../../entities/kinds/service.ts'
 import type { PostureCheck, PostureType } from '../../entities/kinds/posture-check.ts'
@@ -9,19 +10,19 @@ import { jsonDepth } from '../../lib/bounds/json-depth.ts'
 import { seededConfigTypes } from '../../fsm/seed/seed-config-types.ts'
 import { migrateLimits } from '../limits.ts'
 import { choiceOf, FLAT_SERVICES_VERSION, type StoreTable } from './conversion.ts'
-import { baseRows, carried, converted, dropped, type FieldRows, links } from './field-rows.ts'
+import { baseRows, carried, converted, dropped, type FieldRows, linkRow } from './field-rows.ts'
 import type { StoredRecord } from './stored-record.ts'
 
 const edgeServiceRows: FieldRows = {
   roleAttributes: carried('texts'),
   configs: carried('texts'),
   encryptionRequired: carried('boolean'),
-  dialIdentities: links,
-  bindIdentities: links,
-  edgeRouters: links,
-  identityServices: links,
-  servicePolicies: links,
-  serviceEdgeRouterPolicies: links,
+  dialIdentities: linkRow,
+  bindIdentities: linkRow,
+  edgeRouters: linkRow,
+  identityServices: linkRow,
+  servicePolicies: linkRow,
+  serviceEdgeRouterPolicies: linkRow,
 }
 
 export const services: StoreTable = {
@@ -35,7 +36,7 @@ export const services: StoreTable = {
     terminatorStrategy: carried('text'),
     maxIdleTime: converted('int64', 'from nanoseconds to milliseconds, rounded up'),
     isFabricOnly: carried('boolean', { since: '2.1' }),
-    terminators: links,
+    terminators: linkRow,
     edge: converted(
       'section',
       'its fields are those of the service; without it, the service is fabric-only',
@@ -79,9 +80,9 @@ export const configs: StoreTable = {
     name: carried('text'),
     type: carried('text'),
     data: carried('map'),
-    services: links,
-    routers: links,
-    identityServices: links,
+    services: linkRow,
+    routers: linkRow,
+    identityServices: linkRow,
   },
   convert: (record, conversion) => {
     conversion.put('config', record, {
@@ -106,7 +107,7 @@ export const configTypes: StoreTable = {
       'from JSON; the types that every network has keep the schema of this program',
     ),
     target: carried('text', { since: '2.1' }),
-    configs: links,
+    configs: linkRow,
   },
   convert: (record, conversion) => {
     const seed = seeds.get(record.id)
@@ -147,9 +148,9 @@ export const servicePolicies: StoreTable = {
     identityRoles: carried('texts'),
     serviceRoles: carried('texts'),
     postureCheckRoles: carried('texts'),
-    identities: links,
-    services: links,
-    postureChecks: links,
+    identities: linkRow,
+    services: linkRow,
+    postureChecks: linkRow,
   },
   convert: (record, conversion) => {
     const type = record.integer('type')
@@ -179,8 +180,8 @@ export const edgeRouterPolicies: StoreTable = {
     semantic: carried('text'),
     identityRoles: carried('texts'),
     edgeRouterRoles: carried('texts'),
-    identities: links,
-    routers: links,
+    identities: linkRow,
+    routers: linkRow,
   },
   convert: (record, conversion) => {
     conversion.put('edgeRouterPolicy', record, {
@@ -203,8 +204,8 @@ export const serviceEdgeRouterPolicies: StoreTable = {
     semantic: carried('text'),
     serviceRoles: carried('texts'),
     edgeRouterRoles: carried('texts'),
-    services: links,
-    routers: links,
+    services: linkRow,
+    routers: linkRow,
   },
   convert: (record, conversion) => {
     conversion.put('serviceEdgeRouterPolicy', record, {
@@ -260,9 +261,9 @@ export const postureChecks: StoreTable = {
         ignoreLegacyEndpoints: carried('boolean'),
       },
     }),
-    servicePolicies: links,
-    dialServices: links,
-    bindServices: links,
+    servicePolicies: linkRow,
+    dialServices: linkRow,
+    bindServices: linkRow,
   },
   convert: (record, conversion) => {
     const typeId = postureTypes.find((one) => one === record.text('typeId'))
