@@ -39,7 +39,7 @@ export function addTokensOfMembers(
   }
   const [own, its] = [newest.database.raftIndex ?? 0, other.database.raftIndex ?? 0]
   if (own === its) return
-  const reason = `${other.path} ends at index ${its} of the log and ${newest.path} at ${own}; only tokens are taken from the older one`
+  const reason = `${other.path} ends at index ${its} of the log and ${newest.path} at ${own}; the older one contributes only tokens`
   report.note('changed', { store: STORE, id: '', field: 'token' }, reason)
 }
 

@@ -10,6 +10,7 @@ import {
   type OpenZitiConfiguration,
   readOpenZitiConfiguration,
 } from './configuration/openziti-configuration.ts'
+import { type ControllerFile, controllerFiles } from './configuration/flotilla-configuration.ts'
 import { configurationFault } from './configuration/settings.ts'
 import { OpenZitiDatabase } from './database.ts'
 import { MigrateFault } from './fault.ts'
@@ -40,6 +41,8 @@ export interface Migration {
   readonly factorKey: Uint8Array
   readonly report: MigrationReport
   readonly databases: readonly MigratedDatabase[]
+  /** Files to write for each controller, by its id. */
+  readonly files: ReadonlyMap<string, readonly ControllerFile[]>
 }
 
 export interface MigratedDatabase {
@@ -62,6 +65,9 @@ export async function planMigration(options: MigrationOptions): Promise<Migratio
   if (first === undefined) throw configurationFault('name the configuration of a controller')
   const report = new MigrationReport()
   const authorities = await migrateAuthorities([first, ...others], report, nowMs)
+  const files = new Map(
+    authorities.controllers.map((one) => [one.id, controllerFiles(one, authorities, report)]),
+  )
   const opened = openDatabases(databasePathsOf([first, ...others], options), options)
   try {
     const clusterId = formatUuid(newUuidv7(nowMs))
@@ -77,7 +83,7 @@ export async function planMigration(options: MigrationOptions): Promise<Migratio
       version,
       raftIndex,
     }))
-    return { clusterId, state, authorities, factorKey, report, databases }
+    return { clusterId, state, authorities, factorKey, report, databases, files }
   } finally {
     for (const { database } of opened) database.close()
   }

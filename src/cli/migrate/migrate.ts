@@ -9,11 +9,6 @@ import { CommandFailure, EXIT_FAILED, usageFailure } from '../../controller/fail
 import { programVersion } from '../../controller/version.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { systemClock } from '../../lib/clock.ts'
-import {
-  type ControllerFile,
-  controllerFiles,
-} from '../../migrate/configuration/flotilla-configuration.ts'
-import { MigrateFault } from '../../migrate/fault.ts'
 import { migrationBackup } from '../../migrate/migration-backup.ts'
 import type { Migration } from '../../migrate/migration.ts'
 import { syncFolder, writePublicFile, writeSecretFile } from '../../pki/key-file.ts'
@@ -32,9 +27,6 @@ export interface MigrateOptions extends CheckMigrationOptions {
   readonly acceptLosses?: boolean
 }
 
-/** Files of each controller, by its id. */
-type ControllerFolders = ReadonlyMap<string, readonly ControllerFile[]>
-
 /**
  * `migrate CONFIGURATION… --out FILE --configs FOLDER` writes a network of OpenZiti as a backup,
  * and a configuration for each controller.
@@ -45,7 +37,6 @@ export async function migrate(
   options: MigrateOptions,
 ): Promise<void> {
   const { out, configs } = options
-  if (configurations.length === 0) throw usageFailure('name the configuration of a controller')
   if (out === undefined || configs === undefined) {
     throw usageFailure('name the files to write: --out FILE for the backup, --configs FOLDER')
   }
@@ -56,9 +47,8 @@ export async function migrate(
   // Only the owner can read files created here, unless they are written to be public.
   process.umask(0o077)
   const migration = await readMigration(configurations, options)
-  const folders = foldersOf(migration)
   if (options.acceptLosses !== true) requireNoLosses(migration)
-  const { sha256 } = await write(migration, { file, folder, folders, recipient })
+  const { sha256 } = await write(migration, { file, folder, recipient })
   if (options.json === true)
     printJson({ file, sha256, configs: folder, ...migrationJson(migration) })
   else printLine(`${migrationText(migration)}\n\n${nextSteps(migration, { file, folder, sha256 })}`)
@@ -70,33 +60,21 @@ function requireNoLosses(migration: Migration): void {
   refuseLosses(migration)
 }
 
-function foldersOf({ authorities, report }: Migration): ControllerFolders {
-  try {
-    return new Map(
-      authorities.controllers.map((one) => [one.id, controllerFiles(one, authorities, report)]),
-    )
-  } catch (error) {
-    if (!(error instanceof MigrateFault)) throw error
-    throw usageFailure(error.message)
-  }
-}
-
 interface Target {
   readonly file: string
   readonly folder: string
-  readonly folders: ControllerFolders
   readonly recipient: BackupRecipient | null
 }
 
 async function write(
   migration: Migration,
-  { file, folder, folders, recipient }: Target,
+  { file, folder, recipient }: Target,
 ): Promise<Pick<CheckedBackup, 'sha256'>> {
   const partial = join(dirname(folder), `.${basename(folder)}.${process.pid}.partial`)
   const interrupts = watchInterrupts('nothing was kept')
   let hasFolder = false
   try {
-    writeFolders(partial, folders)
+    writeFolders(partial, migration.files)
     const writer = await migrationBackup(migration, {
       recipient,
       nowMs: migration.state.logTimeMs || systemClock.nowMs(),
@@ -128,7 +106,7 @@ async function readBack(
   return await checkWholeBackup(readFileChunks(file), { privateKeyPem: null })
 }
 
-function writeFolders(partial: string, folders: ControllerFolders): void {
+function writeFolders(partial: string, folders: Migration['files']): void {
   mkdirSync(partial, { recursive: true })
   for (const [id, files] of folders) {
     const own = join(partial, id)

@@ -5,11 +5,23 @@ import type { MigrateOptions } from './migrate.ts'
 
 /** `flotilla migrate …`. Its code is loaded when it runs. */
 export function addMigrate(program: Command): void {
-  const migrate = withDatabases(program.command('migrate'))
-    // Options after `check` are those of `check`.
-    .enablePositionalOptions()
+  const migrate = program
+    .command('migrate')
     .description('move a network of OpenZiti controllers to this program')
-    .argument('[configuration...]', CONFIGURATIONS)
+    .addHelpText(
+      'after',
+      `
+Without the name of a command, 'run' runs. docs/integrate/coming-from-openziti.md has the plan of a move, its rehearsal
+and the way back.`,
+    )
+  addRun(migrate)
+  addCheck(migrate)
+}
+
+function addRun(migrate: Command): void {
+  withDatabases(migrate.command('run', { isDefault: true }))
+    .description('write a backup of the network and the configurations of its controllers')
+    .argument('<configuration...>', CONFIGURATIONS)
     .option('--out <file>', 'backup to write, mode 0600; an existing file is not overwritten')
     .option(
       '--configs <folder>',
@@ -22,10 +34,9 @@ export function addMigrate(program: Command): void {
     .addHelpText(
       'after',
       `
-Reads what 'migrate check' reads, and writes a backup and a configuration for each controller. Then restore the backup
-with the configuration of the first controller, start it, and let the others join. Ids, addresses, keys and
-certificates stay, so that clients and routers notice an interruption only. The OpenZiti controllers must be stopped.
-docs/integrate/coming-from-openziti.md has the plan of a move, its rehearsal and the way back.
+Reads the same files as 'migrate check'. The OpenZiti controllers must be stopped. Then restore the backup with the
+configuration of the first controller, start it, and let the others join. Ids, addresses, keys and certificates stay,
+so that clients and routers notice an interruption only.
 
 Examples:
   flotilla migrate /etc/ziti/ctrl.yml --out net.backup --configs ./configs --recipient backup.pem`,
@@ -34,7 +45,6 @@ Examples:
       const { migrate: run } = await import('./migrate.ts')
       await run(configurations, options)
     })
-  addCheck(migrate)
 }
 
 const CONFIGURATIONS = 'configuration files of the OpenZiti controllers, YAML'

@@ -1,3 +1,6 @@
+import { dirname, join } from 'node:path'
+
+import { parseControllerConfig } from '../../config/controller/load.ts'
 import { API_NAMES } from '../../config/controller/options.ts'
 import { yamlText } from '../../config/engine/yaml-tree.ts'
 import { parseDuration } from '../../lib/text/duration.ts'
@@ -31,13 +34,11 @@ export function controllerFiles(
   { trustDomain, caPem }: { readonly trustDomain: string; readonly caPem: string },
   report: MigrationReport,
 ): ControllerFile[] {
-  const { certificatePem, privateKeyPem, serverCertificates } = controller
+  const { certificatePem, privateKeyPem, serverCertificates, configuration } = controller
+  const text = configurationText(controller, trustDomain, report)
+  requireUsable(text, configuration.path)
   return [
-    {
-      name: 'config.yml',
-      text: configurationText(controller, trustDomain, report),
-      isSecret: false,
-    },
+    { name: 'config.yml', text, isSecret: false },
     { name: 'cert.pem', text: certificatePem, isSecret: false },
     { name: 'key.pem', text: privateKeyPem, isSecret: true },
     { name: 'ca.pem', text: caPem, isSecret: false },
@@ -46,6 +47,16 @@ export function controllerFiles(
       { name: `server-${at + 1}-key.pem`, text: one.privateKeyPem, isSecret: true },
     ]),
   ]
+}
+
+/** A controller would refuse to start with a faulty configuration, in the maintenance window. */
+function requireUsable(text: string, path: string): void {
+  const parsed = parseControllerConfig(join(dirname(path), 'config.yml'), text, {})
+  if (parsed.ok) return
+  const [{ key, problem } = { key: '', problem: '' }] = parsed.faults
+  throw configurationFault(
+    `${path} has no counterpart that can start: ${key === '' ? '' : `${key} `}${problem}`,
+  )
 }
 
 function configurationText(
@@ -112,14 +123,22 @@ function listenerOf(
   path: string,
   report: MigrationReport,
 ) {
-  const names = apis.flatMap((api) => apiNames(api) ?? noteApi(api, id, report))
-  const served = [...new Set(names)]
+  const names = new Set(apis.flatMap((api) => apiNames(api) ?? noteApi(api, id, report)))
+  if (names.has('console') && !consoleApis.every((api) => names.has(api))) {
+    const reason = `the console needs ${consoleApis.join(' and ')} at its address, so it is left out`
+    report.note('changed', { store: STORE, id, field: 'web.apis' }, reason)
+    names.delete('console')
+  }
+  const served = [...names]
   return {
     bind: bindOf(bind, path),
     advertise: formatHostPort(hostPortOf(advertise, path)),
     apis: served.length === 0 ? ['health-checks'] : served,
   }
 }
+
+/** APIs that the console uses, at its own address. */
+const consoleApis = ['edge-management', 'fabric'] as const
 
 /** Names here of an API there; null: unknown. */
 function apiNames(api: string): readonly string[] | null {

@@ -59,7 +59,7 @@ export const identities: StoreTable = {
     defaultHostingPrecedence: converted('int32', 'to its name'),
     serviceHostingCosts: carried('map'),
     serviceHostingPrecedences: converted('map', 'to their names'),
-    serviceConfigs: converted('map', 'to records of their own'),
+    serviceConfigs: converted('map', 'to further records'),
     disabledAt: converted('time', 'to milliseconds'),
     disabledUntil: converted('time', 'to milliseconds'),
     permissions: carried('texts', { since: '2.0' }),
