@@ -340,6 +340,12 @@ describe('A bad input', () => {
     ],
     ['no database', 'db: ctrl.db', '', /ctrl\.yml names no database; name it with --db$/],
     [
+      'two listeners at one address',
+      '  - name: all',
+      "  - bindPoints: [{ interface: '127.0.0.1:24262' }]\n    apis: [{ binding: fabric }]\n  - name: all",
+      /has no counterpart that can start: web\[1\]\.bind takes the same address as web\[0\]\.bind/,
+    ],
+    [
       'an address without a port',
       /interface: '[^']*'/,
       "interface: '127.0.0.1'",
