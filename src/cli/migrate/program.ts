@@ -39,7 +39,7 @@ configuration of the first controller, start it, and let the others join. Ids, a
 so that clients and routers notice an interruption only.
 
 Examples:
-  flotilla migrate /etc/ziti/ctrl.yml --out net.backup --configs ./configs --recipient backup.pem`,
+  flotilla migrate run /etc/ziti/ctrl.yml --out net.backup --configs ./configs --recipient backup.pem`,
     )
     .action(async (configurations: string[], options: MigrateOptions) => {
       const { migrate: run } = await import('./migrate.ts')

@@ -75,6 +75,7 @@ export class BoltFile {
     count(this.root)
     const freePages = this.#freePages(visited)
     const { reachable } = visited
+    // @guard hostile-database--whole
     if (reachable + freePages + 2 !== this.meta.highWaterMark) {
       throw damagedDatabaseFault('some pages are neither in use nor free')
     }
@@ -239,6 +240,7 @@ export class PageSet {
       throw damagedDatabaseFault(`page ${id} continues after the last page`)
     }
     for (let at = id; at < id + pages; at += 1) {
+      // @guard hostile-database--twice
       if (this.has(at)) throw damagedDatabaseFault(`page ${at} is used twice`)
       this.#bits[at >>> 3] = (this.#bits[at >>> 3] ?? 0) | (1 << (at & 7))
     }

@@ -131,6 +131,7 @@ class ElementTable {
       throw damagedDatabaseFault('a key is empty or too long')
     }
     // Elements that share bytes would grow without bound when they are decoded.
+    // @guard hostile-database--shared
     this.#left -= keySize + valueSize
     const isInside = start >= this.end && start + keySize + valueSize <= this.#length
     if (!isInside || this.#left < 0) throw damagedDatabaseFault('an element leaves its page')
