@@ -1,9 +1,10 @@
-import { isIP, type Socket } from 'node:net'
+import { isIP, type LookupFunction, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls'
 
 import type { Clock } from '../lib/clock.ts'
 import { connectThroughProxy, type HttpProxy } from '../lib/runtime/http-proxy.ts'
+import type { LastAddresses } from '../lib/runtime/last-addresses.ts'
 import { Channel, type ChannelDeps } from './channel.ts'
 import type { ChannelMessage } from './frame.ts'
 import { readFlag, readInt32 } from './headers.ts'
@@ -20,6 +21,8 @@ interface DialOptions extends Pick<ChannelDeps, 'onMessage' | 'onClose' | 'onFra
   readonly localAddress?: string
   /** The proxy through which the peer is dialed; null: directly. */
   readonly proxy?: HttpProxy | null
+  /** Resolves the host, also while no name server answers; absent: the system's resolver. */
+  readonly names?: Pick<LastAddresses, 'lookupFor'>
   /** The application protocol (ALPN) that the listener must choose. */
   readonly protocol: string
   /**
@@ -54,8 +57,10 @@ export async function dialChannel(options: DialOptions): Promise<DialedChannel> 
   const beganMs = clock.monotonicMs()
   const through = proxy === null ? null : await connectThroughProxy(proxy, options, options)
   const spentMs = through === null ? 0 : clock.monotonicMs() - beganMs
-  const socket = connectTo(options, through)
-  return await settled(socket, { ...options, spentMs }, (done) => {
+  let dnsFault: string | null = null
+  const lookup = options.names?.lookupFor((fault) => (dnsFault = fault))
+  const socket = connectTo(options, lookup, through)
+  return await settled(socket, { ...options, spentMs, dnsFault: () => dnsFault }, (done) => {
     socket.once('secureConnect', () => {
       const fault =
         socket.alpnProtocol === options.protocol
@@ -69,7 +74,7 @@ export async function dialChannel(options: DialOptions): Promise<DialedChannel> 
 
 type HelloOptions = Omit<
   DialOptions,
-  'host' | 'port' | 'tls' | 'localAddress' | 'protocol' | 'judge'
+  'host' | 'port' | 'tls' | 'localAddress' | 'protocol' | 'judge' | 'names'
 >
 
 /**
@@ -98,13 +103,23 @@ async function settled(
     signal,
     timeoutMs,
     spentMs = 0,
-  }: Pick<DialOptions, 'signal' | 'timeoutMs'> & { readonly spentMs?: number },
+    dnsFault = () => null,
+  }: Pick<DialOptions, 'signal' | 'timeoutMs'> & {
+    readonly spentMs?: number
+    /** Why the dialed address is not current; null if it is. */
+    readonly dnsFault?: () => string | null
+  },
   begin: (done: Settle) => void,
 ): Promise<DialedChannel> {
   const { promise, resolve, reject } = Promise.withResolvers<DialedChannel>()
-  const fail = (error: Error): void => {
+  const refuse = (error: Error): void => {
     socket.destroy()
     reject(error)
+  }
+  const fail = (error: Error): void => {
+    const fault = dnsFault()
+    const isNamed = fault === null || error.message === fault
+    refuse(isNamed ? error : new Error(`${fault}: ${error.message}`, { cause: error }))
   }
   const timer = setTimeout(
     () => fail(new Error(`no answer within ${timeoutMs} ms`)),
@@ -114,7 +129,7 @@ async function settled(
   signal.addEventListener('abort', onAbort, { once: true })
   socket.on('error', fail)
   socket.once('close', () => fail(new Error('closed by the peer')))
-  begin({ resolve, reject: fail })
+  begin({ resolve, reject: refuse })
   try {
     return await promise
   } finally {
@@ -125,12 +140,14 @@ async function settled(
 
 function connectTo(
   { host, port, tls, localAddress, protocol }: DialOptions,
+  lookup: LookupFunction | undefined,
   through: Socket | null,
 ): TLSSocket {
   return connect({
     ...tls,
     host,
     port,
+    ...(lookup === undefined ? {} : { lookup }),
     ...(through === null ? {} : { socket: through }),
     ...(isIP(host) === 0 ? { servername: host } : {}),
     ...(localAddress === undefined ? {} : { localAddress }),

@@ -14,7 +14,7 @@ export const CONFIG_VARIABLE = 'FLOTILLA_CONFIG'
 const CONFIG_PLACES = `$${CONFIG_VARIABLE}, else ${DEFAULT_CONFIG}`
 
 /** Options that replace a configuration. */
-const insteadOfConfig = ['url', 'data'] as const
+const insteadOfConfig = ['context', 'url', 'data', 'router', 'tunnel'] as const
 
 /**
  * Adds the common conventions to every verb: `-o` with its alias `--json`, the search for the

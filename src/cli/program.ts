@@ -10,8 +10,10 @@ import { applyConventions, CONFIG_VARIABLE, DEFAULT_CONFIG } from './conventions
 import { addEnrollment } from './enroll/enroll-program.ts'
 import { addEvents } from './events/program.ts'
 import { verbsFirst } from './help.ts'
+import { addInspect } from './inspect/program.ts'
 import { addLog } from './debug/log-program.ts'
 import { addMigrate } from './migrate/program.ts'
+import { addOnboarding } from './onboarding/program.ts'
 import { addNetwork } from './network/program.ts'
 import { addPki } from './pki/program.ts'
 import { addRecords } from './records/program.ts'
@@ -19,6 +21,7 @@ import { addRouter } from './router/program.ts'
 import { addSession } from './log-in/session-program.ts'
 import { addTunnel } from './tunnel/program.ts'
 import { stopOnBrokenPipe } from './terminal/broken-pipe.ts'
+import { exitCodes } from './terminal/exit-codes.ts'
 import { isJsonRequested, reportFailure } from './terminal/failure-report.ts'
 import { printJson, printLine } from './terminal/output.ts'
 import { integerBetween } from './terminal/typed-number.ts'
@@ -28,11 +31,21 @@ export async function runCommandLine(argv: readonly string[]): Promise<void> {
   stopOnBrokenPipe()
   const isJson = isJsonRequested(argv)
   try {
-    await buildProgram(isJson).parseAsync(argv)
+    await buildProgram(isJson).parseAsync(contextLast(argv))
     process.exitCode ??= EXIT_DONE
   } catch (error) {
     process.exitCode = reportFailure(error, isJson)
   }
+}
+
+/** Each verb has its own --context, and people also type it before the verb. */
+function contextLast(argv: readonly string[]): readonly string[] {
+  const [node = '', script = '', first = '', ...rest] = argv
+  const option = first === '--context' ? [first, ...rest.splice(0, 1)] : [first]
+  if (!first.startsWith('--context') || rest.length === 0) return argv
+  const end = rest.indexOf('--')
+  const at = end < 0 ? rest.length : end
+  return [node, script, ...rest.slice(0, at), ...option, ...rest.slice(at)]
 }
 
 /**
@@ -53,7 +66,8 @@ export function buildProgram(isJson = false): Command {
       `
 A controller's configuration is --config FILE, else $${CONFIG_VARIABLE}, else ${DEFAULT_CONFIG}.
 Commands that print data take -o json (or --json) and -o yaml; with -o json, errors on stderr are JSON as well.
-Exit code: 0 done, 1 failed, 2 wrong usage or configuration.
+Exit codes:
+${exitCodeLines()}
 
 Examples:
   flotilla quickstart
@@ -67,10 +81,12 @@ Examples:
   addCluster(program)
   addPki(program)
   addEnrollment(program)
+  addOnboarding(program)
   addRouter(program)
   addTunnel(program)
   addSession(program)
   addRecords(program)
+  addInspect(program)
   addAccess(program)
   addNetwork(program)
   addMigrate(program)
@@ -81,6 +97,10 @@ Examples:
   addVersion(program)
   applyConventions(program)
   return program
+}
+
+function exitCodeLines(): string {
+  return exitCodes.map(({ code, meaning }) => `  ${code}  ${meaning}`).join('\n')
 }
 
 function versionLine(): string {

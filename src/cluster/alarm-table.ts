@@ -1,3 +1,4 @@
+import { isoTime } from '../lib/text/shown-time.ts'
 import type { Index, Term } from '../raft/types.ts'
 
 type AlarmSeverity =
@@ -28,6 +29,8 @@ interface OfMember {
 const aboutMember = ({ member }: OfMember): string => member
 
 const MIB = 1024 * 1024
+const ROUTERS_NAMED_MAX = 5
+const NAME_CHARACTERS_MAX = 64
 
 /**
  * All alarms by code. A caller raises an alarm with its code and facts. A test prints
@@ -122,6 +125,23 @@ export const alarmTable = {
     meaning: 'a certificate of this controller or cluster expires soon',
     remedy:
       'the sentence says which one, and how to renew it ([Certificates](certificates.md#alarm-certificate_expires))',
+  }),
+  ROUTER_CERTIFICATE_EXPIRES: row<{
+    readonly routers: readonly { readonly name: string; readonly notAfterMs: number }[]
+  }>({
+    severity: 'warning',
+    text: ({ routers }) => {
+      const shown = routers.slice(0, ROUTERS_NAMED_MAX).map(({ name, notAfterMs }) => {
+        return `${name.slice(0, NAME_CHARACTERS_MAX)} (until ${isoTime(notAfterMs)})`
+      })
+      const others = routers.length - shown.length
+      const list = [...shown, ...(others > 0 ? [`${others} more`] : [])].join(', ')
+      return `routers have not renewed their certificates: ${list}; look for 'certificates' in their logs`
+    },
+    meaning:
+      'routers have not renewed their certificates in time: 30 days before the end are left, or 6 days for a router of OpenZiti or one that is off since the controller started. It clears within ten minutes of the renewal',
+    remedy:
+      'read the log of the router ([Certificates of a router](run-a-router.md#certificates)), or start it. Enroll it again if the certificate has ended; disable or delete a router that is gone',
   }),
   CERTIFICATE_REFUSED: row<{ readonly path: string; readonly sentence: string }>({
     severity: 'warning',

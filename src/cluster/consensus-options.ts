@@ -50,6 +50,8 @@ export interface ConsensusOptions {
   readonly seeds?: readonly string[]
   /** address:port of DNS servers for names of peers; the system's resolver when empty. */
   readonly resolvers?: readonly string[]
+  /** File of the last addresses of names; null: they are kept in memory only. */
+  readonly lastAddressesFile?: string | null
   /** Hash of the options that must be equal on every controller. */
   readonly sharedOptionsSha256?: Uint8Array
   readonly tickMs?: number

@@ -1,3 +1,4 @@
+import { fileFaultFields } from '../pki/file-fault.ts'
 import { RouterNamingRules } from '../auth/certificates/router-naming-rules.ts'
 import type { Configuration } from '../../proto/gen/membership_pb.ts'
 import { ActionLog } from '../cluster/action-recorder.ts'
@@ -36,6 +37,7 @@ import { type MembershipDeps, openAdmission, startMembership } from './membershi
 import { Releases } from './releases.ts'
 import { openLiveParts } from './service/live-parts.ts'
 import { ProcessorShare } from '../lib/bounds/processor-share.ts'
+import { RouterCertificateWatch } from './service/router-certificates.ts'
 import { RouterService } from './service/routers.ts'
 import { configuredApiLimits } from './settings.ts'
 import { StartupReadiness } from './service/startup-readiness.ts'
@@ -110,7 +112,7 @@ export class Controller {
       await this.#certificates?.reload()
     } catch (error) {
       this.#deps.log.error(
-        { err: error },
+        fileFaultFields(error),
         `certificate files rejected: ${errorMessage(error)}; keeping the current ones`,
       )
     }
@@ -312,6 +314,7 @@ export class Controller {
       terminators: api.hostedTerminators(machine),
       reads: api.reads,
     }
+    this.#watchRouterCertificates(opened)
     routers.serve(served, new RouterNamingRules(certifier), proposer)
     await routers.open(credentials, ports)
     this.#releases.push(() => routers.close())
@@ -324,6 +327,19 @@ export class Controller {
     this.#releases.push(() => admin.close())
     backups.start()
     this.#releases.push(() => backups.close())
+  }
+
+  #watchRouterCertificates({ clusterNode, machine }: Opened): void {
+    const { alarms } = clusterNode
+    const statuses = { of: (id: string) => machine.routers.of(id) }
+    const watch = new RouterCertificateWatch({
+      alarms,
+      clock: systemClock,
+      routers: machine,
+      statuses,
+    })
+    watch.start()
+    this.#releases.push(() => watch.stop())
   }
 
   #startMembership(opened: Opened): {

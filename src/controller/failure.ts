@@ -1,16 +1,30 @@
 import { StoreError } from '../store/errors.ts'
 
-/** Exit codes for scripts: success, failure, wrong usage or configuration. */
+/** Exit codes for scripts. `exitCodes` in src/cli/terminal says when each is used. */
 export const EXIT_DONE = 0
 export const EXIT_FAILED = 1
 export const EXIT_USAGE = 2
+export const EXIT_DENIED = 3
+export const EXIT_NOT_FOUND = 4
+export const EXIT_UNREACHABLE = 5
+export const EXIT_DRIFT = 6
 
-/** Ends the program with this exit code and prints the message without a stack trace. */
+type FailureExitCode =
+  | typeof EXIT_FAILED
+  | typeof EXIT_USAGE
+  | typeof EXIT_DENIED
+  | typeof EXIT_NOT_FOUND
+  | typeof EXIT_UNREACHABLE
+
+/**
+ * Ends the program with this exit code and prints the message without a stack trace. With
+ * EXIT_FAILED, the error code of the cause may select a more exact exit code.
+ */
 export class CommandFailure extends Error {
   override readonly name = 'CommandFailure'
-  readonly exitCode: typeof EXIT_FAILED | typeof EXIT_USAGE
+  readonly exitCode: FailureExitCode
 
-  constructor(exitCode: typeof EXIT_FAILED | typeof EXIT_USAGE, message: string, cause?: unknown) {
+  constructor(exitCode: FailureExitCode, message: string, cause?: unknown) {
     super(message, { cause })
     this.exitCode = exitCode
   }

@@ -120,7 +120,7 @@ export function configuredKeyEndpointRules(
   caPem: string,
 ): KeyEndpointRules {
   return {
-    allowsReserved: api.reservedSignerHosts,
+    allowsLoopback: api.reservedSignerHosts,
     allowsHttp: api.httpSignerKeys,
     refusedNetworks: api.refusedSignerNetworks,
     caPem,

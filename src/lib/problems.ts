@@ -156,7 +156,7 @@ export const problems = {
     message: 'An unused enrollment of this method already exists',
   },
   INVALID_ENROLLMENT_TOKEN: {
-    http: 404,
+    http: 400,
     retry: 'never',
     message: 'The enrollment token is unknown, used or expired',
   },

@@ -44,6 +44,13 @@ export function newShortId(): string {
   }
 }
 
+const SHORT_ID = /^[0-9A-Za-z_][0-9A-Za-z_-]{11}$/
+
+/** Whether {@link newShortId} could have made this id. */
+export function isShortId(text: string): boolean {
+  return SHORT_ID.test(text)
+}
+
 /** 16 random bytes, for a store id or a snapshot transfer. */
 export function newOpaqueId(): Uint8Array {
   return Uint8Array.from(randomBytes(16))

@@ -3,6 +3,11 @@ export const MULTI_CHANNEL = 1
 /** A router that accepts a service name instead of a service session; since 2.1. */
 export const CONNECT_BY_SERVICE = 2
 const POSTURE_CHECKS = 5
+/**
+ * Only Flotilla routers announce it: they renew their certificates when a third of their time is
+ * left. Far from the bits of OpenZiti, which ignores it.
+ */
+export const RENEWS_AT_A_THIRD = 200
 
 /**
  * Capabilities of OpenZiti routers for clients, by the bits of the mask in their hello. Other bits
@@ -29,6 +34,10 @@ const MASK_BITS_MAX = 53
  */
 export function evaluatesPosture(bits: ReadonlySet<number>): boolean {
   return bits.has(POSTURE_CHECKS) || (bits.has(MULTI_CHANNEL) && !bits.has(CONNECT_BY_SERVICE))
+}
+
+export function renewsAtAThird(bits: ReadonlySet<number>): boolean {
+  return bits.has(RENEWS_AT_A_THIRD)
 }
 
 export function capabilityNames(bits: readonly number[]): string[] {

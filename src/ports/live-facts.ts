@@ -84,6 +84,8 @@ export type LiveFact =
       readonly kind: 'circuitFailed'
       readonly circuitId: string
       readonly clientId: string
+      /** Its service session; '' without one. */
+      readonly sessionId: string
       readonly serviceId: string
       readonly instanceId: string
       readonly cause: CircuitFailureCause

@@ -147,9 +147,12 @@ function readWanted(check: PostureCheck): WantedProcess[] {
   })
 }
 
+/** A text without digits stays as it is, so that it matches no report. */
 function hex(values: Json | readonly (Json | undefined)[] | undefined): string[] {
   if (!Array.isArray(values)) return []
-  return values.flatMap((value: unknown) => (typeof value === 'string' ? hexDigits(value) : []))
+  return values.flatMap((value: unknown) =>
+    typeof value === 'string' ? hexDigits(value) || value : [],
+  )
 }
 
 /** A client reports each path once, under the id of the first check that names it. */

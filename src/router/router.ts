@@ -4,6 +4,7 @@ import type { VersionLine } from '../channel/hello.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Random } from '../lib/random.ts'
 import { formatHostPort } from '../lib/text/names.ts'
+import type { LastAddresses } from '../lib/runtime/last-addresses.ts'
 import { processMemory } from '../lib/runtime/thread-memory.ts'
 import { omissionSentences, sectionsWithoutEffect } from '../config/router/omissions.ts'
 import type { EffectiveValue } from '../config/engine/reader.ts'
@@ -69,6 +70,8 @@ interface RouterProgramDeps {
   readonly log: ProgramLogger
   /** Null if certificates are not extended. */
   readonly askExtension: RequestExtension | null
+  /** Last addresses of controllers and other routers. */
+  readonly names: LastAddresses
 }
 
 const NANOSECONDS_A_MS = 1_000_000
@@ -192,7 +195,7 @@ export class RouterProgram {
   }
 
   #newControllers(identity: () => RouterIdentity, linkListeners: Uint8Array | null): Controllers {
-    const { config, clock, random, log, version } = this.#deps
+    const { config, clock, random, log, version, names } = this.#deps
     const trace = this.#trace?.write.bind(this.#trace) ?? null
     const trustDomain = () => this.#controllers.trustDomain
     return new Controllers({
@@ -206,6 +209,7 @@ export class RouterProgram {
           {
             config: config.ctrl,
             proxy: configuredProxy(config),
+            names,
             identity,
             version,
             linkListeners,
@@ -229,6 +233,7 @@ export class RouterProgram {
           this.#modelSubscription.onDisconnected(connection)
         },
       },
+      onApis: () => this.#extender.wake(),
     })
   }
 
@@ -252,9 +257,10 @@ export class RouterProgram {
     identity: () => RouterIdentity,
     connections: () => readonly ControlConnection[],
   ): Links {
-    const { config, clock, random, log } = this.#deps
+    const { config, clock, random, log, names } = this.#deps
     return new Links({
       proxy: configuredProxy(config),
+      names,
       ports: this.#ports,
       user: this.#forwarder,
       identity,
@@ -430,7 +436,7 @@ export class RouterProgram {
     this.#startupTimer = setTimeout(() => {
       this.#failed.reject(
         new ProgramFailure(
-          `no controller was reached within ${startupTimeout} ms (ctrl.startupTimeout): see the lines above for each address; correct ctrl.endpoints, or delete ${this.#deps.config.ctrl.endpointsFile} if the cluster has moved`,
+          `no controller was reached within ${startupTimeout} ms (ctrl.startupTimeout): see the lines above for each address; correct ctrl.endpoints, which the router dials beside the addresses in ${this.#deps.config.ctrl.endpointsFile}`,
         ),
       )
     }, startupTimeout)

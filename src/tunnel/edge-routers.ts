@@ -6,6 +6,7 @@ import { type VersionLine, formatVersionLine } from '../channel/hello.ts'
 import { channelLimits } from '../channel/limits.ts'
 import { dialChannel } from '../channel/dial.ts'
 import { contentType, HELLO_SEQUENCE, headerKey } from '../channel/numbers.ts'
+import type { LastAddresses } from '../lib/runtime/last-addresses.ts'
 import type { Clock } from '../lib/clock.ts'
 import { errorMessage } from '../lib/error-code.ts'
 import type { Random } from '../lib/random.ts'
@@ -28,6 +29,7 @@ export interface IdentityCredential {
 interface EdgeRoutersDeps {
   readonly credential: IdentityCredential
   readonly version: VersionLine
+  readonly names?: LastAddresses
   readonly circuits: EdgeCircuits
   readonly clock: Clock
   readonly random: Random
@@ -182,7 +184,7 @@ export class EdgeRouters {
   }
 
   async #open(followed: Followed, token: string, signal: AbortSignal): Promise<void> {
-    const { credential, version, circuits, clock, log, onOpen } = this.#deps
+    const { credential, version, names, circuits, clock, log, onOpen } = this.#deps
     const { name, addresses } = followed
     const at = addresses[followed.attempts % addresses.length]
     followed.attempts += 1
@@ -192,6 +194,7 @@ export class EdgeRouters {
     const { channel } = await dialChannel({
       host: at.host,
       port: at.port,
+      ...(names === undefined ? {} : { names }),
       tls: {
         ca: credential.caPem,
         cert: credential.certificatePem,

@@ -1,4 +1,5 @@
 import type { VersionLine } from '../channel/hello.ts'
+import type { LastAddresses } from '../lib/runtime/last-addresses.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Random } from '../lib/random.ts'
 import type { TargetSockets } from '../overlay/sockets/target-sockets.ts'
@@ -26,6 +27,8 @@ interface IdentityTunnelDeps {
   readonly origin: string
   readonly sockets: TargetSockets
   readonly version: VersionLine
+  /** Last addresses of controllers and edge routers. */
+  readonly names?: LastAddresses
   readonly clock: Clock
   readonly random: Random
   readonly log: ProgramLogger

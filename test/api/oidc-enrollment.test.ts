@@ -85,6 +85,27 @@ test('an unverified enrollment is removed by the request that OpenZiti tunnelers
   expect((await json('POST', `${enrollPath}/verify`, '123456')).status).toBe(404)
 })
 
+test('an enrollment cannot be begun again in one log-in, unless it is removed first', async () => {
+  const { username } = await person()
+  const { json } = await pending(username)
+  expect((await json('POST', enrollPath)).status).toBe(201)
+  const again = await json('POST', enrollPath)
+  expect([again.status, again.json['code']]).toEqual([409, 'MFA_EXISTS'])
+  expect((await json('DELETE', enrollPath)).status).toBe(200)
+  expect((await json('POST', enrollPath)).status).toBe(201)
+})
+
+test('an enrollment that an earlier log-in began is replaced, because others may know its secret', async () => {
+  const { username } = await person()
+  const thief = await pending(username)
+  const seen = await thief.json('POST', enrollPath)
+  controller.clock.advance(1000)
+  const { json } = await pending(username)
+  const begun = await json('POST', enrollPath)
+  expect(begun.status, begun.text).toBe(201)
+  expect(begun.json['provisioningUrl']).not.toBe(seen.json['provisioningUrl'])
+})
+
 test('a password alone can neither replace nor remove a verified factor', async () => {
   const { username } = await person()
   const first = await pending(username)

@@ -123,10 +123,12 @@ describe('a log-in whose policy requires an external JWT', () => {
         bearer === null ? {} : { authorization: `Bearer ${bearer}` },
       )
     const realm = 'Bearer realm="openziti-secondary-ext-jwt"'
+    const exp = Math.floor(controller.clock.nowMs() / 1000) - 60
     for (const [bearer, error] of [
       [null, 'missing'],
       [await provider.token('alice-id'), 'invalid'],
-      ['x.y.z', 'invalid'],
+      [await provider.token(identityId, { claims: { exp } }), 'expired'],
+      ['x.y.z', 'missing'],
     ] as const) {
       const step = await logIn(bearer)
       expect([step.status, step.headers['totp-required']]).toEqual([200, undefined])

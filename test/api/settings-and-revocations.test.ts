@@ -82,7 +82,7 @@ describe('a revocation', () => {
       username: 'fay of old',
       password,
     })
-    expect(enrolled.status).toBe(404)
+    expect(enrolled.status).toBe(400)
   })
 
   test('of an administrator is refused if the caller is none', async () => {
@@ -104,6 +104,8 @@ describe('a revocation', () => {
     ['id', { id: '', type: 'JTI' }],
     ['id', { id: 'x'.repeat(129), type: 'JTI' }],
     ['id', { id: tokenId, type: 'API_SESSION' }],
+    ['id', { id: 'no-id-of-a-session', type: 'API_SESSION' }],
+    ['id', { id: '-0123456789a', type: 'API_SESSION' }],
     ['id', { id: 'no-uuid', type: 'JTI' }],
     ['id', { id: `${tokenId} `, type: 'JTI' }],
     ['type', { id: 'a' }],
@@ -125,10 +127,11 @@ describe('a revocation', () => {
   test('is removed with the next one after it ended', async () => {
     controller.clock.advance(revocationLimits.lifetimeMs)
     root.token = controller.openSession('admin-id')
-    const next = await root.call('POST', revocations, { id: 'token-2', type: 'API_SESSION' })
+    const ended = 'aSession0123'
+    const next = await root.call('POST', revocations, { id: ended, type: 'API_SESSION' })
     expect(next.status, next.text).toBe(201)
     const listed = await root.get(revocations)
-    expect((listed.body.data as { id: string }[]).map(({ id }) => id)).toEqual(['token-2'])
+    expect((listed.body.data as { id: string }[]).map(({ id }) => id)).toEqual([ended])
   })
 })
 

@@ -67,7 +67,7 @@ describe('after the removal of a compromised controller', () => {
       const reply = await new CallerOf(controller).call('POST', `${client}/enroll?token=${token}`, {
         password: 'of the attacker, long',
       })
-      expect([reply.status, reply.body.error?.code]).toEqual([404, 'INVALID_ENROLLMENT_TOKEN'])
+      expect([reply.status, reply.body.error?.code]).toEqual([400, 'INVALID_ENROLLMENT_TOKEN'])
     }
     await root.logIn(admin)
     const audit = await root.get('/fabric/v1/audit?limit=500')

@@ -65,6 +65,7 @@ async function withMembers(
   const controllers = [controller.scripted.address, ...members].map((address, at) => ({
     id: at === 0 ? 'a' : `other${at}`,
     address,
+    clientApis: [],
     publicKeySha256: new Uint8Array(),
   }))
   controller.scripted.send(

@@ -57,7 +57,7 @@ test('a modified token and a token of another cluster are refused in either form
   const cost = await costOf(async () => {
     for (const text of [jwt, foreign, edited, randomUUID(), ...spelled]) {
       if (text === token) continue
-      expect(await bring(text), text).toMatchObject(refusal(404, 'INVALID_ENROLLMENT_TOKEN'))
+      expect(await bring(text), text).toMatchObject(refusal(400, 'INVALID_ENROLLMENT_TOKEN'))
     }
   })
   expect(cost).toEqual({ entries: 0, signatures: 0 })

@@ -90,11 +90,13 @@ test('A captor can make a router dial only a few others, and a few addresses of 
   const nowhere = Array.from({ length: 200 }, (_, number) => ({
     id: `y${number}`,
     address: `tls:127.0.0.1:${number + 1}`,
+    clientApis: [],
     publicKeySha256: new Uint8Array(),
   }))
   const own = [a, b, x].map(({ id, address, keySha256 }) => ({
     id,
     address,
+    clientApis: [],
     publicKeySha256: keySha256,
   }))
   const update = { removed: [], index: 1e15, configurationIndex: 1, isLeader: true }
@@ -115,7 +117,12 @@ test('A captor can make a router dial only a few others, and a few addresses of 
     senderId: 'x',
     index: 1n,
     isLeader: true,
-    controllers: ['a', 'b', 'x'].map((id) => ({ id, addresses: elsewhere, keySha256: null })),
+    controllers: ['a', 'b', 'x'].map((id) => ({
+      id,
+      addresses: elsewhere,
+      apis: [],
+      keySha256: null,
+    })),
     removed: [],
   })
   const [first] = membership.controllers
@@ -133,15 +140,97 @@ test('A wrong name from a captor for the address of another controller does not 
   const own = [a, b, x].map(({ id, address, keySha256 }) => ({
     id,
     address,
+    clientApis: [],
     publicKeySha256: keySha256,
   }))
-  const posing = { id: 'y', address: a.address, publicKeySha256: new Uint8Array() }
+  const posing = { id: 'y', address: a.address, clientApis: [], publicKeySha256: new Uint8Array() }
   const update = { removed: [], index: 7, configurationIndex: 7, isLeader: true }
   const sockets = a.sockets
   x.send(addressesMessage({ ...update, controllers: [...own, posing] }))
   // The second attempt shows that the first one is over.
   await eventually(() => a.sockets).toBeGreaterThan(sockets + 1)
   expect([a.hellos.length, a.isConnected]).toEqual([hellos, true])
+})
+
+const apiOf = (id: string): string => `https://${id}.test:1280`
+const planted = 'https://captor.test:1280'
+
+/** Client APIs in the endpoints file, in the order in which the router asks them. */
+function apisOnDisk(): readonly string[] {
+  const read = readEndpoints(network.path('endpoints.yml'))
+  return read.kind === 'known' ? read.known.apis : []
+}
+
+/** All list themselves with their client APIs; the captor lists its own for everyone. */
+async function haveListedApis(): Promise<void> {
+  for (const each of [a, b, x]) each.clientApis = [apiOf(each.id)]
+  for (const each of [a, b]) each.tell([a, b, x], 6, false)
+  const lies = [a, b, x].map(({ id, address, keySha256 }) => ({
+    id,
+    address,
+    clientApis: [planted],
+    publicKeySha256: keySha256,
+  }))
+  const update = { removed: [], index: 1e15, configurationIndex: 6, isLeader: true }
+  x.send(addressesMessage({ ...update, controllers: lies }))
+  for (const each of [a, b, x]) await heard(each)
+}
+
+test('A captor cannot redirect the renewal of certificates to another API', async () => {
+  await known()
+  await connected(a, b, x)
+  await haveListedApis()
+  expect(apisOnDisk()).toEqual([apiOf('a'), apiOf('b'), apiOf('x')])
+})
+
+test('A captor that answers first after the endpoints file was lost does not choose the API for certificates', () => {
+  const address = (id: string): string => `tls:${id}.test:1`
+  const membership = new ControllerMembership({
+    controllers: [],
+    removed: [],
+    configured: ['a', 'b', 'x'].map(address),
+    clock: { monotonicMs: () => 0 },
+  })
+  const listsApis = (senderId: string, apis: (id: string) => readonly string[]): void => {
+    membership.onConnected(senderId, address(senderId), `key of ${senderId}`)
+    const controllers = ['a', 'b', 'x'].map((id) => ({
+      id,
+      addresses: [address(id)],
+      apis: apis(id),
+      keySha256: `key of ${id}`,
+    }))
+    membership.onMembers({ senderId, index: 1n, isLeader: true, controllers, removed: [] })
+  }
+  listsApis('x', () => [planted])
+  expect(membership.apis).toEqual([])
+  for (const honest of ['a', 'b']) listsApis(honest, (id) => [apiOf(id)])
+  expect(membership.apis.toSorted()).toEqual([apiOf('a'), apiOf('b'), apiOf('x')])
+})
+
+test('A captor that is reached alone for hours adds no API to those that a majority has listed', () => {
+  const { clock, membership } = alone(['a', 'b'], (id) => [apiOf(id)])
+  clock.nowMs += limits.controllerAbsentMs - 1
+  membership.onTime()
+  expect(membership.apis).toEqual([apiOf('a'), apiOf('b'), apiOf('x')])
+})
+
+test('A removed captor is not asked for certificates, even if it issued the last ones', async () => {
+  await known()
+  await connected(a, b, x)
+  for (const each of [a, b, x]) each.clientApis = [apiOf(each.id)]
+  for (const each of [a, b]) each.tell([a, b, x], 6, false)
+  await eventually(() => apisOnDisk().length).toBe(3)
+  await network.closeRouters()
+  await eventually(() => [a.isConnected, b.isConnected]).toEqual([false, false])
+  const read = readEndpoints(network.path('endpoints.yml'))
+  if (read.kind !== 'known') throw new Error(read.kind)
+  const apis = [apiOf('x'), apiOf('a'), apiOf('b')]
+  writeEndpoints(network.path('endpoints.yml'), { ...read.known, apis })
+  await network.running(['tls:127.0.0.1:1'])
+  await connected(a, b)
+  for (const each of [a, b]) each.tell([a, b], 7, false, [x])
+  await eventually(onDisk).toBe('a b')
+  expect(apisOnDisk()).toEqual([apiOf('a'), apiOf('b')])
 })
 
 test('A key that the cluster has removed is refused, even if it is reached before all others', async () => {
@@ -192,7 +281,7 @@ test('A router that knows only a captor recovers through its configuration, what
 })
 
 /** A router with a simulated clock that knows all three, with a captor that is alone. */
-function alone(configured: readonly string[]) {
+function alone(configured: readonly string[], apis?: (id: string) => readonly string[]) {
   const clock = { nowMs: 40 * limits.controllerAbsentMs }
   const address = (id: string): string => `tls:${id}.test:1`
   const controllers = ['a', 'b', 'x'].map((id) => ({
@@ -200,6 +289,7 @@ function alone(configured: readonly string[]) {
     addresses: [address(id)],
     keySha256: null,
     toldBy: null,
+    ...(apis === undefined ? {} : { apis: apis(id) }),
   }))
   const membership = new ControllerMembership({
     controllers,
@@ -208,7 +298,7 @@ function alone(configured: readonly string[]) {
     clock: { monotonicMs: () => clock.nowMs },
   })
   membership.onConnected('x', address('x'), 'key')
-  const members = [{ id: 'x', addresses: [address('x')], keySha256: 'key' }]
+  const members = [{ id: 'x', addresses: [address('x')], apis: [planted], keySha256: 'key' }]
   const told = { senderId: 'x', index: 1n, isLeader: true, controllers: members, removed: [] }
   membership.onMembers(told)
   const ids = (): string[] => membership.controllers.map(({ id }) => id)
@@ -254,6 +344,7 @@ function configuredWith(known: string) {
     const controllers = Object.entries(listed).map(([one, places]) => ({
       id: one,
       addresses: places.map(address),
+      apis: [],
       keySha256: `key of ${one}`,
     }))
     membership.onMembers({ senderId: id, index: 1n, isLeader: true, controllers, removed: [] })

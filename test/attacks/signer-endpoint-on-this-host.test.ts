@@ -76,14 +76,18 @@ test.each(spellings)('%s is refused at create, replace and patch', async (addres
   expect((await root.get(path)).text).not.toContain(address)
 })
 
-test('the configuration may allow it', async () => {
-  const allowing = await startController({}, undefined, { allowsReservedSignerHosts: true })
+test('the configuration may allow loopback addresses, and never a metadata service', async () => {
+  const allowing = await startController({}, undefined, { allowsLoopbackSigners: true })
   try {
     const caller = new CallerOf(allowing)
     caller.token = allowing.openSession('admin-id')
     const body = signer({ jwksEndpoint: 'http://127.0.0.1/keys' })
     const reply = await caller.call('POST', signers, body)
     expect(reply.status, reply.text).toBe(201)
+    const other = signer({ jwksEndpoint: 'http://169.254.169.254/latest/meta-data/' })
+    const refused = await caller.call('POST', signers, other)
+    expect(refused.status, refused.text).toBe(400)
+    expect(refused.body.error?.cause?.['field']).toBe('jwksEndpoint')
   } finally {
     await allowing.close()
   }

@@ -15,7 +15,7 @@ const server = await KeyServer.open([jwkOf(ecKey('one'))])
 const { answer } = server
 const attacked = await controllerWithProvider()
 const open: KeyEndpointRules = {
-  allowsReserved: true,
+  allowsLoopback: true,
   allowsHttp: false,
   refusedNetworks: [],
   caPem: server.caPem,
@@ -80,7 +80,7 @@ test('a redirect is not followed, and the keys in its answer are not used', asyn
 
 test('an address of this host is not requested, under any name', async () => {
   const before = server.requests
-  const closed = endpointBy({ allowsReserved: false })
+  const closed = endpointBy({ allowsLoopback: false })
   for (const host of ['localhost', '127.0.0.1', '[::1]', '[::ffff:127.0.0.1]', '169.254.169.254']) {
     const fetched = closed.fetch(`https://${host}:${server.port}/keys`)
     await expect(fetched).rejects.toThrow('an address that is not allowed')
@@ -89,6 +89,14 @@ test('an address of this host is not requested, under any name', async () => {
   const own = endpointBy({ refusedNetworks: ['127.0.0.0/8', '::1/128'] })
   await expect(own.fetch(server.url)).rejects.toThrow('an address that is not allowed')
   expect(server.requests).toBe(before)
+})
+
+test('a metadata service is not requested, even if loopback addresses are allowed', async () => {
+  const refused = 'an address that is not allowed'
+  await expect(endpointBy({}).fetch('https://169.254.169.254/keys')).rejects.toThrow(refused)
+  const metadata = { address: '169.254.169.254', family: 4 }
+  const named = new KeyEndpoint(hasty, open, () => Promise.resolve([metadata]))
+  await expect(named.fetch('https://keys.test/keys')).rejects.toThrow(refused)
 })
 
 test('a name that leads elsewhere a moment later leads to the address that was judged', async () => {

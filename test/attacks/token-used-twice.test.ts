@@ -24,7 +24,7 @@ test('a token that two controllers have verified enrolls one key', async () => {
   const { identityId, token } = await newToken({ ott: true })
   heldTogether(controller.issuer, 'identity', 2)
   const replies = await Promise.all([bring(token), bring(token)])
-  expect(replies.map(({ status }) => status).sort()).toEqual([200, 404])
+  expect(replies.map(({ status }) => status).sort()).toEqual([200, 400])
   expect(await credentialsOf(identityId)).toHaveLength(1)
 })
 
@@ -34,7 +34,7 @@ test('a token that was verified, and refreshed before its use, enrolls no identi
   heldTogether(controller.issuer, 'identity', 1, () =>
     root.call('POST', `${management}/enrollments/${id}/refresh`, { expiresAt }),
   )
-  expect((await bring(token)).status).toBe(404)
+  expect((await bring(token)).status).toBe(400)
   expect(await credentialsOf(identityId)).toHaveLength(0)
 })
 
@@ -50,6 +50,6 @@ test('a used token reveals its certificate only to the holder of its key', async
   const { token } = await newToken({ ott: true })
   dataOf(await bring(token))
   const again = await bring(token)
-  expect(again.status).toBe(404)
+  expect(again.status).toBe(400)
   expect(again.text).not.toContain('BEGIN CERTIFICATE')
 })

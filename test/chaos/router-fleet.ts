@@ -65,6 +65,7 @@ class SimulatedRouter {
           address,
           handlers,
         ),
+      onApis: () => undefined,
       handlers: {
         onConnected: () => undefined,
         onMessage: () => undefined,

@@ -174,7 +174,7 @@ describe('A cluster verb at the admin socket', () => {
     const refused = await cluster('tickets', 'revoke', 't1')
     expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('ctrl4 has joined')])
     const unknown = await cluster('tickets', 'revoke', 'ID')
-    expect(unknown.code).toBe(1)
+    expect(unknown.code).toBe(4)
     expect(unknown.stderr).toMatch(/no ticket "ID"; 'flotilla cluster tickets list' shows/)
   })
 
@@ -271,7 +271,7 @@ describe('A cluster verb at the public API with a session', () => {
 
   test('reports an ended session without its token', async () => {
     const done = await remote('token-of-yesterday', 'list')
-    expect(done.code).toBe(1)
+    expect(done.code).toBe(3)
     expect(done.stderr).toContain('log in again')
     expect(done.stderr).not.toContain('token-of-yesterday')
   })
@@ -294,7 +294,7 @@ describe('A cluster verb at the public API with a session', () => {
     keep(null)
     const loggedOut = await run(words, env)
     expect([loggedOut.code, loggedOut.stderr]).toEqual([
-      1,
+      3,
       expect.stringContaining('not logged in to here; log in with: flotilla login'),
     ])
     const elsewhere = await run(['cluster', 'list', '--url', 'https://127.0.0.1:9'], env)
@@ -317,6 +317,31 @@ describe('A cluster verb at the public API with a session', () => {
   }
   const env = (): Record<string, string> => ({ XDG_CONFIG_HOME: folder })
 
+  test('uses the current context, or the one that is named before or after the command', async () => {
+    keepLogIn(url)
+    const file = join(folder, 'flotilla', 'contexts.json')
+    const stored = JSON.parse(readFileSync(file, 'utf8')) as { contexts: object }
+    const none = await run(['cluster', 'status'], env())
+    expect([none.code, none.stderr]).toEqual([2, expect.stringContaining('name a controller')])
+    for (const words of [
+      ['--context', 'here', 'cluster', 'status'],
+      ['--context=here', 'cluster', 'status', '-o', 'json'],
+      ['cluster', 'status', '--context', 'here'],
+    ]) {
+      expect(await run(words, env()), words.join(' ')).toMatchObject({ code: 0, stderr: '' })
+    }
+    writeFileSync(file, JSON.stringify({ ...stored, current: 'here' }), { mode: 0o600 })
+    expect(await run(['cluster', 'status'], env())).toMatchObject({ code: 0, stderr: '' })
+    for (const [words, sentence] of [
+      [['log', 'level'], 'this command is about one controller; name it'],
+      [['cluster', 'status', '--context', 'here', '--url', url], 'exclude each other'],
+      [['cluster', 'status', '--ca', 'ca.pem'], '--ca and --session-file need --url'],
+    ] as const) {
+      const refused = await run(words, env())
+      expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining(sentence)])
+    }
+  })
+
   test('uses another controller when one is away, unless the verb is about that one', async () => {
     const away = `https://127.0.0.1:${await freePort()}`
     const at = keepLogIn(away, url)
@@ -330,7 +355,7 @@ describe('A cluster verb at the public API with a session', () => {
     ]) {
       const done = await run([...words, ...keepLogIn(away, url)], env())
       expect([done.code, done.stderr]).toEqual([
-        1,
+        5,
         expect.stringContaining(`${away}: it refused the connection`),
       ])
     }

@@ -432,7 +432,7 @@ describe('pki issue', () => {
 test('every verb that needs the controller says so when it does not run', async () => {
   const asked = await run(['pki', 'renew', '--config', configPath])
   expect([asked.code, asked.stderr]).toEqual([
-    1,
+    5,
     expect.stringContaining('no controller is running'),
   ])
 })

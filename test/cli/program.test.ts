@@ -338,7 +338,7 @@ describe('The cluster verbs', () => {
     const text = readFileSync(config, 'utf8')
     writeFileSync(other, text.replace('data: data', `data: ${join(folder, 'nowhere')}`))
     const done = await run(['cluster', 'status', '--config', other])
-    expect(done.code).toBe(1)
+    expect(done.code).toBe(5)
     expect(done.stderr).toContain(`start it with: flotilla controller run ${other}`)
   })
 
@@ -353,7 +353,7 @@ describe('The cluster verbs', () => {
       writeFileSync(join(data, 'lock', 'holder'), `${child.pid}\n`)
       const asked = run(['cluster', 'status', '--config', starting])
       const sentence = `the controller (process ${child.pid}) is starting; ask again in a moment`
-      expect(await asked).toMatchObject({ code: 1, stderr: `flotilla: ctrl1: ${sentence}\n` })
+      expect(await asked).toMatchObject({ code: 5, stderr: `flotilla: ctrl1: ${sentence}\n` })
     } finally {
       child.kill('SIGKILL')
     }

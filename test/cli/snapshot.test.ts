@@ -150,7 +150,7 @@ test('save leaves no file if the state is found inconsistent meanwhile, and does
   isWrongAfter = 2
   const refused = await snapshot(...words)
   isWrongAfter = Infinity
-  expect(refused.code).toBe(1)
+  expect(refused.code).toBe(5)
   expect(refused.stderr).toMatch(/^flotilla: \S.*\n$/)
   expect(readdirSync(dir).filter((name) => name.includes('b.backup'))).toEqual([])
   expect((await snapshot(...words)).code).toBe(0)
@@ -168,7 +168,7 @@ test('save fails if the log cannot record the recipient, unless --stale is given
   const target = join(dir, 'b.backup')
   served.actions.refusal = new Problem('CLUSTER_NO_LEADER')
   const refused = await snapshot('save', target, '--data', dir, '--plaintext')
-  expect(refused.code).toBe(1)
+  expect(refused.code).toBe(5)
   expect(refused.stderr).toMatch(/no leader|CLUSTER_NO_LEADER|leader/i)
   expect(existsSync(target)).toBe(false)
   expect((await snapshot('save', target, '--data', dir, '--plaintext', '--stale')).code).toBe(0)
@@ -178,7 +178,7 @@ test('save names the controller to use, and says if it does not run', async () =
   const target = join(dir, 'b.backup')
   expect((await snapshot('save', target, '--plaintext')).code).toBe(2)
   const away = await snapshot('save', target, '--data', dir, '--plaintext')
-  expect(away).toMatchObject({ code: 1, stderr: `flotilla: no controller is running on ${dir}\n` })
+  expect(away).toMatchObject({ code: 5, stderr: `flotilla: no controller is running on ${dir}\n` })
   const unread = await snapshot('save', target, '--data', dir, '--recipient', join(dir, 'none'))
   expect(unread.code).toBe(2)
   expect(existsSync(target)).toBe(false)

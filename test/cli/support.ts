@@ -19,7 +19,8 @@ export interface Finished {
 export function run(words: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Finished> {
   return new Promise((done, reject) => {
     const child = spawn(flotilla, words, {
-      env: { ...process.env, ...env },
+      // Nobody is logged in, whatever the user of this machine has stored.
+      env: { ...process.env, XDG_CONFIG_HOME: '/nonexistent', ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     let stdout = ''

@@ -81,3 +81,12 @@ test('no controller may be stopped while a voter is disconnected, does not serve
   ]
   for (const [told, notNow] of cases) expect(statusOf(2, present, told).notNow).toBe(notNow)
 })
+
+test('an upgrade is not complete while the last restarted voter is away', () => {
+  expect(statusOf(2, present, present, { ...present, connected: false })).toMatchObject({
+    state: 'waiting',
+    notNow: 'ctrl3 is not connected',
+    advice:
+      'every member runs v0.2.0; the upgrade is complete once this is over: ctrl3 is not connected',
+  })
+})

@@ -1,4 +1,7 @@
 import { KeyObject, webcrypto } from 'node:crypto'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 
 import { clone } from '@bufbuild/protobuf'
 import { beforeAll, expect, test } from 'vitest'
@@ -14,6 +17,7 @@ import {
   createAuthority,
   memberOf,
   startMesh,
+  type TestMesh,
   until,
 } from './mesh-fixture.ts'
 import { nameServer } from '../support/name-server.ts'
@@ -146,6 +150,33 @@ test('members whose addresses have all changed find each other through one DNS n
   }
 })
 
+test('a member that was found through a seed is shown with the name that it advertises', async () => {
+  const [one, two] = [await freePort(), await freePort()]
+  const names = await nameServer(['127.0.0.1'])
+  const gone = members.map((member) => ({ ...member, address: '127.0.0.1:1' }))
+  const at = (id: string, port: number) => ({
+    resolvers: [names.at],
+    seeds: [`cluster.test:${one}`, `cluster.test:${two}`],
+    bind: `127.0.0.1:${port}`,
+    advertise: `${id}.flotilla.test:${port}`,
+  })
+  const left = await startMesh('a', a, gone, at('a', one))
+  const right = await startMesh('b', b, gone, at('b', two))
+  const ends = [left, right]
+  try {
+    await until('both see each other', () =>
+      ends.every(({ mesh }) => mesh.peers().every(({ isConnected }) => isConnected)),
+    )
+    expect(ends.flatMap(({ mesh }) => mesh.peers().map(({ address }) => address))).toEqual([
+      `b.flotilla.test:${two}`,
+      `a.flotilla.test:${one}`,
+    ])
+  } finally {
+    for (const { mesh } of ends) mesh.stop()
+    names.close()
+  }
+})
+
 test('a name in a member record is resolved by the configured resolvers, and each of its addresses is tried', async () => {
   const port = await freePort()
   const names = await nameServer(['127.0.0.13', '127.0.0.11', '127.0.0.12'])
@@ -165,6 +196,54 @@ test('a name in a member record is resolved by the configured resolvers, and eac
     left.mesh.stop()
     right.mesh.stop()
     names.close()
+  }
+})
+
+test('members that restart while no name server answers find each other at their last addresses', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'flotilla-names-'))
+  const port = await freePort()
+  const names = await nameServer(['127.0.0.11', '127.0.0.12'])
+  const named = members.map((member) => ({
+    ...member,
+    address: `${member.id}.flotilla.test:${port}`,
+  }))
+  const start = async (id: string, identity: MeshIdentity, host: string) =>
+    await startMesh(id, identity, named, {
+      resolvers: [names.at],
+      bind: `${host}:${port}`,
+      lastAddressesFile: join(folder, `${id}.json`),
+    })
+  const both = async () => [await start('a', a, '127.0.0.11'), await start('b', b, '127.0.0.12')]
+  const connected = async (meshes: readonly TestMesh[]): Promise<void> =>
+    await until('both see each other', () =>
+      meshes.every(({ mesh }) => mesh.peers().every(({ isConnected }) => isConnected)),
+    )
+  const first = await both()
+  await connected(first)
+  for (const { mesh } of first) mesh.stop()
+  for (const id of ['a', 'b']) {
+    await until('the file is written', () => existsSync(join(folder, `${id}.json`)))
+  }
+  names.close()
+  const second = await both()
+  let alone: TestMesh | null = null
+  try {
+    await connected(second)
+    for (const { mesh } of second) mesh.stop()
+    alone = await start('a', a, '127.0.0.11')
+    const { lines } = alone.log
+    await until('the reason is logged', () =>
+      lines.some((line) =>
+        /no connection to b at b\.flotilla\.test:\d+: b\.flotilla\.test: the name server did not answer; trying the last addresses 127\.0\.0\.11, 127\.0\.0\.12: connect ECONNREFUSED/.test(
+          line,
+        ),
+      ),
+    )
+    expect(lines.join()).not.toContain('it sent no Hello')
+  } finally {
+    alone?.mesh.stop()
+    for (const { mesh } of second) mesh.stop()
+    rmSync(folder, { recursive: true })
   }
 })
 

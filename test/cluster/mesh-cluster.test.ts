@@ -1,3 +1,7 @@
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
 import { clone } from '@bufbuild/protobuf'
 import { afterEach, expect, test } from 'vitest'
 
@@ -263,5 +267,40 @@ test('after a change of all addresses, members with one common DNS name elect a 
     })
   } finally {
     names.close()
+  }
+})
+
+test('a cluster that restarts while no name server answers elects a leader through the last addresses of its name', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'flotilla-names-'))
+  const formed = await running(3)
+  const port = await freePort()
+  const hosts = formed.ids.map((_, at) => `127.0.0.${41 + at}`)
+  const names = await nameServer(hosts)
+  // Their records name addresses that are gone, so that only the name leads them to each other.
+  const restart = async (): Promise<void> => {
+    for (const id of formed.ids) await formed.node(id).kill()
+    formed.nodes.clear()
+    for (const [at, id] of formed.ids.entries()) {
+      const address = `${hosts[at] ?? ''}:${port}`
+      const seeds = [`cluster.test:${port}`]
+      const lastAddressesFile = join(folder, `${id}.json`)
+      const named = { seeds, resolvers: [names.at], lastAddressesFile }
+      await formed.start(id, { host: { bind: address, advertise: address, ...named } })
+    }
+  }
+  try {
+    await restart()
+    await (await formed.leader()).clusterNode.propose(command('by name'))
+    for (const id of formed.ids) {
+      await until('its addresses are kept', () => existsSync(join(folder, `${id}.json`)))
+    }
+    names.close()
+    await restart()
+    await (await formed.leader()).clusterNode.propose(command('without a name server'))
+    await until('all have it', () =>
+      [...formed.nodes.values()].every(({ effects }) => effects.includes('without a name server')),
+    )
+  } finally {
+    rmSync(folder, { recursive: true })
   }
 })

@@ -134,6 +134,7 @@ export interface MeshChanges {
   readonly advertise?: string
   readonly seeds?: readonly string[]
   readonly resolvers?: readonly string[]
+  readonly lastAddressesFile?: string
 }
 
 export async function startMesh(
@@ -169,7 +170,7 @@ export async function startMesh(
     identity,
     nowMs: Date.now(),
   })
-  const { seeds = [], resolvers = [] } = overrides
+  const { seeds = [], resolvers = [], lastAddressesFile = null } = overrides
   const mesh = new Mesh(
     {
       selfId: id,
@@ -187,6 +188,7 @@ export async function startMesh(
       book,
       seeds,
       resolvers,
+      lastAddressesFile,
     },
     { clock: systemClock, random: seededRandom(1), log: log.log },
     events,

@@ -1,6 +1,13 @@
+import { randomUUID } from 'node:crypto'
+
 import { expect, test } from 'vitest'
 
+import type { ApiSession } from '../../src/entities/kinds/api-session.ts'
+import type { Session } from '../../src/entities/kinds/session.ts'
 import { entities } from '../../src/entities/registry.ts'
+import { apiSessionEvent } from '../../src/events/subjects/api-session.ts'
+import { sessionEvent } from '../../src/events/subjects/session.ts'
+import { newShortId } from '../../src/lib/random.ts'
 import { StateMachine } from '../../src/fsm/machine.ts'
 import { MemoryStateStore } from '../../src/store/state/memory-state-store.ts'
 import { ManualClock } from '../api/support/manual-time.ts'
@@ -87,6 +94,20 @@ test('a log-in emits an API session event and an authentication event, with sepa
     auth_policy_id: 'default',
   })
   expect(new Set(made.map((one) => one['event_id'])).size).toBe(made.length)
+})
+
+test('events of sessions name the kind of log-in that opened them', async () => {
+  const opened = { id: 'x', identityId: 'i1', ipAddress: '::1' }
+  const legacy = { ...opened, clientId: '' } as ApiSession
+  const ofOidc = { ...opened, clientId: 'native' } as ApiSession
+  const kinds = [legacy, ofOidc].map((one) => apiSessionEvent('created', one, 0).fields()['type'])
+  expect(kinds).toEqual(['legacy', 'jwt'])
+  const of = { id: 's', type: 'Dial', identityId: 'i1', serviceId: 'svc' }
+  const providers = [newShortId(), randomUUID()].map(
+    (apiSessionId) =>
+      sessionEvent('deleted', { ...of, apiSessionId } as Session, 0).fields()['provider'],
+  )
+  expect(providers).toEqual(['legacy', 'jwt'])
 })
 
 test('an event has the same content whenever it is first read, even if its records have changed', async () => {

@@ -588,7 +588,7 @@ describe('Events report', () => {
     await settle()
     const [created, changed, deleted, ...more] = await told.of('circuit')
     expect(more).toEqual([])
-    const ends = { version: 2, circuit_id: id, client_id: 'i1', service_id: 's1' }
+    const ends = { version: 2, circuit_id: id, client_id: 'dial', service_id: 's1' }
     const tags = { clientId: 'i1', hostId: 'i2', serviceId: 's1' }
     expect(created).toMatchObject({
       ...ends,

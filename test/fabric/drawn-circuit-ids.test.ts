@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import type { Route } from '../../proto/gen/router_pb.ts'
-import { encodeInt32, readText, encodeText } from '../../src/channel/headers.ts'
+import { encodeInt32, readInt32, readText, encodeText } from '../../src/channel/headers.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { askByService, HeirStage, routes } from './heir-stage.ts'
 
@@ -43,6 +43,14 @@ describe('a circuit that a router requests by service', () => {
   test('gets an ID from the controller if the router sends none', async () => {
     await askByService(er1, '')
     expect(routes(er1)[0]?.circuitId).toMatch(/^[0-9a-f-]{36}$/)
+  })
+
+  test('is refused with the code for an unknown service if the client may not dial it', async () => {
+    stage.judged = { ok: false, fault: 'access' }
+    await askByService(er1, drawn)
+    expect(refusals()).toEqual(['dial refused: access'])
+    const [message] = er1.ofType(20_002)
+    expect(readInt32(message?.headers ?? new Map(), 1014)).toBe(6)
   })
 
   test('is refused while a circuit with that ID exists, and accepted after it', async () => {

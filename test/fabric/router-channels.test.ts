@@ -33,8 +33,8 @@ class Stage {
   revoked: string | null = null
   addresses: ClusterAddresses | null = {
     controllers: [
-      { id: 'ctrl1', address: 'tls:one:1380', publicKeySha256: keySha256(1) },
-      { id: 'ctrl2', address: 'tls:two:1380', publicKeySha256: keySha256(2) },
+      { id: 'ctrl1', address: 'tls:one:1380', clientApis: [], publicKeySha256: keySha256(1) },
+      { id: 'ctrl2', address: 'tls:two:1380', clientApis: [], publicKeySha256: keySha256(2) },
     ],
     removed: [],
     index: 7,
@@ -176,9 +176,14 @@ describe('a router that is admitted', () => {
 
   test('receives a changed address from the leader with a growing index, and nothing when only the log grows', async () => {
     const leading = { configurationIndex: 7, isLeader: true }
-    const other = { id: 'ctrl2', address: 'tls:two:1380', publicKeySha256: keySha256(2) }
+    const other = {
+      id: 'ctrl2',
+      address: 'tls:two:1380',
+      clientApis: [],
+      publicKeySha256: keySha256(2),
+    }
     const at = (address: string) => {
-      const moved = { id: 'ctrl1', address, publicKeySha256: keySha256(1) }
+      const moved = { id: 'ctrl1', address, clientApis: [], publicKeySha256: keySha256(1) }
       return { controllers: [moved, other], removed: [] }
     }
     stage.addresses = { ...at('tls:one:1380'), ...leading, index: 20 }

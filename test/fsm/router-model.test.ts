@@ -53,6 +53,45 @@ describe('the router data model', () => {
     }
   })
 
+  test('has hashes and signers of processes as written, and their digits, because routers compare texts', () => {
+    const { network } = following(8)
+    const one = {
+      osType: 'Linux',
+      path: '/a',
+      hashes: ['AB:01', 'cd02'],
+      signerFingerprint: 'EF\n',
+    }
+    const other = { osType: 'Linux', path: '/b', hashes: [], signerFingerprints: ['A 1', 'none!'] }
+    network.log.create('postureCheck', 'one', { name: 'one', typeId: 'PROCESS', process: one })
+    network.log.create('postureCheck', 'many', {
+      name: 'many',
+      typeId: 'PROCESS_MULTI',
+      semantic: 'AllOf',
+      processes: [other],
+    })
+    const terms = changed(network.state).flatMap((event) =>
+      event.kind === 'postureCheck' ? event.value.terms : [],
+    )
+    expect(terms).toEqual([
+      {
+        case: 'process',
+        process: {
+          osType: 'Linux',
+          path: '/a',
+          hashes: ['AB:01', 'ab01', 'cd02'],
+          fingerprints: ['EF\n', 'ef'],
+        },
+      },
+      {
+        case: 'processes',
+        semantic: 'AllOf',
+        processes: [
+          { osType: 'Linux', path: '/b', hashes: [], fingerprints: ['A 1', 'a1', 'none!', 'e'] },
+        ],
+      },
+    ])
+  })
+
   test('drops a config removed from a router, and a deleted config leaves its routers', () => {
     const { network } = following(7)
     const { log, state } = network

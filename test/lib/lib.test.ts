@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { BoundedQueue } from '../../src/lib/bounds/bounded-queue.ts'
 import { canonicalJson, isSameJson } from '../../src/lib/text/canonical-json.ts'
-import { newShortId, seededRandom } from '../../src/lib/random.ts'
+import { isShortId, newShortId, seededRandom } from '../../src/lib/random.ts'
 import { formatUuid, newUuidv7, parseUuid, uuidv7TimeMs } from '../../src/lib/text/uuid.ts'
 
 describe('canonical JSON', () => {
@@ -58,7 +58,14 @@ describe('random', () => {
     const ids = new Set(Array.from({ length: 1000 }, newShortId))
     expect(ids.size).toBe(1000)
     for (const id of ids) expect(id).toMatch(/^[0-9A-Za-z_-]{12}$/)
+    expect([...ids].filter((id) => !isShortId(id))).toEqual([])
   })
+  test.each(['', 'short', '0123456789abc', '-0123456789a', '0123456789a.', '0123456789a\n'])(
+    '%j is no short id',
+    (text) => {
+      expect(isShortId(text)).toBe(false)
+    },
+  )
   test('an entity id never begins with a hyphen, so that no command parses it as an option', () => {
     const first = new Set(Array.from({ length: 4096 }, () => newShortId().charAt(0)))
     expect(first.size).toBe(63)

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import { isReservedAddress, isReservedHost } from '../../src/lib/reserved-hosts.ts'
 
-const judged = (text: string): boolean => {
+const judged = (text: string, allowsLoopback = false): boolean => {
   const url = URL.parse(text)
   if (url === null) throw new Error(`${text} is no URL`)
-  return isReservedHost(url)
+  return isReservedHost(url, allowsLoopback)
 }
 
 test.each([
@@ -25,13 +25,36 @@ test.each([
 test.each(['127.0.0.1', '169.254.169.254', '::1', 'fe80::1', '::ffff:127.0.0.1', 'fd00:ec2::254'])(
   'the address %s is reserved',
   (address) => {
-    expect(isReservedAddress(address)).toBe(true)
+    expect(isReservedAddress(address, false)).toBe(true)
   },
 )
 
 test.each(['8.8.8.8', '2606:4700::1111', 'issuer.test', ''])(
   'the address %j is not reserved',
   (address) => {
-    expect(isReservedAddress(address)).toBe(false)
+    expect(isReservedAddress(address, false)).toBe(false)
   },
 )
+
+test.each([
+  'https://127.0.0.1/',
+  'https://[::1]/',
+  'https://[::ffff:127.0.0.1]/',
+  'https://localhost:8443/keys',
+])('%s is reserved unless loopback is allowed', (text) => {
+  expect(judged(text)).toBe(true)
+  expect(judged(text, true)).toBe(false)
+})
+
+test.each([
+  'http://169.254.169.254/latest/meta-data/',
+  'http://[::ffff:169.254.169.254]/',
+  'http://[fe80::1]/',
+  'http://[fd00:ec2::254]/',
+  'http://100.100.100.200/',
+  'http://metadata.google.internal/',
+  'http://0.0.0.0/',
+  'http://[::]/',
+])('%s is reserved even if loopback is allowed', (text) => {
+  expect(judged(text, true)).toBe(true)
+})

@@ -89,6 +89,21 @@ describe('a process check', () => {
     )
   })
 
+  test('compares the hexadecimal digits of hashes and signers', () => {
+    const strict = of({ hashes: ['AB:CD'], signerFingerprint: 'EF 01\n' })
+    const good = { hash: 'abcd', signerFingerprints: ['ef01'] }
+    expect(passesPostureCheck(strict, running(process(good)))).toBe(true)
+    expect(passesPostureCheck(strict, running(process({ ...good, hash: 'abce' })))).toBe(false)
+  })
+
+  test('never passes by a hash or signer without hexadecimal digits', () => {
+    const nothing = { hash: '', signerFingerprints: [''] }
+    const unreadable = of({ hashes: ['?'] })
+    expect(passesPostureCheck(unreadable, running(process(nothing)))).toBe(false)
+    const unsigned = of({ signerFingerprint: '?' })
+    expect(passesPostureCheck(unsigned, running(process(nothing)))).toBe(false)
+  })
+
   test('uses the last report with its id', () => {
     const first = process({ path: '/a' })
     const last = process({ path: '/b', isRunning: false })

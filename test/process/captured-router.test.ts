@@ -35,8 +35,8 @@ afterAll(async () => {
 const path = (name: string): string => join(folder, name)
 const endpointOf = (k: number): string => `tls:127.0.0.1:${fleet.port + 100 + k - 1}`
 
-function startRouter(): void {
-  const child = spawn(flotilla, ['router', 'run', path('router.yml')], { env: fleet.env })
+function startRouter(...more: string[]): void {
+  const child = spawn(flotilla, ['router', 'run', path('router.yml'), ...more], { env: fleet.env })
   output = ''
   for (const stream of [child.stdout, child.stderr]) {
     stream.on('data', (chunk: Buffer) => (output += chunk.toString('utf8')))
@@ -121,6 +121,40 @@ edge: {}
   expect(membersOnDisk()).toBe('ctrl1 ctrl2 ctrl3')
   await stopRouter()
 })
+
+// The client API of each controller has another port, and ctrl1 enrolled the router.
+test.each([
+  ['deleted', null],
+  ['damaged', 'endpoints: ['],
+])(
+  'a router whose endpoints file was %s renews its certificates without the controller that enrolled it',
+  async (_state, text) => {
+    const leaf = (): string => parseCertificates(readFileSync(path('router.cert'), 'utf8'))[0].sha1
+    const before = leaf()
+    await fleet.stop(1)
+    rmSync(path('endpoints.yml'))
+    if (text !== null) writeFileSync(path('endpoints.yml'), text)
+    startRouter('--extend')
+    await eventually('the certificates are extended', () => /certificates extended/.test(output))
+    expect(leaf()).not.toBe(before)
+    expect(output).not.toContain('cannot be extended')
+    await fleet.start(1)
+    await expectOnline(1)
+    const wanted = [1, 2, 3].map((k) => ({
+      id: `ctrl${k}`,
+      addresses: [endpointOf(k)],
+      keySha256: keyOf(k),
+      apis: [fleet.url(k)],
+    }))
+    const shown = (): object[] =>
+      (known()?.controllers ?? [])
+        .map(({ id, addresses, keySha256, apis }) => ({ id, addresses, keySha256, apis }))
+        .sort((a, b) => (a.id < b.id ? -1 : 1))
+    await eventually('the file is whole', () => JSON.stringify(shown()) === JSON.stringify(wanted))
+    expect(known()?.apis.toSorted()).toEqual([1, 2, 3].map((k) => fleet.url(k)))
+    await stopRouter()
+  },
+)
 
 test('a stolen controller that a router reaches first cannot remove the others', async () => {
   const stolen = join(fleet.dir, 'stolen')

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -58,6 +58,40 @@ test('the demo fetches a page through both routers, and leaves no records behind
     expect(names, kind).not.toContain('demo')
   }
   expect(await tunnelOfFirst()).toBe(hadTunnel)
+})
+
+test('the command line lists the link of both routers, inspects them and reports health', async () => {
+  const env = { ...process.env, XDG_CONFIG_HOME: cluster.dir }
+  const out = async (...words: string[]): Promise<string> =>
+    (await promisify(execFile)(flotilla, words, { env })).stdout
+  const password = join(cluster.dir, 'password')
+  writeFileSync(password, cluster.admin.password, { mode: 0o600 })
+  const url = `https://127.0.0.1:${cluster.port}`
+  const ca = join(cluster.folder, 'ca.pem')
+  await out('login', url, '--user', 'admin', '--password-file', password, '--ca', ca)
+  await until('the link is there', async () => (await out('list', 'links', '-o', 'name')) !== '')
+  const fields = 'id,sourceRouter,destRouter,state,down'
+  const [link] = JSON.parse(await out('list', 'links', '--fields', fields, '-o', 'json')) as [
+    { id: string; sourceRouter: { name: string }; destRouter: { name: string } },
+  ]
+  expect(link).toMatchObject({ state: 'Connected', down: false })
+  expect([link.sourceRouter.name, link.destRouter.name].sort()).toEqual(['router1', 'router2'])
+  expect(await out('update', 'link', link.id, 'staticCost=7')).toBe(`updated link ${link.id}\n`)
+  expect(await out('get', 'link', link.id)).toMatch(/^staticCost: 7$/m)
+  expect(await out('list', 'circuits')).toMatch(/^id +service +clientId +path +createdAt$/m)
+  expect(await out('list', 'er')).toMatch(/^router1 +\S+ +yes +yes +public /m)
+  const inspected = await out('inspect', '^(ctrl1|router1)$', 'links', 'runtime', '-o', 'json')
+  const { errors, values } = JSON.parse(inspected) as {
+    errors: string[]
+    values: { appId: string; name: string; value: { links?: { id: string }[] } }[]
+  }
+  expect([errors, values.map(({ name }) => name).sort()]).toEqual([[], ['links', 'runtime']])
+  expect(values.find(({ name }) => name === 'runtime')?.appId).toBe('ctrl1')
+  const { value } = values.find(({ name }) => name === 'links') ?? {}
+  expect(value?.links?.map(({ id }) => id)).toEqual([link.id])
+  expect(await out('cluster', 'health')).toMatch(
+    /^OK: 1 of 1 controllers answer, leader ctrl1, .* \| controllers=1 answering=1 tolerance=0 alarms=0$/m,
+  )
 })
 
 test('the demo keeps the tunnel of a router enabled if a user enabled it', async () => {

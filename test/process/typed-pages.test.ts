@@ -40,6 +40,7 @@ async function typed(page: string): Promise<string> {
 test('the commands of docs/administer/terminal.md work when pasted in order', async () => {
   const output = await typed('administer/terminal.md')
   expect(output).toContain('deleted service policy dial-web\n')
+  expect(output).toContain('2 created, 0 existed; 2 enrollment tokens in tokens\n')
   expect(output).toContain('logged out of net\n')
 })
 

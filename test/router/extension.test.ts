@@ -82,6 +82,39 @@ describe('The certificates of a router', () => {
     expect(server.dnsNames).toEqual(['r.test'])
   })
 
+  test.each([
+    ['deleted', null],
+    ['damaged', 'endpoints: ['],
+  ])(
+    'are extended where the controllers say after the endpoints file was %s, and the file is written whole',
+    async (_state, text) => {
+      const controllers = await Promise.all(['a', 'b'].map((id) => network.controller(id)))
+      for (const each of controllers) each.clientApis = [`https://${each.id}.test:8441`]
+      const [a, b] = controllers
+      if (a === undefined || b === undefined) throw new Error('there are two')
+      b.clientApis = [api]
+      if (text === null) network.remove('endpoints.yml')
+      else writeFileSync(network.path('endpoints.yml'), text)
+      const endpoints = [a.address, b.address]
+      const router = network.router(endpoints, '', { askExtension: askAt('router1') })
+      await router.start({ extends: true })
+      await eventually(() => controllers.map(({ isConnected }) => isConnected)).toEqual([
+        true,
+        true,
+      ])
+      expect(asked).toEqual([])
+      for (const each of controllers) each.tell([a, b], 6, each === a)
+      await eventually(() => network.logged('certificates extended')).toHaveLength(1)
+      expect(asked.at(-1)).toBe(api)
+      expect(network.logged('cannot be extended')).toEqual([])
+      const read = readEndpoints(network.path('endpoints.yml'))
+      if (read.kind !== 'known') throw new Error(read.kind)
+      expect(read.known.endpoints.toSorted()).toEqual(endpoints.toSorted())
+      expect(read.known.apis).toEqual([api, 'https://a.test:8441'])
+      expect(read.known.trustDomain).toBe(trustDomain)
+    },
+  )
+
   test('that are not due are left unchanged, unless an extension is requested', async () => {
     const router = network.router(['tls:127.0.0.1:1'], '', { askExtension: askAt('router1') })
     await router.start({ extends: false })

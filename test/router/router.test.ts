@@ -15,6 +15,8 @@ import {
   ValidateTerminatorsSchema,
 } from '../../proto/gen/router_pb.ts'
 import { readEndpoints, writeEndpoints } from '../../src/router/controllers/endpoints-file.ts'
+import { systemClock } from '../../src/lib/clock.ts'
+import { LastAddresses } from '../../src/lib/runtime/last-addresses.ts'
 import { controllerSpiffeId } from '../../src/pki/spiffe.ts'
 import { ProgramFailure } from '../../src/overlay/failure.ts'
 import {
@@ -55,8 +57,12 @@ describe('A router', () => {
       type: 'ctrl.default',
       group: { isFirst: true, id: '' },
     })
-    // Bits 1 and 2: several channels, and services named in place of sessions.
-    expect([...(a.hellos[0]?.headers.get(1002) ?? [])]).toEqual([6])
+    // Bits 1 and 2: several channels, and services named in place of sessions. Bit 200: it renews early.
+    expect([...(a.hellos[0]?.headers.get(1002) ?? [])]).toEqual([
+      2 ** (200 % 8),
+      ...new Uint8Array(24),
+      6,
+    ])
   })
 
   test('answers for terminators of every binding, including unknown ones', async () => {
@@ -124,7 +130,7 @@ describe('A router', () => {
     await connected(a)
     a.tell([a, b], 5, true)
     await connected(a, b)
-    const only = [{ id: 'a', address: a.address, publicKeySha256: a.keySha256 }]
+    const only = [{ id: 'a', address: a.address, clientApis: [], publicKeySha256: a.keySha256 }]
     const update = { controllers: only, removed: [], index: 6, configurationIndex: 6 }
     for (const each of [a, b]) each.send(addressesMessage({ ...update, isLeader: false }, true))
     a.send(leaderMessage(7))
@@ -221,6 +227,54 @@ describe('A router', () => {
     await connected(a)
   })
 
+  test('dials the leader at the new address that its followers list', async () => {
+    const [a, b, leader] = [
+      await network.controller('a'),
+      await network.controller('b'),
+      await network.controller('leader'),
+    ]
+    const none = { endpoints: [], apis: [], removed: [], trustDomain }
+    const controllers = [a, b, leader].map(({ id, address }) => ({
+      id,
+      addresses: [id === 'leader' ? 'tls:127.0.0.1:1' : address],
+      keySha256: null,
+      toldBy: null,
+    }))
+    writeEndpoints(network.path('endpoints.yml'), { ...none, controllers })
+    await network.running(['tls:127.0.0.1:1'])
+    await connected(a, b)
+    for (const each of [a, b]) each.tell([a, b, leader], 6, false)
+    await connected(leader)
+  })
+
+  test('finds a controller at its last address after a restart while no name server answers', async () => {
+    const uri = controllerSpiffeId(trustDomain, 'a')
+    const a = await network.controller('a', { key: await network.leaf('a', [uri], ['a.test']) })
+    const endpoint = `tls:a.test:${a.port}`
+    let addresses: readonly string[] = ['127.0.0.1']
+    const start = async (): Promise<LastAddresses> => {
+      const names = new LastAddresses({
+        path: network.path('endpoints.addresses.json'),
+        clock: systemClock,
+        lookUp: async () => await Promise.resolve({ addresses, isAnswered: addresses.length > 0 }),
+      })
+      await network.router([endpoint], '', { names }).start({ extends: false })
+      return names
+    }
+    const names = await start()
+    await connected(a)
+    await names.saved()
+    await network.closeRouters()
+    await eventually(() => a.isConnected).toBe(false)
+    addresses = []
+    await start()
+    await connected(a)
+    await a.close()
+    await eventually(() => JSON.stringify(network.logged('cannot reach a controller'))).toContain(
+      'a.test: the name server did not answer; trying the last address 127.0.0.1: connect ECONNREFUSED',
+    )
+  })
+
   test('uses the configuration if the endpoints file is damaged, logs this, and writes the file again', async () => {
     const a = await network.controller('a')
     writeFileSync(network.path('endpoints.yml'), 'endpoints: [')
@@ -261,7 +315,7 @@ describe('A router', () => {
     const router = network.router(['tls:127.0.0.1:1'], '', { startupTimeout: '100ms' })
     await router.start({ extends: false })
     await expect(router.failed).rejects.toThrow(
-      /^no controller was reached within 100 ms.*correct ctrl\.endpoints, or delete .*endpoints\.yml/,
+      /^no controller was reached within 100 ms.*correct ctrl\.endpoints, which the router dials beside the addresses in .*endpoints\.yml/,
     )
   })
 })

@@ -10,6 +10,7 @@ import type { ChannelMessage, OutboundMessage } from '../../src/channel/frame.ts
 import { type Hello, readHello } from '../../src/channel/hello.ts'
 import { channelLimits } from '../../src/channel/limits.ts'
 import { systemClock } from '../../src/lib/clock.ts'
+import { LastAddresses } from '../../src/lib/runtime/last-addresses.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import {
   type CertifiedKey,
@@ -41,6 +42,8 @@ export class ScriptedController {
   readonly keySha256: Uint8Array
   readonly received: ChannelMessage[] = []
   readonly hellos: Hello[] = []
+  /** Addresses of its client API, as listed. */
+  clientApis: readonly string[] = []
   /** Whether it confirms router certificates when asked. */
   verifies = true
   /** Addresses that its sockets came from. */
@@ -153,9 +156,10 @@ export class ScriptedController {
     isLeader: boolean,
     gone: readonly ScriptedController[] = [],
   ): void {
-    const controllers = members.map(({ id, address, keySha256 }) => ({
+    const controllers = members.map(({ id, address, clientApis, keySha256 }) => ({
       id,
       address,
+      clientApis,
       publicKeySha256: keySha256,
     }))
     const removed = gone.map(({ id, keySha256 }) => ({ id, publicKeySha256: keySha256 }))
@@ -265,6 +269,7 @@ export class TestNetwork {
       readonly hasCsr?: boolean
       /** More keys of its section `identity`. */
       readonly identity?: string
+      readonly names?: LastAddresses
       /** More keys of its section `ctrl`. */
       readonly ctrl?: string
     } = {},
@@ -290,6 +295,7 @@ ${more}`
       random: seededRandom(1),
       log: { info: at('info'), warn: at('warn'), error: at('error') },
       askExtension,
+      names: options.names ?? new LastAddresses({ path: null, clock: systemClock }),
     })
     this.#routers.push(router)
     return router

@@ -32,7 +32,9 @@ export class ReadPermissions {
 
   /** @throws {Problem} UNAUTHORIZED. */
   require(permission: Permission): void {
-    if (!this.has(permission)) throw new Problem('UNAUTHORIZED', { detail: `needs ${permission}` })
+    if (this.has(permission)) return
+    const detail = `the operation needs the permission ${permission}`
+    throw new Problem('UNAUTHORIZED', { detail })
   }
 
   /** Checked permissions that the caller lacks. */

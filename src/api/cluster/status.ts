@@ -38,21 +38,25 @@ export function clusterStatusOperations({
   ]
 }
 
+/** Enough voters are connected, but their number says nothing about writes yet. */
+const NO_LEADER = 'no leader: writes wait until one is elected'
+
 function statusOf(
   cluster: ClusterView,
   { failureTolerance, nextRisk, alarms }: NodeHealth,
 ): ClusterStatus {
   const next = nextFeatureLevel(cluster)
+  const leaderId = cluster.leaderId()
   return {
     clusterId: cluster.clusterId,
     generation: cluster.generation,
     selfId: cluster.selfId,
-    leaderId: cluster.leaderId(),
+    leaderId,
     featureLevel: cluster.featureLevel,
     ...(next === null ? {} : { nextFeatureLevel: next }),
     members: cluster.members().map(memberStatus),
     failureTolerance,
-    nextRisk,
+    nextRisk: leaderId === null && failureTolerance >= 0 ? NO_LEADER : nextRisk,
     alarms,
   }
 }

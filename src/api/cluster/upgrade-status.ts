@@ -32,7 +32,7 @@ export const upgradeStatus = {
     },
     // complete: every member runs one version, and its level is in force. mixed: several
     // versions. waiting: one version, but its level is not in force yet, or a member was not
-    // heard.
+    // heard, or the cluster has not recovered from the last stop.
     state: { type: 'string', enum: ['complete', 'mixed', 'waiting'] },
     advice: text,
     notNow: { ...text, description: 'why no controller should be stopped now; empty: it can be' },
@@ -50,10 +50,10 @@ export function deriveUpgradeStatus(cluster: ClusterView): UpgradeStatus {
   const next = highest > cluster.featureLevel ? highest : null
   const newest = newestVersions(views, highest)
   const members = views.map((view) => memberOf(view, next, newest))
-  const state = stateOf(views, next)
-  const { featureLevel } = cluster
-  const advice = adviceOf(members, state, next, newest)
   const notNow = notNowBecause(cluster.leaderId(), views)
+  const state = stateOf(views, next, notNow)
+  const { featureLevel } = cluster
+  const advice = adviceOf(members, { state, notNow }, next, newest)
   return { featureLevel, nextFeatureLevel: next, state, advice, notNow, members }
 }
 
@@ -74,11 +74,15 @@ function notNowBecause(leaderId: string | null, views: readonly MemberView[]): s
   return ''
 }
 
-function stateOf(views: readonly MemberView[], next: number | null): UpgradeStatus['state'] {
+function stateOf(
+  views: readonly MemberView[],
+  next: number | null,
+  notNow: string,
+): UpgradeStatus['state'] {
   const versions = new Set(views.map(({ version }) => version))
   const isAllHeard = !versions.delete('')
   if (versions.size > 1) return 'mixed'
-  return next === null && isAllHeard ? 'complete' : 'waiting'
+  return next === null && isAllHeard && notNow === '' ? 'complete' : 'waiting'
 }
 
 /**
@@ -118,7 +122,7 @@ function actionOf(
 
 function adviceOf(
   members: readonly UpgradeMember[],
-  state: UpgradeStatus['state'],
+  { state, notNow }: Pick<UpgradeStatus, 'state' | 'notNow'>,
   next: number | null,
   newest: string,
 ): string {
@@ -132,6 +136,9 @@ function adviceOf(
     return `members run different versions; upgrade them one at a time to the newest`
   if (state === 'waiting') {
     const silent = members.filter(({ version }) => version === '').map(({ id }) => id)
+    if (silent.length === 0) {
+      return `every member runs ${newest}; the upgrade is complete once this is over: ${notNow}`
+    }
     return `the versions of ${silent.join(', ')} are unknown; every other member runs ${newest}`
   }
   return `the upgrade is complete; every member runs ${newest}`

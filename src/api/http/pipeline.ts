@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest, HookHandlerDoneFunction } from 'fast
 import { FairShare } from '../../lib/bounds/fair-share.ts'
 import { fieldProblem, Problem, type ProblemCode } from '../../lib/problems.ts'
 import { addressShareKey } from '../../lib/bounds/source.ts'
+import { missingPermission } from '../../auth/principal/permissions.ts'
 import type { ReplyWriter } from './answers/reply-writer.ts'
 import type { RequestAdmission, SessionGuard } from '../../auth/sessions/session-guard.ts'
 import {
@@ -260,7 +261,8 @@ export class Pipeline {
     if (principal?.kind === 'session') call.caller = principal
     if (!admission.isAdmitted) {
       call.challenge = admission.challenge
-      throw new Problem('UNAUTHORIZED')
+      const detail = principal?.kind === 'session' ? missingPermission(principal) : null
+      throw new Problem('UNAUTHORIZED', detail === null ? {} : { detail })
     }
     if (this.#socketOnly.has(operation)) requireNotSocketOnly(operation)
   }

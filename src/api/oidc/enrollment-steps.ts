@@ -90,6 +90,12 @@ class EnrollmentSteps {
     const { secondFactors } = this.#deps
     const { id: identityId, name } = principal.identity
     try {
+      const isPage = (await this.#logIn.redirectOfPage(call, id)) !== null
+      const known = secondFactors.find(identityId)
+      // Repeating the request would make the secret invalid that a person may be scanning. That of
+      // an earlier log-in is replaced: somebody else with the password may know it.
+      const isOfThisLogIn = known !== undefined && known.createdAt >= principal.session.createdAt
+      if (!isPage && isOfThisLogIn) throw new Problem('MFA_EXISTS')
       await secondFactors.begin(originFor(call, principal), identityId)
       const begun = secondFactors.find(identityId)
       // Another step under the same id may have verified it, or taken it away, meanwhile.

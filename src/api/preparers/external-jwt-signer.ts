@@ -17,7 +17,7 @@ interface ExternalJwtSignerPreparerDeps {
   readonly jwt: JwtSigner
   readonly state: StateView
   readonly reads: ConfirmedReads
-  readonly allowsReservedSignerHosts: boolean
+  readonly allowsLoopbackSigners: boolean
 }
 
 /** URL fields, each with OpenZiti's error code for an unusable URL. */
@@ -34,7 +34,7 @@ export function externalJwtSignerPreparer(deps: ExternalJwtSignerPreparerDeps): 
   return async (call, mode, body) => {
     const prepared = normalizeBody(externalJwtSigner, mode, body)
     for (const [name, code] of urls) {
-      const fault = urlFault(name, prepared.fields[name], deps.allowsReservedSignerHosts)
+      const fault = urlFault(name, prepared.fields[name], deps.allowsLoopbackSigners)
       if (fault !== null) throw new Problem(code, { fault })
     }
     refuseControllers(deps, prepared.fields)
@@ -132,7 +132,7 @@ async function knownKid(
 function urlFault(
   field: string,
   value: Json | undefined,
-  allowsReserved: boolean,
+  allowsLoopback: boolean,
 ): FieldFault | null {
   if (typeof value !== 'string' || value === '') return null
   const url = URL.parse(value)
@@ -142,8 +142,8 @@ function urlFault(
     return { field, reason: `${field} must be an http or https URL without credentials` }
   }
   // @guard signer-endpoint-on-this-host
-  if (!allowsReserved && isReservedHost(url)) {
-    const reason = `${field} must not lead to a loopback, link-local, unspecified or metadata address, unless the configuration allows it (api.reservedSignerHosts)`
+  if (isReservedHost(url, allowsLoopback)) {
+    const reason = `${field} must not lead to a link-local, unspecified or metadata address, nor to a loopback address unless the configuration allows it (api.reservedSignerHosts)`
     return { field, reason, value }
   }
   return null

@@ -1,4 +1,3 @@
-import { isObject } from '../../entities/check.ts'
 import { normalizeBody } from '../../entities/normalise.ts'
 import {
   postureCheck,
@@ -73,8 +72,6 @@ export function normalizePostureField(name: string, value: Json): Json {
       return operatingSystems(value as readonly JsonObject[])
     case 'macAddresses':
       return (value as readonly string[]).map(macAddress)
-    case 'process':
-      return isObject(value) ? singleProcess(value) : value
     case 'processes':
       return (value as readonly JsonObject[]).map((one) => ({
         hashes: [],
@@ -105,19 +102,4 @@ function macAddress(text: string): string {
   const hex = hexDigits(text)
   if (hex.length === 12 || hex.length === 16) return hex
   throw fieldProblem('macAddresses', 'must be hardware addresses, like 00:1b:44:11:3a:b7', text)
-}
-
-/**
- * Normalizes hashes and fingerprints like those that clients report; a hash with separators would
- * otherwise never match. A patch without hashes or signer keeps the stored ones.
- */
-function singleProcess(process: JsonObject): JsonObject {
-  const { hashes, signerFingerprint } = process
-  return {
-    ...process,
-    ...(Array.isArray(hashes) ? { hashes: (hashes as readonly string[]).map(hexDigits) } : {}),
-    ...(typeof signerFingerprint === 'string'
-      ? { signerFingerprint: hexDigits(signerFingerprint) }
-      : {}),
-  }
 }

@@ -37,7 +37,7 @@ interface PreparersDeps {
   readonly authorities: NetworkAuthorities
   readonly clock: Clock
   readonly limits: ApiLimits
-  readonly allowsReservedSignerHosts: boolean
+  readonly allowsLoopbackSigners: boolean
   readonly bindings: Readonly<Partial<Record<ApiBindingName, readonly string[]>>>
   readonly passwords: PasswordVerifier
 }

@@ -2,6 +2,7 @@ import { CommandKind } from '../../../proto/gen/command_pb.ts'
 import { normalizeBody } from '../../entities/normalise.ts'
 import { revocation, type Revocation } from '../../entities/kinds/revocation.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
+import { isShortId } from '../../lib/random.ts'
 import { parseUuid } from '../../lib/text/uuid.ts'
 import type { WritePlan, Preparer } from './preparer.ts'
 import type { StateView } from '../../ports/state-view.ts'
@@ -23,12 +24,20 @@ export function revocationPreparer(deps: RevocationPreparerDeps): Preparer {
     if (type === 'JTI' && parseUuid(id) === null) {
       throw fieldProblem('id', 'id must be the jti of a token, which is a UUID')
     }
+    if (type === 'API_SESSION' && !mayNameSession(deps.state, id)) {
+      throw fieldProblem('id', 'id must be that of an API session')
+    }
     if (type === 'IDENTITY' && deps.state.get('identity', id) === undefined) {
       throw new Problem('NOT_FOUND', { detail: `identity with id ${id} not found` })
     }
     if (known === undefined || known.type !== type) return prepared
     return { ...prepared, ...inPlaceOf(known) }
   }
+}
+
+/** Tokens of a session that has ended may still be in use. */
+function mayNameSession(state: StateView, id: string): boolean {
+  return isShortId(id) || parseUuid(id) !== null || state.get('apiSession', id) !== undefined
 }
 
 /** Revokes the tokens signed since the previous revocation, and replaces that one. */

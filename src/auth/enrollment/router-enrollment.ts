@@ -1,7 +1,7 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, EnrollSchema, RouterExtendSchema } from '../../../proto/gen/command_pb.ts'
 import { enrollmentTokenDigest } from '../../fsm/enrollment/enrollment.ts'
-import { Problem, fieldProblem } from '../../lib/problems.ts'
+import { Problem } from '../../lib/problems.ts'
 import type {
   CertificateIssuer,
   RouterCertificatePair,
@@ -132,7 +132,9 @@ export class RouterEnrollment {
       ['certCsr', requests.client],
       ['serverCertCsr', requests.server],
     ] as const) {
-      if (text === undefined || text === '') throw fieldProblem(name, `${name} is required`)
+      if (text !== undefined && text !== '') continue
+      const fault = { field: name, reason: `${name} is required` }
+      throw new Problem('COULD_NOT_PROCESS_CSR', { fault })
     }
     const issued = await this.#issue(request, router.id, requests, 'extend')
     const message = create(RouterExtendSchema, {

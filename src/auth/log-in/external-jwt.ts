@@ -32,7 +32,7 @@ export async function proveToken(
   const [first] = texts
   if (first === undefined) return { error: 'missing', cause: { reason: 'TOKEN_MISSING' } }
   const readable = texts.filter((text) => readToken(text) !== null)
-  if (readable.length === 0) return unreadableTokenRefusal(first)
+  if (readable.length === 0) return { ...unreadableTokenRefusal(first), error: 'missing' }
   // Another controller may have changed the signer or the identity a moment ago.
   await deps.reads.reachLatest()
   return await proofOf(deps, address, readable)

@@ -1,8 +1,13 @@
-import { isGranted, isSessionPermission, type SessionPermission } from '../../lib/permissions.ts'
+import {
+  grantablePermissions,
+  isGranted,
+  isSessionPermission,
+  type SessionPermission,
+} from '../../lib/permissions.ts'
 import { reachRefusalReason } from '../../fsm/apply/authority.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { SessionHolder } from './principal.ts'
+import type { SessionHolder, SessionPrincipal } from './principal.ts'
 
 /** `host`: at the root of the listener, beside the APIs; `oidc`: the OpenID provider. */
 export type ApiName = 'client' | 'management' | 'fabric' | 'host' | 'oidc'
@@ -54,6 +59,23 @@ export function mayCall(
   if (needed === 'admin') return false
   if (needed === 'session') return true
   return isGranted(caller.identity.permissions, needed, method === 'GET' || changesNothing === true)
+}
+
+/**
+ * Names the permission that a refused caller lacks, so that it can ask for it. Null while a second
+ * factor is missing, and for an operation that every full session may call.
+ */
+export function missingPermission({
+  permission,
+  pendingFactors,
+}: Pick<SessionPrincipal, 'permission' | 'pendingFactors'>): string | null {
+  if (pendingFactors.length > 0) return null
+  if (permission === 'admin') return 'the operation is for administrators'
+  if (!permission.includes('.')) return null
+  const isGrantable = grantablePermissions.includes(permission)
+  return isGrantable
+    ? `the operation needs the permission ${permission}`
+    : 'the operation is for administrators'
 }
 
 /**

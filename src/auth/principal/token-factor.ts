@@ -3,11 +3,14 @@ import type { CallerCredentials } from './credentials.ts'
 import type { SessionHolder } from './principal.ts'
 import type { TokenChallenge } from '../tokens/challenge.ts'
 import type { TokenJudge, VerifiedToken } from '../tokens/token-judge.ts'
-import { seemsAccessToken } from '../../pki/oidc-token.ts'
+import { readToken } from '../tokens/token-text.ts'
 import type { StateView } from '../../ports/state-view.ts'
 
 /** A caller whose second factors are checked. */
 type FactorHolder = Pick<SessionHolder, 'identity' | 'pendingFactors'>
+
+/** Requests whose token of the required signer was valid except for its time. */
+const expiredAt = new WeakSet<Pick<CallerCredentials, 'bearers'>>()
 
 /**
  * The second factor that is a token of an identity provider: judged for each request, and never
@@ -44,7 +47,7 @@ export class TokenFactor {
   }
 
   async #verified(
-    { address }: CallerCredentials,
+    shown: CallerCredentials,
     texts: readonly string[],
     signerId: string,
     caller: FactorHolder,
@@ -52,8 +55,10 @@ export class TokenFactor {
     for (const text of texts) {
       // A token of anybody else is not worth a signature check.
       if (this.#judge.signerNamedIn(text)?.id !== signerId) continue
-      const found = await this.#judge.judge(address, text)
-      if (!('error' in found) && this.#fits(found, signerId, caller)) return found
+      const found = await this.#judge.judge(shown.address, text)
+      if ('error' in found) {
+        if (found.error === 'expired') expiredAt.add(shown)
+      } else if (this.#fits(found, signerId, caller)) return found
     }
     return null
   }
@@ -86,10 +91,20 @@ export function factorChallenge(
   const signer = state.get('externalJwtSigner', signerId)
   return {
     realm: 'openziti-secondary-ext-jwt',
-    // A session of OIDC is a bearer token as well, which is none of a signer.
-    error: shown.bearers().every(seemsAccessToken) ? 'missing' : 'invalid',
+    error: factorError(shown, signer?.issuer),
     signers: signer === undefined ? [] : [signer],
   }
+}
+
+/** `expired` only for a token whose signature was verified: a stranger learns no times from it. */
+function factorError(
+  shown: Pick<CallerCredentials, 'bearers'>,
+  issuer: string | null | undefined,
+): TokenChallenge['error'] {
+  if (expiredAt.has(shown)) return 'expired'
+  // The session itself, or the token of another signer that opened it, may be a bearer token too.
+  const isOfSigner = (text: string): boolean => readToken(text)?.issuer === issuer
+  return issuer && shown.bearers().some(isOfSigner) ? 'invalid' : 'missing'
 }
 
 /** The signer that a session lacks a token of. */

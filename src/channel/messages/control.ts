@@ -10,7 +10,11 @@ import type { ChannelMessage, OutboundMessage } from '../frame.ts'
 import { encodeFlag, encodeMask, encodeText, encodeUint64 } from '../headers.ts'
 import { formatVersionLine, type VersionLine } from '../hello.ts'
 import { contentType, HELLO_SEQUENCE, headerKey } from '../numbers.ts'
-import { CONNECT_BY_SERVICE, MULTI_CHANNEL } from '../../lib/router-capabilities.ts'
+import {
+  CONNECT_BY_SERVICE,
+  MULTI_CHANNEL,
+  RENEWS_AT_A_THIRD,
+} from '../../lib/router-capabilities.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
 
 /**
@@ -134,18 +138,23 @@ export function routerHello(
       [headerKey.type, encodeText(CONTROL_TYPE)],
       [headerKey.isGrouped, encodeFlag(true)],
       [headerKey.isFirstGroupConnection, encodeFlag(true)],
-      [controlHeader.capabilities, encodeMask([MULTI_CHANNEL, CONNECT_BY_SERVICE])],
+      [
+        controlHeader.capabilities,
+        encodeMask([MULTI_CHANNEL, CONNECT_BY_SERVICE, RENEWS_AT_A_THIRD]),
+      ],
       ...(linkListeners === null ? [] : [[controlHeader.listeners, linkListeners] as const]),
     ]),
     body: encodeText(routerId),
   }
 }
 
-/** Address of a controller, and the pinned hash of its key. */
+/** Addresses of a controller, and the pinned hash of its key. */
 export interface ControllerAddress {
   readonly id: string
   /** `tls:host:port`. */
   readonly address: string
+  /** Where routers renew their certificates: origins of its client API, `https://host:port`. */
+  readonly clientApis: readonly string[]
   /** SHA-256 of its pinned key. */
   readonly publicKeySha256: Uint8Array
 }
@@ -178,10 +187,11 @@ export function addressesMessage(
   const update = create(UpdateCtrlAddressesSchema, {
     // Older routers read these; newer ones read the list with IDs.
     addresses: controllers.map(({ address }) => address),
-    controllers: controllers.map(({ id, address, publicKeySha256 }) => ({
+    controllers: controllers.map(({ id, address, publicKeySha256, clientApis }) => ({
       id,
       endpoints: [{ address }],
       publicKeySha256,
+      clientApis: [...clientApis],
     })),
     removed: removed.map(({ id, publicKeySha256 }) => ({ id, publicKeySha256 })),
     index: BigInt(index),

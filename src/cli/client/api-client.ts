@@ -10,12 +10,7 @@ import {
   type SendTo,
 } from '../../client/cluster-client.ts'
 import { MemberOrder } from '../../client/members.ts'
-import {
-  ApiProblem,
-  type MemberFault,
-  OutcomeUnknownError,
-  UnreachableError,
-} from '../../client/problem.ts'
+import { ApiProblem, OutcomeUnknownError, UnreachableError } from '../../client/problem.ts'
 import { newRequestId } from '../../client/request-id.ts'
 import { commandWaits } from '../../client/waits.ts'
 import { systemClock } from '../../lib/clock.ts'
@@ -45,6 +40,7 @@ export interface ApiClientOptions {
   /** Replaces `token` for a session whose token expires and is renewed. */
   readonly session?: RenewedSession | undefined
   readonly client?: Peer['client']
+  readonly names?: Peer['names']
   /** Completes "…: " when the session has ended. */
   readonly logInAgain: string
   /** Called when another controller answers, so that the next command tries it first. */
@@ -62,6 +58,8 @@ export interface ApiRequest extends ClusterRequest {
   readonly path: string
   readonly api?: string
   readonly body?: unknown
+  /** True: the whole answer is data; there is no envelope. */
+  readonly isBare?: boolean
   /** Sent as text/plain in place of `body`. */
   readonly text?: string
 }
@@ -114,6 +112,11 @@ export class ApiClient {
     return this.#controller
   }
 
+  /** Base URLs of all known controllers. */
+  get controllers(): readonly string[] {
+    return this.#members.order()
+  }
+
   /** Replaces the list of controllers; the one that answers now stays first. */
   follow(controllers: readonly string[]): void {
     this.#members.follow(controllers)
@@ -133,7 +136,8 @@ export class ApiClient {
     })
     this.#controller = origin
     if (origin !== current && request.origin === undefined) this.#options.onMoved?.(origin)
-    const { data = null, meta = {} } = (body ?? {}) as Partial<ApiAnswer>
+    const whole = request.isBare === true ? { data: body } : (body ?? {})
+    const { data = null, meta = {} } = whole as Partial<ApiAnswer>
     // @guard answers-of-a-hostile-server--meta
     checkedAnswer(origin, metaShape, meta)
     // @guard answers-of-a-hostile-server--records
@@ -165,7 +169,7 @@ export class ApiClient {
   }
 
   #failureOf(error: unknown): unknown {
-    if (error instanceof UnreachableError) return unreachable(error.faults)
+    if (error instanceof UnreachableError) return unreachable(error)
     if (error instanceof OutcomeUnknownError) {
       const { origin, reason } = error.fault
       const sentence = `${origin}: it ${reason}; outcome unknown, check before repeating`
@@ -213,13 +217,14 @@ const metaShape = objectShape<ApiAnswer['meta']>({
   pagination: optionalShape(objectShape({ totalCount: numberShape })),
 })
 
-function unreachable(faults: readonly MemberFault[]): CommandFailure {
+function unreachable(error: UnreachableError): CommandFailure {
+  const { faults } = error
   const [only] = faults
   if (faults.length === 1 && only !== undefined) {
-    return new CommandFailure(EXIT_FAILED, `${only.origin}: it ${only.reason}`)
+    return new CommandFailure(EXIT_FAILED, `${only.origin}: it ${only.reason}`, error)
   }
   const each = faults.map(({ origin, reason }) => `${origin} ${reason}`)
-  return new CommandFailure(EXIT_FAILED, `no controller is reachable: ${each.join('; ')}`)
+  return new CommandFailure(EXIT_FAILED, `no controller is reachable: ${each.join('; ')}`, error)
 }
 
 /** The origin of a controller's address. @throws {CommandFailure} exit 2 for anything else. */

@@ -2,6 +2,7 @@ import { hostname, release } from 'node:os'
 
 import { CommandFailure } from '../../controller/failure.ts'
 import { programVersion } from '../../controller/version.ts'
+import type { LastAddresses } from '../../lib/runtime/last-addresses.ts'
 import {
   type ApiLogIn,
   type ControllerApi,
@@ -23,6 +24,7 @@ interface CertificateApiOptions {
   readonly caPem: string
   readonly certificatePem: string
   readonly privateKeyPem: string
+  readonly names?: LastAddresses
 }
 
 /** Client of the controllers of a cluster, with the certificate and session of an identity. */
@@ -32,11 +34,12 @@ export class CertificateApi implements ControllerApi {
   readonly #client: ApiClient
   #token: string | null = null
 
-  constructor({ origins, caPem, certificatePem, privateKeyPem }: CertificateApiOptions) {
+  constructor({ origins, caPem, certificatePem, privateKeyPem, names }: CertificateApiOptions) {
     this.#named = origins
     this.#client = new ApiClient({
       controllers: origins,
       caPem,
+      ...(names === undefined ? {} : { names }),
       token: () => this.#token,
       client: { certificatePem, privateKeyPem },
       logInAgain: LOG_IN_AGAIN,

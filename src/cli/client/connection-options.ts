@@ -4,6 +4,7 @@ import type { Command } from 'commander'
 export function withConnection(command: Command): Command {
   return command
     .option('--config <file>', 'configuration of a controller on this host; uses its admin socket')
+    .option('--context <name>', 'context to use (default: the current one, without --config)')
     .option('--url <url>', 'a controller named to flotilla login, https://host:port')
     .option('--ca <file>', 'CA certificates to verify --url with; needs --session-file')
     .option(

@@ -22,7 +22,7 @@ import {
   upgradeStatusShape,
 } from './cluster-shapes.ts'
 import { checkLoggedIn, contextClient } from './context-client.ts'
-import { type Context, contextsForController, readContexts } from './context-file.ts'
+import { type Context, contextsForController, findContext, readContexts } from './context-file.ts'
 import { ApiRefusal } from './refusal.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
@@ -32,6 +32,7 @@ import { errorMessage } from '../../lib/error-code.ts'
  */
 export interface ConnectionOptions {
   readonly config?: string
+  readonly context?: string
   readonly url?: string
   readonly ca?: string
   readonly sessionFile?: string
@@ -138,7 +139,7 @@ export function clusterVerbRequest(
 /** @throws {CommandFailure} exit 2 unless the options name exactly one controller. */
 export function openClusterConnection(options: ConnectionOptions): SendClusterRequest {
   const ask = operationCaller(options)
-  const controller = options.url ?? options.config ?? ''
+  const controller = options.url ?? options.config ?? options.context ?? 'the controller'
   // @guard answers-of-a-hostile-server--cluster
   return async (verb, params, timeoutMs) =>
     checkedAnswer(controller, shapes[verb], await ask(clusterVerbRequest(verb, params, timeoutMs)))
@@ -151,10 +152,18 @@ export function openClusterConnection(options: ConnectionOptions): SendClusterRe
 type AskOperation = (request: AdminRequest) => Promise<unknown>
 
 /** @throws {CommandFailure} exit 2 unless the options name exactly one controller. */
-export function operationCaller({ config, url, ca, sessionFile }: ConnectionOptions): AskOperation {
-  if (config !== undefined && url === undefined) return askAtSocket(config)
-  if (config !== undefined || url === undefined) {
-    throw usageFailure('name a controller: --config FILE on its host, or --url URL from elsewhere')
+export function operationCaller(options: ConnectionOptions): AskOperation {
+  const { config, context, url, ca, sessionFile } = options
+  const named = [config, context, url].filter((one) => one !== undefined)
+  if (named.length > 1) {
+    throw usageFailure('--config, --context and --url exclude each other; name one of them')
+  }
+  if (config !== undefined) return askAtSocket(config)
+  if (url === undefined) {
+    if (ca !== undefined || sessionFile !== undefined) {
+      throw usageFailure('--ca and --session-file need --url URL')
+    }
+    return askInContext(context)
   }
   return askThrough(baseUrl(url, '--url: '), ca, sessionFile)
 }
@@ -188,6 +197,19 @@ function notAnswering(path: string, { data }: ControllerConfig): string {
   if (pid !== null) return `the controller (process ${pid}) is starting; ask again in a moment`
   const start = `flotilla controller run ${shellWord(path)}`
   return `no controller is running on ${data}; start it with: ${start}`
+}
+
+/** @throws {CommandFailure} exit 2 without a context. */
+function askInContext(wanted: string | undefined): AskOperation {
+  const contexts = readContexts()
+  if (wanted === undefined && contexts.current === null) {
+    throw usageFailure(
+      'name a controller: --config FILE on its host, or --url URL from elsewhere; or log in with flotilla login https://HOST:PORT',
+    )
+  }
+  const { name, context } = findContext(contexts, wanted)
+  checkLoggedIn(name, context)
+  return askWith(contextClient(name, context, { isImpatient: true }), null)
 }
 
 /**
@@ -245,9 +267,14 @@ interface SessionFiles {
   readonly sessionFile: string
 }
 
-/** @param origin of the named controller, if no other one may answer. */
-function askWith(client: ApiClient, origin: string): AskOperation {
+/** @param origin of the named controller; null: none is named. */
+function askWith(client: ApiClient, origin: string | null): AskOperation {
   return async ({ method, path, body, timeoutMs, isOfAny }) => {
+    if (isOfAny !== true && origin === null) {
+      throw usageFailure(
+        'this command is about one controller; name it: --url URL, or --config FILE on its host',
+      )
+    }
     // Cluster operations do not recognize a repeated request.
     const isOnceOnly = method !== 'GET'
     const request = {
@@ -257,7 +284,7 @@ function askWith(client: ApiClient, origin: string): AskOperation {
       body,
       isOnceOnly,
       ...(timeoutMs === undefined ? {} : { timeoutMs }),
-      ...(isOfAny === true ? {} : { origin }),
+      ...(isOfAny === true || origin === null ? {} : { origin }),
     }
     try {
       return (await client.ask(request)).data

@@ -8,6 +8,7 @@ import {
   type HttpProxy,
   proxyFromEnvironment,
 } from '../../lib/runtime/http-proxy.ts'
+import type { LastAddresses } from '../../lib/runtime/last-addresses.ts'
 import type { HostPort } from '../../lib/text/names.ts'
 import { Agent } from '../../lib/runtime/node-http.ts'
 import { peerLeafDer } from '../../lib/runtime/peer-certificates.ts'
@@ -32,6 +33,8 @@ export interface Peer {
   readonly judge?: ((leaf: Certificate) => void | Promise<void>) | undefined
   /** Null or absent: that of HTTPS_PROXY, unless NO_PROXY excludes the server. */
   readonly proxy?: HttpProxy | null | undefined
+  /** Resolves names, also while no name server answers; absent: the system's resolver. */
+  readonly names?: LastAddresses | undefined
   /** Presented in the handshake; both PEM. */
   readonly client?: { readonly certificatePem: string; readonly privateKeyPem: string } | undefined
 }
@@ -102,12 +105,13 @@ export class Connections extends Agent {
 
 function connectTls(
   { host, port }: HostPort,
-  { caPem, verified, client }: Peer,
+  { caPem, verified, client, names }: Peer,
   through?: Socket,
 ): TLSSocket {
   return connect({
     host,
     port,
+    ...(names === undefined ? {} : { lookup: names.lookupFor(() => undefined) }),
     ...(through === undefined ? {} : { socket: through }),
     ...(isIP(host) === 0 ? { servername: host } : {}),
     ALPNProtocols: ['http/1.1'],

@@ -1,4 +1,4 @@
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_DENIED } from '../../controller/failure.ts'
 import { contextClientKey } from './client-key.ts'
 import { ApiClient, type ApiClientOptions } from './api-client.ts'
 import {
@@ -18,7 +18,7 @@ export interface ContextOptions {
 
 /**
  * A client with the session of a context.
- * @throws {CommandFailure} exit 1 when nobody is logged in there.
+ * @throws {CommandFailure} exit 3 when nobody is logged in there.
  */
 export function connect(options: Pick<ContextOptions, 'context'>): ApiClient {
   const { name, context } = findContext(readContexts(), options.context)
@@ -63,11 +63,11 @@ function askFirst(name: string, controller: string): void {
   })
 }
 
-/** @throws {CommandFailure} exit 1. */
+/** @throws {CommandFailure} exit 3. */
 export function checkLoggedIn(name: string, context: Context): void {
   if (context.token !== null) return
   throw new CommandFailure(
-    EXIT_FAILED,
+    EXIT_DENIED,
     `not logged in to ${name}; log in with: ${logInCommand(name, context)}`,
   )
 }

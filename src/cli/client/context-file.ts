@@ -2,7 +2,13 @@ import { statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 
-import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
+import {
+  CommandFailure,
+  EXIT_DENIED,
+  EXIT_FAILED,
+  EXIT_NOT_FOUND,
+  EXIT_USAGE,
+} from '../../controller/failure.ts'
 import { readSecretFile, SecretFileError, writeSecretFile } from '../../pki/key-file.ts'
 import { makeFolder } from '../terminal/make-folder.ts'
 import { shellWord } from '../terminal/output.ts'
@@ -121,7 +127,7 @@ export function withContext(file: ContextFile, name: string, context: Context): 
   return { ...file, contexts: { ...file.contexts, [name]: context } }
 }
 
-/** @throws {CommandFailure} exit 1 when there is no context of that name, or none at all. */
+/** @throws {CommandFailure} exit 4 when there is no context of that name, 3 when there is none. */
 export function findContext(
   file: ContextFile,
   asked: string | undefined,
@@ -129,7 +135,7 @@ export function findContext(
   const name = asked ?? file.current
   if (name === null) {
     throw new CommandFailure(
-      EXIT_FAILED,
+      EXIT_DENIED,
       'no current context; log in with: flotilla login https://HOST:PORT --user NAME',
     )
   }
@@ -137,7 +143,7 @@ export function findContext(
   if (context !== undefined) return { name, context }
   const known = Object.keys(file.contexts).sort().join(', ')
   throw new CommandFailure(
-    EXIT_FAILED,
+    EXIT_NOT_FOUND,
     `unknown context ${name}; ${known === '' ? 'create one with: flotilla login https://HOST:PORT --user NAME' : `known contexts: ${known}`}`,
   )
 }

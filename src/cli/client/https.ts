@@ -166,10 +166,14 @@ export function isUnknownCa({ cause }: HttpsFault): boolean {
   return unknownCaCodes.has(errorCode(cause))
 }
 
+const NO_TLS = 'does not speak TLS; another program is listening there'
+const REFUSED_HANDSHAKE =
+  'refused the TLS handshake; use the HTTPS port of the controller, not its cluster or router port'
+
 const clauses: Readonly<Record<string, string>> = {
   ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED:
     'requires a client certificate; use the HTTPS port of the controller, not its cluster or router port',
-  EPROTO: 'does not speak TLS; another program is listening there',
+  EPROTO: NO_TLS,
   ECONNREFUSED:
     'refused the connection; no controller is listening there, or a firewall rejects it',
   EHOSTUNREACH: 'is unreachable from this host; check routes and firewalls',
@@ -195,6 +199,10 @@ function reasonOf(error: unknown, timeoutMs: number): string {
   if (unknownCaCodes.has(code)) {
     return 'presented a certificate of an unknown CA; it belongs to another cluster, or is not a controller'
   }
-  const clause = clauses[code] ?? (code.startsWith('ERR_SSL_') ? clauses['EPROTO'] : undefined)
-  return clause ?? errorMessage(error)
+  // An alert is a message of TLS: the server speaks it, and refuses this client.
+  if (clauses[code] === undefined || code === 'EPROTO') {
+    if (code.includes('_ALERT_') || /\balert\b/.test(errorMessage(error))) return REFUSED_HANDSHAKE
+    if (code.startsWith('ERR_SSL_')) return NO_TLS
+  }
+  return clauses[code] ?? errorMessage(error)
 }

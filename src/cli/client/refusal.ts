@@ -28,7 +28,6 @@ const remedies: Readonly<Record<string, string>> = {
     "the cluster has no leader; nothing was changed; 'flotilla cluster status' names the controllers to start",
   OUTCOME_UNKNOWN:
     "the leader was lost before it answered: see 'flotilla cluster status', then run the same command again",
-  UNAUTHORIZED: 'permission denied; ask an administrator for the permission',
 }
 
 /** The refusal of an unsuccessful answer; its code is '' when no controller wrote it. */
@@ -41,8 +40,15 @@ export function toApiRefusal({ status, code, message, detail, fault }: ApiProble
     return new ApiRefusal(status, '', `unexpected response status ${status}; is it a controller?`)
   }
   const text = fault === null ? detail || message : withField(fault.field, fault.reason)
-  const sentence = remedies[code] ?? printableLine(text, SENTENCE_CHARACTERS_MAX)
+  const reason = code === 'UNAUTHORIZED' && fault === null ? deniedText(detail) : text
+  const sentence = remedies[code] ?? printableLine(reason, SENTENCE_CHARACTERS_MAX)
   return new ApiRefusal(status, code, sentence, fault?.field ?? null)
+}
+
+/** @param detail the permission that is missing; '' from a controller that does not name it. */
+function deniedText(detail: string): string {
+  if (detail === '') return 'permission denied; ask an administrator for the permission'
+  return `permission denied: ${detail}; ask an administrator`
 }
 
 /** OpenZiti's reasons often begin with the name of the field. */

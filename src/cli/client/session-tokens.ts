@@ -1,4 +1,4 @@
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_DENIED, EXIT_UNREACHABLE } from '../../controller/failure.ts'
 import { contextClientKey } from './client-key.ts'
 import {
   changeContexts,
@@ -70,7 +70,7 @@ export class SessionTokens implements RenewedSession {
       return token
     }
     const sentence = `the session has expired or was ended; log in again: ${this.#logInAgain}`
-    throw new CommandFailure(EXIT_FAILED, sentence)
+    throw new CommandFailure(EXIT_DENIED, sentence)
   }
 
   async renewed(refused: string): Promise<string | null> {
@@ -120,7 +120,8 @@ export class SessionTokens implements RenewedSession {
         } else throw error
       }
     }
-    throw new CommandFailure(EXIT_FAILED, `the session cannot be renewed: ${faults.join('; ')}`)
+    const sentence = `the session cannot be renewed: ${faults.join('; ')}`
+    throw new CommandFailure(EXIT_UNREACHABLE, sentence)
   }
 
   /** Tokens that another log-in or command has written meanwhile are not overwritten. */

@@ -156,6 +156,24 @@ function addLooks(cluster: Command): void {
     .description('replication status of each member; needs no quorum')
     .option('--watch', 'refresh every second until ^C')
     .action(showStatus)
+  withConnection(cluster.command('health'))
+    .option('--json')
+    .description('one line for all members, with the exit code of a monitoring plugin')
+    .addHelpText(
+      'after',
+      `
+Exit code, as Nagios and others expect it: 0 OK; 1 WARNING: a member does not answer, or there is an alarm; 2 CRITICAL:
+no leader, a critical alarm, or no controller answers; 3 UNKNOWN: the check itself is refused or misused. With a context,
+the command asks each of its controllers; with --config or --url, the named controller reports which members it reaches.
+
+Examples:
+  flotilla cluster health --config /etc/flotilla/config.yml
+  flotilla cluster health --context net -o json`,
+    )
+    .action(async (options: ClusterOptions) => {
+      const { showHealth } = await import('./health.ts')
+      await showHealth(options)
+    })
   withAsked(cluster.command('list'), 'list')
     .description('list the members and their addresses')
     .action(listMembers)
@@ -331,7 +349,7 @@ function withAsked(command: Command, example?: string): Command {
 Examples:
   flotilla cluster ${example} --config /etc/flotilla/config.yml
   flotilla cluster ${example} --url https://ctrl1.example.net:1280
-The second uses the session of: flotilla login https://ctrl1.example.net:1280`,
+The second uses the session of: flotilla login https://ctrl1.example.net:1280. Without both, the current context is used.`,
   )
 }
 

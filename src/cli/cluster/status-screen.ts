@@ -7,17 +7,28 @@ const DIGEST_SHOWN_LENGTH = 12
 /** Text of `cluster status` for people. */
 export function statusText(clusterStatus: ClusterStatus): string {
   const status = printableValue(clusterStatus)
-  const { clusterId, generation, leaderId, selfId, nextRisk, alarms } = status
+  const { clusterId, generation, leaderId, selfId, nextRisk, alarms, failureTolerance } = status
   const lines = [
     `cluster ${clusterId}, generation ${generation}, seen from ${selfId}`,
     leaderId === null ? 'no leader: writes wait until one is elected' : `leader: ${leaderId}`,
-    nextRisk,
+    // Without a leader, the number of spare voters says nothing about writes.
+    ...(leaderId === null && failureTolerance >= 0 ? [] : [nextRisk]),
     ...levelLines(status),
-    ...alarms.map(({ code, text }) => `alarm ${code}: ${text}`),
+    ...alarms.map((alarm) => alarmLine(alarm, status)),
     '',
     memberTable(status),
   ]
   return lines.join('\n')
+}
+
+/** The alarm outlasts its cause, so that a voter that comes and goes raises it once. */
+function alarmLine(
+  { code, text }: ClusterStatus['alarms'][number],
+  { failureTolerance, leaderId }: ClusterStatus,
+): string {
+  const isOver = code === 'NO_QUORUM_SPARE' && failureTolerance > 0 && leaderId !== null
+  const note = isOver ? ' (over: the alarm ends within 30 s)' : ''
+  return `alarm ${code}: ${text}${note}`
 }
 
 function levelLines({ featureLevel, nextFeatureLevel, members }: ClusterStatus): string[] {

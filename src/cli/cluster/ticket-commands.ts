@@ -1,5 +1,5 @@
 import type { TicketView } from '../../ports/membership.ts'
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_NOT_FOUND } from '../../controller/failure.ts'
 import { openClusterConnection } from '../client/connection.ts'
 import type { ClusterOptions } from './commands.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
@@ -30,7 +30,7 @@ export async function revokeTicketCommand(id: string, options: ClusterOptions): 
   try {
     await openClusterConnection(options)('revoke-ticket', { id })
   } catch (error) {
-    throw isUnknown(error) ? new CommandFailure(EXIT_FAILED, unknownTicket(id), error) : error
+    throw isUnknown(error) ? new CommandFailure(EXIT_NOT_FOUND, unknownTicket(id), error) : error
   }
   if (options.json === true) printJson({ id, isRevoked: true })
   else printLine(`revoked ticket ${id}`)

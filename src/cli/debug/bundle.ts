@@ -1,11 +1,10 @@
-import { existsSync, lstatSync, readdirSync, statfsSync } from 'node:fs'
+import { existsSync, lstatSync, readdirSync } from 'node:fs'
 import { resolve, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { arch, availableParallelism, freemem, loadavg, release, totalmem, uptime } from 'node:os'
 
 import { type ControllerConfig, controllerOptions } from '../../config/controller/options.ts'
 import { redactedValues } from '../../config/engine/shown.ts'
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED, usageFailure } from '../../controller/failure.ts'
 import { runAsOwnerOf } from '../../controller/as-owner.ts'
 import { readSurvivor } from '../../controller/recover/survivor.ts'
 import { writeNewFile } from '../../pki/key-file.ts'
@@ -15,10 +14,15 @@ import { type ClusterVerb, loadConfigOrFail, clusterVerbRequest } from '../clien
 import { printJson, printLine } from '../terminal/output.ts'
 import { readTail } from '../terminal/tail.ts'
 import { errorMessage } from '../../lib/error-code.ts'
-import { programRevision, programVersion } from '../../controller/version.ts'
+import { type BundleSubject, hostFacts, type Part } from './parts.ts'
+import { routerSubject } from './router-parts.ts'
+import { type TarFile, tarOf } from './tar.ts'
+import { tunnelSubject } from './tunnel-parts.ts'
 
 export interface BundleOptions {
-  readonly config: string
+  readonly config?: string
+  readonly router?: string
+  readonly tunnel?: string
   readonly out?: string
   readonly json?: boolean
 }
@@ -29,29 +33,23 @@ export interface BundleOptions {
 const PART_BYTES_MAX = 4 * 1024 * 1024
 const ASK_MS = 10_000
 
-interface Part {
-  readonly name: string
-  /** @throws any error; the bundle contains its message instead. */
-  readonly read: () => unknown
-}
-
 /**
- * Writes the information that support needs about this controller, without secrets. An item that
- * cannot be read is left out, and the manifest gives the reason: a bundle of a stopped controller
- * is still useful.
+ * Writes the information that support needs about a controller, router or tunnel of this host,
+ * without secrets. An item that cannot be read is left out, and the manifest gives the reason: a
+ * bundle of a stopped program is still useful.
  * @throws {CommandFailure}
  */
 export async function writeBundle(options: BundleOptions): Promise<void> {
-  const config = loadConfigOrFail(options.config)
+  const { kind, id, parts } = subjectOf(options)
   const now = new Date()
   const stamp = now.toISOString().replace(/[-:]|\.\d+/g, '')
-  const name = `flotilla-debug-${config.id}-${stamp}`
+  const name = `flotilla-debug-${id.replace(/[^A-Za-z0-9._-]/g, '_').slice(0, 40)}-${stamp}`
   const out = resolve(options.out ?? `${name}.tar.gz`)
   if (existsSync(out))
     throw new CommandFailure(EXIT_FAILED, `${out} already exists; choose another --out`)
-  const { files, missing } = await gather(config)
+  const { files, missing } = await gather(parts)
   const manifest = {
-    controller: config.id,
+    [kind]: id,
     at: now.toISOString(),
     missing,
     parts: files.map(({ name, bytes }) => ({ name, bytes: bytes.length })),
@@ -61,6 +59,15 @@ export async function writeBundle(options: BundleOptions): Promise<void> {
   save(out, gzipSync(tarOf(inFolder, now.getTime())))
   if (options.json === true) printJson({ file: out, ...manifest })
   else printLine([`wrote ${out}`, ...missing.map((one) => `not included: ${one}`)].join('\n'))
+}
+
+/** The program that a bundle describes, and its parts. */
+function subjectOf({ config, router, tunnel }: BundleOptions): BundleSubject {
+  if (router !== undefined) return routerSubject(router)
+  if (tunnel !== undefined) return tunnelSubject(tunnel)
+  if (config === undefined) throw usageFailure('name a configuration: --config FILE')
+  const loaded = loadConfigOrFail(config)
+  return { kind: 'controller', id: loaded.id, parts: partsOf(loaded) }
 }
 
 function save(out: string, bytes: Uint8Array): void {
@@ -77,10 +84,10 @@ interface Gathered {
   readonly missing: readonly string[]
 }
 
-async function gather(config: ControllerConfig): Promise<Gathered> {
+async function gather(parts: readonly Part[]): Promise<Gathered> {
   const files: TarFile[] = []
   const missing: string[] = []
-  for (const { name, read } of partsOf(config)) {
+  for (const { name, read } of parts) {
     try {
       const bytes = bytesOf(await read())
       if (bytes.length > PART_BYTES_MAX) missing.push(`${name}: cut off at ${PART_BYTES_MAX} bytes`)
@@ -99,7 +106,7 @@ function partsOf(config: ControllerConfig): Part[] {
   const of = (key: string) => async () => (await facts())[key]
   return [
     { name: 'configuration.json', read: () => redactedValues(controllerOptions, config) },
-    { name: 'host.json', read: () => hostFacts(config) },
+    { name: 'host.json', read: () => hostFacts(config.data) },
     { name: 'data-folder.txt', read: () => listingOf(config.data) },
     { name: 'log.jsonl', read: () => logOf(config) },
     { name: 'status.json', read: ask('status') },
@@ -154,23 +161,6 @@ const LISTED_MAX = 10_000
 /** Bytes from the end of the log file. */
 const LOG_TAIL_BYTES = 2 * 1024 * 1024
 
-/** This program and the machine that it runs on. */
-function hostFacts({ data }: ControllerConfig): unknown {
-  const { bavail, blocks, bsize } = statfsSync(data)
-  return {
-    program: { version: programVersion(), revision: programRevision(), node: process.version },
-    system: { platform: process.platform, arch: arch(), release: release(), load: loadavg() },
-    processors: availableParallelism(),
-    uptimeSeconds: Math.round(uptime()),
-    memory: { totalBytes: totalmem(), freeBytes: freemem() },
-    dataFolder: { freeBytes: bavail * bsize, totalBytes: blocks * bsize },
-    // The values may be secret; the names explain differences from the file.
-    variables: Object.keys(process.env)
-      .filter((name) => name.startsWith('FLOTILLA_'))
-      .sort(),
-  }
-}
-
 /**
  * Names, sizes, modes and times of everything below a folder, one line each, without file contents.
  */
@@ -189,50 +179,4 @@ function listingOf(folder: string): string {
   }
   visit(folder, '')
   return `${lines.join('\n')}\n`
-}
-
-/** Plain files in the tar format of POSIX (ustar), which every tar can read. */
-interface TarFile {
-  /** Up to 100 bytes. */
-  readonly name: string
-  readonly bytes: Uint8Array
-}
-
-const BLOCK_BYTES = 512
-const NAME_BYTES_MAX = 100
-
-/** One archive; the caller compresses it. */
-function tarOf(files: readonly TarFile[], mtimeMs: number): Buffer {
-  const blocks = files.flatMap(({ name, bytes }) => [
-    headerOf(name, bytes.length, mtimeMs),
-    padded(bytes),
-  ])
-  return Buffer.concat([...blocks, Buffer.alloc(2 * BLOCK_BYTES)])
-}
-
-function padded(bytes: Uint8Array): Buffer {
-  const rest = (BLOCK_BYTES - (bytes.length % BLOCK_BYTES)) % BLOCK_BYTES
-  return Buffer.concat([bytes, Buffer.alloc(rest)])
-}
-
-function headerOf(name: string, size: number, mtimeMs: number): Buffer {
-  if (Buffer.byteLength(name) > NAME_BYTES_MAX) throw new RangeError(`${name} is too long for tar`)
-  const header = Buffer.alloc(BLOCK_BYTES)
-  header.write(name, 0)
-  header.write('0000600\0', 100)
-  header.write('0000000\0', 108)
-  header.write('0000000\0', 116)
-  header.write(octal(size), 124)
-  header.write(octal(Math.floor(mtimeMs / 1000)), 136)
-  // The checksum is computed with its own field set to blanks.
-  header.write('        ', 148)
-  header.write('0', 156)
-  header.write('ustar\x0000', 257, 'latin1')
-  const sum = header.reduce((total, byte) => total + byte, 0)
-  header.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148)
-  return header
-}
-
-function octal(value: number): string {
-  return `${value.toString(8).padStart(11, '0')}\0`
 }

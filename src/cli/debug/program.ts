@@ -8,8 +8,12 @@ export function addDebug(program: Command): void {
     .command('debug')
     .description('gather data for troubleshooting')
     .command('bundle')
-    .description('write a .tar.gz with the state of this controller, without secrets')
+    .description(
+      'write a .tar.gz with the state of a controller, router or tunnel, without secrets',
+    )
     .requiredOption('--config <file>', 'configuration of a controller on this host, running or not')
+    .option('--router <file>', 'in place of --config: configuration of a router on this host')
+    .option('--tunnel <file>', 'in place of --config: identity file of a tunnel on this host')
     .option('--out <file>', 'a new file, mode 0600 (default: flotilla-debug-ID-TIME.tar.gz here)')
     .option('--json')
     .addHelpText(
@@ -19,9 +23,13 @@ Contains status, members, alarms, versions, limits, metrics, memory and CPU usag
 secrets, the end of the log file, and file names and sizes of the data folder; of a stopped controller, the findings of
 a check of its disk. Contains no key, password, token or record. manifest.json lists missing parts with the reason.
 
+Of a router: configuration, findings of 'router check', certificates and the controllers that it knows; the verb inspect
+shows the state of a running one. Of a tunnel: its certificate, and which controllers this host reaches.
+
 Examples:
   flotilla debug bundle --config /etc/flotilla/config.yml
-  flotilla debug bundle --config /etc/flotilla/config.yml --out /tmp/ctrl1.tar.gz`,
+  flotilla debug bundle --config /etc/flotilla/config.yml --out /tmp/ctrl1.tar.gz
+  flotilla debug bundle --router /etc/flotilla/router1/router.yml`,
     )
     .action(async (options: BundleOptions) => {
       const { writeBundle } = await import('./bundle.ts')

@@ -1,4 +1,9 @@
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import {
+  CommandFailure,
+  EXIT_DENIED,
+  EXIT_FAILED,
+  EXIT_UNREACHABLE,
+} from '../../controller/failure.ts'
 import type { EVENT_NAMESPACES, EventNamespace } from '../../lib/event-namespaces.ts'
 import { escapeUnprintable, printableLine } from '../../lib/text/terminal-text.ts'
 import { isJsonObject, jsonOrNull } from '../../lib/text/json-value.ts'
@@ -102,7 +107,7 @@ class EventFollower {
         onEvent: (event) => this.#take(event),
       })
       return new CommandFailure(
-        EXIT_FAILED,
+        EXIT_UNREACHABLE,
         `${controller}: it closed the stream (${this.#closed})`,
       )
     } catch (error) {
@@ -169,7 +174,7 @@ class EventFollower {
   #notAllowed(): CommandFailure {
     const { name, context } = this.#context
     return new CommandFailure(
-      EXIT_FAILED,
+      EXIT_DENIED,
       `the session has ended, or its identity may not see these events; log in again, or ask an administrator for ops.read: ${logInCommand(name, context)}`,
     )
   }

@@ -1,4 +1,4 @@
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_DENIED, EXIT_FAILED } from '../../controller/failure.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
 import type { LogInMethod } from '../client/context-file.ts'
 import type { HttpsAnswer } from '../client/https.ts'
@@ -53,7 +53,7 @@ export async function logInByCodeFlow(
     const given = { id, code: await code() }
     step = await provider.step(`${provider.issuer}/login/totp`, given, bearer)
     if (step.status === 400) {
-      throw new CommandFailure(EXIT_FAILED, 'log-in refused: the code is wrong, or was used before')
+      throw new CommandFailure(EXIT_DENIED, 'log-in refused: the code is wrong, or was used before')
     }
     const lacked = step.status === 200 ? queriesIn(step) : []
     if (lacked.length > 0) throw missingFactorFailure(lacked, ON_PAGE)
@@ -73,7 +73,7 @@ function requireCodeAlone(provider: Provider, step: HttpsAnswer): void {
   if (!queries.every(requiresCode)) throw missingFactorFailure(queries, ON_PAGE)
   if (queries.some((query) => query?.['isTotpEnrolled'] === true)) return
   throw new CommandFailure(
-    EXIT_FAILED,
+    EXIT_DENIED,
     'this identity must enroll an authenticator app first; log in with --browser or --device, whose page sets one up',
   )
 }

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 
-import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_DENIED, EXIT_USAGE } from '../../controller/failure.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
 import type { PendingFactor } from '../../fsm/apply/authentication.ts'
 import { type ConnectionKey, clientKey } from '../client/client-key.ts'
@@ -102,7 +102,7 @@ export async function secondFactorCode({ codeFile }: CredentialOptions): Promise
   if (codeFile !== undefined) return readSecretInput(codeFile, 'the code')
   if (isInteractive()) return await promptLine('Code of the authenticator app: ')
   throw new CommandFailure(
-    EXIT_FAILED,
+    EXIT_DENIED,
     'this identity needs a code of its authenticator app; pass --code-file FILE, or - for standard input',
   )
 }
@@ -116,7 +116,7 @@ export function logInRefusedFailure(method: LogInMethod, error: unknown): Comman
     browser: 'the log-in was not completed',
     device: 'the log-in was not completed',
   }
-  return new CommandFailure(EXIT_FAILED, `log-in refused: ${reasons[method.method]}`, error)
+  return new CommandFailure(EXIT_DENIED, `log-in refused: ${reasons[method.method]}`, error)
 }
 
 /** How a controller requests a second factor of a log-in. */
@@ -147,13 +147,13 @@ export function missingFactorFailure(
   const types = new Set(queries.map(typeOf).filter((type) => !known.includes(type)))
   if (types.size === 0) {
     return new CommandFailure(
-      EXIT_FAILED,
+      EXIT_DENIED,
       'this identity also needs a token of an identity provider; pass it with --jwt-file FILE',
     )
   }
   const names = Array.from(types, (type) => printableLine(type, 40) || 'without a name').join(', ')
   return new CommandFailure(
-    EXIT_FAILED,
+    EXIT_DENIED,
     `this identity also needs a second factor that this version of flotilla does not know: ${names}; ${elsewhere}`,
   )
 }

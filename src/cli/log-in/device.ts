@@ -1,4 +1,4 @@
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_DENIED, EXIT_FAILED } from '../../controller/failure.ts'
 import { printableValue } from '../../lib/text/terminal-text.ts'
 import { printNote } from '../terminal/output.ts'
 import { HttpsFault } from '../client/https.ts'
@@ -57,13 +57,13 @@ function slowerBy(error: unknown): number {
   if (error.code === 'authorization_pending') return 0
   if (error.code === 'slow_down' || error.isPassing) return SLOWER_MS
   if (error.code === 'access_denied') {
-    throw new CommandFailure(EXIT_FAILED, 'log-in refused: it was denied in the browser', error)
+    throw new CommandFailure(EXIT_DENIED, 'log-in refused: it was denied in the browser', error)
   }
   throw error.code === 'expired_token' ? tookTooLong() : error
 }
 
 function tookTooLong(): CommandFailure {
-  return new CommandFailure(EXIT_FAILED, 'nobody allowed the log-in in time; log in again')
+  return new CommandFailure(EXIT_DENIED, 'nobody allowed the log-in in time; log in again')
 }
 
 function showInTerminal(begun: DeviceLogIn): void {

@@ -1,4 +1,4 @@
-import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_DRIFT, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
 import type { ApiClient } from '../client/api-client.ts'
 import { connect, type ContextOptions } from '../client/context-client.ts'
 import { createdShape } from '../records/names.ts'
@@ -57,6 +57,7 @@ export async function applyNetwork(
     await carryOut(client, live, steps, options)
   }
   const access = isDry && options.access === true ? await accessOf(client, steps, live) : null
+  if (isDry && steps.length > 0) process.exitCode = EXIT_DRIFT
   if (options.json === true) printSteps(steps, !isDry, access?.previewed)
   else if (access !== null) printLine(access.text)
 }

@@ -75,5 +75,8 @@ Examples:
 }
 
 function withPlan(command: Command): Command {
-  return withContextOption(command).option('--dry-run', 'print the difference, change nothing')
+  return withContextOption(command).option(
+    '--dry-run',
+    'print the difference, change nothing; exit 6 if there is one',
+  )
 }

@@ -1,3 +1,4 @@
+import { MANAGEMENT } from '../../client/cluster-client.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { findEntity } from '../../entities/registry.ts'
 import { fieldsOf } from '../records/fields.ts'
@@ -36,6 +37,9 @@ const serviceConfigs: Kind = {
   id: 'serviceConfig',
   name: 'service-config',
   plural: 'service-configs',
+  api: MANAGEMENT,
+  isOfEachController: false,
+  columns: null,
   short: null,
   shapes: {},
   fields: fieldsOf(findEntity('serviceConfig')).filter(({ name }) => name !== 'tags'),

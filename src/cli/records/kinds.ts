@@ -1,4 +1,6 @@
+import { circuit, link, linkPatch } from '../../api/fabric/fabric-schema.ts'
 import { controller } from '../../api/schemas/about.ts'
+import { FABRIC, MANAGEMENT } from '../../client/cluster-client.ts'
 import { nearestWord } from '../../config/engine/suggest.ts'
 import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
 import { type Entity, kebab, type OperationShape } from '../../entities/define.ts'
@@ -9,16 +11,23 @@ import {
   type NestedReference,
   nestedReferences,
   readOnlyFields,
+  schemaProperties,
 } from './fields.ts'
 
 export type Shape = Exclude<OperationShape, 'replace'>
 
-/** A kind of record of the management API, as a command line names it. */
+/** A kind of record of the management or fabric API, as a command line names it. */
 export interface Kind {
   /** Name of the descriptor: `servicePolicy`. */
   readonly id: string
   /** `service-policy`. */
   readonly name: string
+  /** Prefix of its paths. */
+  readonly api: typeof MANAGEMENT | typeof FABRIC
+  /** Each controller has other records, so a list is collected from all of them. */
+  readonly isOfEachController: boolean
+  /** Names of the columns of its table; null: the first fields that fit into a cell. */
+  readonly columns: readonly string[] | null
   /** `service-policies`: also its path. */
   readonly plural: string
   /** `sp`; null for a kind of one word. */
@@ -50,6 +59,15 @@ const handWritten: Readonly<Record<string, Shapes>> = {
   },
 }
 
+/** Columns of kinds whose state is more useful than their first fields. */
+const columnsOfKinds: Readonly<Record<string, readonly string[]>> = {
+  edgeRouter: ['name', 'id', 'isOnline', 'isVerified', 'roleAttributes', 'cost', 'disabled'],
+  router: ['name', 'id', 'isOnline', 'isVerified', 'cost', 'disabled'],
+  transitRouter: ['name', 'id', 'isOnline', 'isVerified', 'cost', 'disabled'],
+}
+
+const managed = { api: MANAGEMENT, isOfEachController: false, columns: null } as const
+
 /** Paths for changes that differ from the path for reads. */
 const writtenBelow: Readonly<Record<string, string>> = { controllerSetting: '/effective' }
 
@@ -57,7 +75,7 @@ let made: readonly Kind[] | null = null
 
 /** Every kind of the management API, sorted by name. */
 export function allKinds(): readonly Kind[] {
-  made ??= [...entities.flatMap(kindOf), controllerKind()].sort((a, b) =>
+  made ??= [...entities.flatMap(kindOf), controllerKind(), ...liveKinds()].sort((a, b) =>
     a.name < b.name ? -1 : 1,
   )
   return made
@@ -72,6 +90,8 @@ function kindOf(entity: Entity): Kind[] {
     {
       id: entity.name,
       name,
+      ...managed,
+      columns: columnsOfKinds[entity.name] ?? null,
       plural: entity.collection,
       short: initials(name),
       shapes,
@@ -88,6 +108,7 @@ function controllerKind(): Kind {
   return {
     id: 'controller',
     name: 'controller',
+    ...managed,
     plural: 'controllers',
     short: null,
     shapes: { list: 'controllers.read' },
@@ -96,6 +117,43 @@ function controllerKind(): Kind {
     hasName: true,
     idFrom: null,
   }
+}
+
+/** Tables of the fabric that no record is behind. */
+function liveKinds(): Kind[] {
+  const common = {
+    ...managed,
+    api: FABRIC,
+    isOfEachController: true,
+    short: null,
+    nested: [],
+    hasName: false,
+    idFrom: null,
+  } as const
+  const settable = Object.keys(schemaProperties(linkPatch.schema))
+  const linkFields = readOnlyFields(link.schema).map((field): KindField =>
+    settable.includes(field.name) ? { ...field, settable: 'always' } : field,
+  )
+  return [
+    {
+      ...common,
+      id: 'link',
+      name: 'link',
+      plural: 'links',
+      columns: ['id', 'sourceRouter', 'destRouter', 'protocol', 'state', 'down', 'cost'],
+      shapes: { ...ops, patch: 'ops.update' },
+      fields: linkFields,
+    },
+    {
+      ...common,
+      id: 'circuit',
+      name: 'circuit',
+      plural: 'circuits',
+      columns: ['id', 'service', 'clientId', 'path', 'createdAt'],
+      shapes: ops,
+      fields: readOnlyFields(circuit.schema),
+    },
+  ]
 }
 
 function initials(name: string): string | null {

@@ -1,5 +1,5 @@
 import { nearestWord } from '../../config/engine/suggest.ts'
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED, EXIT_NOT_FOUND } from '../../controller/failure.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import {
@@ -10,7 +10,7 @@ import {
   type Shape,
   textShape,
 } from '../client/answer-shape.ts'
-import type { ApiClient } from '../client/api-client.ts'
+import type { ApiAnswer, ApiClient, ApiRequest } from '../client/api-client.ts'
 import { ApiRefusal } from '../client/refusal.ts'
 import type { ReferenceShape } from './fields.ts'
 import { type Kind, kindById, recordPath, kindWords, withArticle } from './kinds.ts'
@@ -45,7 +45,7 @@ export class Names {
     this.#ids.set(`${kind.id} ${word}`, id)
   }
 
-  /** @throws {CommandFailure} exit 1 when no record has the name, or two do. */
+  /** @throws {CommandFailure} exit 4 when no record has the name, 1 when two do. */
   async idOf(kind: Kind, word: string): Promise<string> {
     const key = `${kind.id} ${word}`
     const known = this.#ids.get(key)
@@ -137,10 +137,10 @@ export class Names {
   async #byId(kind: Kind, id: string): Promise<Row> {
     try {
       const path = recordPath(kind, id, 'detail')
-      return (await this.#client.ask({ method: 'GET', path }, rowShape)).data
+      return (await askKind(this.#client, kind, { method: 'GET', path }, rowShape)).data
     } catch (error) {
       if (!(error instanceof ApiRefusal) || error.status !== 404) throw error
-      throw failure(`no ${kindWords(kind.name)} with the id ${JSON.stringify(id)}`)
+      throw notFound(`no ${kindWords(kind.name)} with the id ${JSON.stringify(id)}`)
     }
   }
 
@@ -154,14 +154,41 @@ export class Names {
       near === null
         ? `flotilla list ${kind.plural} shows them`
         : `did you mean ${printableLine(near)}?`
-    return failure(`no ${kindWords(kind.name)} ${JSON.stringify(word)}; ${hint}`)
+    return notFound(`no ${kindWords(kind.name)} ${JSON.stringify(word)}; ${hint}`)
   }
 
   async #list(kind: Kind, filter: string, limit: number): Promise<readonly Row[]> {
     const query = new URLSearchParams({ filter, limit: String(limit) })
     const path = `/${kind.plural}?${query.toString()}`
-    return (await this.#client.ask({ method: 'GET', path }, rowsShape)).data
+    return (await askKind(this.#client, kind, { method: 'GET', path }, rowsShape)).data
   }
+}
+
+/**
+ * Sends a request about records of a kind. If each controller has other records, asks one
+ * controller after the other until one knows the record.
+ * @throws {CommandFailure}
+ */
+export async function askKind<T>(
+  client: ApiClient,
+  { api, isOfEachController }: Kind,
+  request: Omit<ApiRequest, 'api'>,
+  shape: Shape<T>,
+): Promise<ApiAnswer<T>> {
+  if (!isOfEachController) return await client.ask({ ...request, api }, shape)
+  let refusal: unknown = null
+  for (const origin of client.controllers) {
+    try {
+      return await client.ask({ ...request, api, origin }, shape)
+    } catch (error) {
+      if (!(error instanceof CommandFailure)) throw error
+      const isMissing = error instanceof ApiRefusal && error.status === 404
+      if (error instanceof ApiRefusal && !isMissing) throw error
+      // A controller that did not answer could have known it.
+      if (refusal === null || !isMissing) refusal = error
+    }
+  }
+  throw refusal
 }
 
 /**
@@ -205,6 +232,10 @@ export function referenceText({ to, shape }: ReferenceShape): string {
     case 'keys':
       return `map by name or id of ${withArticle(kindWords(kind.name))}`
   }
+}
+
+function notFound(message: string): CommandFailure {
+  return new CommandFailure(EXIT_NOT_FOUND, message)
 }
 
 function failure(message: string): CommandFailure {

@@ -43,7 +43,7 @@ Examples:
       integerBetween(1, 100_000),
     )
     .option('--all', 'all records')
-    .option('--fields <names>', 'columns to show, separated by commas')
+    .option('--fields <names>', 'columns or members to show, separated by commas')
     .description('list the records of a kind')
     .addHelpText(
       'after',
@@ -51,7 +51,9 @@ Examples:
 Examples:
   flotilla list services
   flotilla list identities --filter 'anyOf(roleAttributes) = "staff"' --sort 'name desc' --all -o name
-  flotilla list sp --fields name,type,identityRoles`,
+  flotilla list sp --fields name,type,identityRoles -o json
+  flotilla list links --filter 'down = true'
+  flotilla list circuits --all`,
     )
     .action(async (kind: string, options: RecordListOptions) => {
       const { listRecords } = await import('./read.ts')
@@ -113,8 +115,18 @@ function addDelete(program: Command): void {
     .argument('<kind>', KIND)
     .argument('<name...>', 'names or ids')
     .option('--yes', 'skip the confirmation')
+    .option('--force', 'also delete records that others use; implies --yes')
     .description('delete records, after confirmation')
-    .addHelpText('after', '\nExamples:\n  flotilla delete services web mail --yes')
+    .addHelpText(
+      'after',
+      `
+The deletion takes a config off the services and routers that list it. The confirmation names them; with --yes, the
+command refuses it, and --force deletes the config nevertheless.
+
+Examples:
+  flotilla delete services web mail --yes
+  flotilla delete config web-host --force`,
+    )
     .action(async (kind: string, names: string[], options: DeleteOptions) => {
       const { deleteRecords } = await import('./write.ts')
       await deleteRecords(kind, names, options)

@@ -55,10 +55,13 @@ export async function listRecords(word: string, options: RecordListOptions): Pro
     throw new CommandFailure(EXIT_USAGE, '--all and --limit exclude each other')
   }
   const columns = options.fields?.split(',').map((name) => findColumn(kind, name.trim()))
+  const output = options.json === true ? 'json' : (options.output ?? 'table')
+  if (columns !== undefined && output === 'name') {
+    throw new CommandFailure(EXIT_USAGE, '--fields and -o name exclude each other')
+  }
   const client = connect(options)
   const limit = options.all === true ? ROWS_MAX : (options.limit ?? LIMIT)
   const { rows, total } = await readRows(client, kind, options, limit)
-  const output = options.json === true ? 'json' : (options.output ?? 'table')
   await printRows(kind, rows, output, new Names(client), columns)
   if (rows.length < total && options.limit === undefined) {
     const all = options.all === true ? 'narrow the list with --filter' : '--all shows all'
@@ -81,12 +84,55 @@ function withSyntax(error: unknown, plural: string): unknown {
   return new ApiRefusal(status, code, sentence, field)
 }
 
+/**
+ * Reads up to `limit` records. If each controller has other records, controllers that did
+ * not answer are named on stderr.
+ * @throws {CommandFailure} when no controller answered.
+ */
 export async function readRows(
   client: ApiClient,
-  { plural }: Kind,
-  { filter, sort }: { readonly filter?: string; readonly sort?: string },
+  kind: Kind,
+  query: RowsQuery,
   limit: number,
-): Promise<{ readonly rows: readonly Row[]; readonly total: number }> {
+): Promise<Rows> {
+  if (!kind.isOfEachController) return await readRowsAt(client, kind, query, limit)
+  const found = new Map<string, Row>()
+  const faults: CommandFailure[] = []
+  let total = 0
+  for (const origin of client.controllers) {
+    try {
+      const { rows, total: ofOne } = await readRowsAt(client, kind, query, limit, origin)
+      total = Math.max(total, ofOne)
+      for (const row of rows) if (!found.has(row.id)) found.set(row.id, row)
+    } catch (error) {
+      if (!(error instanceof CommandFailure) || error instanceof ApiRefusal) throw error
+      faults.push(error)
+    }
+  }
+  const [fault] = faults
+  if (fault !== undefined && faults.length === client.controllers.length) throw fault
+  for (const { message } of faults) printNote(`flotilla: incomplete: ${message}`)
+  const rows = [...found.values()]
+  return { rows: rows.slice(0, limit), total: Math.max(total, rows.length) }
+}
+
+interface RowsQuery {
+  readonly filter?: string
+  readonly sort?: string
+}
+
+interface Rows {
+  readonly rows: readonly Row[]
+  readonly total: number
+}
+
+async function readRowsAt(
+  client: ApiClient,
+  { plural, api }: Kind,
+  { filter, sort }: RowsQuery,
+  limit: number,
+  origin?: string,
+): Promise<Rows> {
   const rows: Row[] = []
   for (;;) {
     const query = new URLSearchParams({
@@ -96,8 +142,9 @@ export async function readRows(
       ...(sort === undefined ? {} : { sort }),
     })
     const path = `/${plural}?${query.toString()}`
+    const at = origin === undefined ? {} : { origin }
     const { data, meta } = await client
-      .ask({ method: 'GET', path }, rowsShape)
+      .ask({ method: 'GET', path, api, ...at }, rowsShape)
       .catch((error: unknown) => {
         throw withSyntax(error, plural)
       })

@@ -2,7 +2,7 @@ import { yamlText } from '../../config/engine/yaml-tree.ts'
 import { isObject } from '../../entities/check.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { printableLine, firstUnprintable } from '../../lib/text/terminal-text.ts'
-import { formatTable, printJson, printLine } from '../terminal/output.ts'
+import { formatTable, printJson, printLine, printNote } from '../terminal/output.ts'
 import { baseColumns, type KindField, schemaTypes } from './fields.ts'
 import { findField, type Kind, kindById } from './kinds.ts'
 import type { Names, Row } from './names.ts'
@@ -17,7 +17,7 @@ const TEXT_CHARACTERS_MAX = 4096
 
 /**
  * Prints records of one kind.
- * @param shown names of the columns; undefined: those of the kind.
+ * @param shown columns or, for programs, members; undefined: those of the kind, or all.
  */
 export async function printRows(
   kind: Kind,
@@ -28,28 +28,38 @@ export async function printRows(
 ): Promise<void> {
   switch (output) {
     case 'json':
-      printJson(rows)
+      printJson(shown === undefined ? rows : rows.map((row) => picked(row, shown)))
       return
     case 'yaml':
-      if (rows.length > 0) printLine(yamlText(rows.map(withoutLinks)).trimEnd())
+      if (rows.length === 0) return
+      printLine(yamlText(rows.map((row) => shownRow(row, shown))).trimEnd())
       return
     case 'name':
-      for (const row of rows) printLine(rowName(kind, row))
+      printNames(rows.map((row) => rowName(kind, row)))
       return
     case 'table':
       printLine(await tableOf(rows, names, shown ?? columnsOf(kind)))
   }
 }
 
+/** An id may begin as an option does. */
+function printNames(names: readonly string[]): void {
+  for (const name of names) printLine(name)
+  const optionLike = names.find((name) => name.startsWith('-'))
+  if (optionLike === undefined) return
+  printNote(`flotilla: pass ${optionLike} to other commands after the word --`)
+}
+
 /** One record, for a person to read. */
 export function printRow(kind: Kind, row: Row, output: Exclude<Output, 'table'>): void {
   if (output === 'json') printJson(row)
-  else if (output === 'name') printLine(rowName(kind, row))
+  else if (output === 'name') printNames([rowName(kind, row)])
   else printLine(yamlText(withoutLinks(row)).trimEnd())
 }
 
 /** The columns of a kind: its name, and the first fields that fit into a cell. */
 function columnsOf(kind: Kind): readonly KindField[] {
+  if (kind.columns !== null) return kind.columns.map((name) => findColumn(kind, name))
   const named = kind.fields.filter(({ name }) => name === 'name')
   const others = kind.fields.filter((field) => !['name', 'id'].includes(field.name))
   return [
@@ -106,7 +116,7 @@ async function shownValue(
 ): Promise<Json | undefined> {
   const value = row[name]
   if (value === undefined || value === null) return value
-  if (reference === null) return isRef(value) ? value['name'] : value
+  if (reference === null) return isRef(value) ? value['name'] : (nodesOf(value) ?? value)
   const display = row[`${name}Display`]
   if (reference.shape === 'roles' && Array.isArray(display)) {
     return (display as readonly Json[]).map((role) => (isObject(role) ? (role['name'] ?? '') : ''))
@@ -116,6 +126,14 @@ async function shownValue(
   const ids = (Array.isArray(value) ? value : [value]).map(String).filter((id) => id !== '')
   const found = await names.namesOf(kindById(reference.to), ids)
   return ids.map((id) => found.get(id) ?? id)
+}
+
+/** Names of the routers on the path of a circuit; null for another value. */
+function nodesOf(value: Json): Json | null {
+  if (!isObject(value) || !Array.isArray(value['nodes'])) return null
+  return (value['nodes'] as readonly Json[]).map((node) =>
+    isRef(node) ? (node['name'] ?? '') : '',
+  )
 }
 
 /** A record as other records refer to it. */
@@ -136,6 +154,15 @@ function textOf(value: Json | undefined): string {
   if (typeof value === 'boolean') return value ? 'yes' : 'no'
   if (Array.isArray(value)) return (value as readonly Json[]).map(textOf).join(' ')
   return typeof value === 'object' ? JSON.stringify(value) : String(value)
+}
+
+function shownRow(row: Row, shown: readonly KindField[] | undefined): JsonObject {
+  return shown === undefined ? withoutLinks(row) : picked(row, shown)
+}
+
+/** Only these members, as the API sends them. */
+function picked(row: Row, fields: readonly KindField[]): JsonObject {
+  return Object.fromEntries(fields.map(({ name }) => [name, row[name] ?? null]))
 }
 
 function withoutLinks({ _links, ...rest }: Row): JsonObject {

@@ -2,15 +2,24 @@ import { kebab } from '../../entities/define.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
-import { checkedAnswer } from '../client/answer-shape.ts'
+import { anyShape, checkedAnswer } from '../client/answer-shape.ts'
 import type { ApiAnswer, ApiClient, ApiRequest } from '../client/api-client.ts'
 import { connect, type ContextOptions } from '../client/context-client.ts'
 import { ApiRefusal } from '../client/refusal.ts'
 import { printJson, printLine, printNote } from '../terminal/output.ts'
 import { promptLine, isInteractive } from '../terminal/prompt.ts'
 import { missingFields, type ChangeArguments, bodyFromArguments } from './bodies.ts'
+import { holdersOf } from './holders.ts'
 import { type Kind, findKind, requireShape, recordPath, kindWords } from './kinds.ts'
-import { createdShape, readMember, Names, type Row, rowShape, withMember } from './names.ts'
+import {
+  askKind,
+  createdShape,
+  readMember,
+  Names,
+  type Row,
+  rowShape,
+  withMember,
+} from './names.ts'
 import { rowName } from './table.ts'
 
 export interface RecordWriteOptions extends ContextOptions {
@@ -19,6 +28,7 @@ export interface RecordWriteOptions extends ContextOptions {
 
 export interface DeleteOptions extends ContextOptions {
   readonly yes?: boolean
+  readonly force?: boolean
 }
 
 /** Creates a record from `field=value` words, a file, or both. */
@@ -110,7 +120,7 @@ async function wholeValues(
 ): Promise<{ readonly body: JsonObject; readonly etag: string | null }> {
   if (partial.length === 0) return { body, etag: null }
   const path = recordPath(kind, id, 'detail')
-  const { data, header } = await client.ask({ method: 'GET', path }, rowShape)
+  const { data, header } = await askKind(client, kind, { method: 'GET', path }, rowShape)
   let whole = body
   for (const { path: members, value } of partial) {
     const [first = ''] = members
@@ -136,7 +146,8 @@ export async function deleteRecords(
   const names = new Names(client)
   const found: Row[] = []
   for (const name of new Set(asked)) found.push(await names.record(kind, name))
-  if (options.yes !== true) await mustBeMeant(kind, found)
+  const losses = options.force === true ? [] : await lossesOf(client, kind, found)
+  if (options.force !== true) await mustBeMeant(kind, found, losses, options.yes === true)
   for (const row of found) {
     await deleteRecordIn(client, kind, row.id, `${kindWords(kind.name)} ${rowName(kind, row)}`)
     if (options.json !== true) printLine(`deleted ${kindWords(kind.name)} ${rowName(kind, row)}`)
@@ -159,7 +170,34 @@ export async function deleteRecordIn(
   }
 }
 
-async function mustBeMeant(kind: Kind, rows: readonly Row[]): Promise<void> {
+/** One sentence for each record that others list, and would lose. */
+async function lossesOf(
+  client: ApiClient,
+  kind: Kind,
+  rows: readonly Row[],
+): Promise<readonly string[]> {
+  const losses: string[] = []
+  for (const row of rows) {
+    const holders = await holdersOf(client, kind, row.id)
+    if (holders.length === 0) continue
+    losses.push(`${kindWords(kind.name)} ${rowName(kind, row)} is in use by ${holders.join(', ')}`)
+  }
+  return losses
+}
+
+async function mustBeMeant(
+  kind: Kind,
+  rows: readonly Row[],
+  losses: readonly string[],
+  isConfirmed: boolean,
+): Promise<void> {
+  if (isConfirmed && losses.length === 0) return
+  if (isConfirmed) {
+    throw new CommandFailure(
+      EXIT_FAILED,
+      `${losses.join('; ')}; nothing was deleted. Take it off them, or add --force`,
+    )
+  }
   const names = rows.map((row) => rowName(kind, row)).join(', ')
   const what = `${kindWords(rows.length === 1 ? kind.name : kind.plural)} ${names}`
   if (!isInteractive()) {
@@ -168,6 +206,7 @@ async function mustBeMeant(kind: Kind, rows: readonly Row[]): Promise<void> {
       `no terminal to confirm the deletion of ${what}; add --yes`,
     )
   }
+  for (const loss of losses) printNote(`flotilla: ${loss}, and would be taken off`)
   if ((await promptLine(`Delete ${what}? (yes/no) `)) === 'yes') return
   throw new CommandFailure(EXIT_FAILED, 'nothing was deleted')
 }
@@ -195,7 +234,8 @@ async function asked(
   request: ApiRequest,
 ): Promise<ApiAnswer> {
   try {
-    const answer = await client.ask({ ...request, isOnceOnly: holdsSecret(kind, request.body) })
+    const isOnceOnly = holdsSecret(kind, request.body)
+    const answer = await askKind(client, kind, { ...request, isOnceOnly }, anyShape)
     const ignored = answer.meta.ignoredFields ?? []
     if (ignored.length > 0) {
       const fields = printableLine(ignored.join(', '))

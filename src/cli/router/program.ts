@@ -1,15 +1,19 @@
-import { type Command, Option } from 'commander'
+import { Argument, type Command, Option } from 'commander'
 
+import { routerTypes, type RouterType } from '../../config/router/commented.ts'
 import { LOG_LEVELS } from '../../config/controller/options.ts'
 import { routerKeyAlgorithms } from '../../pki/authority/router-key-algorithms.ts'
 import { printLine } from '../terminal/output.ts'
 import type { CheckRouterOptions } from './check.ts'
 import type { EnrollRouterOptions } from './enroll.ts'
+import type { InitRouterOptions } from './init.ts'
 import type { RunRouterOptions } from './run.ts'
+import { integerBetween } from '../terminal/typed-number.ts'
 
 /** The `router` verbs. Their code is loaded when one of them runs. */
 export function addRouter(program: Command): void {
-  const router = program.command('router').description('check, enroll or run a router')
+  const router = program.command('router').description('configure, enroll or run a router')
+  addInit(router)
   router
     .command('check')
     .argument('<config>', 'configuration file, YAML')
@@ -94,5 +98,51 @@ Examples:
     .action(async () => {
       const { routerConfigurationDocument } = await import('../../config/router/document.ts')
       printLine(routerConfigurationDocument().trimEnd())
+    })
+}
+
+function addInit(router: Command): void {
+  router
+    .command('init')
+    .addArgument(new Argument('<type>', 'kind of router').choices(routerTypes))
+    .argument('<config>', 'configuration file to write, YAML')
+    .option('--name <name>', 'base name of the identity files (default: first part of the host)')
+    .option(
+      '--advertise <host>',
+      'host name or IP address for clients and other routers (default: the host name)',
+    )
+    .option(
+      '--controller <host:port>',
+      'router port of a controller; may be repeated (default: those of the enrollment token)',
+      (one: string, before: string[]) => [...before, one],
+      [],
+    )
+    .option('--edge-port <port>', 'port for clients', integerBetween(1, 65_535), 3022)
+    .option('--link-port <port>', 'port for other routers', integerBetween(1, 65_535), 3023)
+    .addOption(
+      new Option('--mode <mode>', 'of the type tunnel')
+        .choices(['host', 'proxy', 'tproxy'])
+        .default('host'),
+    )
+    .option('--json')
+    .description('write a complete, commented configuration')
+    .addHelpText(
+      'after',
+      `
+Types:
+  edge     serves clients, and accepts links of other routers
+  private  serves clients of its network; dials other routers, and none dials it
+  tunnel   hosts services at this host, and offers services to its programs
+
+An existing file is never changed.
+
+Examples:
+  flotilla router init edge router.yml --advertise router1.example.net
+  flotilla router init private router.yml --controller ctrl1.example.net:1380
+  flotilla router init tunnel router.yml --mode tproxy`,
+    )
+    .action(async (type: RouterType, config: string, options: InitRouterOptions) => {
+      const { initRouter } = await import('./init.ts')
+      await initRouter(type, config, options)
     })
 }

@@ -1,6 +1,7 @@
 import { realpathSync } from 'node:fs'
 import { flushCompileCache } from 'node:module'
 import type { Server } from 'node:net'
+import { join, parse } from 'node:path'
 
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { programVersion, programVersionLine } from '../../controller/version.ts'
@@ -21,6 +22,7 @@ import {
   systemRandom,
 } from '../terminal/long-running.ts'
 import { configuredProxy } from '../../config/router/relations.ts'
+import { LastAddresses } from '../../lib/runtime/last-addresses.ts'
 import type { HttpProxy } from '../../lib/runtime/http-proxy.ts'
 import { checkedRouterConfig } from './check.ts'
 import { lockPath } from '../terminal/process-lock.ts'
@@ -41,6 +43,10 @@ export async function runRouter(path: string, options: RunRouterOptions): Promis
   const log = createProgramLog(options.logLevel)
   switchLevelOnSignal(log, options.logLevel)
   const stopped = stopSignal(log, 'router')
+  const names = new LastAddresses({
+    path: lastAddressesPath(config.ctrl.endpointsFile),
+    clock: systemClock,
+  })
   try {
     const router = new RouterProgram({
       config,
@@ -49,8 +55,9 @@ export async function runRouter(path: string, options: RunRouterOptions): Promis
       random: systemRandom,
       clock: systemClock,
       version: programVersionLine(),
+      names,
       askExtension: (api, requests, identity) =>
-        askExtension(api, requests, identity, configuredProxy(config)),
+        askExtension({ api, proxy: configuredProxy(config), names }, requests, identity),
     })
     try {
       await router.start({ extends: options.extend === true })
@@ -86,12 +93,17 @@ async function lockConfiguration(path: string): Promise<Server> {
   }
 }
 
+/** `endpoints.yml` → `endpoints.addresses.json` in the same folder. */
+function lastAddressesPath(endpointsFile: string): string {
+  const { dir, name } = parse(endpointsFile)
+  return join(dir, `${name}.addresses.json`)
+}
+
 /** Uses the client API of a controller with the current certificate. */
 async function askExtension(
-  api: string,
+  { api, proxy, names }: Readonly<{ api: string; proxy: HttpProxy | null; names: LastAddresses }>,
   requests: CertificateRequests,
   { caPem, certificatePem, privateKeyPem }: RouterIdentity,
-  proxy: HttpProxy | null,
 ): Promise<{ readonly cert: string; readonly serverCert: string }> {
   const { status, body } = await sendHttpsRequest({
     url: `${api}/edge/client/v1/enroll/extend/router`,
@@ -99,6 +111,7 @@ async function askExtension(
     body: requests,
     caPem,
     proxy,
+    names,
     client: { certificatePem, privateKeyPem },
     timeoutMs: certificateLimits.extendTimeoutMs,
   })

@@ -7,6 +7,7 @@ import {
   EXIT_USAGE,
   operatorFailure,
 } from '../../controller/failure.ts'
+import { failureCause } from './exit-codes.ts'
 import { jsonText, printNote } from './output.ts'
 
 const COMMANDER_PREFIX = 'error: '
@@ -34,7 +35,7 @@ export function reportFailure(thrown: unknown, isJson: boolean): number {
   if (error instanceof CommanderError) return reportUsage(error, isJson)
   if (isJson) printNote(jsonText({ error: errorObject(error) }))
   else printNote(`flotilla: ${textOf(error)}`)
-  return error instanceof CommandFailure ? error.exitCode : EXIT_FAILED
+  return error instanceof CommandFailure ? failureCause(error).exitCode : EXIT_FAILED
 }
 
 /** Commander has printed its message for people; help and version count as success. */
@@ -62,19 +63,9 @@ function errorObject(error: unknown): Readonly<Record<string, unknown>> {
   if (!(error instanceof CommandFailure)) return { code: 'INTERNAL', message: textOf(error) }
   const { status, field } = error as { readonly status?: unknown; readonly field?: unknown }
   return {
-    code: codeOf(error) ?? codeOf(error.cause) ?? usualCode(error),
+    code: failureCause(error).errorCode,
     message: error.message,
     ...(typeof field === 'string' ? { field } : {}),
     ...(typeof status === 'number' ? { status } : {}),
   }
-}
-
-/** Error code of a controller, the store or the system; null if the failure has none. */
-function codeOf(error: unknown): string | null {
-  const code = (error as { readonly code?: unknown } | null | undefined)?.code
-  return typeof code === 'string' && code !== '' ? code : null
-}
-
-function usualCode({ exitCode }: CommandFailure): string {
-  return exitCode === EXIT_USAGE ? 'USAGE' : 'FAILED'
 }

@@ -14,8 +14,9 @@ import { decodeText } from '../../lib/text/decode-text.ts'
  */
 export function readSecretInput(source: string, what: string): string {
   const text = (source === '-' ? readStandardInput(what) : readFile(source, what)).trimEnd()
-  if (text === '') throw new CommandFailure(EXIT_FAILED, `${what} is empty; put it into ${source}`)
-  return text
+  if (text !== '') return text
+  const remedy = source === '-' ? 'write it to standard input' : `put it into ${source}`
+  throw new CommandFailure(EXIT_FAILED, `${what} is empty; ${remedy}`)
 }
 
 function readFile(path: string, what: string): string {

@@ -4,6 +4,7 @@ import { isIPv4 } from 'node:net'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
 import { programVersion, programVersionLine } from '../../controller/version.ts'
 import { systemClock } from '../../lib/clock.ts'
+import { LastAddresses } from '../../lib/runtime/last-addresses.ts'
 import { TargetSockets } from '../../overlay/sockets/target-sockets.ts'
 import { ProgramFailure } from '../../overlay/failure.ts'
 import {
@@ -54,28 +55,29 @@ export async function runTunnel(options: RunTunnelOptions): Promise<void> {
   switchLevelOnSignal(log, options.logLevel)
   const stopped = stopSignal(log, 'tunnel')
   const sockets = new TargetSockets()
-  const tunnels = identities.map(
-    (identity) =>
-      new IdentityTunnel({
-        options: {
-          ...fixedOptions,
-          mode,
-          resolver: [options.resolver],
-          dnsSvcIpRange: options.dnsRange,
-          dnsUpstream: options.dnsUpstream ?? null,
-        },
-        configured,
-        anyAddress: options.bind,
-        credential: identity,
-        api: new CertificateApi(identity),
-        origin: identity.origin,
-        sockets,
-        version: programVersionLine(),
-        clock: systemClock,
-        random: systemRandom,
-        log: identities.length === 1 ? log : log.child({ file: identity.path }),
-      }),
-  )
+  const tunnels = identities.map((identity) => {
+    const names = new LastAddresses({ path: `${identity.path}.addresses`, clock: systemClock })
+    return new IdentityTunnel({
+      options: {
+        ...fixedOptions,
+        mode,
+        resolver: [options.resolver],
+        dnsSvcIpRange: options.dnsRange,
+        dnsUpstream: options.dnsUpstream ?? null,
+      },
+      configured,
+      anyAddress: options.bind,
+      credential: identity,
+      names,
+      api: new CertificateApi({ ...identity, names }),
+      origin: identity.origin,
+      sockets,
+      version: programVersionLine(),
+      clock: systemClock,
+      random: systemRandom,
+      log: identities.length === 1 ? log : log.child({ file: identity.path }),
+    })
+  })
   log.info({ mode, version: programVersion(), pid: process.pid }, 'tunnel running')
   // Before the V8 flags change, because they are part of the key of compiled code.
   flushCompileCache()

@@ -1,6 +1,12 @@
-import { lookup, Resolver } from 'node:dns/promises'
+import { Resolver } from 'node:dns/promises'
 import { isIP } from 'node:net'
 
+import {
+  lookUpHost,
+  type LookupAnswer,
+  noAddress,
+  type Resolution,
+} from '../../lib/runtime/last-addresses.ts'
 import { formatHostPort, parseHostPort } from '../../lib/text/names.ts'
 
 const TIMEOUT_MS = 1500
@@ -15,23 +21,43 @@ export async function resolveAddress(
   address: string,
   resolvers: readonly string[],
 ): Promise<readonly string[]> {
+  const { addresses } = await withHost(address, async (host) => {
+    if (isIP(host) !== 0) return { addresses: [host], fault: null }
+    return { ...(await lookUpBy(host, resolvers)), fault: null }
+  })
+  return addresses
+}
+
+/** @returns host:port with IP addresses, and the fault of the lookup. */
+export async function withHost(
+  address: string,
+  resolve: (host: string) => Promise<Resolution>,
+): Promise<Resolution> {
   const target = parseHostPort(address)
-  if (target === null) return []
+  if (target === null) return { addresses: [], fault: `${address} is no address` }
   const { host, port } = target
-  const hosts = isIP(host) === 0 ? await addressesOf(host, resolvers) : [host]
-  return hosts.map((one) => formatHostPort({ host: one, port }))
+  const { addresses, fault } = await resolve(host)
+  return { addresses: addresses.map((one) => formatHostPort({ host: one, port })), fault }
 }
 
-async function addressesOf(host: string, resolvers: readonly string[]): Promise<string[]> {
-  const resolved = resolvers.length === 0 ? [] : await askResolvers(host, resolvers)
-  if (resolved.length > 0) return resolved
-  const found = await lookup(host, { all: true }).catch(() => [])
-  return found.map(({ address }) => address)
+/** @param resolvers as in `resolveAddress`. */
+export async function lookUpBy(host: string, resolvers: readonly string[]): Promise<LookupAnswer> {
+  const first = resolvers.length === 0 ? null : await askResolvers(host, resolvers)
+  if (first !== null && first.addresses.length > 0) return first
+  const second = await lookUpHost(host)
+  // The system may not know a name that only the resolvers know.
+  const isAnswered = second.isAnswered && first?.isAnswered !== false
+  return second.addresses.length > 0 ? second : { addresses: [], isAnswered }
 }
 
-async function askResolvers(host: string, resolvers: readonly string[]): Promise<string[]> {
+async function askResolvers(host: string, resolvers: readonly string[]): Promise<LookupAnswer> {
   const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: 1 })
   resolver.setServers(resolvers)
   const answers = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)])
-  return answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []))
+  return {
+    addresses: answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : [])),
+    isAnswered: answers.every(
+      (answer) => answer.status === 'fulfilled' || noAddress(answer.reason).isAnswered,
+    ),
+  }
 }

@@ -1,21 +1,21 @@
 import { connect, type SecureContext } from 'node:tls'
 
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
+import type { Resolution } from '../../lib/runtime/last-addresses.ts'
 import { parseHostPort } from '../../lib/text/names.ts'
 import { peerLeafDer } from '../../lib/runtime/peer-certificates.ts'
 import { leafControllerId, parseCertificate } from '../../pki/certificate.ts'
 import type { NodeId } from '../../raft/types.ts'
-import { resolveAddress } from './addresses-names.ts'
 
 interface SeedFinderOptions {
   /** host:port; a name may resolve to many addresses. */
   readonly seeds: readonly string[]
-  /** address:port of DNS servers; the system's resolver when empty. */
-  readonly resolvers: readonly string[]
   readonly trustDomain: string
 }
 
 interface SeedFinderDeps {
+  /** Resolves a seed to host:port with IP addresses. */
+  readonly resolve: (seed: string) => Promise<Resolution>
   readonly secureContext: () => SecureContext
   /** Whether any member is missing. */
   readonly isSearching: () => boolean
@@ -69,13 +69,11 @@ export class SeedFinder {
   async #search(): Promise<void> {
     if (this.#isSearching || !this.#deps.isSearching()) return
     this.#isSearching = true
-    const { seeds, resolvers } = this.#options
-    const found = await Promise.all(
-      seeds.map(async (seed) => await resolveAddress(seed, resolvers)),
-    )
+    const { seeds } = this.#options
+    const found = await Promise.all(seeds.map(async (seed) => await this.#deps.resolve(seed)))
     this.#isSearching = false
-    for (const address of [...new Set(found.flat())].slice(0, SEED_LIMITS.addressesMax))
-      void this.#ask(address)
+    const addresses = new Set(found.flatMap((one) => one.addresses))
+    for (const address of [...addresses].slice(0, SEED_LIMITS.addressesMax)) void this.#ask(address)
   }
 
   async #ask(address: string): Promise<void> {

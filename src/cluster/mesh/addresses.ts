@@ -129,6 +129,12 @@ export class AddressBook {
     return [...new Set(found.filter((address) => address !== ''))]
   }
 
+  /** The address that the member advertises; null if it has reported none. */
+  advertisedBy(id: NodeId): string | null {
+    const address = this.#claims.get(id)?.address ?? ''
+    return address === '' ? null : address
+  }
+
   #isPinned({ nodeId, publicKeySpki }: AddressClaim): boolean {
     const pin = this.#members.get(nodeId)?.publicKeySha256
     if (pin?.length !== 32) return false

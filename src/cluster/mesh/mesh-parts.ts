@@ -34,6 +34,8 @@ export interface MeshOptions {
   readonly seeds?: readonly string[]
   /** address:port of DNS servers for names; the system's resolver when empty. */
   readonly resolvers?: readonly string[]
+  /** File of the last addresses of names (lib/runtime/last-addresses.ts); null: only memory. */
+  readonly lastAddressesFile?: string | null
   /**
    * Maximum bytes of Raft frames queued for one peer. Further frames are dropped, and the core
    * sends them again.

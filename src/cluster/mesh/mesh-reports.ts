@@ -60,8 +60,13 @@ export class MeshReports {
     this.#log.warn(fields, `refused peer ${name}: ${verdict.detail}`)
   }
 
-  unreachable(id: NodeId, address: string, reason: string): void {
-    const detail = plainReason(reason, address)
+  /**
+   * @param reason null if nothing was tried.
+   * @param dnsFault why the address that was tried is not current; null if it is.
+   */
+  unreachable(id: NodeId, address: string, reason: string | null, dnsFault: string | null): void {
+    const plain = reason === null ? null : plainReason(reason, address)
+    const detail = [dnsFault, plain].filter((one) => one !== null).join(': ')
     const key = `${id} ${detail.slice(0, 100)}`
     if (!this.#throttle.allow(key, this.#clock.monotonicMs())) return
     this.#log.warn({ peer: id, address }, `no connection to ${id} at ${address}: ${detail}`)

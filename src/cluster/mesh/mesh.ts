@@ -1,5 +1,6 @@
 import type { SecureContext } from 'node:tls'
 import { logVerbosity, setLogVerbosity, status as Status } from '@grpc/grpc-js'
+import { LastAddresses, type Resolution } from '../../lib/runtime/last-addresses.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 import type { Member } from '../../../proto/gen/membership_pb.ts'
 import { create } from '@bufbuild/protobuf'
@@ -14,7 +15,7 @@ import {
 } from '../../../proto/gen/mesh_pb.ts'
 import type { Index, Message, NodeId, Term, Transport } from '../../raft/types.ts'
 import type { PeerCaller } from '../peer-channel.ts'
-import { resolveAddress } from './addresses-names.ts'
+import { lookUpBy, withHost } from './addresses-names.ts'
 import { SeedFinder } from './addresses-seeds.ts'
 import {
   judgeCaller,
@@ -74,6 +75,7 @@ export class Mesh implements Transport {
   readonly #silenceMsMax: number
   readonly #witness: RollbackDetector
   readonly #seeds: SeedFinder
+  readonly #names: LastAddresses
   #secureContext: SecureContext
   #roster: PeerTrust
   #configurationIndex: Index
@@ -95,6 +97,12 @@ export class Mesh implements Transport {
     this.#roster = peerTrust(options, options.members)
     this.#configurationIndex = options.configurationIndex ?? 0
     options.book.setMembers(this.#roster.members)
+    const { resolvers = [], lastAddressesFile = null } = options
+    this.#names = new LastAddresses({
+      path: lastAddressesFile,
+      clock: deps.clock,
+      lookUp: (host) => lookUpBy(host, resolvers),
+    })
     this.#seeds = this.#makeSeeds()
     this.#server = new MeshServer(options.identity, {
       clock: deps.clock,
@@ -193,13 +201,22 @@ export class Mesh implements Transport {
     return [...this.#peers]
       .map(([id, peer]) => ({
         id,
-        address: peer.link.address,
+        address: this.#shownAddress(id, peer),
         isConnected: peer.isConnected,
         silentMs: peer.lastHeardMs === null ? null : nowMs - peer.lastHeardMs,
         hello: peer.hello,
         leafPem: peer.leafPem,
       }))
       .sort((a, b) => (a.id < b.id ? -1 : 1))
+  }
+
+  /**
+   * Seeds are probed by their IP addresses, and a member that was found there is also dialed there.
+   * Operators, routers and joining controllers need the name that it advertises.
+   */
+  #shownAddress(id: NodeId, { isConnected, link }: PeerRecord): string {
+    const advertised = isConnected ? this.#options.book.advertisedBy(id) : null
+    return advertised ?? link.address
   }
 
   send(message: Message): void {
@@ -296,13 +313,12 @@ export class Mesh implements Transport {
   }
 
   #addPeer(id: NodeId): void {
-    const { selfId, hello, book, resolvers = [] } = this.#options
+    const { selfId, hello, book } = this.#options
     const link = new PeerLink(id, book.addressesOf(id), {
       selfId,
       hello,
       canDial: this.#options.canDial ?? (() => true),
-      resolve:
-        resolvers.length === 0 ? null : async (address) => await resolveAddress(address, resolvers),
+      resolve: (address) => this.#resolveForGrpc(address),
       secureContext: () => this.#secureContext,
       judge: (leafDer, said) => judgePeer({ leafDer, hello: said, expectedId: id }, this.#roster),
       greet: (leafDer, said) => this.#greet({ leafDer, hello: said, expectedId: id }),
@@ -324,7 +340,7 @@ export class Mesh implements Transport {
       onForward: (frame) => this.#events.onForward(id, frame, true),
       onHeard: () => this.#heard(id),
       onRefused: (verdict) => this.#reports.refused(verdict, `${id} at ${link.address}`),
-      onFailed: (reason) => this.#reports.unreachable(id, link.address, reason),
+      onFailed: (reason, dnsFault) => this.#reports.unreachable(id, link.address, reason, dnsFault),
     })
     const none = { lastHeardMs: null, hello: null, leafPem: '', isConnected: false }
     this.#peers.set(id, { link, ...none })
@@ -356,11 +372,24 @@ export class Mesh implements Transport {
     if (!isPreVote) this.#witness.noteTerm(from, message.term)
   }
 
+  /** gRPC tries several addresses of a name at once, so it gets the name while that resolves. */
+  async #resolveForGrpc(address: string): Promise<Resolution> {
+    const { resolvers = [] } = this.#options
+    const resolution = await this.#resolve(address)
+    const isCurrent = resolution.fault === null && resolvers.length === 0
+    return isCurrent ? { addresses: [address], fault: null } : resolution
+  }
+
+  #resolve(address: string): Promise<Resolution> {
+    return withHost(address, (host) => this.#names.resolve(host))
+  }
+
   #makeSeeds(): SeedFinder {
-    const { seeds, resolvers, trustDomain, book, selfId } = this.#options
+    const { seeds, trustDomain, book, selfId } = this.#options
     return new SeedFinder(
-      { seeds: seeds ?? [], resolvers: resolvers ?? [], trustDomain },
+      { seeds: seeds ?? [], trustDomain },
       {
+        resolve: (seed) => this.#resolve(seed),
         secureContext: () => this.#secureContext,
         isSearching: () => [...this.#peers.values()].some(({ link }) => !link.isReady),
         isTaken: (address) => [...this.#peers.values()].some(({ link }) => link.isAt(address)),

@@ -3,6 +3,7 @@ import type { SecureContext } from 'node:tls'
 
 import type { ForwardFrame, Hello } from '../../../proto/gen/mesh_pb.ts'
 import type { Random } from '../../lib/random.ts'
+import type { Resolution } from '../../lib/runtime/last-addresses.ts'
 import type { NodeId } from '../../raft/types.ts'
 import type { Verdict } from './handshake.ts'
 import { decodeForward, decodeRaft, encodeForward, encodeRaftHello } from '../message-codec.ts'
@@ -23,8 +24,8 @@ interface PeerLinkDeps {
   readonly hello: () => Hello
   /** Whether `hello` reports everything that this member has acknowledged; retried soon if not. */
   readonly canDial: () => boolean
-  /** Resolves a name to host:port with IP addresses; null: gRPC resolves names itself. */
-  readonly resolve: ((address: string) => Promise<readonly string[]>) | null
+  /** Resolves a name to host:port with IP addresses; null for tests without names. */
+  readonly resolve: ((address: string) => Promise<Resolution>) | null
   readonly secureContext: () => SecureContext
   /** `hello` undefined: judges only the certificate. */
   readonly judge: (leafDer: Uint8Array | null, hello: Hello | null | undefined) => Verdict
@@ -40,8 +41,11 @@ interface PeerLinkDeps {
   readonly greet: (leafDer: Uint8Array | null, hello: Hello | null) => Verdict
   /** The callee, authenticated by its pinned key, refuses this member. */
   readonly onRefusedByPeer: (refusal: MeshRefusal) => void
-  /** The attempt failed for a reason other than this member's refusal. */
-  readonly onFailed: (reason: string) => void
+  /**
+   * The attempt failed for a reason other than this member's refusal. `dnsFault`: why the address
+   * that was tried is not current, or why there was none; null if a name server has answered.
+   */
+  readonly onFailed: (reason: string | null, dnsFault: string | null) => void
 }
 
 type FrameStream = ClientDuplexStream<Buffer, Buffer>
@@ -54,6 +58,8 @@ interface Attempt {
   readonly address: string
   /** Resolved target of the address. */
   readonly target: string
+  /** Why the target is an earlier address of the name; null if it is current. */
+  readonly dnsFault: string | null
   readonly client: Client
   readonly raft: FrameStream
   readonly forward: FrameStream
@@ -205,7 +211,7 @@ export class PeerLink {
     const address = this.#nextAddress
     this.#resolving = null
     if (address === '') this.#redialLater()
-    else if (this.#deps.resolve === null) this.#connect(address, address)
+    else if (this.#deps.resolve === null) this.#connect(address, address, null)
     else void this.#dialName(address, this.#deps.resolve)
   }
 
@@ -213,22 +219,22 @@ export class PeerLink {
     this.#resolved += 1
     const mine = this.#resolved
     this.#resolving = mine
-    const found = await resolve(address)
+    const { addresses, fault } = await resolve(address)
     if (this.#resolving !== mine) return
     this.#resolving = null
     // Each round over the addresses tries another IP address of the name.
     const round = Math.floor(this.#turn / this.#addresses.length)
-    const target = found[round % found.length]
+    const target = addresses[round % addresses.length]
     if (target !== undefined) {
-      this.#connect(address, target)
+      this.#connect(address, target, fault)
       return
     }
-    this.#deps.onFailed('DNS lookup failed')
+    this.#deps.onFailed(null, fault)
     this.#turn += 1
     this.#redialLater()
   }
 
-  #connect(address: string, target: string): void {
+  #connect(address: string, target: string, dnsFault: string | null): void {
     // No Hello may report less than this member has acknowledged.
     if (!this.#deps.canDial()) {
       this.#redialLater()
@@ -254,6 +260,7 @@ export class PeerLink {
     const attempt: Attempt = {
       address,
       target,
+      dnsFault,
       client,
       raft,
       forward,
@@ -354,7 +361,7 @@ export class PeerLink {
     if (this.#attempt !== attempt) return
     const wasReady = attempt.isReady
     this.#end(attempt)
-    if (reason !== null) this.#deps.onFailed(reason)
+    if (reason !== null) this.#deps.onFailed(reason, attempt.dnsFault)
     if (wasReady) this.#deps.onLost()
     if (this.#isStopped || this.#redialTimer !== null) return
     // After a working connection, the same address is tried first.

@@ -152,7 +152,7 @@ export class ConsensusThread {
   #makeMesh(): HostMesh {
     const parts = this.#deps
     const { selfId, clusterId, generation, storeId, trustDomain, bind, identity } = this.#options
-    const { seeds = [], resolvers = [] } = this.#options
+    const { seeds = [], resolvers = [], lastAddressesFile = null } = this.#options
     const { members, committedIndex: configurationIndex } = this.#roster.view
     const random = seededRandom(seedOf(storeId, parts.restored.boot, 0))
     const make: NonNullable<ConsensusDeps['mesh']> =
@@ -167,6 +167,7 @@ export class ConsensusThread {
         identity,
         seeds,
         resolvers,
+        lastAddressesFile,
         members,
         configurationIndex,
         book: this.#book,

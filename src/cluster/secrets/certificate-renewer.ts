@@ -1,3 +1,4 @@
+import { fileFaultFields } from '../../pki/file-fault.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
@@ -204,7 +205,7 @@ export class CertificateRenewer {
       this.#read()
     } catch (error) {
       this.#deps.log.error(
-        { err: error },
+        fileFaultFields(error),
         `certificate files rejected: ${errorMessage(error)}; keeping the current ones until a restart`,
       )
     }

@@ -299,7 +299,7 @@ export const controllerOptions = {
     }),
     reservedSignerHosts: option(boolean(), {
       default: false,
-      why: 'Allows loopback, link-local, unspecified and metadata addresses for external JWT signers. For tests only: anyone allowed to write signers could make this controller call them.',
+      why: 'Allows loopback addresses for external JWT signers. For tests only: anyone allowed to write signers could make this controller call them. Link-local, unspecified and metadata addresses are never allowed.',
     }),
     refusedSignerNetworks: option(networks(64), {
       default: [],

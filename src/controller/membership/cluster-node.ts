@@ -1,3 +1,5 @@
+import { join } from 'node:path'
+
 import { toBinary } from '@bufbuild/protobuf'
 
 import { ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
@@ -163,6 +165,7 @@ function consensusOptions(sources: ClusterNodeSources): ConsensusOptions {
     roster,
     seeds: config.cluster.seeds,
     resolvers: config.cluster.resolvers,
+    lastAddressesFile: join(config.data, 'last-addresses.json'),
     sharedOptionsSha256: sharedOptionsSha256(config),
     tickMs: config.raft.tickMs,
     core: configuredCoreOptions(config),

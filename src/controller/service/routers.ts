@@ -12,6 +12,7 @@ import { clientSockets } from '../../lib/bounds/descriptors.ts'
 import { systemClock } from '../../lib/clock.ts'
 import type { ProcessorShare } from '../../lib/bounds/processor-share.ts'
 import { parseHostPort } from '../../lib/text/names.ts'
+import type { MemberView } from '../../ports/cluster-view.ts'
 import type { RouterCertifier } from '../../ports/certificate-issuer.ts'
 import type { PublishFact } from '../../ports/live-facts.ts'
 import type { LiveTable, LiveChannel, LiveLink } from '../../ports/live-table.ts'
@@ -481,9 +482,11 @@ export function createRouterCluster(
       if (members.length === 0 || !isKnown) return null
       const { index: configurationIndex, record } = clusterNode.configuration()
       const keys = new Map(record.members.map((member) => [member.id, member.publicKeySha256]))
-      const controllers = members.flatMap(({ id, routerAddress }) => {
+      const controllers = members.flatMap((member) => {
+        const { id, routerAddress: address } = member
         const publicKeySha256 = keys.get(id) ?? new Uint8Array()
-        return routerAddress === null ? [] : [{ id, address: routerAddress, publicKeySha256 }]
+        const clientApis = clientApisOf(member)
+        return address === null ? [] : [{ id, address, publicKeySha256, clientApis }]
       })
       const isLeader = clusterNode.leaderId() === clusterNode.selfId
       const index = isLeader
@@ -502,6 +505,14 @@ export function createRouterCluster(
       )
     },
   }
+}
+
+/** Origins of its client API, where routers renew their certificates. */
+function clientApisOf({ apiAddresses }: Pick<MemberView, 'apiAddresses'>): readonly string[] {
+  const origins = apiAddresses.flatMap(({ api, url }) =>
+    api === 'edge-client' ? (URL.parse(url)?.origin ?? []) : [],
+  )
+  return [...new Set(origins)]
 }
 
 function isSameKey(a: Uint8Array | undefined, b: Uint8Array): boolean {

@@ -1,3 +1,4 @@
+import { fileFaultFields } from '../../pki/file-fault.ts'
 import { createSecureContext, type SecureContext } from 'node:tls'
 import type { Logger } from 'pino'
 
@@ -89,7 +90,7 @@ class ServerCertificate {
       this.reload()
     } catch (error) {
       const message = `server certificate rejected: ${errorMessage(error)}; ${this.#consequence}`
-      this.#deps.log.error({ err: error }, message)
+      this.#deps.log.error(fileFaultFields(error), message)
     }
   }
 

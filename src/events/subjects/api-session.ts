@@ -13,7 +13,7 @@ export const apiSession: EventSubject = {
   fields: [
     { name: 'event_type', type: 'string', meaning: 'The type.' },
     { name: 'id', type: 'string', meaning: 'ID of the session; not its token.' },
-    { name: 'type', type: 'string', meaning: 'Always `legacy`: the session is kept in the state.' },
+    { name: 'type', type: 'string', meaning: '`jwt` for a session of OIDC, else `legacy`.' },
     { name: 'token', type: 'string', meaning: 'Always empty: tokens are never emitted.' },
     { name: 'identity_id', type: 'string', meaning: 'ID of its identity.' },
     { name: 'ip_address', type: 'string', meaning: 'Address that it was opened from.' },
@@ -26,7 +26,7 @@ export function apiSessionEvent(
   session: ApiSession,
   atMs: number,
 ): NewEvent {
-  const { id, identityId, ipAddress } = session
+  const { id, identityId, ipAddress, clientId } = session
   return {
     namespace: 'apiSession',
     atMs,
@@ -34,7 +34,7 @@ export function apiSessionEvent(
     fields: () => ({
       event_type: type,
       id,
-      type: 'legacy',
+      type: clientId ? 'jwt' : 'legacy',
       token: '',
       identity_id: identityId,
       ip_address: ipAddress,

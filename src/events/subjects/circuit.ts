@@ -22,7 +22,11 @@ export const circuit: EventSubject = {
     { name: 'version', type: 'number', meaning: 'Version of this format: 2.' },
     { name: 'event_type', type: 'string', meaning: 'The type.' },
     { name: 'circuit_id', type: 'string', meaning: 'ID of the circuit.' },
-    { name: 'client_id', type: 'string', meaning: 'The identity that dials.' },
+    {
+      name: 'client_id',
+      type: 'string',
+      meaning: 'ID of the service session; of a circuit without one, the identity that dials.',
+    },
     { name: 'service_id', type: 'string', meaning: 'ID of the service.' },
     { name: 'terminator_id', type: 'string', meaning: 'ID of the terminator; empty at a failure.' },
     { name: 'instance_id', type: 'string', meaning: 'Instance that was requested.' },
@@ -44,7 +48,8 @@ export const circuit: EventSubject = {
     {
       name: 'tags',
       type: 'object',
-      meaning: '`clientId`, `serviceId` and, where it leads to one, `hostId`.',
+      meaning:
+        '`clientId` (the identity that dials), `serviceId` and, where it leads to one, `hostId`.',
     },
   ],
 }
@@ -60,7 +65,7 @@ export function circuitEvent(fact: CircuitFact, atMs: number): NewEvent {
       version: VERSION,
       event_type: type,
       circuit_id: of.id,
-      client_id: of.clientId,
+      client_id: of.sessionId || of.clientId,
       service_id: of.serviceId,
       terminator_id: of.terminatorId,
       instance_id: instanceId,
@@ -75,7 +80,7 @@ export function circuitEvent(fact: CircuitFact, atMs: number): NewEvent {
 }
 
 export function circuitFailedEvent(fact: FailedFact, atMs: number): NewEvent {
-  const { circuitId, clientId, serviceId, instanceId, cause, layMs } = fact
+  const { circuitId, clientId, sessionId, serviceId, instanceId, cause, layMs } = fact
   return {
     namespace: 'circuit',
     atMs,
@@ -84,7 +89,7 @@ export function circuitFailedEvent(fact: FailedFact, atMs: number): NewEvent {
       version: VERSION,
       event_type: 'failed',
       circuit_id: circuitId,
-      client_id: clientId,
+      client_id: sessionId || clientId,
       service_id: serviceId,
       terminator_id: '',
       instance_id: instanceId,

@@ -1,4 +1,5 @@
 import type { Session } from '../../entities/kinds/session.ts'
+import { parseUuid } from '../../lib/text/uuid.ts'
 import type { EventSubject, NewEvent } from '../field.ts'
 
 export const session: EventSubject = {
@@ -17,7 +18,7 @@ export const session: EventSubject = {
     {
       name: 'provider',
       type: 'string',
-      meaning: 'Always `legacy`: the session is kept in the state.',
+      meaning: '`jwt` if its API session is one of OIDC, else `legacy`.',
     },
     { name: 'id', type: 'string', meaning: 'ID of the session; it is not a token.' },
     { name: 'api_session_id', type: 'string', meaning: 'ID of its API session.' },
@@ -27,6 +28,8 @@ export const session: EventSubject = {
 }
 
 export function sessionEvent(type: 'created' | 'deleted', of: Session, atMs: number): NewEvent {
+  // The record of the API session may be gone; only those of OIDC have a UUID.
+  const isOfOidc = parseUuid(of.apiSessionId) !== null
   return {
     namespace: 'session',
     atMs,
@@ -34,7 +37,7 @@ export function sessionEvent(type: 'created' | 'deleted', of: Session, atMs: num
     fields: () => ({
       event_type: type,
       session_type: of.type,
-      provider: 'legacy',
+      provider: isOfOidc ? 'jwt' : 'legacy',
       id: of.id,
       api_session_id: of.apiSessionId,
       identity_id: of.identityId,

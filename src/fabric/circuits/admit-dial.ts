@@ -1,7 +1,12 @@
 import type { LatestReads } from '../../ports/latest-reads.ts'
 import type { AdmittedClient, RouterClients } from '../../ports/router-clients.ts'
 import type { RouterTunnels } from '../../ports/router-tunnels.ts'
-import { claimFaultCodes, claimFaultText, tunnelFaultCodes } from '../clients/client-errors.ts'
+import {
+  claimFaultCodes,
+  claimFaultText,
+  dialFaultCode,
+  tunnelFaultCodes,
+} from '../clients/client-errors.ts'
 import { evaluateAtLatest } from '../judged-at-latest.ts'
 import type {
   CircuitRequest,
@@ -84,7 +89,8 @@ async function admitClient(
   })
   if (!judged.ok) {
     const { fault } = judged
-    throw new CircuitRefusedError(claimFaultCodes[fault], claimFaultText('dial', fault))
+    const code = dialFaultCode(fault, shown.serviceId !== undefined)
+    throw new CircuitRefusedError(code, claimFaultText('dial', fault))
   }
   return { client: judged.client, isGranted: () => true }
 }

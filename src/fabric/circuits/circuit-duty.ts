@@ -375,6 +375,7 @@ export class CircuitDuty implements RouterDuty {
       kind: 'circuitFailed',
       circuitId: id,
       clientId: client.identityId,
+      sessionId: client.sessionId,
       instanceId,
       serviceId: client.serviceId,
       cause: lastFault.cause,

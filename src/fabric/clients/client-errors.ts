@@ -13,6 +13,14 @@ export const claimFaultCodes: Readonly<Record<ClaimFault, number>> = {
   posture: edgeErrorCode.postureCheckFailed,
 }
 
+/**
+ * Code for a refused dial. A client that names the service itself gets one code for an unknown
+ * service and for one that it may not dial.
+ */
+export function dialFaultCode(fault: ClaimFault, isByService: boolean): number {
+  return claimFaultCodes[isByService && fault === 'access' ? 'service' : fault]
+}
+
 /** Text of a refusal for the client. */
 export function claimFaultText(use: 'dial' | 'bind', fault: ClaimFault): string {
   return fault === 'session' ? INVALID_SESSION : `${use} refused: ${fault}`

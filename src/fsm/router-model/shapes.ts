@@ -9,6 +9,7 @@ import type {
   ModelIdentity,
   ModelProcess,
 } from '../../ports/router-model.ts'
+import { hexDigits } from '../../lib/text/hex-digits.ts'
 import type { State } from '../records/state.ts'
 
 /** Kinds whose records are part of the model, what others name before the others. */
@@ -156,9 +157,18 @@ function processOf(process: Fields): ModelProcess {
   return {
     osType: typeof process['osType'] === 'string' ? process['osType'] : '',
     path: typeof process['path'] === 'string' ? process['path'] : '',
-    hashes: textsIn(process['hashes']),
-    fingerprints: typeof one === 'string' && one !== '' ? [one] : fingerprints,
+    hashes: withDigits(textsIn(process['hashes'])),
+    fingerprints: withDigits(typeof one === 'string' && one !== '' ? [one] : fingerprints),
   }
+}
+
+/**
+ * Each text, and its hexadecimal digits. Controllers compare digits; a router of OpenZiti compares
+ * the text that a client reports, which may have separators or a line end.
+ */
+function withDigits(texts: readonly string[]): readonly string[] {
+  const all = texts.flatMap((text) => [text, hexDigits(text)])
+  return [...new Set(all)].filter((text) => text !== '')
 }
 
 function textsIn(value: unknown): readonly string[] {

@@ -198,7 +198,7 @@ function startFailure(error: unknown): ProgramFailure {
   const isForbidden = /not permitted|permission denied/i.test(reason)
   return new ProgramFailure(
     isForbidden
-      ? 'the tunnel has mode tproxy, which needs the capability CAP_NET_ADMIN: run the router as root, or give it AmbientCapabilities=CAP_NET_ADMIN CAP_NET_BIND_SERVICE in its systemd unit, or use mode proxy'
+      ? 'the tunnel has mode tproxy, which needs the capability CAP_NET_ADMIN: run this program as root, or give it AmbientCapabilities=CAP_NET_ADMIN CAP_NET_BIND_SERVICE in its systemd unit, or use mode proxy'
       : `the tunnel has mode tproxy, and this machine makes no route for it: ${reason}`,
     { cause: error },
   )

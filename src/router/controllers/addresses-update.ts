@@ -2,7 +2,7 @@ import { fromBinary } from '@bufbuild/protobuf'
 
 import { UpdateCtrlAddressesSchema } from '../../../proto/gen/router_pb.ts'
 import { isControllerId } from '../../lib/text/names.ts'
-import { type ControllerKey, isControllerAddress } from './endpoints-file.ts'
+import { type ControllerKey, isApiOrigin, isControllerAddress } from './endpoints-file.ts'
 import type { ReportedMembers, ReportedController } from './membership.ts'
 
 const SHA256_BYTES = 32
@@ -23,7 +23,8 @@ export function readAddresses(body: Uint8Array): AddressesUpdate {
     const addresses = each.endpoints.map(({ address }) => address).filter(isControllerAddress)
     const { id } = each
     const keySha256 = keyText(each.publicKeySha256)
-    return isControllerId(id) && addresses.length > 0 ? [{ id, addresses, keySha256 }] : []
+    const apis = each.clientApis.filter(isApiOrigin)
+    return isControllerId(id) && addresses.length > 0 ? [{ id, addresses, apis, keySha256 }] : []
   })
   const removed = update.removed.flatMap(({ id, publicKeySha256 }): ControllerKey[] => {
     const keySha256 = keyText(publicKeySha256)

@@ -24,6 +24,8 @@ interface ControllersDeps {
   readonly random: Random
   readonly log: ProgramLogger
   readonly handlers: ControlHandlers
+  /** The client APIs that a majority reports have changed. */
+  readonly onApis: () => void
 }
 
 /**
@@ -41,7 +43,10 @@ export class Controllers {
   readonly #connections = new Map<string, ControlConnection>()
   /** IDs of controllers with a pending hello. */
   readonly #greeted = new Set<string>()
-  #apis: readonly string[]
+  /** Client APIs of the enrollment and those that have answered, the latest first. */
+  #answeredApis: readonly string[]
+  /** Client APIs that a majority has reported, before the latest change. */
+  #reportedApis: readonly string[]
   readonly #endpoints: readonly string[]
   #trustDomain: string | null
   #askTimer: NodeJS.Timeout | null = null
@@ -52,7 +57,7 @@ export class Controllers {
     this.#deps = deps
     const known = knownOf(deps)
     this.#endpoints = known.endpoints
-    this.#apis = known.apis
+    this.#answeredApis = known.apis
     this.#trustDomain = known.trustDomain
     this.#membership = new ControllerMembership({
       controllers: known.controllers,
@@ -60,6 +65,7 @@ export class Controllers {
       configured: deps.configuredEndpoints,
       clock: deps.clock,
     })
+    this.#reportedApis = this.#membership.apis
   }
 
   /** Open connections. */
@@ -96,24 +102,37 @@ export class Controllers {
   }
 
   /**
-   * Possible addresses of the client API: first where it was found, then the hosts of the members
-   * with the same ports, because the controller found earlier may have left the cluster.
+   * Addresses of the client API: those that the controllers report, the one that answered last
+   * first. Others follow: that of the enrollment may be a name that no controller knows, such as
+   * that of a load balancer.
    */
   get apis(): readonly string[] {
-    const ports = new Set(this.#apis.map((api) => new URL(api).port || '443'))
-    const hosts = this.#membership.controllers.flatMap(({ addresses }) =>
+    const reported = this.#membership.apis
+    const answered = this.#answeredApis
+    const first = answered.filter((api) => reported.includes(api))
+    const all = [...first, ...reported, ...answered, ...this.#guessedApis()]
+    return [...new Set(all)].slice(0, controllerLimits.apisMax)
+  }
+
+  /**
+   * Controllers of OpenZiti and of 0.2.0 do not report their client APIs. They probably use the
+   * ports that are known.
+   */
+  #guessedApis(): readonly string[] {
+    const ports = new Set(this.#answeredApis.map((api) => new URL(api).port || '443'))
+    const silent = this.#membership.controllers.filter(({ apis = [] }) => apis.length === 0)
+    const hosts = silent.flatMap(({ addresses }) =>
       addresses.map((address) => address.slice('tls:'.length).replace(/:\d+$/, '')),
     )
-    const guessed = hosts.flatMap((host) =>
+    return hosts.flatMap((host) =>
       [...ports].map((port) => new URL(`https://${host}:${port}`).origin),
     )
-    return [...new Set([...this.#apis, ...guessed])].slice(0, controllerLimits.apisMax)
   }
 
   /** This API address has answered; it is tried first, also after a restart. */
   rememberApi(api: string): void {
-    if (this.#apis[0] === api) return
-    this.#apis = [api, ...this.#apis.filter((other) => other !== api)]
+    if (this.#answeredApis[0] === api) return
+    this.#answeredApis = [api, ...this.#answeredApis.filter((other) => other !== api)]
     this.#save()
   }
 
@@ -276,8 +295,20 @@ export class Controllers {
       { ...fields, controllers: ids, removed: removedIds },
       'members of the cluster updated',
     )
+    const before = this.#reportedApis
+    this.#forgetApis()
     this.#reconcile()
     this.#save()
+    if (this.#reportedApis.join() !== before.join()) this.#deps.onApis()
+  }
+
+  /** A removed controller must not issue certificates, so its client APIs are dropped. */
+  #forgetApis(): void {
+    const { apis } = this.#membership
+    const dropped = new Set(this.#reportedApis.filter((api) => !apis.includes(api)))
+    this.#reportedApis = apis
+    // @guard router-captured--removed-api
+    this.#answeredApis = this.#answeredApis.filter((api) => !dropped.has(api))
   }
 
   /** Dials known controllers, and disconnects all others and those with a different key. */
@@ -341,7 +372,8 @@ export class Controllers {
     const { controllers, removed } = this.#membership
     const addresses = controllers.flatMap((one) => one.addresses)
     const endpoints = controllers.length > 0 ? addresses : this.#endpoints
-    const [apis, trustDomain] = [this.#apis, this.#trustDomain]
+    const apis = [...new Set([...this.#answeredApis, ...this.#membership.apis])]
+    const trustDomain = this.#trustDomain
     const known = { endpoints, controllers, removed, apis, trustDomain }
     try {
       writeEndpoints(this.#deps.endpointsFile, known)

@@ -15,6 +15,7 @@ import { peerLeafDer } from '../../lib/runtime/peer-certificates.ts'
 import { leafControllerId, leafSpiffeId, parseCertificate } from '../../pki/certificate.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import type { HttpProxy } from '../../lib/runtime/http-proxy.ts'
+import type { LastAddresses } from '../../lib/runtime/last-addresses.ts'
 import { parseAddress } from '../../config/router/values.ts'
 import type { RouterIdentity } from '../identity/identity.ts'
 import type { ControlConnection } from './control-connection.ts'
@@ -23,6 +24,7 @@ import { CONTROL_PROTOCOL, routerHello } from '../../channel/messages/control.ts
 interface DialControllerDeps {
   /** Proxy for outgoing connections; null: none. */
   readonly proxy: HttpProxy | null
+  readonly names?: LastAddresses
   readonly config: RouterConfig['ctrl']
   readonly identity: () => RouterIdentity
   readonly version: VersionLine
@@ -91,6 +93,7 @@ export async function dialController(
     tls: { ca: identity.caPem, cert: identity.certificatePem, key: identity.privateKeyPem },
     ...(localAddress === null ? {} : { localAddress }),
     proxy: deps.proxy,
+    ...(deps.names === undefined ? {} : { names: deps.names }),
     protocol: CONTROL_PROTOCOL,
     judge: (socket) => {
       try {

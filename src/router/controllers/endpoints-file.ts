@@ -24,6 +24,8 @@ export interface KnownController {
    * change them.
    */
   readonly answeredAt?: readonly string[]
+  /** Addresses of its client API as listed by a majority: `https://host:port`. */
+  readonly apis?: readonly string[]
 }
 
 /** A controller's ID and key. */
@@ -41,7 +43,10 @@ export interface KnownEndpoints {
   readonly controllers: readonly KnownController[]
   /** Removed controllers whose keys are refused, newest last. */
   readonly removed: readonly ControllerKey[]
-  /** Addresses of client APIs found so far: `https://host:port`. */
+  /**
+   * Addresses of client APIs, the one that answered last first: `https://host:port`. Includes those
+   * of the controllers, which earlier releases read here.
+   */
   readonly apis: readonly string[]
   /** Trust domain of the controllers' certificates; null until it is known. */
   readonly trustDomain: string | null
@@ -88,12 +93,13 @@ export function writeEndpoints(path: string, known: KnownEndpoints): void {
   const { endpoints, controllers, removed, apis, trustDomain } = known
   const text = yamlText({
     endpoints: [...endpoints],
-    controllers: controllers.map(({ id, addresses, keySha256, toldBy, answeredAt }) => ({
+    controllers: controllers.map(({ id, addresses, keySha256, toldBy, answeredAt, apis: own }) => ({
       id,
       endpoints: addresses.map((address) => ({ address })),
       ...(keySha256 === null ? {} : { keySha256 }),
       ...(toldBy === null ? {} : { toldBy: [...toldBy] }),
       ...(answeredAt === undefined ? {} : { answeredAt: [...answeredAt] }),
+      ...(own === undefined || own.length === 0 ? {} : { apis: [...own] }),
     })),
     ...(removed.length === 0
       ? {}
@@ -102,7 +108,7 @@ export function writeEndpoints(path: string, known: KnownEndpoints): void {
     ...(trustDomain === null ? {} : { trustDomain }),
   })
   const comment =
-    '# Written by the router: the current controllers. Delete it to start from the configuration.'
+    '# Written by the router: the current controllers and their client APIs. If it is lost, the controllers of the configuration send both again.'
   writeSecretFile(path, `${comment}\n${text}`)
 }
 
@@ -115,7 +121,7 @@ function knownIn(tree: YamlTree): ReadEndpoints {
     return { kind: 'damaged', reason: 'names no controller' }
   }
   const removed = itemsOf(top.get('removed')).flatMap(removedIn)
-  const apis = textsOf(top.get('apis')).filter(isApi)
+  const apis = textsOf(top.get('apis')).filter(isApiOrigin)
   const domain = textOf(top.get('trustDomain'))
   const trustDomain = domain !== null && isTrustDomain(domain) ? domain : null
   return {
@@ -138,7 +144,8 @@ function controllerIn(tree: YamlTree): KnownController[] {
     ? textsOf(entries.get('toldBy')).filter(isControllerId)
     : null
   if (addresses.length === 0) return []
-  const known = { id, addresses, keySha256, toldBy }
+  const apis = textsOf(entries.get('apis')).filter(isApiOrigin)
+  const known = { id, addresses, keySha256, toldBy, ...(apis.length === 0 ? {} : { apis }) }
   if (!entries.has('answeredAt')) return [known]
   return [{ ...known, answeredAt: textsOf(entries.get('answeredAt')).filter(isControllerAddress) }]
 }
@@ -157,8 +164,13 @@ function keyIn(entries: ReadonlyMap<string, YamlTree>): string | null {
 
 /** Truncates the lists to their limits, because a controller could send lists of any length. */
 export function limitEndpoints(known: KnownEndpoints): KnownEndpoints {
-  const { controllersMax, addressesPerControllerMax, apisMax, removedControllersMax } =
-    controllerLimits
+  const {
+    controllersMax,
+    addressesPerControllerMax,
+    apisMax,
+    apisPerControllerMax,
+    removedControllersMax,
+  } = controllerLimits
   return {
     ...known,
     endpoints: known.endpoints.slice(0, controllersMax),
@@ -169,6 +181,9 @@ export function limitEndpoints(known: KnownEndpoints): KnownEndpoints {
       ...(controller.answeredAt === undefined
         ? {}
         : { answeredAt: controller.answeredAt.slice(0, addressesPerControllerMax) }),
+      ...(controller.apis === undefined
+        ? {}
+        : { apis: controller.apis.slice(0, apisPerControllerMax) }),
     })),
     removed: known.removed.slice(-removedControllersMax),
     apis: known.apis.slice(0, apisMax),
@@ -180,7 +195,8 @@ export function isControllerAddress(text: string): boolean {
   return address !== null && address.protocol === 'tls' && address.port !== 0
 }
 
-function isApi(text: string): boolean {
+/** Whether the text is the origin of a client API: `https://host:port`. */
+export function isApiOrigin(text: string): boolean {
   const url = URL.parse(text)
   return url?.protocol === 'https:' && url.origin === text
 }

@@ -22,8 +22,14 @@ export const controllerLimits = {
    */
   configuredEndpointAfterMs: 3000,
   configuredEndpointWaitMsMax: 30_000,
-  /** Client API addresses that are kept for renewals. */
+  /** Client API addresses that are kept for renewals, and those of one controller. */
   apisMax: 16,
+  apisPerControllerMax: 4,
+  /**
+   * Time after the start in which lists of fewer controllers than a majority of those in the
+   * configuration add no client API. Later, the controllers that the router reaches suffice.
+   */
+  apisByFewAfterMs: 30_000,
   endpointsFileBytesMax: 256 * 1024,
   /**
    * Waits between two dials of one controller; they grow from the first to the second value, and

@@ -5,6 +5,7 @@ import { limitEndpoints, type ControllerKey, type KnownController } from './endp
 const {
   addressesPerControllerMax,
   addressesReportedByOneMax,
+  apisByFewAfterMs,
   controllerAbsentMs,
   controllersMax,
   controllersReportedByOneMax,
@@ -14,6 +15,8 @@ const {
 export interface ReportedController {
   readonly id: string
   readonly addresses: readonly string[]
+  /** Addresses of its client API; empty if the sender reports none. */
+  readonly apis: readonly string[]
   /** Hex SHA-256 of its pinned key; null if the sender does not report it. */
   readonly keySha256: string | null
 }
@@ -40,6 +43,8 @@ interface MembershipOptions {
 interface MemberList {
   readonly index: bigint
   readonly members: ReadonlyMap<string, ReportedController>
+  /** Controllers of OpenZiti and of 0.2.0 report no client API, so they omit none either. */
+  readonly hasApis: boolean
   readonly removed: readonly ControllerKey[]
 }
 
@@ -182,6 +187,7 @@ export class ControllerMembership {
     this.#lists.set(senderId, {
       index,
       members: new Map(listed.map((each) => [each.id, each])),
+      hasApis: listed.some(({ apis }) => apis.length > 0),
       removed: removed.slice(-removedControllersMax),
     })
     return this.#judge()
@@ -190,6 +196,16 @@ export class ControllerMembership {
   /** Checks for absent controllers, which no message reports. @returns as `onMembers`. */
   onTime(): boolean {
     return this.#judge()
+  }
+
+  /**
+   * Client APIs of the voters, in turns, so that each controller is among the first. A controller
+   * that only some voters list is not asked for certificates.
+   */
+  get apis(): readonly string[] {
+    const each = this.#controllers.map(({ toldBy, apis = [] }) => (toldBy === null ? apis : []))
+    const longest = Math.max(0, ...each.map(({ length }) => length))
+    return Array.from({ length: longest }, (_, at) => each.flatMap((apis) => apis[at] ?? [])).flat()
   }
 
   onLeader(senderId: string): void {
@@ -228,6 +244,7 @@ export class ControllerMembership {
       ...known,
       addresses: addressesBy(votes, known),
       keySha256: this.#keyBy(votes, known),
+      ...this.#apisBy(votes, known),
     }))
     this.#controllers = limitEndpoints({
       endpoints: [],
@@ -341,6 +358,34 @@ export class ControllerMembership {
     return known.keySha256
   }
 
+  /**
+   * Controllers that must list a client API. A router whose endpoints file was lost must not renew
+   * where the first controller to answer wants, so it waits for the configured controllers. If they
+   * do not answer, a majority of those that do is enough.
+   */
+  #apisMajority({ majority, lists }: Votes): number {
+    const isEarly = this.#clock.monotonicMs() - this.#startedMs < apisByFewAfterMs
+    // @guard router-captured--early
+    if (isEarly) return Math.max(majority, majorityOf(this.#configured.size))
+    const isNoneKnown = this.#controllers.every(({ apis = [] }) => apis.length === 0)
+    // @guard router-captured--late
+    return isNoneKnown ? majorityOf(lists.length) : majority
+  }
+
+  /** Client APIs that a majority lists, and known ones that no majority omits. */
+  #apisBy(votes: Votes, { id, apis: known = [] }: KnownController): Pick<KnownController, 'apis'> {
+    const enough = this.#apisMajority(votes)
+    const listed = votes.lists.flatMap(([, list]) =>
+      list.hasApis ? [list.members.get(id)?.apis ?? []] : [],
+    )
+    const countWith = (api: string): number => listed.filter((each) => each.includes(api)).length
+    // @guard router-captured--apis
+    const named = listed.flat().filter((api) => countWith(api) >= enough)
+    const kept = known.filter((api) => listed.length - countWith(api) < votes.majority)
+    const apis = [...new Set([...named, ...kept])]
+    return apis.length === 0 && known.length === 0 ? {} : { apis }
+  }
+
   /** Refusing a key takes a majority of at least two controllers. */
   #judgeRemoved(votes: Votes): void {
     const isMember = ({ id, keySha256 }: ControllerKey): boolean =>
@@ -408,11 +453,14 @@ function textOf(
   controllers: readonly KnownController[],
   removed: readonly ControllerKey[],
 ): string {
-  const each = controllers.map(({ id, addresses, keySha256, toldBy, answeredAt = [] }) => {
-    const reporters = toldBy === null ? '' : `by ${toldBy.toSorted().join(',')}`
-    const answered = answeredAt.toSorted().join(',')
-    return [id, keySha256 ?? '', reporters, answered, ...addresses.toSorted()].join(' ')
-  })
+  const each = controllers.map(
+    ({ id, addresses, keySha256, toldBy, answeredAt = [], apis = [] }) => {
+      const reporters = toldBy === null ? '' : `by ${toldBy.toSorted().join(',')}`
+      const answered = answeredAt.toSorted().join(',')
+      const all = [...addresses.toSorted(), ...apis.toSorted()]
+      return [id, keySha256 ?? '', reporters, answered, ...all].join(' ')
+    },
+  )
   const keys = removed.map(({ id, keySha256 }) => `removed ${id} ${keySha256}`)
   return [...each, ...keys].toSorted().join('\n')
 }

@@ -33,12 +33,19 @@ interface ExtenderDeps {
   readonly onExtended: (api: string) => void
 }
 
+const NO_APIS =
+  'the certificates are due, and cannot be extended: no controller has sent the address of its client API. Check that a controller is reached; controllers of OpenZiti and of 0.2.0 send none, so enroll this router again or upgrade them'
+
 /** Extends the certificates of a running router before they expire, with the same keys. */
 export class CertificateExtender {
   readonly #deps: ExtenderDeps
   #timer: NodeJS.Timeout | null = null
+  /** Certificates are extended even if they are not due. */
+  #isForced = false
   #isStopped = false
   #logged = ''
+  /** Null before the first attempt. */
+  #isDone: boolean | null = null
 
   constructor(deps: ExtenderDeps) {
     this.#deps = deps
@@ -46,7 +53,16 @@ export class CertificateExtender {
 
   /** @param isForced extend at once, regardless of the remaining time. */
   start(isForced: boolean): void {
-    void this.#judge(isForced)
+    this.#isForced = isForced
+    void this.#judge()
+  }
+
+  /** Further addresses of client APIs are known, so a failed attempt is repeated at once. */
+  wake(): void {
+    if (this.#isStopped || this.#timer === null || this.#isDone !== false) return
+    clearTimeout(this.#timer)
+    this.#timer = null
+    void this.#judge()
   }
 
   stop(): void {
@@ -54,23 +70,28 @@ export class CertificateExtender {
     if (this.#timer !== null) clearTimeout(this.#timer)
   }
 
-  async #judge(isForced: boolean): Promise<void> {
+  async #judge(): Promise<void> {
     const { clock, holder } = this.#deps
     const identity = holder.current()
     const leaves = [identity.leaf, ...(identity.server === null ? [] : [identity.server.leaf])]
     const renewAtMs = Math.min(
       ...leaves.map((leaf) => certificateLife(leaf, clock.nowMs()).renewAtMs),
     )
-    const isDue = isForced || clock.nowMs() >= renewAtMs
+    const isDue = this.#isForced || clock.nowMs() >= renewAtMs
     const isDone = !isDue || (await this.#extend(identity))
     if (this.#isStopped) return
+    this.#isDone = isDone
+    if (isDone) this.#isForced = false
     const { certificatesJudgedEveryMs, extensionAgainMs } = certificateLimits
     // Short-lived certificates are due before the next regular check.
     const leftMs = Math.max(1000, renewAtMs - clock.nowMs())
     const waitMs = isDone
       ? Math.min(certificatesJudgedEveryMs, isDue ? certificatesJudgedEveryMs : leftMs)
       : Math.min(extensionAgainMs, leftMs + 1000)
-    this.#timer = setTimeout(() => void this.#judge(isForced && !isDone), waitMs)
+    this.#timer = setTimeout(() => {
+      this.#timer = null
+      void this.#judge()
+    }, waitMs)
   }
 
   /** @returns whether nothing is left to do. */
@@ -79,6 +100,11 @@ export class CertificateExtender {
     const obstacle = this.#obstacle()
     if (obstacle !== null) {
       this.#warnOnce(`the certificates are due, and cannot be extended: ${obstacle}`)
+      return false
+    }
+    if (apis().length === 0) {
+      // Right after the start, no controller has sent its addresses yet.
+      if (this.#isDone !== null) this.#warnOnce(NO_APIS)
       return false
     }
     const failures: string[] = []
@@ -99,14 +125,11 @@ export class CertificateExtender {
   }
 
   #obstacle(): string | null {
-    const { config, ask, apis } = this.#deps
+    const { config, ask } = this.#deps
     const files = identityFiles(config)
     if (config.csr === null) return 'the configuration has no csr'
     if (!files.ok) return files.fault
-    if (ask === null) return 'this program was started without a way to ask'
-    return apis().length > 0
-      ? null
-      : 'the endpoints file names no address of a client API; enroll this router again'
+    return ask === null ? 'this program was started without a way to ask' : null
   }
 
   #warnOnce(sentence: string, failures: readonly string[] = []): void {

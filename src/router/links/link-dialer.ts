@@ -5,6 +5,7 @@ import type { Channel } from '../../channel/channel.ts'
 import { type DialedChannel, dialChannel } from '../../channel/dial.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import type { HttpProxy } from '../../lib/runtime/http-proxy.ts'
+import type { LastAddresses } from '../../lib/runtime/last-addresses.ts'
 import { parseAddress } from '../../config/router/values.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
@@ -31,6 +32,7 @@ type LinkConfig = NonNullable<RouterConfig['link']>
 interface LinkDialerDeps {
   /** Proxy for outgoing connections; null: none. */
   readonly proxy: HttpProxy | null
+  readonly names?: LastAddresses
   readonly section: LinkConfig
   readonly config: LinkConfig['dialers'][number]
   readonly identity: () => RouterIdentity
@@ -141,6 +143,7 @@ export class LinkDialer {
       tls: { ca: identity.caPem, cert: identity.certificatePem, key: identity.privateKeyPem },
       ...(localAddress === null ? {} : { localAddress }),
       proxy: this.#deps.proxy,
+      ...(this.#deps.names === undefined ? {} : { names: this.#deps.names }),
       protocol: LINK_PROTOCOL,
       judge: (socket) => {
         local = formatHostPort({ host: socket.localAddress ?? '', port: socket.localPort ?? 0 })

@@ -8,6 +8,7 @@ import { formatHostPort } from '../../lib/text/names.ts'
 import type { Random } from '../../lib/random.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import type { HttpProxy } from '../../lib/runtime/http-proxy.ts'
+import type { LastAddresses } from '../../lib/runtime/last-addresses.ts'
 import type {
   ControlConnection,
   ControlMessageHandler,
@@ -39,6 +40,7 @@ type LinkConfig = NonNullable<RouterConfig['link']>
 interface LinksDeps {
   /** Proxy for outgoing connections; null: none. */
   readonly proxy: HttpProxy | null
+  readonly names?: LastAddresses
   readonly ports: TlsPorts
   /** Null if links are not configured. */
   readonly config: RouterConfig['link']

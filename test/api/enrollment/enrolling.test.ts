@@ -118,7 +118,7 @@ describe('ott', () => {
     const first = dataOf(await enroll(`token=${token}`, csr))
     expect(dataOf(await enroll(`token=${token}`, csr))['cert']).toBe(first['cert'])
     expect(await enroll(`token=${token}`, await csrOf(newKey()))).toMatchObject(
-      refusal(404, 'INVALID_ENROLLMENT_TOKEN'),
+      refusal(400, 'INVALID_ENROLLMENT_TOKEN'),
     )
     const { data } = (await caller.get(`${management}/identities/${id}/authenticators`)).body
     expect(data).toHaveLength(1)
@@ -153,8 +153,8 @@ describe('ott', () => {
       [`method=ottca&token=${token}`, csr, 400, 'INVALID_ENROLL_METHOD'],
       [`method=erott&token=${token}`, csr, 400, 'INVALID_ENROLL_METHOD'],
       [`method=what&token=${token}`, csr, 400, 'INVALID_ENROLL_METHOD'],
-      [`method=ott&token=${randomUUID()}`, csr, 404, 'INVALID_ENROLLMENT_TOKEN'],
-      [`method=ott&token=${'x'.repeat(5000)}`, csr, 404, 'INVALID_ENROLLMENT_TOKEN'],
+      [`method=ott&token=${randomUUID()}`, csr, 400, 'INVALID_ENROLLMENT_TOKEN'],
+      [`method=ott&token=${'x'.repeat(5000)}`, csr, 400, 'INVALID_ENROLLMENT_TOKEN'],
       ['method=ott', csr, 400, 'COULD_NOT_VALIDATE'],
     ] as const) {
       expect(await enroll(query, body), `${query} ${code}`).toMatchObject(refusal(status, code))
@@ -174,7 +174,7 @@ describe('ott', () => {
     const path = `${management}/enrollments/${enrollmentId}/refresh`
     expect((await caller.call('POST', path, { expiresAt })).status).toBe(200)
     expect(await enroll(`token=${token}`, csr)).toMatchObject(
-      refusal(404, 'INVALID_ENROLLMENT_TOKEN'),
+      refusal(400, 'INVALID_ENROLLMENT_TOKEN'),
     )
     const fresh = await shown(caller, `${management}/enrollments/${enrollmentId}`)
     dataOf(await enroll(`token=${String(fresh['token'])}`, csr))
@@ -192,7 +192,7 @@ describe('updb', () => {
     const { username } = dataOf(await listener.call({ path, body }))
     expect(username, 'the Go SDK logs in by this name').toBe('field-unit')
     const used = await listener.call({ path, body })
-    expect(used).toMatchObject(refusal(404, 'INVALID_ENROLLMENT_TOKEN'))
+    expect(used).toMatchObject(refusal(400, 'INVALID_ENROLLMENT_TOKEN'))
     expect(used.body.error?.cause?.['message'] ?? used.body.error?.message).toContain('used')
     const device = new CallerOf(controller)
     expect(
@@ -364,6 +364,12 @@ describe('routers', () => {
     expect(await listener.call({ path, body: { certCsr: body.certCsr }, by })).toMatchObject(
       refusal(400, 'COULD_NOT_VALIDATE'),
     )
+    for (const field of ['certCsr', 'serverCertCsr']) {
+      expect(await listener.call({ path, body: { ...body, [field]: '' }, by })).toMatchObject({
+        status: 400,
+        body: { error: { code: 'COULD_NOT_PROCESS_CSR', cause: { field } } },
+      })
+    }
     const extended = dataOf(await listener.call({ path, body, by }))
     expect(await listener.call({ path, body, by })).toMatchObject(refusal(401, 'UNAUTHORIZED'))
     const next = { certificatePem: extended['cert'] ?? '', privateKeyPem }
@@ -398,8 +404,8 @@ describe('a token without a method', () => {
     const body = { password: 'a long enough one' }
     dataOf(await listener.call({ path: `${ENROLL}?token=${token}`, body }))
     for (const [query, status, code] of [
-      [`token=${token}`, 404, 'INVALID_ENROLLMENT_TOKEN'],
-      [`token=${randomUUID()}`, 404, 'INVALID_ENROLLMENT_TOKEN'],
+      [`token=${token}`, 400, 'INVALID_ENROLLMENT_TOKEN'],
+      [`token=${randomUUID()}`, 400, 'INVALID_ENROLLMENT_TOKEN'],
       ['', 400, 'COULD_NOT_VALIDATE'],
     ] as const) {
       const reply = await listener.call({ path: `${ENROLL}?${query}`, body })

@@ -25,6 +25,17 @@ const sessionOf = (reply: Reply): Record<string, unknown> => {
   return reply.body.data as Record<string, unknown>
 }
 
+/** Errors of the challenge by reason; any other reason is `invalid`. */
+const challengeErrors: Readonly<Partial<Record<LogInRefusalReason, 'expired' | 'missing'>>> = {
+  TOKEN_EXPIRED: 'expired',
+  TOKEN_MALFORMED: 'missing',
+}
+const descriptions = {
+  expired: 'token expired',
+  invalid: 'token is invalid',
+  missing: 'no matching token was provided',
+} as const
+
 describe('a log-in by an external JWT', () => {
   test.each([client, management])(
     'opens a session of the identity that it names: %s',
@@ -120,7 +131,7 @@ describe('a log-in by an external JWT', () => {
     async (_what, [subject, wish, reason, claim = '']) => {
       const token = await provider.token(subject, wish)
       const reply = await logIn(token)
-      const error = reason === 'TOKEN_EXPIRED' ? 'expired' : 'invalid'
+      const error = challengeErrors[reason] ?? 'invalid'
       expect(reply.status).toBe(401)
       expect(reply.body.error).toEqual({
         code: 'UNAUTHORIZED',
@@ -128,7 +139,7 @@ describe('a log-in by an external JWT', () => {
         requestId: expect.any(String) as string,
       })
       expect(reply.headers['www-authenticate']).toBe(
-        `Bearer realm="openziti-primary-ext-jwt" error="${error}" error_description="${error === 'expired' ? 'token expired' : 'token is invalid'}" id="${signerId}" issuer="https://idp.test"`,
+        `Bearer realm="openziti-primary-ext-jwt" error="${error}" error_description="${descriptions[error]}" id="${signerId}" issuer="https://idp.test"`,
       )
       const isOfSigner = reason !== 'TOKEN_MALFORMED' && reason !== 'TOKEN_ISSUER_UNKNOWN'
       const { refusal } = refusals.at(-1) ?? {}

@@ -3,6 +3,7 @@ import { factorChallenge } from '../../../src/auth/principal/token-factor.ts'
 import { CallerOf, client, management, type Reply } from '../support/caller.ts'
 import { user } from '../support/controller.ts'
 import { controllerWithProvider } from '../support/external-jwt.ts'
+import { ecKey } from '../../support/identity-provider.ts'
 
 const { controller, server, provider, signerId, root, sessionOf, newPolicy, newSigner, patch } =
   await controllerWithProvider()
@@ -20,6 +21,9 @@ const query = {
   scopes: [],
 }
 const accessToken = `x.${Buffer.from('{"z_t":"a"}').toString('base64url')}.x`
+const unverified = ['{"alg":"ES256","kid":"x"}', '{"iss":"https://idp.test"}', 'x']
+  .map((part) => Buffer.from(part).toString('base64url'))
+  .join('.')
 const queriesOf = (reply: Reply): unknown => {
   expect(reply.status, reply.text).toBe(200)
   return (reply.body.data as { authQueries: unknown }).authQueries
@@ -39,25 +43,37 @@ describe('a session whose policy requires an external JWT', () => {
     expect((await alice.get(own)).status).toBe(401)
   })
 
-  test('is missing, not invalid, where the session itself is the only bearer token', () => {
+  test('is missing, not invalid, where no bearer token is a JWT of the signer', async () => {
     const pendingFactors = [{ kind: 'extJwt', signerId } as const]
     const errorOf = (...bearers: readonly string[]): string | undefined =>
       factorChallenge(controller.parts, { bearers: () => bearers }, { pendingFactors })?.error
     expect(errorOf()).toBe('missing')
     expect(errorOf(accessToken)).toBe('missing')
-    expect(errorOf(accessToken, 'x.y.z')).toBe('invalid')
+    expect(errorOf(accessToken, 'x.y.z')).toBe('missing')
+    const ofOther = await provider.token('alice-id', { claims: { iss: 'https://second.test' } })
+    expect(errorOf(ofOther)).toBe('missing')
+    expect(errorOf(accessToken, unverified)).toBe('invalid')
   })
 
-  test('names the signer of the missing JWT in its challenge', async () => {
+  test('names the signer of a missing, invalid or expired JWT in its challenge', async () => {
     const alice = sessionOf('alice-id')
-    const told = (error: string, description: string): string =>
+    const challenge = (error: string, description: string): string =>
       `Bearer realm="openziti-secondary-ext-jwt" error="${error}" error_description="${description}" id="${signerId}" issuer="https://idp.test"`
-    expect((await alice.get(own)).headers['www-authenticate']).toBe(
-      told('missing', 'no matching token was provided'),
-    )
-    expect((await alice.get(own, bearer('x.y.z'))).headers['www-authenticate']).toBe(
-      told('invalid', 'token is invalid'),
-    )
+    const answered = async (token?: string): Promise<unknown> => {
+      const headers = token === undefined ? {} : bearer(token)
+      return (await alice.get(own, headers)).headers['www-authenticate']
+    }
+    const missing = challenge('missing', 'no matching token was provided')
+    expect(await answered()).toBe(missing)
+    expect(await answered('x.y.z')).toBe(missing)
+    const invalid = challenge('invalid', 'token is invalid')
+    expect(await answered(unverified)).toBe(invalid)
+    const past = { claims: { exp: Math.floor(controller.clock.nowMs() / 1000) - 60 } }
+    const expired = await provider.token('alice-id', past)
+    expect(await answered(expired)).toBe(challenge('expired', 'token expired'))
+    // Without the signature, a stranger could learn which times the controller accepts.
+    const forged = await provider.token('alice-id', { ...past, key: ecKey('first') })
+    expect(await answered(forged)).toBe(invalid)
   })
 
   test('names the signer in successful answers too: at the log-in and of the session itself', async () => {

@@ -71,5 +71,5 @@ test('access explain refuses an invalid question in one sentence', async () => {
   }
   expect(await refusal()).toContain('2 flotilla: name an identity, a service, or both')
   expect(await refusal('laptop', 'crm', '--granted')).toMatch(/^2 .*need one side alone/)
-  expect(await refusal('nobody', 'crm')).toMatch(/^1 .*not found/)
+  expect(await refusal('nobody', 'crm')).toMatch(/^4 .*not found/)
 })

@@ -67,10 +67,12 @@ test('access preview of a network file shows its difference', async () => {
   const text = await person.out('export')
   const wanted = person.file('network.yml', text.replace('- "#all"', "- '@crm'"))
   expect(text).toContain('- "#all"')
-  const shown = await person.out('apply', '-f', wanted, '--dry-run', '--access')
+  const { stdout: shown } = await person.run('apply', '-f', wanted, '--dry-run', '--access')
   expect(shown).toContain('dial: 0 given, 1 taken\n')
   expect(shown).toContain('- dial laptop -> wiki\n')
-  const json = await person.out('apply', '-f', wanted, '--dry-run', '--access', '-o', 'json')
+  const words = ['apply', '-f', wanted, '--dry-run', '--access', '-o', 'json']
+  const { code: drift, stdout: json } = await person.run(...words)
+  expect(drift).toBe(6)
   expect(JSON.parse(json)).toMatchObject({ isDone: false, access: { counts: {} } })
   const same = person.file('same.yml', text)
   expect(await person.out('apply', '-f', same, '--dry-run', '--access')).toContain(
@@ -88,7 +90,7 @@ test('access preview refuses an invalid change in one sentence', async () => {
   expect(await refusal('name: x')).toMatch(/^2 .*expected a list of changes/)
   expect(await refusal('- name: x')).toMatch(/^2 .*change 1: expected a list/)
   expect(await refusal('- update: identity\n  name: x')).toMatch(/^2 .*record names what to update/)
-  expect(await refusal('- delete: identity\n  record: nobody')).toMatch(/^1 .*no identity "nobody"/)
+  expect(await refusal('- delete: identity\n  record: nobody')).toMatch(/^4 .*no identity "nobody"/)
   expect(await refusal('- create: service\n  nam: x')).toMatch(/^2 .*did you mean name/)
   expect(await refusal('- create: ca\n  name: x')).toMatch(/^1 .*changes\.0\.kind/)
 })

@@ -84,7 +84,7 @@ test('contexts are listed without secrets, chosen and removed; a log-out ends th
   expect(Object.keys(stored().contexts)).toEqual(['one'])
   const away = await person.run('context', 'use', 'three')
   expect([away.code, away.stderr]).toEqual([
-    1,
+    4,
     'flotilla: unknown context three; known contexts: one\n',
   ])
 })
@@ -112,7 +112,7 @@ test('login refuses another fingerprint or another CA', async () => {
   const { certificatePem } = await newCa('foreign', Date.now())
   const foreign = await person.run(...words, '--ca', person.file('foreign.pem', certificatePem))
   expect([foreign.code, foreign.stderr]).toEqual([
-    1,
+    5,
     expect.stringContaining('presented a certificate of an unknown CA'),
   ])
   expect(existsSync(contexts())).toBe(false)
@@ -137,7 +137,7 @@ test('login reports a wrong password, a missing password or two methods at once 
   const ca = ['--ca', person.file('ca.pem', person.caPem)]
   const wrong = person.secret('wrong', 'not the password')
   for (const [flags, sentence, code] of [
-    [['--user', 'admin', '--password-file', wrong, ...ca], /log-in refused: .*wrong/, 1],
+    [['--user', 'admin', '--password-file', wrong, ...ca], /log-in refused: .*wrong/, 3],
     [['--user', 'admin', ...ca], /no terminal .* --password-file FILE/, 2],
     [[...ca], /name the user: --user NAME/, 2],
     [['--user', 'admin', '--browser', ...ca], /log in in one way/, 2],

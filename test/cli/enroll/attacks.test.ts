@@ -2,6 +2,7 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:https'
 import type { RequestListener } from 'node:http'
 import { type AddressInfo, createServer as createTcp } from 'node:net'
+import { createServer as createTls } from 'node:tls'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SignJWT } from 'jose'
@@ -276,7 +277,12 @@ describe('a server at the address of a token', () => {
   test('is reported in one sentence if it speaks no TLS, does not answer or is absent', async () => {
     const silent = createTcp((socket) => void socket.on('error', () => undefined))
     const plain = createTcp((socket) => void socket.end('220 mail\r\n'))
-    servers.push(silent, plain)
+    // As the cluster port of a controller: it accepts one application protocol only.
+    const own = await newLeaf()
+    const key = { cert: own.certificatePem, key: own.privateKeyPem }
+    const mesh = createTls({ ...key, ALPNProtocols: ['h2'] })
+    mesh.on('tlsClientError', () => undefined)
+    servers.push(silent, plain, mesh)
     const portOf = async (server: typeof silent): Promise<string> => {
       await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
       return `https://127.0.0.1:${(server.address() as AddressInfo).port}`
@@ -289,6 +295,7 @@ describe('a server at the address of a token', () => {
     const leaf = await newLeaf()
     for (const [iss, sentence] of [
       [await portOf(plain), /does not speak TLS/],
+      [await portOf(mesh), /refused the TLS handshake; use the HTTPS port of the controller/],
       ['https://127.0.0.1:1', /refused the connection/],
       ['https://nobody.invalid', /cannot be resolved/],
     ] as const) {

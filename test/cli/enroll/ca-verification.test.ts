@@ -77,6 +77,6 @@ test('ca verify reports missing and mismatched files in one sentence', async () 
     expect([done.code, done.stderr.trimEnd().split('\n').length]).toEqual([1, 1])
   }
   const nobody = await verify('nobody', ...keyFiles(key))
-  expect([nobody.code, nobody.stderr]).toMatchObject([1, expect.stringContaining('not found')])
+  expect([nobody.code, nobody.stderr]).toMatchObject([4, expect.stringContaining('not found')])
   expect(await cluster.ask('GET', `/cas/${id}`)).toMatchObject({ isVerified: false })
 })

@@ -160,9 +160,9 @@ describe('a one-time token', () => {
   test('is refused after its use, and leaves no key behind', async () => {
     const { jwt } = await cluster.newToken({ ott: true })
     expect((await enroll(jwt, '--out', at('a.json'))).code).toBe(0)
-    refused(await enroll(jwt, '--out', at('b.json')), /was already used.*new enrollment$/m)
+    refused(await enroll(jwt, '--out', at('b.json')), /was already used.*new enrollment$/m, 3)
     const flags = ['--cert', at('b.pem'), '--key', at('b.key')]
-    refused(await enroll(jwt, ...flags), /was already used/)
+    refused(await enroll(jwt, ...flags), /was already used/, 3)
     for (const name of ['b.json', 'b.json.enrolling', 'b.pem', 'b.key']) {
       expect(existsSync(at(name)), name).toBe(false)
     }
@@ -173,7 +173,7 @@ describe('a one-time token', () => {
     try {
       const { jwt } = await other.newToken({ ott: true })
       other.controller.clock.advance(4 * 60 * 60_000)
-      refused(await enroll(jwt, '--out', at('a.json')), /has expired; .*refresh/)
+      refused(await enroll(jwt, '--out', at('a.json')), /has expired; .*refresh/, 3)
       expect(existsSync(at('a.json.enrolling'))).toBe(false)
     } finally {
       await other.close()
@@ -218,7 +218,7 @@ describe('other tokens', () => {
       body,
     })
     expect(reply.status).toBe(200)
-    refused(await enroll(jwt, '--password-file', at('password')), /was already used/)
+    refused(await enroll(jwt, '--password-file', at('password')), /was already used/, 3)
   })
 
   test('for a user name explains how to find out the outcome after a lost answer', async () => {

@@ -78,7 +78,7 @@ describe('a log-in by password', () => {
     const ca = person.file('ca.pem', person.caPem)
     const flags = ['--user', 'admin', '--password-file', wrong, '--ca', ca]
     const done = await person.run('login', person.origin, ...flags)
-    expect([done.code, done.stderr]).toEqual([1, expect.stringMatching(/log-in refused: .*wrong/)])
+    expect([done.code, done.stderr]).toEqual([3, expect.stringMatching(/log-in refused: .*wrong/)])
   })
 
   test('prompts for the second factor of an identity that has one', async () => {
@@ -103,11 +103,11 @@ describe('a log-in by password', () => {
     const words = ['login', person.origin, ...flags, '--ca', person.file('ca.pem', person.caPem)]
     const without = await person.run(...words, '--context', 'gustav')
     expect([without.code, without.stderr]).toEqual([
-      1,
+      3,
       expect.stringContaining('pass --code-file FILE'),
     ])
     const wrong = await person.run(...words, '--code-file', person.secret('code', '000000'))
-    expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('the code is wrong')])
+    expect([wrong.code, wrong.stderr]).toEqual([3, expect.stringContaining('the code is wrong')])
     const [code = ''] = app.recoveryCodes
     const right = person.secret('code', code)
     const done = await person.run(...words, '--code-file', right, '--context', 'gustav')
@@ -215,7 +215,7 @@ describe('a session', () => {
       if (early) endSoon()
       const done = await person.run('list', 'identities')
       expect([done.code, done.stderr]).toEqual([
-        1,
+        3,
         expect.stringMatching(/session has expired or was ended; log in again: flotilla login/),
       ])
     }

@@ -52,7 +52,7 @@ async function byRest(authQueries: readonly unknown[]): Promise<unknown> {
   return outcome
 }
 
-const refusal = (message: string) => expect.objectContaining({ exitCode: 1, message })
+const refusal = (message: string, exitCode = 3) => expect.objectContaining({ exitCode, message })
 const unknown = (types: string): string =>
   `this identity also needs a second factor that this version of flotilla does not know: ${types}`
 const onPage = 'log in with --browser or --device, or update flotilla'
@@ -79,7 +79,7 @@ describe('an unknown second factor is named with what the person can do', () => 
   })
 
   test('but an answer of 200 without a factor is refused with its status', async () => {
-    const odd = refusal(`${person.origin}: unexpected response status 200`)
+    const odd = refusal(`${person.origin}: unexpected response status 200`, 1)
     expect(await byCodeFlow([])).toEqual(odd)
     expect(await byCodeFlow([enrolled], [])).toEqual(odd)
   })

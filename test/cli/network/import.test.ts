@@ -170,7 +170,7 @@ test('an import creates the network of an export, and a second run changes nothi
   const text = JSON.stringify(stock(), null, 2)
   const before = await person.out('export')
   const dry = await imported(text, '--dry-run')
-  expect([dry.code, dry.stdout]).toEqual([0, expect.stringContaining('+ service web\n')])
+  expect([dry.code, dry.stdout]).toEqual([6, expect.stringContaining('+ service web\n')])
   expect(await person.out('export')).toBe(before)
   const done = await imported(text)
   expect([done.code, done.stdout]).toEqual([

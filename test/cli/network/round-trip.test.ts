@@ -47,7 +47,8 @@ test('apply of an export to its network changes nothing', async () => {
 test('apply with a dry run prints the difference only; without it, the other network becomes the same', async () => {
   const path = other.file('network.yml', text)
   const before = await other.out('export')
-  const dry = await other.out('apply', '-f', path, '--dry-run')
+  const { code, stdout: dry } = await other.run('apply', '-f', path, '--dry-run')
+  expect(code).toBe(6)
   expect(dry).toContain('+ service web\n')
   expect(dry).toContain('~ auth policy Default\n    primary: {')
   expect(dry).toMatch(/^dry run, nothing was changed: \d+ created, \d updated, 0 deleted$/m)
@@ -56,6 +57,7 @@ test('apply with a dry run prints the difference only; without it, the other net
   // Both networks began with the two people of the test controller.
   expect(await other.out('export')).toBe(text)
   expect(await other.out('apply', '-f', path)).toBe('no change needed\n')
+  expect(await other.out('apply', '-f', path, '--dry-run')).toBe('no change needed\n')
 })
 
 test('apply deletes absent records only with --prune, and updates changed ones', async () => {

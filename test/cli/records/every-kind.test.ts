@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
+import { FABRIC, MANAGEMENT } from '../../../src/client/cluster-client.ts'
 import { allKinds, type Kind } from '../../../src/cli/records/kinds.ts'
 import { newCa } from '../../support/authorities.ts'
 import { Administrator } from '../client/support.ts'
@@ -71,7 +72,7 @@ const examples: Readonly<Record<string, Example>> = {
   'edge-router': {
     create: 'name=edge roleAttributes=public isTunnelerEnabled=true appData.site=a',
     update: 'noTraversal=true appData.rack=7',
-    shows: /^edge +\S+ +0 +yes +no +- +- +yes/m,
+    shows: /^edge +\S+ +no +no +public +0 +no/m,
   },
   'edge-router-policy': {
     create: 'name=all semantic=AnyOf identityRoles=#all edgeRouterRoles=@gate',
@@ -99,7 +100,7 @@ const examples: Readonly<Record<string, Example>> = {
     shows: /^domain +\S+ +DOMAIN +office +.*corp\.test lab\.test/m,
   },
   revocation: { create: `id=${randomUUID()} type=JTI`, shows: / JTI / },
-  router: { create: 'name=core', update: 'disabled=true', shows: /^core +\S+ +0 +no +yes/m },
+  router: { create: 'name=core', update: 'disabled=true', shows: /^core +\S+ +no +no +0 +yes/m },
   service: {
     create: 'name=web encryptionRequired=true roleAttributes=intranet',
     update: 'terminatorStrategy=weighted tags={"a":1}',
@@ -121,7 +122,11 @@ const examples: Readonly<Record<string, Example>> = {
     update: 'cost=7',
     shows: /transport +tcp:wiki\.test:80 +7 +default +wiki +gate/,
   },
-  'transit-router': { create: 'name=transit', update: 'cost=9', shows: /^transit +\S+ +9/m },
+  'transit-router': {
+    create: 'name=transit',
+    update: 'cost=9',
+    shows: /^transit +\S+ +no +no +9/m,
+  },
 }
 
 const creatable = allKinds().filter(({ shapes }) => shapes.create !== undefined)
@@ -151,7 +156,7 @@ describe.each(creatable.map((kind) => [kind.name, kind] as const))('%s', (name, 
     expect([asked.code, asked.stderr]).toEqual([2, expect.stringMatching(/add --yes$/m)])
     expect(await person.out('delete', name, called, '--yes')).toMatch(/^deleted /)
     const gone = await person.run('get', name, called)
-    expect([gone.code, gone.stderr]).toEqual([1, expect.stringMatching(/^flotilla: no /)])
+    expect([gone.code, gone.stderr]).toEqual([4, expect.stringMatching(/^flotilla: no /)])
   })
 })
 
@@ -171,12 +176,14 @@ test('kinds that cannot be created can be listed and shown', async () => {
   const readOnly = allKinds().filter(({ shapes }) => shapes.create === undefined)
   expect(readOnly.map(({ name }) => name)).toEqual([
     'api-session',
+    'circuit',
     'controller',
     'identity-type',
+    'link',
     'posture-check-type',
     'session',
   ])
-  for (const { name } of readOnly) await person.out('list', name)
+  for (const { name } of readOnly) expect((await person.run('list', name)).code, name).toBe(0)
   expect(await person.out('list', 'as')).toMatch(/Default Admin/)
   expect(await person.out('list', 'controllers')).toMatch(/^ctrl2 /m)
   expect(await person.out('get', 'identity-type', 'Router')).toMatch(/^name: Router$/m)
@@ -184,23 +191,30 @@ test('kinds that cannot be created can be listed and shown', async () => {
 
 test('the verbs call only operations of the API, and cover each of its collections', async () => {
   const { app } = person.cluster.controller
-  const document = (await app.inject('/edge/management/v1/openapi.json')).json<{
-    paths: Record<string, Record<string, unknown>>
-  }>()
-  const served = new Set(
-    Object.entries(document.paths).flatMap(([path, methods]) =>
+  const operationsAt = async (api: string): Promise<string[]> => {
+    const document = (await app.inject(`${api}/openapi.json`)).json<{
+      paths: Record<string, Record<string, unknown>>
+    }>()
+    return Object.entries(document.paths).flatMap(([path, methods]) =>
       Object.keys(methods).map((method) => `${method} ${path}`),
-    ),
+    )
+  }
+  const [managed, live] = Map.groupBy(allKinds(), ({ api }) => api).values()
+  const served = new Set(await operationsAt(MANAGEMENT))
+  const offeredBy = (kinds: readonly Kind[]): string[] =>
+    kinds.flatMap(({ plural, shapes }) =>
+      Object.keys(shapes).map((shape) => {
+        const below = plural === 'controller-settings' && shape !== 'detail' ? '/effective' : ''
+        if (shape === 'list') return `get /${plural}`
+        if (shape === 'create') return `post /${plural}`
+        return `${shape === 'detail' ? 'get' : shape} /${plural}/{id}${below}`
+      }),
+    )
+  expect(offeredBy(managed ?? []).filter((one) => !served.has(one))).toEqual([])
+  const ofFabric = await operationsAt(FABRIC)
+  expect(offeredBy(live ?? []).toSorted()).toEqual(
+    ofFabric.filter((one) => /^\w+ \/(links|circuits)/.test(one)).toSorted(),
   )
-  const offered = allKinds().flatMap(({ plural, shapes }) =>
-    Object.keys(shapes).map((shape) => {
-      const below = plural === 'controller-settings' && shape !== 'detail' ? '/effective' : ''
-      if (shape === 'list') return `get /${plural}`
-      if (shape === 'create') return `post /${plural}`
-      return `${shape === 'detail' ? 'get' : shape} /${plural}/{id}${below}`
-    }),
-  )
-  expect(offered.filter((one) => !served.has(one))).toEqual([])
   const collections = [...served].flatMap((one) => {
     const [, plural] = /^(?:get|post) \/([a-z-]+)$/.exec(one) ?? []
     return plural !== undefined && served.has(`get /${plural}/{id}`) ? [plural] : []

@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 
-import { allKinds, kindSynonyms } from '../../../src/cli/records/kinds.ts'
+import { allKinds, kindById, kindSynonyms } from '../../../src/cli/records/kinds.ts'
+import { printRow } from '../../../src/cli/records/table.ts'
 import { user } from '../../api/support/controller.ts'
 import { Administrator } from '../client/support.ts'
 
@@ -24,9 +25,9 @@ const words = (line: string): string[] =>
 describe('a verb refuses in one sentence', () => {
   test.each([
     ['get srvice web', 2, 'unknown kind "srvice"; did you mean service?'],
-    ['get service wik', 1, 'no service "wik"; did you mean wiki?'],
-    ['get service zzzzzz', 1, 'no service "zzzzzz"; flotilla list services shows them'],
-    ['get session nobody', 1, 'no session with the id "nobody"'],
+    ['get service wik', 4, 'no service "wik"; did you mean wiki?'],
+    ['get service zzzzzz', 4, 'no service "zzzzzz"; flotilla list services shows them'],
+    ['get session nobody', 4, 'no session with the id "nobody"'],
     ['create service nam=x', 2, 'a service has no field "nam"; did you mean name?'],
     [
       'create service name=x',
@@ -46,7 +47,7 @@ describe('a verb refuses in one sentence', () => {
     ],
     [
       'create sp name=x type=Dial semantic=AnyOf serviceRoles=@wik',
-      1,
+      4,
       'no service "wik"; did you mean wiki?',
     ],
     [
@@ -89,8 +90,8 @@ describe('a verb refuses in one sentence', () => {
     ['list services --fields nme', 2, 'a service has no field "nme"; did you mean name?'],
     ['list services --all --limit 3', 2, '--all and --limit exclude each other'],
     ['delete controller ctrl1 --yes', 2, 'controllers cannot be deleted'],
-    ['delete identity berta nobody --yes', 1, /^no identity "nobody"/],
-    ['get service web --context nowhere', 1, /^unknown context nowhere; known contexts: /],
+    ['delete identity berta nobody --yes', 4, /^no identity "nobody"/],
+    ['get service web --context nowhere', 4, /^unknown context nowhere; known contexts: /],
   ])('%s', async (line, code, sentence) => {
     const done = await person.run(...words(line))
     const said = done.stderr.replace(/^flotilla: /, '').trimEnd()
@@ -113,6 +114,17 @@ describe('a verb refuses in one sentence', () => {
     expect(names).toBe('mail\nweb\nwiki\n')
     await person.out('get', 'identity', 'berta')
   })
+})
+
+test('an id that looks like an option is printed with the way to pass it on', () => {
+  const written: string[] = []
+  const write = (text: unknown): boolean => written.push(String(text)) > 0
+  const spies = [process.stdout, process.stderr].map((stream) =>
+    vi.spyOn(stream, 'write').mockImplementation(write),
+  )
+  printRow(kindById('service'), { id: '-a1', name: '--yes' }, 'name')
+  for (const spy of spies) spy.mockRestore()
+  expect(written).toEqual(['-a1\n', 'flotilla: pass -a1 to other commands after the word --\n'])
 })
 
 test('no two kinds have the same word', () => {
@@ -163,11 +175,17 @@ test('a table has names in place of IDs, and cells of one line', async () => {
   `)
 })
 
-test('a deletion reports the other records that it changes', async () => {
+test('a deletion is refused if others use the record; with --force, it reports them', async () => {
   await person.out('create', 'config-type', 'name=plain')
   await person.out('create', 'config', 'name=shared', 'configType=plain', 'data={}')
   await person.out('update', 'service', 'mail', 'configs=shared')
-  const { code, stdout, stderr } = await person.run('delete', 'config', 'shared', '--yes')
+  const inUse = await person.run('delete', 'config', 'shared', '--yes')
+  expect([inUse.code, inUse.stdout, inUse.stderr]).toEqual([
+    1,
+    '',
+    'flotilla: config shared is in use by service mail; nothing was deleted. Take it off them, or add --force\n',
+  ])
+  const { code, stdout, stderr } = await person.run('delete', 'config', 'shared', '--force')
   expect([code, stdout]).toEqual([0, 'deleted config shared\n'])
   expect(stderr).toMatch(
     /^flotilla: delete config shared: it was taken off services [A-Za-z0-9._-]+\n$/,
@@ -179,7 +197,10 @@ test('an identity without the right gets a refusal, and an ended session the log
   const ca = ['--ca', person.file('ca.pem', person.caPem), '--context', 'alice']
   await person.out('login', person.origin, ...flags, ...ca)
   const denied = await person.run('create', 'service', 'name=x', 'encryptionRequired=true')
-  expect([denied.code, denied.stderr]).toEqual([1, expect.stringMatching(/permission denied/)])
+  expect([denied.code, denied.stderr]).toEqual([
+    3,
+    'flotilla: cannot create service x: permission denied: the operation needs the permission service.create; ask an administrator\n',
+  ])
   const filter = encodeURIComponent('identity = "alice-id"')
   const sessions = await person.cluster.ask('GET', `/api-sessions?filter=${filter}`)
   for (const { id } of sessions as unknown as { id: string }[]) {
@@ -187,7 +208,7 @@ test('an identity without the right gets a refusal, and an ended session the log
   }
   const over = await person.run('list', 'services')
   expect([over.code, over.stderr]).toEqual([
-    1,
+    3,
     `flotilla: the session has expired or was ended; log in again: flotilla login ${person.origin} --user alice --context alice\n`,
   ])
 })

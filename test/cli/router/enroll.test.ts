@@ -268,7 +268,7 @@ describe('router enroll', () => {
     const { jwt } = await newToken()
     await enroll(jwt)
     const before = outputs.map(file)
-    refused(await enroll(jwt, '--force'), /the token was already used/)
+    refused(await enroll(jwt, '--force'), /the token was already used/, 3)
     expect(outputs.map(file)).toEqual(before)
     expect(existsSync(at('r.key.enrolling'))).toBe(false)
   })

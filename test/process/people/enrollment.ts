@@ -106,7 +106,7 @@ describe('Router certificates', () => {
 
     dataOf(await net.ask(3, 'POST', `/edge-routers/${id}/re-enroll`))
     await expectEverywhere(401, (k) => net.extendRouter(k, last, keys))
-    await expectEverywhere(404, (k) => net.erott(k, token, keys))
+    await expectEverywhere(400, (k) => net.erott(k, token, keys))
     expect(await net.shown(1, `/edge-routers/${id}`)).toMatchObject({ isVerified: false })
     const fresh = await net.routerToken(1, id)
     const again = certifiedKey(keys.client, dataOf(await net.erott(2, fresh, keys))['cert'])
@@ -146,7 +146,7 @@ describe('CA', () => {
       expect(await net.shown(k, `/identities/${identityId}`)).toMatchObject({ authenticators: {} })
     }
     const other = await certifiedBy(ca.key, 'another unit')
-    await expectEverywhere(404, (k) => net.ottca(k, waiting.token, other))
+    await expectEverywhere(400, (k) => net.ottca(k, waiting.token, other))
     await expectEverywhere(400, (k) => net.byCa(k, other))
   })
 })
@@ -162,16 +162,16 @@ describe('Outstanding enrollment', () => {
     expect(codeOf(twice)).toBe('ENROLLMENT_EXISTS')
     const fresh = await net.refreshed(2, enrollmentId)
     const request = await newRequest()
-    await expectEverywhere(404, (k) => net.ott(k, token, request))
+    await expectEverywhere(400, (k) => net.ott(k, token, request))
     dataOf(await net.ott(3, fresh, request))
-    await expectEverywhere(404, (k) => net.ott(k, token, request))
+    await expectEverywhere(400, (k) => net.ott(k, token, request))
   })
 
   test('deleted on another controller works nowhere', async () => {
     const { enrollmentId, token } = await net.outstanding(2, { ott: true })
     dataOf(await net.ask(3, 'DELETE', `/enrollments/${enrollmentId}`))
     const request = await newRequest()
-    await expectEverywhere(404, (k) => net.ott(k, token, request))
+    await expectEverywhere(400, (k) => net.ott(k, token, request))
   })
 })
 
@@ -184,7 +184,7 @@ describe('Authenticator', () => {
     const enrollment = await net.reEnrolled(1, String(authenticatorId))
     expect(enrollment).toMatchObject({ method: 'updb', username })
     await expectEverywhere(401, (k) => net.logInByPassword(k, username, password))
-    await expectEverywhere(404, (k) => net.updb(k, token, password))
+    await expectEverywhere(400, (k) => net.updb(k, token, password))
     const other = `${password}, the next`
     dataOf(await net.updb(2, enrollment.token, other))
     dataOf(await net.logInByPassword(3, username, other))
@@ -228,7 +228,7 @@ describe('One token used at two controllers at the same moment', () => {
         net.ott(one, token, requests[0]),
         net.ott(other, token, requests[1]),
       ])
-      expect(answers.map(({ status }) => status).sort()).toEqual([200, 404])
+      expect(answers.map(({ status }) => status).sort()).toEqual([200, 400])
       const won = answers[0].status === 200 ? 0 : 1
       expect(codeOf(answers[1 - won] as Answer)).toBe('INVALID_ENROLLMENT_TOKEN')
       const by = certifiedKey(requests[won], dataOf(answers[won])['cert'])

@@ -6,7 +6,7 @@ export function linesOf(name: string, port: number): string {
   return shellBlocks(pageText(name))
     .join("\nprintf '\\n'\n")
     .replace(
-      /((?:127\.0\.0\.1|--proxy [a-z]+|"port"):)(1[2-6]8[0-9])\b/g,
+      /((?:127\.0\.0\.1:|--proxy [a-z]+:|"port":|--(?:edge|link)-port ))(1[2-6]8[0-9])\b/g,
       (_, host: string, found: string) => {
         return `${host}${Number(found) - 1280 + port}`
       },

@@ -14,6 +14,8 @@ interface ToldOptions {
   readonly removed?: string
   /** Addresses of a controller beside its own. */
   readonly elsewhere?: Readonly<Record<string, readonly string[]>>
+  /** Addresses of the client API of a controller. */
+  readonly apis?: Readonly<Record<string, readonly string[]>>
   /** Names of the keys of controllers that are not those of their ids. */
   readonly keys?: Readonly<Record<string, string>>
 }
@@ -70,7 +72,14 @@ class Stage {
 
   /** A controller connects, where it has not, and lists members. */
   says(senderId: string, listed: string, options: ToldOptions = {}): boolean {
-    const { index = 1, isLeader = false, removed = '', elsewhere = {}, keys = {} } = options
+    const {
+      index = 1,
+      isLeader = false,
+      removed = '',
+      elsewhere = {},
+      keys = {},
+      apis = {},
+    } = options
     if (!this.#met.has(senderId)) this.connect(senderId)
     this.#met.add(senderId)
     return this.members.onMembers({
@@ -80,6 +89,7 @@ class Stage {
       controllers: words(listed).map((id) => ({
         id,
         addresses: elsewhere[id] ?? [at(id)],
+        apis: apis[id] ?? [],
         keySha256: keyOf(keys[id] ?? id),
       })),
       removed: words(removed).map((id) => ({ id, keySha256: keyOf(id) })),
@@ -211,10 +221,51 @@ describe('The controllers that a router knows', () => {
       senderId: 'z',
       index: 9n,
       isLeader: true,
-      controllers: [{ id: 'z', addresses: [at('z')], keySha256: null }],
+      controllers: [{ id: 'z', addresses: [at('z')], apis: [], keySha256: null }],
       removed: [],
     })
     expect(stage.known).toBe('a b')
+  })
+})
+
+describe('Client APIs of controllers', () => {
+  const apis = { a: ['https://a.test:8441'], b: ['https://b.test:8442'], c: ['https://c.test'] }
+  const all = [...apis.a, ...apis.b, ...apis.c]
+
+  test('are those that a majority of the voters lists', () => {
+    const stage = new Stage('a b c')
+    stage.says('a', 'a b c', { apis })
+    expect(stage.members.apis).toEqual([])
+    stage.says('b', 'a b c', { apis })
+    expect(stage.members.apis).toEqual(all)
+  })
+
+  test('remain while controllers of earlier releases list none', () => {
+    const stage = new Stage('a b c')
+    for (const id of ['a', 'b', 'c']) stage.says(id, 'a b c', { apis })
+    for (const id of ['a', 'b']) stage.says(id, 'a b c')
+    expect(stage.members.apis).toEqual(all)
+    stage.restart()
+    expect(stage.members.apis).toEqual(all)
+  })
+
+  test('change once a majority lists another one', () => {
+    const stage = new Stage('a b c')
+    for (const id of ['a', 'b', 'c']) stage.says(id, 'a b c', { apis })
+    const moved = { ...apis, a: ['https://a.test:9441'] }
+    stage.says('a', 'a b c', { apis: moved })
+    expect(stage.members.apis).toEqual(all)
+    stage.says('b', 'a b c', { apis: moved })
+    expect(stage.members.apis).toEqual([...moved.a, ...apis.b, ...apis.c])
+  })
+
+  test('come from the only controller that is reached once the others had time to answer', () => {
+    const stage = new Stage('', 'a b c')
+    stage.says('a', 'a b c', { apis })
+    expect(stage.members.apis).toEqual([])
+    stage.wait(controllerLimits.apisByFewAfterMs)
+    stage.says('a', 'a b c', { apis })
+    expect(stage.members.apis).toEqual(all)
   })
 })
 

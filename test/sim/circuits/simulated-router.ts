@@ -173,6 +173,7 @@ export class SimulatedRouter {
       clock,
       random,
       log: SILENT,
+      onApis: nothing,
       handlers: {
         onConnected: (connection) => {
           links.reportAll(connection)

@@ -285,16 +285,16 @@ function isRefusedWrite(call: OperationCall, { code, refusal }: Problem): boolea
   // Of an enrollment by token, the reason is known where a token was judged.
   if (code === 'INVALID_AUTH' || (code === 'INVALID_ENROLLMENT_JWT' && refusal !== null))
     return true
-  return code === 'UNAUTHORIZED' && (call.caller !== null || isRefusedLogIn(call))
+  return code === 'UNAUTHORIZED' && (call.caller !== null || isRefusedLogIn(call, refusal))
 }
 
 /**
  * Whether a token of an identity provider was refused, which has the same code as a session that is
  * not good.
  */
-function isRefusedLogIn({ challenge }: OperationCall): boolean {
+function isRefusedLogIn({ challenge }: OperationCall, refusal: Problem['refusal']): boolean {
   if (challenge === null || typeof challenge === 'string') return false
-  return challenge.realm === 'openziti-primary-ext-jwt' && challenge.error !== 'missing'
+  return challenge.realm === 'openziti-primary-ext-jwt' && refusal?.reason !== 'TOKEN_MISSING'
 }
 
 function problemOfFramework(error: unknown): Problem | null {

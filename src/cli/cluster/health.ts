@@ -1,0 +1,158 @@
+import type { ClusterStatus } from '../../api/cluster/cluster-status.ts'
+import { CommandFailure, EXIT_DENIED, EXIT_USAGE } from '../../controller/failure.ts'
+import { printableLine, printableValue } from '../../lib/text/terminal-text.ts'
+import { clusterVerbRequest, openClusterConnection } from '../client/connection.ts'
+import { contextClient, checkLoggedIn } from '../client/context-client.ts'
+import { findContext, readContexts } from '../client/context-file.ts'
+import { clusterStatusShape } from '../client/cluster-shapes.ts'
+import { failureCause } from '../terminal/exit-codes.ts'
+import { printJson, printLine } from '../terminal/output.ts'
+import type { ClusterOptions } from './commands.ts'
+
+/** States of a monitoring plugin, by their exit code. */
+export const healthStates = ['OK', 'WARNING', 'CRITICAL', 'UNKNOWN'] as const
+export type HealthState = (typeof healthStates)[number]
+
+const ANSWER_MS = 5000
+
+interface Observed {
+  /** One from each controller that answered. */
+  readonly statuses: readonly ClusterStatus[]
+  /** Why the other controllers did not answer. */
+  readonly faults: readonly string[]
+  /** True: a single controller reports which members it can reach. */
+  readonly isOneView: boolean
+}
+
+export interface ClusterHealth {
+  readonly state: HealthState
+  /** Reasons for the state, the most severe first; if it is OK, one sentence. */
+  readonly reasons: readonly string[]
+  readonly controllers: number
+  readonly answering: number
+  readonly failureTolerance: number
+  readonly alarms: readonly string[]
+}
+
+/**
+ * Prints the health of the whole cluster as a monitoring plugin does, and sets its exit code. A
+ * failure to find out is UNKNOWN.
+ */
+export async function showHealth(options: ClusterOptions): Promise<void> {
+  const health = await observe(options).then(clusterHealth, unknownHealth)
+  process.exitCode = healthStates.indexOf(health.state)
+  if (options.json === true) printJson(health)
+  else printLine(healthText(printableValue(health)))
+}
+
+/** At the admin socket one controller answers for all; a session reaches each of them. */
+async function observe(options: ClusterOptions): Promise<Observed> {
+  if (options.config !== undefined || options.url !== undefined) {
+    const ask = openClusterConnection(options)
+    const status = (await ask('status', {}, ANSWER_MS)) as ClusterStatus
+    return { statuses: [status], faults: [], isOneView: true }
+  }
+  const { name, context } = findContext(readContexts(), options.context)
+  checkLoggedIn(name, context)
+  const client = contextClient(name, context, { isImpatient: true })
+  const { path } = clusterVerbRequest('status')
+  const asked = await Promise.all(
+    client.controllers.map(async (origin) => {
+      const request = { method: 'GET', api: '', path, origin, timeoutMs: ANSWER_MS } as const
+      return await client.ask(request, clusterStatusShape).then(
+        ({ data }) => data,
+        (error: unknown) => faultOf(origin, error),
+      )
+    }),
+  )
+  return {
+    statuses: asked.filter((one) => typeof one !== 'string'),
+    faults: asked.filter((one) => typeof one === 'string'),
+    isOneView: false,
+  }
+}
+
+/** @throws {CommandFailure} for a refusal: it is no sign of a fault. */
+function faultOf(origin: string, error: unknown): string {
+  if (!(error instanceof CommandFailure)) throw error
+  if (failureCause(error).exitCode === EXIT_DENIED) throw error
+  return error.message.startsWith(origin) ? error.message : `${origin}: ${error.message}`
+}
+
+function unknownHealth(error: unknown): ClusterHealth {
+  if (!(error instanceof CommandFailure)) throw error
+  const { exitCode } = failureCause(error)
+  const state = exitCode === EXIT_DENIED || exitCode === EXIT_USAGE ? 'UNKNOWN' : 'CRITICAL'
+  return {
+    state,
+    reasons: [error.message],
+    controllers: 0,
+    answering: 0,
+    failureTolerance: -1,
+    alarms: [],
+  }
+}
+
+export function clusterHealth({ statuses, faults, isOneView }: Observed): ClusterHealth {
+  const ids = new Set(statuses.flatMap(({ members }) => members.map(({ id }) => id)))
+  const answering = new Set(
+    isOneView ? statuses.flatMap(reachedMembers) : statuses.map(({ selfId }) => selfId),
+  )
+  const silent = [...ids].filter((id) => !answering.has(id)).sort()
+  const leaders = new Set(statuses.flatMap(({ leaderId }) => leaderId ?? []))
+  const led = statuses.filter(({ leaderId }) => leaderId !== null)
+  const failureTolerance = Math.max(-1, ...led.map((status) => status.failureTolerance))
+  const alarms = new Map(
+    statuses.flatMap((status) => status.alarms.map((alarm) => [alarm.code, alarm] as const)),
+  )
+  const critical = [
+    ...(statuses.length === 0 ? ['no controller answers'] : []),
+    ...(statuses.length > 0 && (leaders.size === 0 || failureTolerance < 0)
+      ? ['no leader: writes wait']
+      : []),
+    ...[...alarms.values()].filter(({ isCritical }) => isCritical).map(alarmText),
+  ]
+  const warnings = [
+    ...silent.map((id) => `${id} does not answer`),
+    ...failing(statuses).map((id) => `${id} does not serve`),
+    ...(leaders.size > 1 ? [`controllers name different leaders: ${[...leaders].join(', ')}`] : []),
+    ...[...alarms.values()].filter(({ isCritical }) => !isCritical).map(alarmText),
+    ...faults,
+  ]
+  const state = critical.length > 0 ? 'CRITICAL' : warnings.length > 0 ? 'WARNING' : 'OK'
+  const well = `${answering.size} of ${ids.size} controllers answer, leader ${[...leaders].join()}, ${led[0]?.nextRisk ?? ''}`
+  return {
+    state,
+    reasons: state === 'OK' ? [well] : [...critical, ...warnings],
+    controllers: ids.size,
+    answering: answering.size,
+    failureTolerance,
+    alarms: [...alarms.keys()].sort(),
+  }
+}
+
+function reachedMembers({ members }: ClusterStatus): readonly string[] {
+  return members.filter(({ role }) => role !== 'unknown').map(({ id }) => id)
+}
+
+function failing(statuses: readonly ClusterStatus[]): readonly string[] {
+  const found = statuses.flatMap(({ members }) => members.filter(({ isFailing }) => isFailing))
+  return [...new Set(found.map(({ id }) => id))].sort()
+}
+
+function alarmText({ code, text }: ClusterStatus['alarms'][number]): string {
+  return `${code}: ${text}`
+}
+
+/** `STATE: reasons | performance data`, on one line. */
+export function healthText(health: ClusterHealth): string {
+  const { state, reasons, controllers, answering, failureTolerance, alarms } = health
+  const data = [
+    `controllers=${controllers}`,
+    `answering=${answering}`,
+    `tolerance=${failureTolerance}`,
+    `alarms=${alarms.length}`,
+  ]
+  const said = printableLine(reasons.join('; '), 2000).replaceAll('|', '/')
+  return `${state}: ${said} | ${data.join(' ')}`
+}

@@ -1,0 +1,38 @@
+import { statfsSync } from 'node:fs'
+import { arch, availableParallelism, freemem, loadavg, release, totalmem, uptime } from 'node:os'
+
+import { programRevision, programVersion } from '../../controller/version.ts'
+
+/** One file of a bundle. */
+export interface Part {
+  readonly name: string
+  /** @throws any error; the bundle contains its message instead. */
+  readonly read: () => unknown
+}
+
+/** The program that a bundle describes. */
+export interface BundleSubject {
+  readonly kind: 'controller' | 'router' | 'tunnel'
+  readonly id: string
+  readonly parts: readonly Part[]
+}
+
+/**
+ * This program and the machine that it runs on.
+ * @param folder of the files of the program.
+ */
+export function hostFacts(folder: string): unknown {
+  const { bavail, blocks, bsize } = statfsSync(folder)
+  return {
+    program: { version: programVersion(), revision: programRevision(), node: process.version },
+    system: { platform: process.platform, arch: arch(), release: release(), load: loadavg() },
+    processors: availableParallelism(),
+    uptimeSeconds: Math.round(uptime()),
+    memory: { totalBytes: totalmem(), freeBytes: freemem() },
+    dataFolder: { freeBytes: bavail * bsize, totalBytes: blocks * bsize },
+    // The values may be secret; the names explain differences from the file.
+    variables: Object.keys(process.env)
+      .filter((name) => name.startsWith('FLOTILLA_'))
+      .sort(),
+  }
+}

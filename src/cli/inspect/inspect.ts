@@ -1,0 +1,103 @@
+import { inspectionLimits } from '../../api/fabric/inspections.ts'
+import { FABRIC } from '../../client/cluster-client.ts'
+import { yamlText } from '../../config/engine/yaml-tree.ts'
+import { CommandFailure, EXIT_UNREACHABLE, usageFailure } from '../../controller/failure.ts'
+import type { Json } from '../../lib/text/canonical-json.ts'
+import { jsonOrNull } from '../../lib/text/json-value.ts'
+import { printableLine } from '../../lib/text/terminal-text.ts'
+import { anyShape, listShape, objectShape, type Shape, textShape } from '../client/answer-shape.ts'
+import type { ApiClient } from '../client/api-client.ts'
+import { connect, type ContextOptions } from '../client/context-client.ts'
+import { ApiRefusal } from '../client/refusal.ts'
+import { printJson, printLine, printNote } from '../terminal/output.ts'
+
+export interface InspectOptions extends ContextOptions {
+  readonly output?: 'yaml' | 'json'
+}
+
+interface InspectedValue {
+  /** Id of a controller or router. */
+  readonly appId: string
+  readonly name: string
+  readonly value: Json
+}
+
+interface Inspection {
+  readonly errors: readonly string[]
+  readonly values: readonly InspectedValue[]
+}
+
+const inspectionShape = objectShape<Inspection>({
+  errors: listShape(textShape),
+  values: listShape(
+    objectShape<InspectedValue>({
+      appId: textShape,
+      name: textShape,
+      value: anyShape as Shape<Json>,
+    }),
+  ),
+})
+
+/**
+ * Prints values of all controllers and routers that match the pattern.
+ * @throws {CommandFailure} exit 5 after the values, if one of them gave no answer.
+ */
+export async function inspect(
+  pattern: string,
+  names: readonly string[],
+  options: InspectOptions,
+): Promise<void> {
+  const { requestedValuesMax } = inspectionLimits
+  if (names.length > requestedValuesMax) {
+    throw usageFailure(`expected at most ${requestedValuesMax} values, found ${names.length}`)
+  }
+  const { errors, values } = await inspectEach(connect(options), pattern, names)
+  if (options.json === true || options.output === 'json') printJson({ errors, values })
+  else for (const one of values) printLine(inspectedText(one))
+  if (values.length === 0) printNote('flotilla: no controller or router has such a value')
+  if (errors.length === 0) return
+  throw new CommandFailure(EXIT_UNREACHABLE, `incomplete: ${errors.join('; ')}`)
+}
+
+/** A router answers through each of its controllers; the first answer is kept. */
+async function inspectEach(
+  client: ApiClient,
+  pattern: string,
+  names: readonly string[],
+): Promise<Inspection> {
+  const found = new Map<string, InspectedValue>()
+  const errors = new Set<string>()
+  const body = { appRegex: pattern, requestedValues: names }
+  for (const origin of client.controllers) {
+    const request = { method: 'POST', api: FABRIC, path: '/inspections', body } as const
+    try {
+      const sent = { ...request, origin, changesNothing: true, isBare: true }
+      const { data } = await client.ask(sent, inspectionShape)
+      for (const one of data.values) {
+        const key = JSON.stringify([one.appId, one.name])
+        if (!found.has(key)) found.set(key, one)
+      }
+      for (const error of data.errors) errors.add(error)
+    } catch (error) {
+      if (!(error instanceof CommandFailure) || error instanceof ApiRefusal) throw error
+      errors.add(error.message)
+    }
+  }
+  const values = [...found.values()].sort((a, b) => compare(keyOf(a), keyOf(b)))
+  return { errors: [...errors], values }
+}
+
+function keyOf({ appId, name }: InspectedValue): string {
+  return `${appId} ${name}`
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}
+
+/** A title, then the value: as YAML if it is an object, or text that holds one. */
+function inspectedText({ appId, name, value }: InspectedValue): string {
+  const parsed = typeof value === 'string' ? (jsonOrNull(value) ?? value) : value
+  const text = typeof parsed === 'object' && parsed !== null ? yamlText(parsed) : String(parsed)
+  return `# ${printableLine(appId)} ${printableLine(name)}\n${text.trimEnd()}\n`
+}

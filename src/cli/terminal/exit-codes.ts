@@ -1,0 +1,94 @@
+import { NoAnswerError, OutcomeUnknownError, UnreachableError } from '../../client/problem.ts'
+import {
+  type CommandFailure,
+  EXIT_DENIED,
+  EXIT_DONE,
+  EXIT_DRIFT,
+  EXIT_FAILED,
+  EXIT_NOT_FOUND,
+  EXIT_UNREACHABLE,
+  EXIT_USAGE,
+} from '../../controller/failure.ts'
+import type { ProblemCode } from '../../lib/problems.ts'
+
+interface ExitCode {
+  readonly code: number
+  readonly meaning: string
+  /** `error.code` with -o json, when neither a controller nor the system has given one. */
+  readonly errorCode: string
+}
+
+/** Every exit code of the program. A test prints the table into docs/reference/cli.md. */
+export const exitCodes = [
+  { code: EXIT_DONE, meaning: 'done', errorCode: '' },
+  { code: EXIT_FAILED, meaning: 'another failure; stderr gives the reason', errorCode: 'FAILED' },
+  { code: EXIT_USAGE, meaning: 'wrong usage, or a fault in a file', errorCode: 'USAGE' },
+  {
+    code: EXIT_DENIED,
+    meaning: 'denied: no session, refused credentials or a missing permission',
+    errorCode: 'DENIED',
+  },
+  { code: EXIT_NOT_FOUND, meaning: 'the record does not exist', errorCode: 'NOT_FOUND' },
+  {
+    code: EXIT_UNREACHABLE,
+    meaning: 'no leader, or no controller can be reached; try again later',
+    errorCode: 'UNREACHABLE',
+  },
+  {
+    code: EXIT_DRIFT,
+    meaning: 'apply --dry-run: the network differs from the file',
+    errorCode: '',
+  },
+] as const satisfies readonly ExitCode[]
+
+/** Exit codes of error codes: of the API, of the admin socket and of the client. Others exit 1. */
+const exitsOfErrorCodes: Readonly<Partial<Record<ProblemCode, number>> & Record<string, number>> = {
+  ADMIN_SOCKET_ONLY: EXIT_DENIED,
+  ENROLLMENT_EXPIRED: EXIT_DENIED,
+  INVALID_AUTH: EXIT_DENIED,
+  INVALID_ENROLLMENT_TOKEN: EXIT_DENIED,
+  MFA_INVALID_TOKEN: EXIT_DENIED,
+  NO_PERMISSION: EXIT_DENIED,
+  NO_SESSION: EXIT_DENIED,
+  TICKET_REFUSED: EXIT_DENIED,
+  UNAUTHORIZED: EXIT_DENIED,
+  access_denied: EXIT_DENIED,
+  invalid_grant: EXIT_DENIED,
+  NOT_FOUND: EXIT_NOT_FOUND,
+  CLUSTER_NO_LEADER: EXIT_UNREACHABLE,
+  NOT_RUNNING: EXIT_UNREACHABLE,
+  NO_ANSWER: EXIT_UNREACHABLE,
+  PEER_UNREACHABLE: EXIT_UNREACHABLE,
+}
+
+/** Why a verb failed, for programs. */
+interface FailureCause {
+  readonly exitCode: number
+  readonly errorCode: string
+}
+
+/** The first cause that has an error code, the failure itself first. */
+export function failureCause(failure: CommandFailure): FailureCause {
+  const { exitCode } = failure
+  for (let error: unknown = failure; error instanceof Error; { cause: error } = error) {
+    const found = causeOf(error)
+    if (found === null) continue
+    return { ...found, exitCode: exitCode === EXIT_FAILED ? found.exitCode : exitCode }
+  }
+  const usual = exitCodes.find(({ code }) => code === exitCode)
+  return { exitCode, errorCode: usual?.errorCode ?? 'FAILED' }
+}
+
+function causeOf(error: Error): FailureCause | null {
+  // The write may have been done, so it must not look like one that can be repeated.
+  if (error instanceof OutcomeUnknownError) {
+    return { errorCode: 'OUTCOME_UNKNOWN', exitCode: EXIT_FAILED }
+  }
+  const { code } = error as { readonly code?: unknown }
+  if (typeof code === 'string' && code !== '') {
+    const isKnown = Object.hasOwn(exitsOfErrorCodes, code)
+    return { errorCode: code, exitCode: (isKnown ? exitsOfErrorCodes[code] : null) ?? EXIT_FAILED }
+  }
+  const isSilent = error instanceof UnreachableError || error instanceof NoAnswerError
+  return isSilent ? { errorCode: 'UNREACHABLE', exitCode: EXIT_UNREACHABLE } : null
+}

@@ -1,0 +1,227 @@
+import { type LookupAddress, type LookupOptions } from 'node:dns'
+import { lookup } from 'node:dns/promises'
+import { readFileSync, statSync } from 'node:fs'
+import { rename, writeFile } from 'node:fs/promises'
+import { isIP, isIPv4, type LookupFunction } from 'node:net'
+
+import type { Clock } from '../clock.ts'
+import { errorCode } from '../error-code.ts'
+import { isJsonObject } from '../text/json-value.ts'
+
+/** Limits for names whose last addresses are kept. */
+export const lastAddressLimits = {
+  hostsMax: 256,
+  addressesPerHostMax: 8,
+  hostCharactersMax: 253,
+  fileBytesMax: 256 * 1024,
+  /** A lookup that takes longer does not delay a host whose last addresses are known. */
+  lookupWaitMs: 1500,
+  /** Time after an unanswered lookup in which a host with known addresses is not looked up. */
+  lookupAgainMs: 5000,
+} as const
+
+const { hostsMax, addressesPerHostMax, hostCharactersMax, fileBytesMax } = lastAddressLimits
+
+/** Result of one lookup. */
+export interface LookupAnswer {
+  readonly addresses: readonly string[]
+  /** False if no name server answered; true with no addresses if the name does not exist. */
+  readonly isAnswered: boolean
+}
+
+export type LookUpHost = (host: string) => Promise<LookupAnswer>
+
+export interface Resolution {
+  readonly addresses: readonly string[]
+  /**
+   * Why the addresses are those of an earlier lookup, or why there are none; one clause. Null if
+   * they are current.
+   */
+  readonly fault: string | null
+}
+
+interface LastAddressesOptions {
+  /** JSON file that keeps the addresses over a restart; null: only memory. */
+  readonly path: string | null
+  readonly clock: Pick<Clock, 'monotonicMs'>
+  readonly lookUp?: LookUpHost
+}
+
+const unanswered: LookupAnswer = { addresses: [], isAnswered: false }
+/** A name server has answered that the name has no address. */
+const codesOfNoAddress = new Set(['ENOTFOUND', 'ENODATA'])
+
+/** Uses the resolver of the system. */
+export async function lookUpHost(host: string): Promise<LookupAnswer> {
+  try {
+    const found = await lookup(host, { all: true })
+    return { addresses: found.map(({ address }) => address), isAnswered: true }
+  } catch (error) {
+    return noAddress(error)
+  }
+}
+
+/** @param error of a lookup. */
+export function noAddress(error: unknown): LookupAnswer {
+  return { addresses: [], isAnswered: codesOfNoAddress.has(errorCode(error)) }
+}
+
+/**
+ * Resolves host names, and keeps the last addresses of each, so that peers find each other while no
+ * name server answers. Peers prove by certificates who they are, so an old address is no risk.
+ */
+export class LastAddresses {
+  readonly #path: string | null
+  readonly #clock: Pick<Clock, 'monotonicMs'>
+  readonly #lookUp: LookUpHost
+  /** Host → addresses, the latest lookup last. */
+  readonly #known: Map<string, readonly string[]>
+  readonly #pending = new Map<string, Promise<LookupAnswer>>()
+  /** Host → monotonic ms of a lookup without an answer. */
+  readonly #unansweredMs = new Map<string, number>()
+  #saving: Promise<void> | null = null
+  #mustSave = false
+
+  constructor({ path, clock, lookUp = lookUpHost }: LastAddressesOptions) {
+    this.#path = path
+    this.#clock = clock
+    this.#lookUp = lookUp
+    this.#known = path === null ? new Map() : readFile(path)
+  }
+
+  async resolve(host: string): Promise<Resolution> {
+    if (isIP(host) !== 0) return { addresses: [host], fault: null }
+    const { addresses, isAnswered } = await this.#answer(host)
+    if (addresses.length > 0) return { addresses, fault: null }
+    if (isAnswered) return { addresses, fault: `${host}: the name server knows no address` }
+    const known = this.#known.get(host) ?? []
+    const fault = `${host}: the name server did not answer`
+    if (known.length === 0) return { addresses, fault }
+    const last = known.length === 1 ? 'address' : 'addresses'
+    return { addresses: known, fault: `${fault}; trying the last ${last} ${known.join(', ')}` }
+  }
+
+  /**
+   * A lookup for a socket. @param onFault called if the addresses are not current, or if there are
+   * none.
+   */
+  lookupFor(onFault: (fault: string) => void): LookupFunction {
+    return (host, options, callback) => {
+      void this.resolve(host).then(({ addresses, fault }) => {
+        if (fault !== null) onFault(fault)
+        const found = ofFamily(addresses, options)
+        const [first] = found
+        if (first === undefined) {
+          const reason = fault ?? `${host} has no address of the wanted family`
+          callback(Object.assign(new Error(reason), { code: 'EAI_AGAIN' }), '')
+        } else if (options.all === true) callback(null, found)
+        else callback(null, first.address, first.family)
+      })
+    }
+  }
+
+  /** Resolves when the file contains everything. */
+  async saved(): Promise<void> {
+    while (this.#saving !== null) await this.#saving
+  }
+
+  async #answer(host: string): Promise<LookupAnswer> {
+    if (!this.#known.has(host)) return await this.#lookedUp(host)
+    const unansweredMs = this.#unansweredMs.get(host) ?? -Infinity
+    const sinceMs = this.#clock.monotonicMs() - unansweredMs
+    if (sinceMs < lastAddressLimits.lookupAgainMs) return unanswered
+    const { promise, resolve } = Promise.withResolvers<LookupAnswer>()
+    const timer = setTimeout(() => resolve(unanswered), lastAddressLimits.lookupWaitMs)
+    const answer = await Promise.race([this.#lookedUp(host), promise])
+    clearTimeout(timer)
+    if (!answer.isAnswered) this.#unansweredMs.set(host, this.#clock.monotonicMs())
+    return answer
+  }
+
+  /** One lookup of a host at a time. */
+  async #lookedUp(host: string): Promise<LookupAnswer> {
+    const pending = this.#pending.get(host) ?? this.#begin(host)
+    return await pending
+  }
+
+  #begin(host: string): Promise<LookupAnswer> {
+    const lookedUp = this.#lookUp(host).then(
+      (answer) => {
+        this.#pending.delete(host)
+        if (answer.addresses.length > 0) this.#remember(host, answer.addresses)
+        return answer
+      },
+      () => {
+        this.#pending.delete(host)
+        return unanswered
+      },
+    )
+    this.#pending.set(host, lookedUp)
+    return lookedUp
+  }
+
+  #remember(host: string, found: readonly string[]): void {
+    if (host.length > hostCharactersMax) return
+    const before = this.#known.get(host) ?? []
+    const addresses = [...new Set(found)].slice(0, addressesPerHostMax)
+    this.#unansweredMs.delete(host)
+    this.#known.delete(host)
+    this.#known.set(host, addresses)
+    for (const oldest of Array.from(this.#known.keys())) {
+      if (this.#known.size <= hostsMax) break
+      this.#known.delete(oldest)
+      this.#unansweredMs.delete(oldest)
+    }
+    // Name servers rotate the addresses of a name.
+    if (before.toSorted().join() !== addresses.toSorted().join()) this.#save()
+  }
+
+  #save(): void {
+    this.#mustSave = true
+    if (this.#path === null || this.#saving !== null) return
+    this.#saving = this.#write(this.#path)
+  }
+
+  async #write(path: string): Promise<void> {
+    while (this.#mustSave) {
+      this.#mustSave = false
+      const text = `${JSON.stringify(Object.fromEntries(this.#known), null, 2)}\n`
+      try {
+        await writeFile(`${path}.new`, text, { mode: 0o600 })
+        await rename(`${path}.new`, path)
+      } catch {
+        // The addresses remain in memory, and the next change is written again.
+      }
+    }
+    this.#saving = null
+  }
+}
+
+/** An unreadable file counts as none, because the addresses are only hints. */
+function readFile(path: string): Map<string, readonly string[]> {
+  try {
+    if (statSync(path).size > fileBytesMax) return new Map()
+    const saved: unknown = JSON.parse(readFileSync(path, 'utf8'))
+    if (!isJsonObject(saved)) return new Map()
+    const entries = Object.entries(saved).flatMap(
+      ([host, value]): [string, readonly string[]][] => {
+        const list: readonly unknown[] = Array.isArray(value) ? value : []
+        const addresses = list.filter(
+          (one) => typeof one === 'string' && isIP(one) !== 0,
+        ) as string[]
+        const isUsable = addresses.length > 0 && host.length <= hostCharactersMax
+        return isUsable ? [[host, addresses.slice(0, addressesPerHostMax)]] : []
+      },
+    )
+    return new Map(entries.slice(-hostsMax))
+  } catch {
+    return new Map()
+  }
+}
+
+function ofFamily(addresses: readonly string[], { family }: LookupOptions): LookupAddress[] {
+  const wanted = family === 'IPv4' ? 4 : family === 'IPv6' ? 6 : (family ?? 0)
+  return addresses
+    .map((address) => ({ address, family: isIPv4(address) ? 4 : 6 }))
+    .filter((found) => wanted === 0 || found.family === wanted)
+}

@@ -1,0 +1,122 @@
+import { describe, expect, test } from 'vitest'
+
+import type { ClusterStatus, MemberStatus } from '../../src/api/cluster/cluster-status.ts'
+import { clusterHealth, healthText } from '../../src/cli/cluster/health.ts'
+import { statusText } from '../../src/cli/cluster/status-screen.ts'
+
+// Goal: a monitoring system and an operator read the same state from one line, without contradictions.
+
+const member = (id: string, role = 'follower', isFailing = false): MemberStatus => ({
+  id,
+  address: `${id}:1480`,
+  version: 'v1',
+  role,
+  term: 1,
+  commit: 1,
+  applied: 1,
+  persisted: 1,
+  digestIndex: 1,
+  digest: '',
+  lastContactMs: 0,
+  isFailing,
+  featureLevel: 1,
+})
+
+/** As ctrl1 sees a cluster of three. */
+const status: ClusterStatus = {
+  clusterId: 'c',
+  generation: 1,
+  selfId: 'ctrl1',
+  leaderId: 'ctrl1',
+  featureLevel: 1,
+  members: ['ctrl1', 'ctrl2', 'ctrl3'].map((id) => member(id)),
+  failureTolerance: 1,
+  nextRisk: 'writes survive the failure of one voter',
+  alarms: [],
+}
+const each = ['ctrl1', 'ctrl2', 'ctrl3'].map((selfId) => ({ ...status, selfId }))
+const [first = status, second = status] = each
+const alarm = (code: string, isCritical: boolean) => ({ code, text: 'why', sinceMs: 1, isCritical })
+const silent = ['https://ctrl3:1280: it refused the connection']
+const [one, two] = [member('ctrl1'), member('ctrl2')]
+
+describe('the health of a cluster', () => {
+  test.each([
+    [
+      'OK: 3 of 3 controllers answer, leader ctrl1, writes survive the failure of one voter | controllers=3 answering=3 tolerance=1 alarms=0',
+      { statuses: each, faults: [], isOneView: false },
+    ],
+    [
+      'WARNING: ctrl3 does not answer; https://ctrl3:1280: it refused the connection | controllers=3 answering=2 tolerance=1 alarms=0',
+      { statuses: [first, second], faults: silent, isOneView: false },
+    ],
+    [
+      'WARNING: ctrl3 does not answer | controllers=3 answering=2 tolerance=1 alarms=0',
+      {
+        statuses: [{ ...status, members: [one, two, member('ctrl3', 'unknown')] }],
+        faults: [],
+        isOneView: true,
+      },
+    ],
+    [
+      'WARNING: ctrl2 does not serve; CLOCK_SKEW: why | controllers=2 answering=2 tolerance=1 alarms=1',
+      {
+        statuses: [
+          {
+            ...status,
+            members: [one, member('ctrl2', 'follower', true)],
+            alarms: [alarm('CLOCK_SKEW', false)],
+          },
+        ],
+        faults: [],
+        isOneView: true,
+      },
+    ],
+    [
+      'CRITICAL: no leader: writes wait | controllers=3 answering=3 tolerance=-1 alarms=0',
+      { statuses: each.map((of) => ({ ...of, leaderId: null })), faults: [], isOneView: false },
+    ],
+    [
+      'CRITICAL: LOG_DAMAGED: why; CLOCK_SKEW: why | controllers=3 answering=3 tolerance=1 alarms=2',
+      {
+        statuses: [
+          { ...first, alarms: [alarm('CLOCK_SKEW', false), alarm('LOG_DAMAGED', true)] },
+          ...each.slice(1),
+        ],
+        faults: [],
+        isOneView: false,
+      },
+    ],
+    [
+      'CRITICAL: no controller answers; https://ctrl3:1280: it refused the connection | controllers=0 answering=0 tolerance=-1 alarms=0',
+      { statuses: [], faults: silent, isOneView: false },
+    ],
+  ])('is %s', (line, observed) => {
+    expect(healthText(clusterHealth(observed))).toBe(line)
+  })
+
+  test('is on one line, whatever an alarm says', () => {
+    const text = 'a|b\nc'
+    const statuses = [{ ...status, alarms: [{ ...alarm('X', false), text }] }]
+    const line = healthText(clusterHealth({ statuses, faults: [], isOneView: true }))
+    expect(line).toMatch(/^WARNING: X: a\/b.c \| controllers=3 answering=3 tolerance=1 alarms=1$/)
+  })
+})
+
+describe('the status of a cluster', () => {
+  test('without a leader does not say that writes survive a failure', () => {
+    const text = statusText({ ...status, leaderId: null })
+    expect(text).toContain('no leader: writes wait until one is elected')
+    expect(text).not.toContain('survive')
+  })
+
+  test('marks an alarm about voters that outlasts its cause', () => {
+    const alarms = [alarm('NO_QUORUM_SPARE', false)]
+    expect(statusText({ ...status, alarms })).toContain(
+      'alarm NO_QUORUM_SPARE: why (over: the alarm ends within 30 s)',
+    )
+    expect(statusText({ ...status, alarms, failureTolerance: 0 })).toMatch(
+      /^alarm NO_QUORUM_SPARE: why$/m,
+    )
+  })
+})

@@ -1,0 +1,176 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+
+import {
+  LastAddresses,
+  lastAddressLimits,
+  type LookupAnswer,
+} from '../../src/lib/runtime/last-addresses.ts'
+
+let folder: string
+let path: string
+let nowMs: number
+let asked: string[]
+let records: Map<string, LookupAnswer | Promise<LookupAnswer>>
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'flotilla-last-addresses-'))
+  path = join(folder, 'last.json')
+  nowMs = 0
+  asked = []
+  records = new Map()
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+const down: LookupAnswer = { addresses: [], isAnswered: false }
+const absent: LookupAnswer = { addresses: [], isAnswered: true }
+const found = (...addresses: readonly string[]): LookupAnswer => ({ addresses, isAnswered: true })
+
+function opened(file: string | null = path): LastAddresses {
+  return new LastAddresses({
+    path: file,
+    clock: { monotonicMs: () => nowMs },
+    lookUp: async (host) => {
+      asked.push(host)
+      return await (records.get(host) ?? absent)
+    },
+  })
+}
+
+describe('The last addresses of a name', () => {
+  test('are used while no name server answers, and say so', async () => {
+    const names = opened()
+    records.set('a.test', found('10.0.0.2'))
+    expect(await names.resolve('a.test')).toEqual({ addresses: ['10.0.0.2'], fault: null })
+    records.set('a.test', down)
+    expect(await names.resolve('a.test')).toEqual({
+      addresses: ['10.0.0.2'],
+      fault: 'a.test: the name server did not answer; trying the last address 10.0.0.2',
+    })
+    records.set('b.test', down)
+    expect(await names.resolve('b.test')).toEqual({
+      addresses: [],
+      fault: 'b.test: the name server did not answer',
+    })
+  })
+
+  test('are not used for a name that the name server does not know any more', async () => {
+    const names = opened()
+    records.set('a.test', found('10.0.0.2'))
+    await names.resolve('a.test')
+    records.set('a.test', absent)
+    expect(await names.resolve('a.test')).toEqual({
+      addresses: [],
+      fault: 'a.test: the name server knows no address',
+    })
+  })
+
+  test('survive a restart', async () => {
+    const names = opened()
+    records.set('a.test', found('10.0.0.2', 'fd77::2'))
+    await names.resolve('a.test')
+    await names.saved()
+    records.set('a.test', down)
+    expect((await opened().resolve('a.test')).addresses).toEqual(['10.0.0.2', 'fd77::2'])
+  })
+
+  test('are used without waiting for a lookup that hangs, which counts once it is answered', async () => {
+    const names = opened()
+    records.set('a.test', found('10.0.0.2'))
+    await names.resolve('a.test')
+    const { promise, resolve } = Promise.withResolvers<LookupAnswer>()
+    records.set('a.test', promise)
+    expect((await names.resolve('a.test')).addresses).toEqual(['10.0.0.2'])
+    nowMs += lastAddressLimits.lookupAgainMs
+    resolve(found('10.0.0.3'))
+    expect(await names.resolve('a.test')).toEqual({ addresses: ['10.0.0.3'], fault: null })
+    expect(asked).toEqual(['a.test', 'a.test'])
+  })
+
+  test('are looked up again only after a pause, if no name server answered', async () => {
+    const names = opened()
+    records.set('a.test', found('10.0.0.2'))
+    await names.resolve('a.test')
+    records.set('a.test', down)
+    await names.resolve('a.test')
+    records.set('a.test', found('10.0.0.3'))
+    expect((await names.resolve('a.test')).addresses).toEqual(['10.0.0.2'])
+    nowMs += lastAddressLimits.lookupAgainMs
+    expect((await names.resolve('a.test')).addresses).toEqual(['10.0.0.3'])
+  })
+
+  test('are limited in number, and the oldest go first', async () => {
+    const { hostsMax, addressesPerHostMax } = lastAddressLimits
+    const names = opened()
+    const many = Array.from({ length: 50 }, (_, at) => `10.0.0.${at + 1}`)
+    for (let at = 0; at <= hostsMax; at += 1) {
+      records.set(`h${at}.test`, found(...many))
+      await names.resolve(`h${at}.test`)
+    }
+    await names.saved()
+    const saved = JSON.parse(readFileSync(path, 'utf8')) as Record<string, string[]>
+    expect(Object.keys(saved)).toHaveLength(hostsMax)
+    expect(saved['h0.test']).toBeUndefined()
+    expect(saved['h1.test']).toEqual(many.slice(0, addressesPerHostMax))
+  })
+
+  test.each([
+    ['no JSON', '{'],
+    ['no object', '[]'],
+    ['other values', '{"a.test": "10.0.0.2", "b.test": [1, "no address"]}'],
+    ['too long', ' '.repeat(lastAddressLimits.fileBytesMax + 1)],
+  ])('are none if the file contains %s', async (_what, text) => {
+    writeFileSync(path, text)
+    records.set('a.test', down)
+    records.set('b.test', down)
+    const names = opened()
+    for (const host of ['a.test', 'b.test']) {
+      expect((await names.resolve(host)).addresses).toEqual([])
+    }
+  })
+
+  test('remain in memory if the file cannot be written', async () => {
+    const names = opened(join(folder, 'nowhere', 'last.json'))
+    records.set('a.test', found('10.0.0.2'))
+    await names.resolve('a.test')
+    await names.saved()
+    records.set('a.test', down)
+    expect((await names.resolve('a.test')).addresses).toEqual(['10.0.0.2'])
+  })
+})
+
+test('an IP address is not looked up', async () => {
+  expect(await opened().resolve('10.0.0.9')).toEqual({ addresses: ['10.0.0.9'], fault: null })
+  expect(asked).toEqual([])
+})
+
+describe('A lookup for a socket', () => {
+  const lookedUp = async (host: string, options: { family?: number; all?: boolean }) => {
+    const faults: string[] = []
+    const names = opened()
+    const { promise, resolve } = Promise.withResolvers<unknown[]>()
+    names.lookupFor((fault) => faults.push(fault))(host, options, (...answer) => resolve(answer))
+    return { answer: await promise, faults }
+  }
+
+  test('returns the addresses of the wanted family', async () => {
+    records.set('a.test', found('fd77::2', '10.0.0.2'))
+    expect((await lookedUp('a.test', { all: true })).answer).toEqual([
+      null,
+      [
+        { address: 'fd77::2', family: 6 },
+        { address: '10.0.0.2', family: 4 },
+      ],
+    ])
+    expect((await lookedUp('a.test', { family: 4 })).answer).toEqual([null, '10.0.0.2', 4])
+  })
+
+  test('fails with the reason', async () => {
+    records.set('a.test', down)
+    const { answer, faults } = await lookedUp('a.test', { all: true })
+    const error = new Error('a.test: the name server did not answer')
+    expect(answer).toEqual([Object.assign(error, { code: 'EAI_AGAIN' }), ''])
+    expect(faults).toEqual(['a.test: the name server did not answer'])
+  })
+})
