@@ -62,12 +62,13 @@ export class LeanClient {
     token: string | null,
     body = '',
     extra = '',
+    contentType = 'application/json',
   ): Promise<LeanAnswer> {
     const session = token === null ? '' : `${this.#tokenHeader}${token}\r\n`
     const content =
       body === ''
         ? ''
-        : `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n`
+        : `content-type: ${contentType}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n`
     return new Promise((resolve, reject) => {
       if (!this.isOpen) throw new Error('connection closed')
       this.#waiting = { resolve, reject }

@@ -111,7 +111,7 @@ export interface ApiDeps {
   /** Processor time of the main thread, shared with the routers that are connected here. */
   readonly processor: ProcessorShare
   /** Addresses of JWT signers may lead to this host, its link and metadata services. */
-  readonly allowsLoopbackSigners: boolean
+  readonly allowsReservedSignerHosts: boolean
   /** Places where keys of JWT signers may be fetched from. */
   readonly keyEndpoints: KeyEndpointRules
   readonly version: VersionInfo

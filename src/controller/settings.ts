@@ -120,7 +120,7 @@ export function configuredKeyEndpointRules(
   caPem: string,
 ): KeyEndpointRules {
   return {
-    allowsLoopback: api.reservedSignerHosts,
+    allowsReserved: api.reservedSignerHosts,
     allowsHttp: api.httpSignerKeys,
     refusedNetworks: api.refusedSignerNetworks,
     caPem,

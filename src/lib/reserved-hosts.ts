@@ -2,64 +2,61 @@ import { BlockList, isIP } from 'node:net'
 
 import { ipv4FromGroups, ipv6Groups } from './text/ip-address.ts'
 
-// Addresses that URLs stored by users must not make a controller connect to: its own host,
-// link-local addresses, and the metadata services of clouds, which give credentials to any process
-// on the host.
+// Addresses that URLs stored by users must not make a controller connect to. Tests may allow
+// addresses of the controller's own host. Nothing allows link-local addresses and the metadata
+// services of clouds, which give credentials to any process on the host.
 
-const loopback = blockList([
-  ['127.0.0.0', 8, 'ipv4'],
-  ['::1', 128, 'ipv6'],
-])
-const neverAllowed = blockList([
-  ['0.0.0.0', 8, 'ipv4'],
-  ['169.254.0.0', 16, 'ipv4'],
-  // Metadata services outside the link-local range: Alibaba, Oracle.
-  ['100.100.100.200', 32, 'ipv4'],
-  ['192.0.0.192', 32, 'ipv4'],
-  ['255.255.255.255', 32, 'ipv4'],
-  ['::', 128, 'ipv6'],
-  ['fe80::', 10, 'ipv6'],
-  // Metadata services: Amazon, Google.
-  ['fd00:ec2::', 32, 'ipv6'],
-  ['fd20:ce::', 32, 'ipv6'],
-])
+const thisHost = blockListOf(['0.0.0.0/8', '127.0.0.0/8', '::/128', '::1/128'])
+const THIS_HOST_NAME = /(^|\.)(localhost|localhost\.localdomain|ip6-localhost|ip6-loopback)$/
 
-const LOOPBACK_NAME = /(^|\.)(localhost|localhost\.localdomain|ip6-localhost|ip6-loopback)$/
+const alwaysRefused = blockListOf([
+  '169.254.0.0/16',
+  'fe80::/10',
+  // Metadata services outside the link-local range: Alibaba, Oracle, Azure, Amazon, Google.
+  '100.100.100.200/32',
+  '192.0.0.192/32',
+  '168.63.129.16/32',
+  'fd00:ec2::/32',
+  'fd20:ce::/32',
+  '255.255.255.255/32',
+])
 const METADATA_NAME = /(^|\.)metadata\.google\.internal$/
 
 /**
  * Whether the host of a URL is reserved. The URL parser has already normalized numbers in decimal,
  * octal or hex, and digits of other scripts.
- * @param allowsLoopback whether loopback addresses are not reserved, as the configuration says.
+ * @param allowsThisHost whether loopback and unspecified addresses are allowed.
  */
-export function isReservedHost({ hostname }: URL, allowsLoopback: boolean): boolean {
+export function isReservedHost({ hostname }: URL, allowsThisHost = false): boolean {
   const host = hostname
     .replace(/^\[|\]$/g, '')
     .replace(/\.+$/, '')
     .toLowerCase()
   if (host === '' || METADATA_NAME.test(host)) return true
-  if (LOOPBACK_NAME.test(host)) return !allowsLoopback
-  return isReservedAddress(host, allowsLoopback)
+  return isReservedAddress(host, allowsThisHost) || (!allowsThisHost && THIS_HOST_NAME.test(host))
 }
 
-/** Whether an address is reserved, also for the addresses that a name resolves to. */
-export function isReservedAddress(address: string, allowsLoopback: boolean): boolean {
-  const version = isIP(address)
+/**
+ * Whether an address is reserved, also for the addresses that a name resolves to.
+ * @param allowsThisHost as for `isReservedHost`.
+ */
+export function isReservedAddress(address: string, allowsThisHost = false): boolean {
+  const isIn = (list: BlockList, one: string): boolean =>
+    list.check(one, isIP(one) === 6 ? 'ipv6' : 'ipv4')
+  // An address may name its network interface.
+  const plain = address.replace(/%.*$/s, '')
+  const version = isIP(plain)
   if (version === 0) return false
-  if (version === 4) return isReservedIn('ipv4', address, allowsLoopback)
-  // The digits of ::1 also read as an embedded IPv4 address.
-  if (loopback.check(address, 'ipv6')) return !allowsLoopback
-  if (isReservedIn('ipv6', address, allowsLoopback)) return true
-  return embeddedIpv4(address).some((one) => isReservedIn('ipv4', one, allowsLoopback))
+  const reached = version === 6 ? [plain, ...embeddedIpv4(plain)] : [plain]
+  return reached.some((one) => isIn(alwaysRefused, one) || (!allowsThisHost && isIn(thisHost, one)))
 }
 
-function isReservedIn(family: 'ipv4' | 'ipv6', address: string, allowsLoopback: boolean): boolean {
-  return neverAllowed.check(address, family) || (!allowsLoopback && loopback.check(address, family))
-}
-
-function blockList(networks: readonly (readonly [string, number, 'ipv4' | 'ipv6'])[]): BlockList {
+function blockListOf(networks: readonly string[]): BlockList {
   const list = new BlockList()
-  for (const [network, prefix, family] of networks) list.addSubnet(network, prefix, family)
+  for (const network of networks) {
+    const [address = '', prefix] = network.split('/')
+    list.addSubnet(address, Number(prefix), isIP(address) === 6 ? 'ipv6' : 'ipv4')
+  }
   return list
 }
 

@@ -160,6 +160,11 @@ export function parseCertificates(
   return [first, ...rest]
 }
 
+/** Whether it names itself as its issuer, as roots do. */
+export function isSelfIssued({ native }: Certificate): boolean {
+  return native.issuer === native.subject
+}
+
 /**
  * The SPIFFE id of a leaf (X.509-SVID section 2: exactly one URI name, and not a CA certificate).
  * @throws {CertificateError} `wrong-identity`.

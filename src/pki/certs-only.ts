@@ -3,6 +3,7 @@ import {
   BUNDLE_CERTIFICATES_MAX,
   type Certificate,
   CertificateError,
+  isSelfIssued,
   parseCertificate,
 } from './certificate.ts'
 
@@ -12,11 +13,11 @@ const DATA = Buffer.from('06092a864886f70d010701', 'hex')
 
 /**
  * Encodes certificates as unsigned PKCS #7 SignedData without other content (RFC 7030, 4.1.3), in
- * DER. Each certificate is included once, in the order that DER requires for a set.
+ * BER. Each certificate is included once, roots last: clients keep this order.
  */
 export function certsOnly(certificates: readonly Certificate[]): Buffer {
-  const each = new Map(certificates.map(({ sha256, der }) => [sha256, der]))
-  const ders = [...each.values()].sort((a, b) => Buffer.compare(a, b))
+  const each = new Map(rootsLast(certificates).map(({ sha256, der }) => [sha256, der]))
+  const ders = [...each.values()]
   return encodeTagged(derTag.sequence, SIGNED_DATA, [
     contextTag(0),
     [
@@ -28,6 +29,17 @@ export function certsOnly(certificates: readonly Certificate[]): Buffer {
       [derTag.set],
     ],
   ])
+}
+
+/**
+ * The C SDK ignores the first CA certificate of an identity file of OpenZiti's CLI when it logs in
+ * (the text begins with `pem:`), so this must be one that a server sends in its chain.
+ */
+export function rootsLast(certificates: readonly Certificate[]): readonly Certificate[] {
+  return [
+    ...certificates.filter((one) => !isSelfIssued(one)),
+    ...certificates.filter((one) => isSelfIssued(one)),
+  ]
 }
 
 /**

@@ -70,7 +70,7 @@ test('Connections without a hello count toward the room of all listeners', async
     room,
     log: { warn: () => undefined },
   })
-  const protocols = { protocols: ['http/1.1'], takesClientsWithout: true }
+  const protocols = { protocols: ['http/1.1'], clientsWithout: 'all' } as const
   const port = await ports.open(createTlsServer(), bind, 'web[0].bind', protocols)
   const some = Array.from({ length: 24 }, () => router.kept(connectTcp(port.port, bind.host)))
   await eventually(() => some.filter((each) => each.destroyed).length).toBeGreaterThanOrEqual(16)

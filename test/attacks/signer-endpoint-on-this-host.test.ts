@@ -17,7 +17,7 @@ function signer(more: object): object {
   return { name, issuer: name, audience: 'us', enabled: true, jwksEndpoint, ...more }
 }
 
-const spellings = [
+const ownHost = [
   'http://127.0.0.1/keys',
   'http://127.8.9.10/keys',
   'http://127.1/keys',
@@ -45,6 +45,8 @@ const spellings = [
   'http://0/keys',
   'http://[::]/keys',
   'http://[::ffff:0.0.0.0]/keys',
+]
+const metadata = [
   'http://169.254.169.254/latest/meta-data/',
   'http://2852039166/latest/meta-data/',
   'http://0xa9fea9fe/latest/meta-data/',
@@ -53,41 +55,54 @@ const spellings = [
   'http://[fd00:ec2::254]/latest/meta-data/',
   'http://[fd00:0ec2:0:0:0:0:0:0254]/latest/meta-data/',
   'http://100.100.100.200/latest/meta-data/',
+  'http://168.63.129.16/metadata/instance',
   'http://metadata.google.internal/computeMetadata/v1/',
+  'http://METADATA.google.internal./computeMetadata/v1/',
+  'http://169.254.9.9/keys',
+  'http://[64:ff9b::a9fe:a9fe]/latest/meta-data/',
+  'http://[2002:a9fe:a9fe::]/latest/meta-data/',
   'http://[fe80::1]/keys',
   'http://[febf::1]/keys',
 ]
 
-test.each(spellings)('%s is refused at create, replace and patch', async (address) => {
-  const made = await root.call('POST', signers, signer({}))
-  expect(made.status, made.text).toBe(201)
-  const path = `${signers}/${(made.body.data as { id: string }).id}`
-  for (const field of ['jwksEndpoint', 'externalAuthUrl']) {
-    const replies = [
-      await root.call('POST', signers, signer({ [field]: address })),
-      await root.call('PUT', path, signer({ [field]: address })),
-      await root.call('PATCH', path, { [field]: address }),
-    ]
-    for (const reply of replies) {
-      expect(reply.status, `${field}: ${reply.text}`).toBe(400)
-      expect(reply.body.error?.cause?.['field']).toBe(field)
+test.each([...ownHost, ...metadata])(
+  '%s is refused at create, replace and patch',
+  async (address) => {
+    const made = await root.call('POST', signers, signer({}))
+    expect(made.status, made.text).toBe(201)
+    const path = `${signers}/${(made.body.data as { id: string }).id}`
+    for (const field of ['jwksEndpoint', 'externalAuthUrl']) {
+      const replies = [
+        await root.call('POST', signers, signer({ [field]: address })),
+        await root.call('PUT', path, signer({ [field]: address })),
+        await root.call('PATCH', path, { [field]: address }),
+      ]
+      for (const reply of replies) {
+        expect(reply.status, `${field}: ${reply.text}`).toBe(400)
+        expect(reply.body.error?.cause?.['field']).toBe(field)
+      }
     }
-  }
-  expect((await root.get(path)).text).not.toContain(address)
-})
+    expect((await root.get(path)).text).not.toContain(address)
+  },
+)
 
-test('the configuration may allow loopback addresses, and never a metadata service', async () => {
-  const allowing = await startController({}, undefined, { allowsLoopbackSigners: true })
+test('the configuration may allow this host, and never a link-local or metadata address', async () => {
+  const allowing = await startController({}, undefined, { allowsReservedSignerHosts: true })
   try {
     const caller = new CallerOf(allowing)
     caller.token = allowing.openSession('admin-id')
-    const body = signer({ jwksEndpoint: 'http://127.0.0.1/keys' })
-    const reply = await caller.call('POST', signers, body)
-    expect(reply.status, reply.text).toBe(201)
-    const other = signer({ jwksEndpoint: 'http://169.254.169.254/latest/meta-data/' })
-    const refused = await caller.call('POST', signers, other)
-    expect(refused.status, refused.text).toBe(400)
-    expect(refused.body.error?.cause?.['field']).toBe('jwksEndpoint')
+    const written = async (field: string, address: string): Promise<unknown> => {
+      const reply = await caller.call('POST', signers, signer({ [field]: address }))
+      return reply.status === 201 ? 'written' : reply.body.error?.cause?.['reason']
+    }
+    for (const field of ['jwksEndpoint', 'externalAuthUrl']) {
+      expect(await written(field, 'http://127.0.0.1/keys')).toBe('written')
+      for (const address of metadata) {
+        expect(await written(field, address), address).toBe(
+          `${field} must not lead to a link-local or metadata address`,
+        )
+      }
+    }
   } finally {
     await allowing.close()
   }

@@ -1,5 +1,5 @@
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, isIP } from 'node:net'
 import { afterAll, afterEach, expect, test } from 'vitest'
 import { KeyEndpoint, type KeyEndpointRules } from '../../src/auth/tokens/key-endpoint.ts'
 import { defaultApiLimits } from '../../src/api/limits.ts'
@@ -15,7 +15,7 @@ const server = await KeyServer.open([jwkOf(ecKey('one'))])
 const { answer } = server
 const attacked = await controllerWithProvider()
 const open: KeyEndpointRules = {
-  allowsLoopback: true,
+  allowsReserved: true,
   allowsHttp: false,
   refusedNetworks: [],
   caPem: server.caPem,
@@ -80,7 +80,7 @@ test('a redirect is not followed, and the keys in its answer are not used', asyn
 
 test('an address of this host is not requested, under any name', async () => {
   const before = server.requests
-  const closed = endpointBy({ allowsLoopback: false })
+  const closed = endpointBy({ allowsReserved: false })
   for (const host of ['localhost', '127.0.0.1', '[::1]', '[::ffff:127.0.0.1]', '169.254.169.254']) {
     const fetched = closed.fetch(`https://${host}:${server.port}/keys`)
     await expect(fetched).rejects.toThrow('an address that is not allowed')
@@ -91,12 +91,17 @@ test('an address of this host is not requested, under any name', async () => {
   expect(server.requests).toBe(before)
 })
 
-test('a metadata service is not requested, even if loopback addresses are allowed', async () => {
-  const refused = 'an address that is not allowed'
-  await expect(endpointBy({}).fetch('https://169.254.169.254/keys')).rejects.toThrow(refused)
-  const metadata = { address: '169.254.169.254', family: 4 }
-  const named = new KeyEndpoint(hasty, open, () => Promise.resolve([metadata]))
-  await expect(named.fetch('https://keys.test/keys')).rejects.toThrow(refused)
+test('a name that leads to a metadata service is not requested, also where this host is allowed', async () => {
+  const before = server.requests
+  for (const address of ['169.254.169.254', '168.63.129.16', 'fe80::1%lo', 'fd00:ec2::254']) {
+    const judged = [
+      { address: '127.0.0.1', family: 4 },
+      { address, family: isIP(address) },
+    ]
+    const endpoint = new KeyEndpoint(defaultApiLimits, open, () => Promise.resolve(judged))
+    await expect(endpoint.fetch(server.url)).rejects.toThrow('an address that is not allowed')
+  }
+  expect(server.requests).toBe(before)
 })
 
 test('a name that leads elsewhere a moment later leads to the address that was judged', async () => {

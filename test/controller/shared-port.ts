@@ -82,7 +82,7 @@ web: [{ bind: "${address}", advertise: "localhost:${this.port}" }]
       },
       own,
       async (server) => {
-        const protocols = { protocols: [CONTROL_PROTOCOL], takesClientsWithout: false }
+        const protocols = { protocols: [CONTROL_PROTOCOL], clientsWithout: 'none' } as const
         const bind = { host: '127.0.0.1', port: this.port }
         return [await ports.open(server, bind, 'routers.bind', protocols)]
       },

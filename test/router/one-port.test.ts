@@ -116,9 +116,10 @@ link: {listeners: [{binding: transport, bind: "tls:127.0.0.1:${port}", ${adverti
 listeners: [{binding: edge, bind: "wss:127.0.0.1:${port}", ${advertise}}]`,
   )
   const { certificatePem: cert, privateKeyPem: key } = await network.leaf('router2', [], [])
-  const chosen = async (ALPNProtocols: string[]): Promise<unknown> => {
+  const chosen = async (ALPNProtocols: string[] | null): Promise<unknown> => {
     const ca = network.root.certificatePem
-    const socket = connect({ host: '127.0.0.1', port, cert, key, ca, ALPNProtocols })
+    const offered = ALPNProtocols === null ? {} : { ALPNProtocols }
+    const socket = connect({ host: '127.0.0.1', port, cert, key, ca, ...offered })
     socket.on('error', () => undefined)
     await Promise.race([once(socket, 'secureConnect'), once(socket, 'close')]).catch(() => null)
     socket.destroy()
@@ -126,5 +127,6 @@ listeners: [{binding: edge, bind: "wss:127.0.0.1:${port}", ${advertise}}]`,
   }
   expect(await chosen(['http/1.1'])).toBe('http/1.1')
   expect(await chosen(['ziti-link'])).toBe('ziti-link')
+  expect(await chosen(null), 'a client without protocols reaches the web sockets').toBe(false)
   await network.close()
 })

@@ -14,6 +14,7 @@ import {
   TerminatorStatesSchema,
   ValidateTerminatorsSchema,
 } from '../../proto/gen/router_pb.ts'
+import { hostInterfaces } from '../../src/router/reports/host-interfaces.ts'
 import { readEndpoints, writeEndpoints } from '../../src/router/controllers/endpoints-file.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { LastAddresses } from '../../src/lib/runtime/last-addresses.ts'
@@ -275,6 +276,16 @@ describe('A router', () => {
     )
   })
 
+  test('starts from the addresses that its enrollment wrote, without any in the configuration', async () => {
+    const a = await network.controller('a')
+    // The enrollment of OpenZiti writes the same addresses once more, without IDs of controllers.
+    const controllers = [{ id: '', endpoints: [{ address: a.address, groups: [] }] }]
+    const endpoints = [a.address]
+    writeFileSync(network.path('endpoints.yml'), JSON.stringify({ endpoints, controllers }))
+    await network.running([])
+    await connected(a)
+  })
+
   test('uses the configuration if the endpoints file is damaged, logs this, and writes the file again', async () => {
     const a = await network.controller('a')
     writeFileSync(network.path('endpoints.yml'), 'endpoints: [')
@@ -378,6 +389,8 @@ describe('A router reports to controllers', () => {
     const [told] = a.ofType(1052)
     const { interfaces } = fromBinary(InterfacesSchema, told?.body ?? new Uint8Array())
     expect(interfaces.flatMap(({ addresses }) => addresses)).toContain('127.0.0.1/8')
+    const sent = interfaces.map(({ name, mtu, index }) => [name, Number(mtu), Number(index)])
+    expect(sent).toEqual(hostInterfaces().map(({ name, mtu, index }) => [name, mtu, index]))
   })
 
   test('no interfaces if that is disabled', async () => {

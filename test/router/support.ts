@@ -259,7 +259,10 @@ export class TestNetwork {
     return controller
   }
 
-  /** @param more lines of its configuration. */
+  /**
+   * @param endpoints empty: the configuration names no controller.
+   * @param more lines of its configuration.
+   */
   router(
     endpoints: readonly string[],
     more = '',
@@ -277,7 +280,7 @@ export class TestNetwork {
     const { askExtension = null, startupTimeout = '0s', ctrl = '', identity = '' } = options
     const text = `v: 3
 identity: {cert: r.cert, key: r.key, server_cert: r.server.cert, server_key: r.server.key, ca: r.ca${identity === '' ? '' : `, ${identity}`}}
-ctrl: {endpoints: ${JSON.stringify(endpoints)}, startupTimeout: ${startupTimeout}${ctrl === '' ? '' : `, ${ctrl}`}}
+ctrl: {${endpoints.length === 0 ? '' : `endpoints: ${JSON.stringify(endpoints)}, `}startupTimeout: ${startupTimeout}${ctrl === '' ? '' : `, ${ctrl}`}}
 ${options.hasCsr === false ? '' : 'csr: {sans: {dns: [r.test]}}'}
 ${more}`
     const loaded = parseRouterConfig(this.path('router.yml'), text, {})

@@ -17,7 +17,7 @@ interface ExternalJwtSignerPreparerDeps {
   readonly jwt: JwtSigner
   readonly state: StateView
   readonly reads: ConfirmedReads
-  readonly allowsLoopbackSigners: boolean
+  readonly allowsReservedSignerHosts: boolean
 }
 
 /** URL fields, each with OpenZiti's error code for an unusable URL. */
@@ -34,7 +34,7 @@ export function externalJwtSignerPreparer(deps: ExternalJwtSignerPreparerDeps): 
   return async (call, mode, body) => {
     const prepared = normalizeBody(externalJwtSigner, mode, body)
     for (const [name, code] of urls) {
-      const fault = urlFault(name, prepared.fields[name], deps.allowsLoopbackSigners)
+      const fault = urlFault(name, prepared.fields[name], deps.allowsReservedSignerHosts)
       if (fault !== null) throw new Problem(code, { fault })
     }
     refuseControllers(deps, prepared.fields)
@@ -132,7 +132,7 @@ async function knownKid(
 function urlFault(
   field: string,
   value: Json | undefined,
-  allowsLoopback: boolean,
+  allowsReserved: boolean,
 ): FieldFault | null {
   if (typeof value !== 'string' || value === '') return null
   const url = URL.parse(value)
@@ -141,9 +141,13 @@ function urlFault(
     // The value is not repeated: it may hold the credentials.
     return { field, reason: `${field} must be an http or https URL without credentials` }
   }
+  // @guard signer-endpoint-on-this-host--metadata
+  if (isReservedHost(url, true)) {
+    return { field, reason: `${field} must not lead to a link-local or metadata address`, value }
+  }
   // @guard signer-endpoint-on-this-host
-  if (isReservedHost(url, allowsLoopback)) {
-    const reason = `${field} must not lead to a link-local, unspecified or metadata address, nor to a loopback address unless the configuration allows it (api.reservedSignerHosts)`
+  if (!allowsReserved && isReservedHost(url)) {
+    const reason = `${field} must not lead to a loopback or unspecified address, unless the configuration allows it (api.reservedSignerHosts)`
     return { field, reason, value }
   }
   return null

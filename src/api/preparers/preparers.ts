@@ -37,7 +37,7 @@ interface PreparersDeps {
   readonly authorities: NetworkAuthorities
   readonly clock: Clock
   readonly limits: ApiLimits
-  readonly allowsLoopbackSigners: boolean
+  readonly allowsReservedSignerHosts: boolean
   readonly bindings: Readonly<Partial<Record<ApiBindingName, readonly string[]>>>
   readonly passwords: PasswordVerifier
 }

@@ -2,7 +2,7 @@ import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { Ca } from '../../entities/kinds/ca.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import type { Router } from '../../entities/kinds/router.ts'
-import type { Certificate } from '../../pki/certificate.ts'
+import { type Certificate, isSelfIssued } from '../../pki/certificate.ts'
 import {
   type ClientChain,
   type ClientChainQuestion,
@@ -143,10 +143,6 @@ export function networkChain(deps: TrustDeps, question: NetworkQuestion): Networ
   if (proper.ok) return { ...proper, hasImproperChain: false }
   const found = chainTo(deps, authorities, question)
   return found.ok ? { ...found, hasImproperChain: true } : found
-}
-
-function isSelfIssued({ native }: Certificate): boolean {
-  return native.issuer === native.subject
 }
 
 export function chainTo(

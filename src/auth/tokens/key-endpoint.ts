@@ -16,8 +16,8 @@ interface KeyEndpointLimits {
 
 /** Addresses that keys of signers may be fetched from, by configuration. */
 export interface KeyEndpointRules {
-  /** Loopback addresses too; never link-local, unspecified and metadata addresses. */
-  readonly allowsLoopback: boolean
+  /** Loopback and unspecified addresses too. Link-local and metadata addresses never are. */
+  readonly allowsReserved: boolean
   /** Without TLS. */
   readonly allowsHttp: boolean
   /** Networks that no keys are fetched from, `address/prefix`. */
@@ -87,7 +87,7 @@ export class KeyEndpoint {
       url.protocol === 'https:' || (url.protocol === 'http:' && this.#rules.allowsHttp)
     // @guard signer-keys--http
     if (!isTaken) throw new KeyFetchError('not an https URL')
-    if (isReservedHost(url, this.#rules.allowsLoopback)) throw refusedAddress()
+    if (isReservedHost(url, this.#rules.allowsReserved)) throw refusedAddress()
     return url
   }
 
@@ -122,7 +122,8 @@ export class KeyEndpoint {
   }
 
   #isRefused(address: string): boolean {
-    if (isReservedAddress(address, this.#rules.allowsLoopback)) return true
+    // @guard signer-keys--metadata
+    if (isReservedAddress(address, this.#rules.allowsReserved)) return true
     // A mapped IPv4 address is found by the rules for IPv4, too.
     return this.#refused.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
   }

@@ -6,7 +6,6 @@ import {
   InterfacesSchema,
   MetricsSchema,
 } from '../../../proto/gen/router_pb.ts'
-import { interfaceFlag } from '../../lib/interface-flags.ts'
 import type { OutboundMessage } from '../frame.ts'
 import { messageContentLimits } from './limits.ts'
 import { controlMessage } from './control.ts'
@@ -38,25 +37,22 @@ export function inspectionAnswerMessage({ errors, values }: InspectionAnswer): O
 export interface HostInterface {
   readonly name: string
   readonly hardwareAddress: string
-  /** Addresses with their prefix length. */
-  readonly addresses: readonly string[]
-  readonly isLoopback: boolean
-}
-
-/** A network interface as routers of OpenZiti report it, too. */
-export interface ReportedInterface extends Omit<HostInterface, 'isLoopback'> {
   readonly mtu: number
   readonly index: number
   /** Bits as in `interfaceFlag`. */
   readonly flags: number
+  /** Addresses with their prefix length. */
+  readonly addresses: readonly string[]
 }
 
 export function interfacesMessage(interfaces: readonly HostInterface[]): OutboundMessage {
   const update = create(InterfacesSchema, {
-    interfaces: interfaces.map(({ name, hardwareAddress, addresses, isLoopback }) => ({
+    interfaces: interfaces.map(({ name, hardwareAddress, mtu, index, flags, addresses }) => ({
       name,
       hardwareAddress,
-      flags: BigInt(interfaceFlag.up | (isLoopback ? interfaceFlag.loopback : 0)),
+      mtu: BigInt(mtu),
+      index: BigInt(index),
+      flags: BigInt(flags),
       addresses: [...addresses],
     })),
   })
@@ -70,7 +66,7 @@ export function interfacesMessage(interfaces: readonly HostInterface[]): Outboun
  * Network interfaces that a router reports.
  * @throws when the body cannot be decoded.
  */
-export function readInterfaces(body: Uint8Array): ReportedInterface[] {
+export function readInterfaces(body: Uint8Array): HostInterface[] {
   return fromBinary(InterfacesSchema, body).interfaces.map(
     ({ name, hardwareAddress, mtu, index, flags, addresses }) => ({
       name,

@@ -7,7 +7,7 @@ import {
 } from '../../pki/certificate.ts'
 import type { HttpProxy } from '../../lib/runtime/http-proxy.ts'
 import { parseSpiffeId } from '../../pki/spiffe.ts'
-import { readCertsOnly } from '../../pki/certs-only.ts'
+import { readCertsOnly, rootsLast } from '../../pki/certs-only.ts'
 import { createCertificateRequest } from '../../pki/authority/certificate-request.ts'
 import {
   sendHttpsRequest,
@@ -54,7 +54,9 @@ export class EnrollmentServer {
     this.#proxy = proxy
     this.#publicKeySha256 = known.leaf.publicKeySha256
     this.trustDomain = parseSpiffeId(known.leaf.uris[0] ?? '')?.trustDomain ?? null
-    this.caPem = known.authorities.map(({ pem }) => `${pem.trim()}\n`).join('')
+    this.caPem = rootsLast(known.authorities)
+      .map(({ pem }) => `${pem.trim()}\n`)
+      .join('')
     this.caCount = known.authorities.length
     this.dateMs = known.dateMs
   }

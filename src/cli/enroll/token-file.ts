@@ -1,10 +1,9 @@
-import { readFileSync, statSync } from 'node:fs'
+import { closeSync, openSync, statSync } from 'node:fs'
 
 import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
 import { JWT_CHARACTERS_MAX } from '../../pki/jwt-verifier.ts'
-import { readStandardInput } from '../terminal/secret-input.ts'
+import { readDescriptor, readStandardInput } from '../terminal/secret-input.ts'
 import { EnrollmentFault } from './enrollment-fault.ts'
-import { decodeText } from '../../lib/text/decode-text.ts'
 
 /** In UTF-16, with its byte order mark. */
 const TOKEN_BYTES_MAX = 2 * JWT_CHARACTERS_MAX + 2
@@ -23,7 +22,19 @@ export function readTokenFile(source: string): string {
       'pass the file of the token, or - for standard input; command lines are visible to other users',
     )
   }
+  // A pipe, too: the packages of OpenZiti pass the token as `--jwt <(echo "$TOKEN")`.
   const status = statSync(source)
-  if (status.isFile() && status.size <= TOKEN_BYTES_MAX) return decodeText(readFileSync(source))
+  const text = status.isFile() || status.isFIFO() ? readToEnd(source) : null
+  if (text !== null) return text
   throw new EnrollmentFault(`${source} is not an enrollment token file`)
+}
+
+/** @returns null if the file is longer than any token. */
+function readToEnd(path: string): string | null {
+  const descriptor = openSync(path, 'r')
+  try {
+    return readDescriptor(descriptor, TOKEN_BYTES_MAX)
+  } finally {
+    closeSync(descriptor)
+  }
 }

@@ -30,24 +30,31 @@ function readFile(path: string, what: string): string {
 
 /** @param what completes the sentence "… is longer than". @throws {CommandFailure} exit 1. */
 export function readStandardInput(what: string, bytesMax = SECRET_FILE_BYTES_MAX): string {
-  const bytes = Buffer.alloc(bytesMax + 1)
-  let length = 0
-  while (length < bytes.length) {
-    const count = readSome(bytes, length)
-    if (count === 0) return decodeText(bytes.subarray(0, length))
-    length += count
-  }
+  const text = readDescriptor(0, bytesMax)
+  if (text !== null) return text
   throw new CommandFailure(
     EXIT_FAILED,
     `${what} on standard input is longer than ${bytesMax} bytes; pass nothing else there`,
   )
 }
 
+/** Reads a pipe or a file to its end. @returns null if there is more than `bytesMax`. */
+export function readDescriptor(descriptor: number, bytesMax: number): string | null {
+  const bytes = Buffer.alloc(bytesMax + 1)
+  let length = 0
+  while (length < bytes.length) {
+    const count = readSome(descriptor, bytes, length)
+    if (count === 0) return decodeText(bytes.subarray(0, length))
+    length += count
+  }
+  return null
+}
+
 /** Reading a pipe can fail with EAGAIN when its other end made it non-blocking. */
-function readSome(bytes: Buffer, from: number): number {
+function readSome(descriptor: number, bytes: Buffer, from: number): number {
   for (;;) {
     try {
-      return readSync(0, bytes, from, bytes.length - from, null)
+      return readSync(descriptor, bytes, from, bytes.length - from, null)
     } catch (error) {
       const code = error instanceof Error && 'code' in error ? error.code : null
       if (code === 'EOF') return 0

@@ -299,7 +299,7 @@ export const controllerOptions = {
     }),
     reservedSignerHosts: option(boolean(), {
       default: false,
-      why: 'Allows loopback addresses for external JWT signers. For tests only: anyone allowed to write signers could make this controller call them. Link-local, unspecified and metadata addresses are never allowed.',
+      why: 'Allows loopback and unspecified addresses for external JWT signers. For tests only: anyone allowed to write signers could make this controller call its own host. Link-local addresses and metadata services of clouds are always refused.',
     }),
     refusedSignerNetworks: option(networks(64), {
       default: [],

@@ -66,7 +66,7 @@ export function openApi(sources: ApiSources): Api {
     admission,
     clock: systemClock,
     limits,
-    allowsLoopbackSigners: config.api.reservedSignerHosts,
+    allowsReservedSignerHosts: config.api.reservedSignerHosts,
     keyEndpoints: configuredKeyEndpointRules(config, credentials.signerCaPem),
     version: {
       version: API_FAMILY_VERSION,

@@ -38,7 +38,7 @@ interface ListenersDeps {
 }
 
 /** Applications (ALPN) of HTTP clients at a port that they share with routers. */
-const HTTP_CLIENTS = { protocols: ['http/1.1'], takesClientsWithout: true }
+const HTTP_CLIENTS = { protocols: ['http/1.1'], clientsWithout: 'all' } as const
 
 /** The HTTPS listeners of the configuration's `web` list. */
 export class Listeners {

@@ -329,7 +329,7 @@ export class RouterService {
     assert(address !== null, 'the configuration has checked the address')
     const isShared = config.web.some((listener) => isRouterPort(config, listener.bind))
     const addresses = isShared ? await boundAddresses(bind) : [address]
-    const protocols = { protocols: [CONTROL_PROTOCOL], takesClientsWithout: false }
+    const protocols = { protocols: [CONTROL_PROTOCOL], clientsWithout: 'none' } as const
     const opened: OpenPort[] = []
     for (const each of addresses) {
       opened.push(await ports.open(server, each, 'routers.bind', protocols))

@@ -29,8 +29,8 @@ interface TlsPortsDeps {
 export interface PortProtocols {
   /** Application protocols (ALPN) of the server. */
   readonly protocols: readonly string[]
-  /** Whether it also gets the clients that offer none. */
-  readonly takesClientsWithout: boolean
+  /** Whether it also gets the clients that offer none: `rest`, only if no other server does. */
+  readonly clientsWithout: 'all' | 'rest' | 'none'
 }
 
 /** A TLS server that listens. */
@@ -203,12 +203,19 @@ class SharedPort {
   /** The last protocol that a server has counts, as in OpenZiti. */
   #sideFor(protocols: readonly string[] | null): PortSide | null {
     const sides = [...this.#sides]
-    if (protocols === null) return sides.find((side) => side.takesClientsWithout) ?? null
+    if (protocols === null) return sideWithout(sides, 'all') ?? sideWithout(sides, 'rest') ?? null
     const last = protocols.findLast((protocol) =>
       sides.some((side) => side.protocols.includes(protocol)),
     )
     return sides.find((side) => last !== undefined && side.protocols.includes(last)) ?? null
   }
+}
+
+function sideWithout(
+  sides: readonly PortSide[],
+  kind: PortProtocols['clientsWithout'],
+): PortSide | undefined {
+  return sides.find(({ clientsWithout }) => clientsWithout === kind)
 }
 
 type Hello = Extract<ReadTlsHello, { kind: 'hello' }>

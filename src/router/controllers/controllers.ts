@@ -200,7 +200,8 @@ export class Controllers {
     if (id !== null) return !this.#connections.has(id)
     const { size } = this.#connections
     const { controllers } = this.#membership
-    const isEnough = size >= Math.max(controllers.length, this.#deps.configuredEndpoints.length)
+    // Neither lists a controller when the router starts from what its enrollment wrote.
+    const isEnough = size >= Math.max(1, controllers.length, this.#deps.configuredEndpoints.length)
     const isKnown = [...this.#dialers].some((other) =>
       addresses.every((address) => other.dials(address)),
     )

@@ -155,8 +155,8 @@ export class EdgeListener {
   async listen(bind: Address, place: string): Promise<void> {
     this.#port = await this.#deps.ports.open(this.#server, bind, `${place}.bind`, {
       protocols: this.#webSockets === null ? [EDGE_PROTOCOL] : [WEB_SOCKET_PROTOCOL],
-      // Of two listeners at one port, that without web sockets gets them, as in OpenZiti.
-      takesClientsWithout: this.#webSockets === null,
+      // Programs that open web sockets with the Go SDK offer none.
+      clientsWithout: this.#webSockets === null ? 'all' : 'rest',
     })
     this.#server.on('error', (error) =>
       this.#deps.log.warn({ err: error }, 'listener for clients failed'),

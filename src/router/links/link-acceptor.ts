@@ -98,7 +98,7 @@ export class LinkAcceptor {
     this.#port = await this.#deps.ports.open(this.#server, bind, `${place}.bind`, {
       protocols: [LINK_PROTOCOL],
       // Alone on its port, it gets them nevertheless, as in OpenZiti.
-      takesClientsWithout: false,
+      clientsWithout: 'none',
     })
     this.#server.on('error', (error) => this.#deps.log.warn({ err: error }, 'link listener failed'))
   }

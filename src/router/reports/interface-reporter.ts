@@ -1,9 +1,8 @@
-import { networkInterfaces } from 'node:os'
-
 import type { Clock } from '../../lib/clock.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import type { ControlConnection } from '../controllers/control-connection.ts'
-import { type HostInterface, interfacesMessage } from '../../channel/messages/reports.ts'
+import { interfacesMessage } from '../../channel/messages/reports.ts'
+import { hostInterfaces } from './host-interfaces.ts'
 import { reportLimits } from './limits.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 
@@ -68,19 +67,4 @@ export class InterfaceReporter {
       this.#asking.delete(connection)
     }
   }
-}
-
-/** Active network interfaces of this host, with their addresses. */
-function hostInterfaces(): readonly HostInterface[] {
-  const { interfacesMax, interfaceAddressesMax } = reportLimits
-  return Object.entries(networkInterfaces())
-    .slice(0, interfacesMax)
-    .map(([name, addresses = []]) => ({
-      name,
-      hardwareAddress: addresses[0]?.mac ?? '',
-      addresses: addresses
-        .slice(0, interfaceAddressesMax)
-        .map(({ cidr, address }) => cidr ?? address),
-      isLoopback: addresses.some(({ internal }) => internal),
-    }))
 }

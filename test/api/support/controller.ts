@@ -331,7 +331,7 @@ export interface TestController {
 }
 
 const noKeyEndpoints: KeyEndpointRules = {
-  allowsLoopback: false,
+  allowsReserved: false,
   allowsHttp: false,
   refusedNetworks: [],
   caPem: '',
@@ -432,7 +432,7 @@ export async function startController(
     clock,
     scheduler,
     limits: all,
-    allowsLoopbackSigners: false,
+    allowsReservedSignerHosts: false,
     keyEndpoints,
     version: {
       version: 'v1.2.3',

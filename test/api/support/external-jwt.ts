@@ -24,11 +24,11 @@ export async function controllerWithProvider(
 ): Promise<WithProvider> {
   const server = await KeyServer.open([])
   afterAll(() => server.close())
-  const rules = { allowsLoopback: true, allowsHttp: false, refusedNetworks: [] }
+  const rules = { allowsReserved: true, allowsHttp: false, refusedNetworks: [] }
   const file = await controllerForFile(
     limits,
     { ...rules, caPem: server.caPem },
-    { allowsLoopbackSigners: true },
+    { allowsReservedSignerHosts: true },
     featureLevel,
   )
   const { controller, root } = file
