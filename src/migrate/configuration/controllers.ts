@@ -207,7 +207,7 @@ function noteFiles(
   id: string,
   report: MigrationReport,
 ): void {
-  for (const { key } of unused) {
+  for (const key of unused) {
     const reason = 'has no counterpart; the written configuration lists it as a comment'
     report.note('changed', { store: STORE, id, field: key }, reason)
   }

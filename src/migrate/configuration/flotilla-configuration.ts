@@ -92,8 +92,16 @@ function configurationText(
     '# flotilla controller check config.yml says whether the controller can start.',
   ]
   if (unused.length === 0) return `${[...head, text].join('\n')}`
-  const rest = unused.map(({ key, value }) => printableLine(`#   ${key}: ${value}`))
-  return [...head, text.trimEnd(), '', '# Without a counterpart here:', ...rest, ''].join('\n')
+  // Only the keys: values may be secrets, and everybody on the host can read this file.
+  const rest = unused.map((key) => printableLine(`#   ${key}`))
+  return [
+    ...head,
+    text.trimEnd(),
+    '',
+    '# Keys of the old file without a counterpart here:',
+    ...rest,
+    '',
+  ].join('\n')
 }
 
 function clusterOf(first: WebListener, { routers, path }: OpenZitiConfiguration) {

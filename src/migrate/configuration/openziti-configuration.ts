@@ -51,8 +51,8 @@ export interface OpenZitiConfiguration {
   readonly sessionTimeout: string | null
   readonly identityEnrollment: string | null
   readonly routerEnrollment: string | null
-  /** Values without a counterpart here. */
-  readonly unused: readonly { readonly key: string; readonly value: string }[]
+  /** Keys without a counterpart here. */
+  readonly unused: readonly string[]
 }
 
 const PEM_BYTES_MAX = 1024 * 1024

@@ -84,9 +84,9 @@ export class OpenZitiSettings {
     throw configurationFault(`${this.#source.file}: ${this.#key(name)} is missing`)
   }
 
-  /** Keys of values that were not read, with their text. */
-  unused(): { readonly key: string; readonly value: string }[] {
-    const found: { key: string; value: string }[] = []
+  /** Keys of values that were not read. */
+  unused(): string[] {
+    const found: string[] = []
     const visit = (tree: YamlTree, key: string): void => {
       if (tree.kind === 'map') {
         for (const entry of tree.entries) {
@@ -95,7 +95,7 @@ export class OpenZitiSettings {
       } else if (tree.kind === 'list') {
         for (const [at, item] of tree.items.entries()) visit(item, `${key}[${at}]`)
       } else if (!this.#source.used.has(key)) {
-        found.push({ key, value: shortenText(String(tree.value)) })
+        found.push(shortenText(key))
       }
     }
     if (this.#tree !== null) visit(this.#tree, '')

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { createHash, generateKeyPairSync } from 'node:crypto'
 import {
   existsSync,
   mkdirSync,
@@ -190,7 +190,7 @@ describe('flotilla migrate', () => {
       api: { sessionTimeoutMs: 2_700_000 },
       enrollment: { routerMinutes: 1440 },
     })
-    expect(config).toContain('#   healthChecks.boltCheck.interval: 30s')
+    expect(config).toMatch(/^# {3}healthChecks\.boltCheck\.interval$/m)
     expect(statSync(join(own, 'key.pem')).mode & 0o777).toBe(0o600)
     const [old] = parseCertificates(readFileSync(join(folder, 'ctrl-one', 'server.pem'), 'utf8'))
     const [leaf] = parseCertificates(readFileSync(join(own, 'cert.pem'), 'utf8'))
@@ -209,6 +209,29 @@ describe('flotilla migrate', () => {
       isIdentityKept: true,
       generation: 1,
     })
+  })
+
+  test('encrypts the backup for a recipient, and shows no value of an option that it does not know', async () => {
+    const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+    const recipient = join(folder, 'backup.pem')
+    writeFileSync(recipient, publicKey.export({ type: 'spki', format: 'pem' }))
+    const text = readFileSync(single.configuration, 'utf8')
+    writeFileSync(single.configuration, `${text}events: { amqp: { url: 'amqp://u:hunter2@mq' } }\n`)
+    const words = ['migrate', single.configuration, ...targets(), '--recipient', recipient]
+    const { code, stdout, stderr } = await runHere(words)
+    expect([code, stderr]).toEqual([0, ''])
+    const config = readFileSync(join(folder, 'configs', 'ctrl-one', 'config.yml'), 'utf8')
+    expect(config).toMatch(/^# {3}events\.amqp\.url$/m)
+    expect(config + stdout).not.toContain('hunter2')
+    const bytes = readFileSync(join(folder, 'net.backup'))
+    expect(bytes.includes('camera')).toBe(false)
+    const privateKeyPem = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
+    const { state } = await loadBackup(
+      readFileChunks(join(folder, 'net.backup')),
+      new MemoryStateStore(),
+      { privateKeyPem },
+    )
+    expect(state.get('identity', '-vKL94i-8')?.name).toBe('camera ünï')
   })
 
   test('writes nothing when something is lost, unless the losses are accepted', async () => {
