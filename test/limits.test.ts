@@ -50,6 +50,7 @@ import { postureLimits } from '../src/posture/posture-reports.ts'
 import { quarantineLimits } from '../src/cluster/state-transfer/quarantine.ts'
 import { ROSTER_LIMITS } from '../src/cluster/mesh/membership-cache.ts'
 import { backupLimits } from '../src/backup/limits.ts'
+import { migrateLimits } from '../src/migrate/limits.ts'
 import { restoreLimits } from '../src/fsm/records/restore-limits.ts'
 import { defaultSnapshotReceiverOptions } from '../src/cluster/state-transfer/snapshot-receiver.ts'
 import { defaultSnapshotSenderOptions } from '../src/cluster/state-transfer/snapshot-sender.ts'
@@ -217,6 +218,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/posture/posture-reports.ts': postureLimits,
   'src/posture/failed-requests.ts': failedRequestLimits,
   'src/backup/limits.ts': backupLimits,
+  'src/migrate/limits.ts': migrateLimits,
   'src/fsm/records/restore-limits.ts': restoreLimits,
   'src/events/limits.ts': eventLimits,
   'src/lib/bounds/descriptors.ts': descriptorLimits,

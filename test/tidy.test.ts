@@ -20,6 +20,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   fsm: ['lib', 'entities', 'ports', 'raft/types.ts', 'raft/entry-codec.ts'],
   pki: ['lib'],
   backup: ['lib', 'ports', 'entities', 'fsm', 'pki', 'store', 'raft/types.ts'],
+  migrate: ['lib', 'ports', 'entities', 'fsm', 'pki', 'config', 'backup', 'store'],
   cluster: ['lib', 'ports', 'raft', 'pki'],
   posture: ['lib', 'ports', 'entities', 'fsm'],
   auth: ['lib', 'ports', 'entities', 'fsm', 'pki'],

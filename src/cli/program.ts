@@ -12,6 +12,7 @@ import { addEvents } from './events/program.ts'
 import { verbsFirst } from './help.ts'
 import { addInspect } from './inspect/program.ts'
 import { addLog } from './debug/log-program.ts'
+import { addMigrate } from './migrate/program.ts'
 import { addOnboarding } from './onboarding/program.ts'
 import { addNetwork } from './network/program.ts'
 import { addPki } from './pki/program.ts'
@@ -88,6 +89,7 @@ Examples:
   addInspect(program)
   addAccess(program)
   addNetwork(program)
+  addMigrate(program)
   addLog(program)
   addEvents(program)
   addDebug(program)

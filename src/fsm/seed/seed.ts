@@ -59,10 +59,8 @@ function seed(entity: KindName, id: string, fields: Readonly<Record<string, unkn
   return create(SeedRecordSchema, { entity, id, json })
 }
 
-/**
- * Records of a new cluster for the forming command: those that every OpenZiti installation has.
- */
-export function formingRecords(input: FormingInput): SeedRecord[] {
+/** The records that every OpenZiti installation has, without an administrator. */
+export function commonRecords(): SeedRecord[] {
   return [
     ...seededIdentityTypes.map(({ id }) => seed('identityType', id, { name: id })),
     seed('authPolicy', 'default', {
@@ -77,6 +75,13 @@ export function formingRecords(input: FormingInput): SeedRecord[] {
     ...seededPostureTypes.map(({ id, name, operatingSystems }) =>
       seed('postureCheckType', id, { name, operatingSystems, version: '1' }),
     ),
+  ]
+}
+
+/** Records of a new cluster for the forming command: the common ones, and its administrator. */
+export function formingRecords(input: FormingInput): SeedRecord[] {
+  return [
+    ...commonRecords(),
     seed('identity', input.adminId, {
       name: DEFAULT_ADMIN_NAME,
       isAdmin: true,

@@ -54,6 +54,12 @@ export function base32(bytes: Uint8Array): string {
   return secretOf(bytes).base32
 }
 
+/** The bytes of a text in base32, with or without padding; null if it is none. */
+export function base32Bytes(text: string): Uint8Array | null {
+  const digits = text.replace(/=+$/, '')
+  return /^[A-Z2-7]*$/.test(digits) ? Uint8Array.from(Secret.fromBase32(digits).bytes) : null
+}
+
 function secretOf(bytes: Uint8Array): Secret {
   return new Secret({ buffer: Uint8Array.from(bytes).buffer })
 }

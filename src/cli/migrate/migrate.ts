@@ -1,0 +1,165 @@
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
+
+import { type BackupRecipient, parseRecipient } from '../../backup/encryption.ts'
+import { readFileChunks, writeNewBackup } from '../../backup/files.ts'
+import { type CheckedBackup, checkWholeBackup } from '../../backup/load-backup.ts'
+import { checkBackup } from '../../backup/read-backup.ts'
+import { CommandFailure, EXIT_FAILED, usageFailure } from '../../controller/failure.ts'
+import { programVersion } from '../../controller/version.ts'
+import { errorMessage } from '../../lib/error-code.ts'
+import { systemClock } from '../../lib/clock.ts'
+import { migrationBackup } from '../../migrate/migration-backup.ts'
+import type { Migration } from '../../migrate/migration.ts'
+import { syncFolder, writePublicFile, writeSecretFile } from '../../pki/key-file.ts'
+import { refuseExisting, toBackupFailure } from '../snapshot/backup-file.ts'
+import { watchInterrupts } from '../terminal/interrupts.ts'
+import { printJson, printLine, shellWord } from '../terminal/output.ts'
+import { readTextFile } from '../terminal/text-file.ts'
+import { type CheckMigrationOptions, readMigration, refuseLosses } from './check.ts'
+import { migrationJson, migrationText } from './report-text.ts'
+
+export interface MigrateOptions extends CheckMigrationOptions {
+  readonly out?: string
+  readonly configs?: string
+  readonly recipient?: string
+  readonly plaintext?: boolean
+  readonly acceptLosses?: boolean
+}
+
+/**
+ * `migrate CONFIGURATION… --out FILE --configs FOLDER` writes a network of OpenZiti as a backup,
+ * and a configuration for each controller.
+ * @throws {CommandFailure} and writes nothing, or removes what it has written.
+ */
+export async function migrate(
+  configurations: readonly string[],
+  options: MigrateOptions,
+): Promise<void> {
+  const { out, configs } = options
+  if (out === undefined || configs === undefined) {
+    throw usageFailure('name the files to write: --out FILE for the backup, --configs FOLDER')
+  }
+  const recipient = recipientOf(options)
+  const [file, folder] = [resolve(out), resolve(configs)]
+  await refuseExisting(file)
+  refuseFilled(folder)
+  // Only the owner can read files created here, unless they are written to be public.
+  process.umask(0o077)
+  const migration = await readMigration(configurations, options)
+  if (options.acceptLosses !== true) requireNoLosses(migration)
+  const { sha256 } = await write(migration, { file, folder, recipient })
+  if (options.json === true)
+    printJson({ file, sha256, configs: folder, ...migrationJson(migration) })
+  else printLine(`${migrationText(migration)}\n\n${nextSteps(migration, { file, folder, sha256 })}`)
+}
+
+/** Prints the losses before it refuses. */
+function requireNoLosses(migration: Migration): void {
+  if (migration.report.count('lost') > 0) printLine(migrationText(migration))
+  refuseLosses(migration)
+}
+
+interface Target {
+  readonly file: string
+  readonly folder: string
+  readonly recipient: BackupRecipient | null
+}
+
+async function write(
+  migration: Migration,
+  { file, folder, recipient }: Target,
+): Promise<Pick<CheckedBackup, 'sha256'>> {
+  const partial = join(dirname(folder), `.${basename(folder)}.${process.pid}.partial`)
+  const interrupts = watchInterrupts('nothing was kept')
+  let hasFolder = false
+  try {
+    writeFolders(partial, migration.files)
+    const writer = await migrationBackup(migration, {
+      recipient,
+      nowMs: migration.state.logTimeMs || systemClock.nowMs(),
+      version: programVersion(),
+    })
+    interrupts.check()
+    renameSync(partial, folder)
+    hasFolder = true
+    await writeNewBackup(file, writer.chunks(), () => {
+      interrupts.check()
+      return Promise.resolve()
+    })
+    return await readBack(file, recipient)
+  } catch (error) {
+    rmSync(partial, { recursive: true, force: true })
+    if (hasFolder) rmSync(folder, { recursive: true, force: true })
+    throw toBackupFailure(file, error)
+  } finally {
+    interrupts.end()
+  }
+}
+
+/** The bytes on disk matter, so they are read back; encrypted ones as far as that needs no key. */
+async function readBack(
+  file: string,
+  recipient: BackupRecipient | null,
+): Promise<Pick<CheckedBackup, 'sha256'>> {
+  if (recipient !== null) return await checkBackup(readFileChunks(file))
+  return await checkWholeBackup(readFileChunks(file), { privateKeyPem: null })
+}
+
+function writeFolders(partial: string, folders: Migration['files']): void {
+  mkdirSync(partial, { recursive: true })
+  for (const [id, files] of folders) {
+    const own = join(partial, id)
+    mkdirSync(own)
+    for (const { name, text, isSecret } of files) {
+      if (isSecret) writeSecretFile(join(own, name), text)
+      else writePublicFile(join(own, name), text)
+    }
+    syncFolder(own)
+  }
+  syncFolder(partial)
+}
+
+function refuseFilled(folder: string): void {
+  if (!existsSync(folder) || readdirSync(folder).length === 0) return
+  throw new CommandFailure(
+    EXIT_FAILED,
+    `${folder} is not empty; name another folder with --configs`,
+  )
+}
+
+function recipientOf({ recipient, plaintext = false }: MigrateOptions): BackupRecipient | null {
+  if (recipient !== undefined && plaintext) {
+    throw usageFailure('--recipient and --plaintext exclude each other')
+  }
+  if (plaintext) return null
+  if (recipient === undefined) {
+    throw usageFailure(
+      'the backup contains the keys of the network; pass --recipient PUBLIC.pem to encrypt it, or --plaintext to write them unencrypted',
+    )
+  }
+  try {
+    return parseRecipient(readTextFile(recipient))
+  } catch (error) {
+    throw usageFailure(`--recipient: ${recipient} cannot be used (${errorMessage(error)})`)
+  }
+}
+
+function nextSteps(
+  { authorities }: Migration,
+  {
+    file,
+    folder,
+    sha256,
+  }: { readonly file: string; readonly folder: string; readonly sha256: string },
+): string {
+  const [first, ...others] = authorities.controllers.map(({ id }) => id)
+  const config = shellWord(join(folder, first ?? '', 'config.yml'))
+  return [
+    `wrote ${file} (SHA-256 ${sha256}) and the configurations in ${folder}`,
+    'when the OpenZiti controllers are stopped:',
+    `  flotilla cluster snapshot restore ${shellWord(file)} ${config}`,
+    `  flotilla controller run ${config}`,
+    ...others.map((id) => `  invite and join ${id}: docs/integrate/coming-from-openziti.md`),
+  ].join('\n')
+}

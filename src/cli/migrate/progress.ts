@@ -1,0 +1,12 @@
+import { printNote } from '../terminal/output.ts'
+
+/** Notes on stderr at each tenth of a large file. */
+export function progressNotes(isSilent: boolean): (path: string, share: number) => void {
+  const tenths = new Map<string, number>()
+  return (path, share) => {
+    const tenth = Math.floor(share * 10)
+    if (isSilent || tenth <= (tenths.get(path) ?? 0)) return
+    tenths.set(path, tenth)
+    printNote(`${path}: ${tenth * 10} % read`)
+  }
+}

@@ -1,0 +1,65 @@
+import type { Migration } from '../../migrate/migration.ts'
+import { type Finding, findingKinds, type StoreReport } from '../../migrate/report.ts'
+import { formatTable } from '../terminal/output.ts'
+
+/** Ids shown for findings with the same reason. */
+const IDS_SHOWN_MAX = 3
+
+/** The report as a document for programs. */
+export function migrationJson({ report, databases, authorities }: Migration): object {
+  return {
+    isWhole: report.count('lost') === 0,
+    trustDomain: authorities.trustDomain,
+    controllers: authorities.controllers.map(({ id, configuration }) => ({
+      id,
+      configuration: configuration.path,
+    })),
+    databases,
+    stores: report.stores,
+  }
+}
+
+/** The report as text: a table of stores, then the findings of each kind. */
+export function migrationText({ report, databases, authorities }: Migration): string {
+  const { stores } = report
+  const head = [
+    `network of ${authorities.controllers.map(({ id }) => id).join(', ')}, trust domain ${authorities.trustDomain}`,
+    ...databases.map(({ path, version }) => `${path}: schema version ${version}`),
+  ]
+  const rows = stores
+    .filter(({ records }) => records > 0)
+    .map(({ store, records, carried, counts }) =>
+      [store, records, carried, counts.changed, counts.decide, counts.lost].map(String),
+    )
+  const table = formatTable(['store', 'records', 'carried', 'changed', 'decide', 'lost'], rows)
+  return [...head, '', table, ...findingKinds.flatMap((kind) => findingLines(stores, kind))].join(
+    '\n',
+  )
+}
+
+function findingLines(stores: readonly StoreReport[], kind: Finding['kind']): string[] {
+  const groups = new Map<string, Finding[]>()
+  for (const finding of stores.flatMap(({ findings }) => findings)) {
+    if (finding.kind !== kind) continue
+    const key = [finding.store, finding.field, finding.reason].join('\0')
+    groups.set(key, [...(groups.get(key) ?? []), finding])
+  }
+  if (groups.size === 0) return []
+  const lines = [...groups.values()].map((group) => `  ${lineOf(group)}`)
+  const hidden = stores.reduce(
+    (sum, { counts, findings }) =>
+      sum + counts[kind] - findings.filter((one) => one.kind === kind).length,
+    0,
+  )
+  return ['', `${kind}:`, ...lines, ...(hidden === 0 ? [] : [`  and ${hidden} more`])]
+}
+
+function lineOf(group: readonly Finding[]): string {
+  const [first] = group
+  if (first === undefined) return ''
+  const ids = group.map(({ id }) => id).filter((id) => id !== '')
+  const shown = ids.slice(0, IDS_SHOWN_MAX).join(', ')
+  const more = ids.length > IDS_SHOWN_MAX ? ` and ${ids.length - IDS_SHOWN_MAX} more` : ''
+  const place = [first.store, shown + more, first.field].filter((part) => part !== '').join(' ')
+  return `${place}: ${first.reason}`
+}

@@ -1,0 +1,267 @@
+import { damagedDatabaseFault, MigrateFault } from '../fault.ts'
+import { migrateLimits } from '../limits.ts'
+import type { ByteSource } from './byte-source.ts'
+import { type BoltMeta, readBoltMeta } from './meta.ts'
+import { type LeafElement, PAGE_HEADER_BYTES, PageBytes, pageFlags } from './page-bytes.ts'
+
+const BUCKET_HEADER_BYTES = 16
+const PROGRESS_PAGES = 4096
+
+/** A bucket: a tree of pages, or one leaf page inside the value that names it. */
+export interface Bucket {
+  /** 0: inline. */
+  readonly rootPage: number
+  readonly inline: Uint8Array
+  /** Number of buckets around it. */
+  readonly depth: number
+}
+
+/** A key with its value or the bucket below it. The bytes are valid until the file is closed. */
+export interface BoltEntry {
+  readonly key: Uint8Array
+  readonly value: Uint8Array
+  /** null: the entry has a value. */
+  readonly bucket: Bucket | null
+}
+
+/** Result of checking the whole file. */
+export interface BoltCensus {
+  /** Pages of buckets and of the free list. */
+  readonly reachablePages: number
+  readonly freePages: number
+  readonly entries: number
+}
+
+/** Bounds of the keys below a branch element; null: none. */
+interface KeyRange {
+  readonly from: Uint8Array | null
+  readonly below: Uint8Array | null
+}
+
+const anyKey: KeyRange = { from: null, below: null }
+
+/**
+ * Reads a bbolt file without trusting it: every walk visits a page at most once, so time and memory
+ * are bounded by the size of the file. Writes nothing and takes no lock.
+ */
+export class BoltFile {
+  readonly meta: BoltMeta
+  readonly #source: ByteSource
+
+  /** @throws {MigrateFault} when no version of the file is intact. */
+  constructor(source: ByteSource) {
+    this.#source = source
+    this.meta = readBoltMeta(source)
+  }
+
+  get root(): Bucket {
+    return { rootPage: this.meta.rootPage, inline: new Uint8Array(0), depth: 0 }
+  }
+
+  /**
+   * Reads every page, and checks that each page is used once or free.
+   * @param onProgress called with the share of the file that was read, 0 to 1.
+   * @throws {MigrateFault} DAMAGED.
+   */
+  check(onProgress: (share: number) => void = () => undefined): BoltCensus {
+    const visited = new PageSet(this.meta, onProgress)
+    let entries = 0
+    const count = (bucket: Bucket): void => {
+      for (const entry of this.entries(bucket, visited)) {
+        entries += 1
+        if (entry.bucket !== null) count(entry.bucket)
+      }
+    }
+    count(this.root)
+    const freePages = this.#freePages(visited)
+    const { reachable } = visited
+    // @guard hostile-database--whole
+    if (reachable + freePages + 2 !== this.meta.highWaterMark) {
+      throw damagedDatabaseFault('some pages are neither in use nor free')
+    }
+    return { reachablePages: reachable, freePages, entries }
+  }
+
+  /** A new set for {@link entries}. */
+  visitedPages(): PageSet {
+    return new PageSet(this.meta, () => undefined)
+  }
+
+  /** The bucket below some names, or null. @throws {MigrateFault} DAMAGED. */
+  find(...names: readonly string[]): Bucket | null {
+    const visited = this.visitedPages()
+    let bucket: Bucket | null = this.root
+    for (const name of names) {
+      const wanted = Buffer.from(name, 'utf8')
+      let found: Bucket | null = null
+      for (const entry of this.entries(bucket, visited)) {
+        if (wanted.equals(entry.key)) found = entry.bucket
+      }
+      if (found === null) return null
+      bucket = found
+    }
+    return bucket
+  }
+
+  /**
+   * The entries of a bucket in the order of their keys.
+   * @param visited pages that are not read again. @throws {MigrateFault} DAMAGED.
+   */
+  *entries(bucket: Bucket, visited: PageSet): Generator<BoltEntry> {
+    if (bucket.rootPage === 0) {
+      for (const element of this.#inlineElements(bucket.inline)) {
+        yield { key: element.key, value: element.value, bucket: null }
+      }
+      return
+    }
+    for (const element of this.#tree(bucket.rootPage, visited, anyKey, 0)) {
+      yield {
+        key: element.key,
+        value: element.value,
+        bucket: element.isBucket ? this.#bucketOf(element.value, bucket.depth + 1) : null,
+      }
+    }
+  }
+
+  #bucketOf(value: Uint8Array, depth: number): Bucket {
+    if (depth > migrateLimits.bucketDepthMax) {
+      throw damagedDatabaseFault('its buckets are nested too deep')
+    }
+    if (value.length < BUCKET_HEADER_BYTES) throw damagedDatabaseFault('a bucket is cut off')
+    const rootPage = new PageBytes(value, this.meta.isLittleEndian).u64(0)
+    return { rootPage, inline: value.subarray(BUCKET_HEADER_BYTES), depth }
+  }
+
+  #inlineElements(bytes: Uint8Array): LeafElement[] {
+    if (bytes.length < PAGE_HEADER_BYTES) throw damagedDatabaseFault('a small bucket is cut off')
+    const page = new PageBytes(bytes, this.meta.isLittleEndian)
+    const isLeaf = page.flags === pageFlags.leaf && page.id === 0 && page.overflow === 0
+    const elements = isLeaf ? page.leafElements() : null
+    if (elements === null || elements.some(({ isBucket }) => isBucket)) {
+      throw damagedDatabaseFault('a small bucket is no list of values')
+    }
+    requireRising(elements, anyKey)
+    return elements
+  }
+
+  *#tree(id: number, visited: PageSet, range: KeyRange, depth: number): Generator<LeafElement> {
+    if (depth > migrateLimits.treeDepthMax) throw damagedDatabaseFault('its pages are too deep')
+    const page = this.#page(id, visited)
+    if (page.flags === pageFlags.leaf) {
+      const elements = page.leafElements()
+      requireRising(elements, range)
+      yield* elements
+      return
+    }
+    if (page.flags !== pageFlags.branch || page.count === 0) {
+      throw damagedDatabaseFault(`page ${id} belongs to no bucket`)
+    }
+    const elements = page.branchElements()
+    requireRising(elements, range)
+    for (const [at, { key, child }] of elements.entries()) {
+      const below = elements[at + 1]?.key ?? range.below
+      yield* this.#tree(child, visited, { from: key, below }, depth + 1)
+    }
+  }
+
+  #freePages(visited: PageSet): number {
+    const { freeListPage, highWaterMark } = this.meta
+    if (freeListPage > Number.MAX_SAFE_INTEGER) {
+      throw damagedDatabaseFault('it does not list its free pages')
+    }
+    const page = this.#page(freeListPage, visited)
+    if (page.flags !== pageFlags.freeList) {
+      throw damagedDatabaseFault('its list of free pages is another page')
+    }
+    const free = page.freePages()
+    let last = 1
+    for (const id of free) {
+      if (id <= last || id >= highWaterMark || visited.has(id)) {
+        throw damagedDatabaseFault('its list of free pages contradicts its content')
+      }
+      last = id
+    }
+    return free.length
+  }
+
+  #page(id: number, visited: PageSet): PageBytes {
+    const { pageSize, isLittleEndian } = this.meta
+    if (id < 2 || id >= this.meta.highWaterMark) {
+      throw damagedDatabaseFault(`there is no page ${id}`)
+    }
+    const first = this.#read(id * pageSize, pageSize)
+    const head = new PageBytes(first, isLittleEndian)
+    const pages = head.overflow + 1
+    if (head.id !== id) throw damagedDatabaseFault(`page ${id} is another page`)
+    visited.add(id, pages)
+    if (pages === 1) return head
+    if (pages * pageSize > migrateLimits.pageBytesMax) {
+      throw new MigrateFault(
+        'TOO_LARGE',
+        `page ${id} of the database has more than ${migrateLimits.pageBytesMax} bytes`,
+      )
+    }
+    return new PageBytes(this.#read(id * pageSize, pages * pageSize), isLittleEndian)
+  }
+
+  #read(offset: number, length: number): Uint8Array {
+    const bytes = this.#source.read(offset, length)
+    if (bytes.length === length) return bytes
+    throw damagedDatabaseFault('it became shorter while it was read')
+  }
+}
+
+/** Pages that a walk has visited. */
+export class PageSet {
+  readonly #bits: Uint8Array
+  readonly #highWaterMark: number
+  readonly #onProgress: (share: number) => void
+  #reachable = 0
+  #nextReport = PROGRESS_PAGES
+
+  constructor({ highWaterMark }: BoltMeta, onProgress: (share: number) => void) {
+    this.#bits = new Uint8Array(Math.ceil(highWaterMark / 8))
+    this.#highWaterMark = highWaterMark
+    this.#onProgress = onProgress
+  }
+
+  /** Number of pages in the set. */
+  get reachable(): number {
+    return this.#reachable
+  }
+
+  has(id: number): boolean {
+    return ((this.#bits[id >>> 3] ?? 0) & (1 << (id & 7))) !== 0
+  }
+
+  /** @throws {MigrateFault} DAMAGED for a page that the set has, or that the file lacks. */
+  add(id: number, pages: number): void {
+    if (id + pages > this.#highWaterMark) {
+      throw damagedDatabaseFault(`page ${id} continues after the last page`)
+    }
+    for (let at = id; at < id + pages; at += 1) {
+      // @guard hostile-database--twice
+      if (this.has(at)) throw damagedDatabaseFault(`page ${at} is used twice`)
+      this.#bits[at >>> 3] = (this.#bits[at >>> 3] ?? 0) | (1 << (at & 7))
+    }
+    this.#reachable += pages
+    if (this.#reachable < this.#nextReport) return
+    this.#nextReport = this.#reachable + PROGRESS_PAGES
+    this.#onProgress(this.#reachable / this.#highWaterMark)
+  }
+}
+
+function requireRising(elements: readonly { readonly key: Uint8Array }[], range: KeyRange): void {
+  let last: Uint8Array | null = null
+  for (const { key } of elements) {
+    const isAfter = last === null ? isFrom(key, range.from) : Buffer.compare(last, key) < 0
+    if (!isAfter) throw damagedDatabaseFault('its keys are not in order')
+    last = key
+  }
+  if (last === null || range.below === null || Buffer.compare(last, range.below) < 0) return
+  throw damagedDatabaseFault('its keys are not in order')
+}
+
+function isFrom(key: Uint8Array, from: Uint8Array | null): boolean {
+  return from === null || Buffer.compare(key, from) >= 0
+}

@@ -1,0 +1,293 @@
+import { createHash } from 'node:crypto'
+
+import { certificatesPem } from '../../pki/verify/identity-files.ts'
+import {
+  BUNDLE_CERTIFICATES_MAX,
+  type Certificate,
+  CertificateError,
+  checkChain,
+  checkKeyMatches,
+  leafControllerId,
+  parseCertificates,
+} from '../../pki/certificate.ts'
+import { checkControllerUsage } from '../../pki/verify/controller-leaf.ts'
+import {
+  type CertifiedKey,
+  issueControllerCertificateFor,
+  LEAF_LIFETIME_MS,
+} from '../../pki/authority/authority.ts'
+import { validityWithin } from '../../pki/authority/renewal.ts'
+import { checkSigner } from '../../pki/authority/signer.ts'
+import { parsePublicKey } from '../../pki/public-key.ts'
+import { parseSpiffeId } from '../../pki/spiffe.ts'
+import { isControllerId, isTrustDomain, parseHostPort } from '../../lib/text/names.ts'
+import type { MigrationReport } from '../report.ts'
+import type { OpenZitiConfiguration, PemText } from './openziti-configuration.ts'
+import { configurationFault } from './settings.ts'
+
+/** A controller of the new network: the old one with its id, addresses and key. */
+export interface MigratedController {
+  readonly id: string
+  readonly configuration: OpenZitiConfiguration
+  /** Leaf, then intermediates. */
+  readonly certificatePem: string
+  readonly privateKeyPem: string
+  readonly serverCertificates: readonly CertifiedKey[]
+}
+
+/** Certificates and keys of the new network. */
+export interface MigratedAuthorities {
+  readonly trustDomain: string
+  readonly caPem: string
+  /** Signs certificates from now on. */
+  readonly issuing: CertifiedKey
+  readonly controllers: readonly MigratedController[]
+}
+
+/** Store of findings about configurations and certificates. */
+const STORE = 'configuration'
+
+type Chain = readonly [Certificate, ...Certificate[]]
+
+/**
+ * Takes ids, keys and authorities from the configurations of the old controllers, and reports what
+ * changes.
+ * @throws {MigrateFault} CONFIGURATION, one sentence.
+ */
+export async function migrateAuthorities(
+  configurations: readonly [OpenZitiConfiguration, ...OpenZitiConfiguration[]],
+  report: MigrationReport,
+  nowMs: number,
+): Promise<MigratedAuthorities> {
+  const anchors = bundleOf(configurations)
+  const trustDomain = trustDomainOf(configurations, anchors)
+  const [first, ...others] = configurations
+  const issuing = issuingAuthority(first, anchors, nowMs)
+  for (const other of others) noteOtherSigner(other, issuing, report)
+  const controllers: MigratedController[] = []
+  for (const configuration of configurations) {
+    const made = await migrateController(
+      { configuration, trustDomain, anchors, issuing, nowMs },
+      report,
+    )
+    if (controllers.some(({ id }) => id === made.id)) {
+      throw configurationFault(
+        `${configuration.path} is a second configuration of the controller ${made.id}; name each controller once`,
+      )
+    }
+    controllers.push(made)
+  }
+  return { trustDomain, caPem: certificatesPem(anchors), issuing, controllers }
+}
+
+/** All roots and intermediates of all controllers, each once. */
+function bundleOf(configurations: readonly OpenZitiConfiguration[]): Certificate[] {
+  const found = new Map<string, Certificate>()
+  for (const { ca, signer, path } of configurations) {
+    for (const source of [ca, signer.certificate, ...(signer.ca === null ? [] : [signer.ca])]) {
+      for (const one of certificatesOf(source, path, BUNDLE_CERTIFICATES_MAX)) {
+        if (one.isAuthority) found.set(one.sha256, one)
+      }
+    }
+  }
+  if (found.size <= BUNDLE_CERTIFICATES_MAX) return [...found.values()]
+  throw configurationFault(
+    `the controllers trust ${found.size} authorities, and a network has at most ${BUNDLE_CERTIFICATES_MAX}; remove those that have ended`,
+  )
+}
+
+/**
+ * The trust domain as OpenZiti finds it: from the certificates, from the authorities, from the
+ * configuration, or the SHA-1 of the root.
+ */
+function trustDomainOf(
+  configurations: readonly OpenZitiConfiguration[],
+  anchors: readonly Certificate[],
+): string {
+  const found = configurations.map((configuration) => {
+    const { serverCertificate, clientCertificate, signer, path, trustDomain } = configuration
+    const own = [serverCertificate, clientCertificate, signer.certificate].flatMap((source) =>
+      certificatesOf(source, path),
+    )
+    const uris = [...own, ...anchors].flatMap((one) => one.uris)
+    return uris.flatMap(domainOfUri)[0] ?? trustDomain ?? rootSha1(anchors)
+  })
+  const [first = ''] = found
+  const other = found.find((one) => one !== first)
+  if (other !== undefined) {
+    throw configurationFault(
+      `the configurations are of different trust domains, ${first} and ${other}; name controllers of one network`,
+    )
+  }
+  if (isTrustDomain(first)) return first
+  throw configurationFault(
+    `the trust domain ${first} is no valid one; it has lower-case letters, digits, '.', '_' and '-'`,
+  )
+}
+
+function domainOfUri(uri: string): string[] {
+  // That of an authority has no path.
+  const bare = /^spiffe:\/\/([a-z0-9._-]+)\/?$/.exec(uri)?.[1]
+  return bare === undefined ? [parseSpiffeId(uri)?.trustDomain ?? ''].filter(Boolean) : [bare]
+}
+
+function rootSha1(anchors: readonly Certificate[]): string {
+  const root = anchors.find(({ native }) => native.checkIssued(native))
+  return root?.sha1 ?? createHash('sha1').digest('hex')
+}
+
+function issuingAuthority(
+  { signer, path }: OpenZitiConfiguration,
+  anchors: readonly Certificate[],
+  nowMs: number,
+): CertifiedKey {
+  const chain = certificatesOf(signer.certificate, path)
+  const isRoot = ({ native }: Certificate): boolean => native.checkIssued(native)
+  const [own, ...above] = chain
+  const certificatePem = certificatesPem([own, ...above.filter((one) => !isRoot(one))])
+  const made = { certificatePem, privateKeyPem: signer.key.text }
+  try {
+    checkSigner({ signer: made, anchors, nowMs })
+  } catch (error) {
+    throw sentenceOf(error, `${path}: edge.enrollment.signingCert`)
+  }
+  return made
+}
+
+function noteOtherSigner(
+  { signer, path }: OpenZitiConfiguration,
+  issuing: CertifiedKey,
+  report: MigrationReport,
+): void {
+  const [own] = certificatesOf(signer.certificate, path)
+  if (own.sha256 === parseCertificates(issuing.certificatePem)[0].sha256) return
+  const reason = `its authority ${JSON.stringify(own.commonName ?? '')} stays trusted and signs no more; destroy its key`
+  report.note('changed', { store: STORE, id: path, field: 'edge.enrollment.signingCert' }, reason)
+}
+
+interface ControllerOptions {
+  readonly configuration: OpenZitiConfiguration
+  readonly trustDomain: string
+  readonly anchors: readonly Certificate[]
+  readonly issuing: CertifiedKey
+  readonly nowMs: number
+}
+
+async function migrateController(
+  options: ControllerOptions,
+  report: MigrationReport,
+): Promise<MigratedController> {
+  const { configuration } = options
+  const { path, serverCertificate, clientCertificate, key } = configuration
+  const chain = certificatesOf(serverCertificate, path)
+  const id = idOf(chain[0], certificatesOf(clientCertificate, path)[0], options)
+  checkKey(chain[0], key, path)
+  const fault = leafFault(chain, id, options)
+  let certificatePem = certificatesPem(chain)
+  if (fault !== null) {
+    certificatePem = await reissued(chain[0], id, options)
+    const reason = `its certificate is issued again for the same key, as ${fault}`
+    report.note('changed', { store: STORE, id, field: 'identity.server_cert' }, reason)
+  }
+  noteFiles(configuration, id, report)
+  return {
+    id,
+    configuration,
+    certificatePem,
+    privateKeyPem: key.text,
+    serverCertificates: configuration.alternatives.map((one) => ({
+      certificatePem: certificatesPem(certificatesOf(one.certificate, path)),
+      privateKeyPem: one.key.text,
+    })),
+  }
+}
+
+function noteFiles(
+  { unused, routers }: OpenZitiConfiguration,
+  id: string,
+  report: MigrationReport,
+): void {
+  for (const key of unused) {
+    const reason = 'has no counterpart; the written configuration lists it as a comment'
+    report.note('changed', { store: STORE, id, field: key }, reason)
+  }
+  if (routers !== null) return
+  const reason = 'no address for routers is configured, so no router connects to this controller'
+  report.note('decide', { store: STORE, id, field: 'ctrl.listener' }, reason)
+}
+
+/** Id of the controller: in its SPIFFE id, or the common name of its client certificate. */
+function idOf(server: Certificate, client: Certificate, options: ControllerOptions): string {
+  const { path } = options.configuration
+  const ids = [...server.uris, ...client.uris].flatMap(
+    (uri) => /^\/controller\/([^/]+)$/.exec(parseSpiffeId(uri)?.path ?? '')?.[1] ?? [],
+  )
+  const id = ids[0] ?? client.commonName ?? ''
+  if (isControllerId(id)) return id
+  throw configurationFault(
+    `${path}: the controller has the id ${JSON.stringify(id)} in its certificate, and ids have 1 to 64 letters, digits, '.', '_' and '-'`,
+  )
+}
+
+function checkKey(leaf: Certificate, key: PemText, path: string): void {
+  try {
+    checkKeyMatches(leaf, key.text)
+    parsePublicKey(leaf.native.publicKey.export({ type: 'spki', format: 'der' }))
+  } catch (error) {
+    throw sentenceOf(error, `${path}: identity.key`)
+  }
+}
+
+/** Why the certificate cannot stay, one clause; null: it can. */
+function leafFault(chain: Chain, id: string, options: ControllerOptions): string | null {
+  const { trustDomain, anchors, nowMs } = options
+  try {
+    if (leafControllerId(chain[0], trustDomain) !== id) return 'it names another controller'
+  } catch {
+    return 'it has no SPIFFE id of this controller'
+  }
+  try {
+    checkControllerUsage(chain[0])
+    checkChain([...chain], anchors, nowMs)
+  } catch (error) {
+    if (!(error instanceof CertificateError)) throw error
+    return error.message
+  }
+  return null
+}
+
+async function reissued(
+  leaf: Certificate,
+  id: string,
+  options: ControllerOptions,
+): Promise<string> {
+  const { configuration, trustDomain, issuing, nowMs } = options
+  const addresses = [
+    ...configuration.web.map(({ advertise }) => advertise),
+    ...(configuration.routers === null ? [] : [configuration.routers.advertise]),
+  ]
+  const advertised = addresses.flatMap((address) => parseHostPort(address)?.host ?? [])
+  const [issuer] = parseCertificates(issuing.certificatePem)
+  return await issueControllerCertificateFor({
+    issuer: issuing,
+    trustDomain,
+    id,
+    hosts: [...new Set([...leaf.dnsNames, ...leaf.ipAddresses, ...advertised])],
+    validity: validityWithin(issuer, nowMs, LEAF_LIFETIME_MS),
+    publicKeySpki: Uint8Array.from(leaf.native.publicKey.export({ type: 'spki', format: 'der' })),
+  })
+}
+
+function certificatesOf(source: PemText, path: string, certificatesMax?: number): Chain {
+  try {
+    return parseCertificates(source.text, certificatesMax === undefined ? {} : { certificatesMax })
+  } catch (error) {
+    throw sentenceOf(error, source.path ?? path)
+  }
+}
+
+function sentenceOf(error: unknown, place: string): unknown {
+  return error instanceof CertificateError
+    ? configurationFault(`${place}: ${error.message}`)
+    : error
+}

@@ -1,0 +1,184 @@
+/**
+ * Configuration of an OpenZiti controller. Source: ziti 804f55abb,
+ * controller/config/config.go:230-760, config_edge.go:597.
+ */
+import { readFileSync, statSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+
+import type { Environment } from '../../config/engine/environment.ts'
+import { CONFIG_BYTES_MAX } from '../../config/engine/load.ts'
+import { decodeText } from '../../lib/text/decode-text.ts'
+import { systemErrorText } from './system-error.ts'
+import { configurationFault, OpenZitiSettings } from './settings.ts'
+
+/** A PEM text and where it comes from. */
+export interface PemText {
+  /** Path of the file; null: it is in the configuration. */
+  readonly path: string | null
+  readonly text: string
+}
+
+/** An HTTPS listener. */
+export interface WebListener {
+  /** host:port to listen at. */
+  readonly bind: string
+  /** host:port that clients connect to. */
+  readonly advertise: string
+  readonly apis: readonly string[]
+}
+
+export interface OpenZitiConfiguration {
+  /** Absolute. */
+  readonly path: string
+  /** Leaf, then intermediates; client side. */
+  readonly clientCertificate: PemText
+  readonly serverCertificate: PemText
+  readonly key: PemText
+  readonly ca: PemText
+  readonly alternatives: readonly { readonly certificate: PemText; readonly key: PemText }[]
+  readonly signer: {
+    readonly certificate: PemText
+    readonly key: PemText
+    readonly ca: PemText | null
+  }
+  /** Database of the controller; null: the configuration names none. */
+  readonly databasePath: string | null
+  readonly isClustered: boolean
+  /** host:port to listen at for routers, and the one that they connect to. */
+  readonly routers: { readonly bind: string; readonly advertise: string } | null
+  readonly web: readonly WebListener[]
+  readonly trustDomain: string | null
+  readonly sessionTimeout: string | null
+  readonly identityEnrollment: string | null
+  readonly routerEnrollment: string | null
+  /** Keys without a counterpart here. */
+  readonly unused: readonly string[]
+}
+
+const PEM_BYTES_MAX = 1024 * 1024
+
+/**
+ * Reads a configuration and the files that it names.
+ * @throws {MigrateFault} CONFIGURATION, one sentence.
+ */
+export function readOpenZitiConfiguration(
+  path: string,
+  environment: Environment,
+): OpenZitiConfiguration {
+  const file = resolve(path)
+  const settings = OpenZitiSettings.parse(readText(file, CONFIG_BYTES_MAX), file, environment)
+  requireVersion(settings, file)
+  const folder = dirname(file)
+  const identity = settings.section('identity')
+  const pem = (section: OpenZitiSettings, name: string): PemText =>
+    readPem(section, name, section.requiredText(name), folder)
+  const optionalPem = (section: OpenZitiSettings, name: string): PemText | null => {
+    const value = section.text(name)
+    return value === null ? null : readPem(section, name, value, folder)
+  }
+  const clientCertificate = pem(identity, 'cert')
+  const edge = settings.section('edge')
+  const enrollment = edge.section('enrollment')
+  const signing = enrollment.section('signingCert')
+  const read = {
+    path: file,
+    clientCertificate,
+    serverCertificate: optionalPem(identity, 'server_cert') ?? clientCertificate,
+    key: pem(identity, 'key'),
+    ca: pem(identity, 'ca'),
+    alternatives: identity.sections('alt_server_certs').map((one) => ({
+      certificate: pem(one, 'server_cert'),
+      key: optionalPem(one, 'server_key') ?? pem(identity, 'key'),
+    })),
+    signer: {
+      certificate: pem(signing, 'cert'),
+      key: pem(signing, 'key'),
+      ca: optionalPem(signing, 'ca'),
+    },
+    ...databaseOf(settings, folder),
+    routers: routersOf(settings),
+    web: settings.sections('web').flatMap(listenersOf),
+    trustDomain: settings.text('trustDomain')?.replace(/^spiffe:\/\//, '') ?? null,
+    sessionTimeout: edge.section('api').text('sessionTimeout'),
+    identityEnrollment: enrollment.section('edgeIdentity').text('duration'),
+    routerEnrollment: enrollment.section('edgeRouter').text('duration'),
+  }
+  edge.section('api').text('address')
+  return { ...read, unused: settings.unused() }
+}
+
+function requireVersion(settings: OpenZitiSettings, file: string): void {
+  const version = settings.text('v')
+  if (version === '3' && settings.has('identity')) return
+  throw configurationFault(
+    `${file} is not the configuration of an OpenZiti controller (v: 3 with a section identity)`,
+  )
+}
+
+function databaseOf(settings: OpenZitiSettings, folder: string) {
+  const single = settings.text('db')
+  if (single !== null) return { databasePath: resolve(folder, single), isClustered: false }
+  // `raft` is the older word.
+  const clustered = settings.has('cluster') ? 'cluster' : 'raft'
+  const data = settings.section(clustered).text('dataDir')
+  return {
+    databasePath: data === null ? null : join(resolve(folder, data), 'ctrl-ha.db'),
+    isClustered: data !== null,
+  }
+}
+
+function routersOf(settings: OpenZitiSettings): OpenZitiConfiguration['routers'] {
+  const control = settings.section('ctrl')
+  const listener = control.text('listener')
+  if (listener === null) return null
+  const options = control.section('options')
+  // `newListener` is for routers after a change of the address.
+  options.text('newListener')
+  const bind = withoutScheme(listener)
+  return { bind, advertise: withoutScheme(options.text('advertiseAddress') ?? listener) }
+}
+
+/** `tls:127.0.0.1:6262` → `127.0.0.1:6262`. */
+function withoutScheme(address: string): string {
+  return address.replace(/^[a-z]+:(?:\/\/)?/, '')
+}
+
+function listenersOf(section: OpenZitiSettings): WebListener[] {
+  section.text('name')
+  const identity = section.section('identity')
+  for (const name of ['cert', 'server_cert', 'key', 'ca']) identity.text(name)
+  const apis = section.sections('apis').map((one) => one.text('binding') ?? '')
+  return section.sections('bindPoints').map((point) => {
+    const bind = point.requiredText('interface')
+    point.text('newAddress')
+    return { bind, advertise: point.text('address') ?? bind, apis }
+  })
+}
+
+/** A value is PEM itself (`pem:`), or the path of a file. */
+function readPem(section: OpenZitiSettings, name: string, value: string, folder: string): PemText {
+  if (value.startsWith('pem:')) return { path: null, text: value.slice('pem:'.length) }
+  if (/^[a-z0-9+]+:/i.test(value) && !/^(file:|[a-z]:[\\/])/i.test(value)) {
+    const reason = 'keys and certificates are read from files only, not from tokens or engines'
+    throw section.fault(name, reason)
+  }
+  const path = resolve(folder, value.replace(/^file:\/\//, ''))
+  try {
+    return { path, text: readText(path, PEM_BYTES_MAX) }
+  } catch (error) {
+    throw section.fault(name, error instanceof Error ? error.message : String(error))
+  }
+}
+
+function readText(path: string, bytesMax: number): string {
+  try {
+    const status = statSync(path)
+    if (!status.isFile()) throw configurationFault(`${path} is no regular file`)
+    if (status.size > bytesMax) {
+      throw configurationFault(`${path} is larger than ${bytesMax} bytes`)
+    }
+    return decodeText(readFileSync(path))
+  } catch (error) {
+    throw configurationFault(`${path}: ${systemErrorText(error)}`)
+  }
+}

@@ -1,0 +1,16 @@
+import { MigrateFault } from '../fault.ts'
+
+const sentences: Readonly<Record<string, string>> = {
+  ENOENT: 'there is no such file',
+  ENOTDIR: 'there is no such file',
+  EACCES: 'no permission to read it',
+  EPERM: 'no permission to read it',
+  EISDIR: 'it is a folder',
+}
+
+/** One clause about why a file cannot be read. */
+export function systemErrorText(error: unknown): string {
+  if (error instanceof MigrateFault) return error.message
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  return sentences[code] ?? (error instanceof Error ? error.message : String(error))
+}

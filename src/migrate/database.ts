@@ -1,0 +1,164 @@
+import { BoltFile, type Bucket } from './bolt/bolt-file.ts'
+import { type ByteSource, FileSource } from './bolt/byte-source.ts'
+import { isLocked } from './bolt/locks.ts'
+import { readStoredEntries, type StoredEntry } from './boltz/stored-bucket.ts'
+import { decodeTypedValue, decodeUtf8, type TypedValue } from './boltz/typed-value.ts'
+import { MigrateFault } from './fault.ts'
+import { SCHEMA_VERSION_MAX, SCHEMA_VERSION_MIN } from './stores/conversion.ts'
+import { nameOfBytes } from './stores/stored-record.ts'
+
+/** A record whose fields are read. */
+interface DatabaseRecord {
+  /** Text; bytes that are no text as hexadecimal digits. */
+  readonly id: string
+  readonly isText: boolean
+  /** A fault instead, if they cannot be read. */
+  readonly entries: readonly StoredEntry[] | MigrateFault
+}
+
+/** Called with the share of a file that was checked, 0 to 1. */
+export type ShareListener = (share: number) => void
+
+/** Root bucket of all stores. */
+const STORES = 'ziti'
+
+/** The database of an OpenZiti controller. `close` it. */
+export class OpenZitiDatabase {
+  /** Schema version. */
+  readonly version: number
+  /** Id of the network: that of the cluster, or of the single controller's history. */
+  readonly networkId: string
+  /** Position in the log of a cluster; null for the database of a single controller. */
+  readonly raftIndex: number | null
+  readonly #file: BoltFile
+  readonly #source: ByteSource & { close?: () => void }
+
+  /** Checks the whole file. @throws {MigrateFault} */
+  constructor(source: ByteSource & { close?: () => void }, onShare: ShareListener) {
+    this.#source = source
+    this.#file = new BoltFile(source)
+    this.#file.check(onShare)
+    this.version = this.#requireVersion()
+    this.raftIndex = numberOf(this.#valueOf([STORES, 'metadata'], 'raftIndex'))
+    const cluster = this.#valueOf([STORES, 'metadata'], 'clusterId')
+    const timeline = this.#valueOf(['meta'], 'timelineId')
+    this.networkId = textOf(cluster) ?? textOf(timeline) ?? ''
+  }
+
+  /** @throws {MigrateFault} */
+  static open(path: string, onShare: ShareListener = () => undefined): OpenZitiDatabase {
+    const source = new FileSource(path)
+    try {
+      if (isLocked(source.identity)) {
+        throw new MigrateFault(
+          'IN_USE',
+          'a controller has it open; stop the controller, or take a snapshot: ziti agent controller snapshot-db FILE',
+        )
+      }
+      return new OpenZitiDatabase(source, onShare)
+    } catch (error) {
+      source.close()
+      throw error
+    }
+  }
+
+  close(): void {
+    this.#source.close?.()
+  }
+
+  /** Names of the buckets at the root and of the stores, as `meta` and `ziti/identities`. */
+  get bucketNames(): string[] {
+    const names = (bucket: Bucket | null, prefix: string): string[] =>
+      bucket === null
+        ? []
+        : [...this.#file.entries(bucket, this.#file.visitedPages())].map(
+            ({ key }) => prefix + (decodeUtf8(key) ?? nameOfBytes(key)),
+          )
+    return [...names(this.#file.root, ''), ...names(this.#file.find(STORES), `${STORES}/`)]
+  }
+
+  /** Number of records of a store, or of entries of another bucket. */
+  count(...path: readonly string[]): number {
+    const bucket = this.#file.find(...path)
+    if (bucket === null) return 0
+    let count = 0
+    for (const _ of this.#file.entries(bucket, this.#file.visitedPages())) count += 1
+    return count
+  }
+
+  /** @param isSkipped paths of buckets that are not read. @throws {MigrateFault} DAMAGED. */
+  *records(
+    store: string,
+    isSkipped: (path: readonly string[]) => boolean,
+  ): Generator<DatabaseRecord> {
+    const bucket = this.#file.find(STORES, store)
+    if (bucket === null) return
+    const visited = this.#file.visitedPages()
+    for (const { key, bucket: record } of this.#file.entries(bucket, visited)) {
+      const text = decodeUtf8(key)
+      const id = text ?? nameOfBytes(key)
+      const isText = text !== null
+      if (record === null) {
+        const fault = new MigrateFault('DAMAGED', 'it is a value and no record')
+        yield { id, isText, entries: fault }
+        continue
+      }
+      yield { id, isText, entries: this.#entriesOf(record, visited, isSkipped) }
+    }
+  }
+
+  #entriesOf(
+    record: Bucket,
+    visited: ReturnType<BoltFile['visitedPages']>,
+    isSkipped: (path: readonly string[]) => boolean,
+  ): readonly StoredEntry[] | MigrateFault {
+    try {
+      return readStoredEntries(this.#file, record, visited, isSkipped)
+    } catch (error) {
+      // A large record is that record's fault; a damaged page is the file's.
+      if (error instanceof MigrateFault && error.code === 'TOO_LARGE') return error
+      throw error
+    }
+  }
+
+  #requireVersion(): number {
+    const version = numberOf(this.#valueOf([STORES, 'versions'], 'edge'))
+    if (version === null) {
+      throw new MigrateFault(
+        'NOT_A_DATABASE',
+        'it is a bbolt file, and not one of an OpenZiti controller; name ctrl.db, ctrl-ha.db or a snapshot of one',
+      )
+    }
+    if (version < SCHEMA_VERSION_MIN) {
+      throw new MigrateFault(
+        'WRONG_VERSION',
+        `its schema version is ${version}, older than that of OpenZiti 1.5; upgrade the controller to 1.5 or later first`,
+      )
+    }
+    if (version <= SCHEMA_VERSION_MAX) return version
+    throw new MigrateFault(
+      'WRONG_VERSION',
+      `its schema version is ${version}, and this program knows versions up to ${SCHEMA_VERSION_MAX}; use a newer release of Flotilla`,
+    )
+  }
+
+  #valueOf(path: readonly string[], name: string): TypedValue {
+    const bucket = this.#file.find(...path)
+    if (bucket === null) return { type: 'nil' }
+    const wanted = Buffer.from(name, 'utf8')
+    for (const entry of this.#file.entries(bucket, this.#file.visitedPages())) {
+      if (entry.bucket === null && wanted.equals(entry.key)) return decodeTypedValue(entry.value)
+    }
+    return { type: 'nil' }
+  }
+}
+
+function textOf(value: TypedValue): string | null {
+  return value.type === 'text' && value.value !== '' ? value.value : null
+}
+
+function numberOf(value: TypedValue): number | null {
+  if (value.type !== 'int64') return null
+  const number = Number(value.value)
+  return Number.isSafeInteger(number) ? number : null
+}

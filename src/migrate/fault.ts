@@ -1,0 +1,29 @@
+/** Code for scripts; the message is for people. */
+type MigrateFaultCode =
+  | 'NOT_A_DATABASE'
+  | 'CUT_OFF'
+  | 'DAMAGED'
+  | 'IN_USE'
+  | 'TOO_LARGE'
+  | 'UNREADABLE'
+  | 'WRONG_VERSION'
+  | 'OTHER_NETWORK'
+  | 'CONFIGURATION'
+
+/** A reason why nothing can be migrated. The message is one sentence with a remedy. */
+export class MigrateFault extends Error {
+  override readonly name = 'MigrateFault'
+  readonly code: MigrateFaultCode
+
+  constructor(code: MigrateFaultCode, message: string, cause?: unknown) {
+    super(message, cause === undefined ? {} : { cause })
+    this.code = code
+  }
+}
+
+export function damagedDatabaseFault(what: string): MigrateFault {
+  return new MigrateFault(
+    'DAMAGED',
+    `the database is damaged or was copied while a controller wrote to it (${what}); use the file of a stopped controller, or a snapshot`,
+  )
+}

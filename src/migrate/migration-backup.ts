@@ -1,0 +1,90 @@
+import { randomBytes } from 'node:crypto'
+import { create, toBinary } from '@bufbuild/protobuf'
+
+import { ConfigurationSchema, MemberSchema } from '../../proto/gen/membership_pb.ts'
+import type { BackupRecipient } from '../backup/encryption.ts'
+import type { BackupSecret } from '../backup/content.ts'
+import { BackupWriter } from '../backup/write-backup.ts'
+import { currentStorePosition } from '../fsm/records/write-behind.ts'
+import type { SecretVersion, SharedSecretName } from '../lib/cluster-records.ts'
+import { newOpaqueId } from '../lib/random.ts'
+import { newClusterKey } from '../pki/secrets/cluster-key.ts'
+import { MemoryStateStore } from '../store/state/memory-state-store.ts'
+import type { Migration } from './migration.ts'
+
+const SECRET_VERSION = 1
+/** A restore replaces the members, so that the address of this one is never used. */
+const NO_ADDRESS = 'localhost:1'
+
+export interface MigrationBackupOptions {
+  readonly recipient: BackupRecipient | null
+  readonly nowMs: number
+  /** Of this program. */
+  readonly version: string
+}
+
+/** A backup of the new network, as one of its controllers would write it. */
+export async function migrationBackup(
+  migration: Migration,
+  { recipient, nowMs, version }: MigrationBackupOptions,
+): Promise<BackupWriter> {
+  const { state, clusterId, authorities, factorKey } = migration
+  const { issuing, trustDomain, caPem, controllers } = authorities
+  const members = controllers.map(({ id }) => id).sort()
+  const [controllerId = ''] = members
+  const secrets: Record<SharedSecretName, Uint8Array> = {
+    clusterKey: newClusterKey(),
+    factorKey,
+    issuingAuthority: Uint8Array.from(Buffer.from(issuing.privateKeyPem, 'utf8')),
+  }
+  for (const name of ['clusterKey', 'factorKey', 'issuingAuthority'] as const) {
+    const certificatePem = name === 'issuingAuthority' ? issuing.certificatePem : ''
+    const versions: readonly SecretVersion[] = [
+      {
+        version: SECRET_VERSION,
+        certificatePem,
+        createdAt: nowMs,
+        overlapEndsAt: null,
+        exposure: 'none',
+        wrapped: {},
+      },
+    ]
+    const times = { createdAt: nowMs, updatedAt: nowMs, revision: 1 }
+    state.put('sharedSecret', { id: name, versions, ...times })
+  }
+  state.clusterId = clusterId
+  state.position = { term: 1, index: 2 }
+  state.logTimeMs = nowMs
+  state.configuration = configurationOf(controllerId)
+  const store = new MemoryStateStore()
+  await store.write(state.takeDirty(), currentStorePosition(state))
+  return await BackupWriter.begin({
+    origin: {
+      clusterId,
+      trustDomain,
+      generation: 0,
+      takenAtMs: nowMs,
+      controllerId,
+      version,
+      members,
+      caPem,
+    },
+    snapshot: await store.snapshot(),
+    secrets: Object.entries(secrets).map(([name, secret]): BackupSecret => {
+      return { name: name as SharedSecretName, version: SECRET_VERSION, secret }
+    }),
+    recipient,
+  })
+}
+
+/** A configuration with one voter, as every state has one. */
+function configurationOf(id: string): Uint8Array {
+  const member = create(MemberSchema, {
+    id,
+    voter: true,
+    address: NO_ADDRESS,
+    storeId: newOpaqueId(),
+    publicKeySha256: Uint8Array.from(randomBytes(32)),
+  })
+  return toBinary(ConfigurationSchema, create(ConfigurationSchema, { members: [member] }))
+}

@@ -1,0 +1,181 @@
+import { randomBytes } from 'node:crypto'
+
+import type { Environment } from '../config/engine/environment.ts'
+import type { State } from '../fsm/records/state.ts'
+import { parseHostPort } from '../lib/text/names.ts'
+import { hostKey } from '../pki/authority/router-names.ts'
+import { formatUuid, newUuidv7 } from '../lib/text/uuid.ts'
+import { type MigratedAuthorities, migrateAuthorities } from './configuration/controllers.ts'
+import {
+  type OpenZitiConfiguration,
+  readOpenZitiConfiguration,
+} from './configuration/openziti-configuration.ts'
+import { type ControllerFile, controllerFiles } from './configuration/flotilla-configuration.ts'
+import { configurationFault } from './configuration/settings.ts'
+import { OpenZitiDatabase } from './database.ts'
+import { MigrateFault } from './fault.ts'
+import { migrateLimits } from './limits.ts'
+import { addTokensOfMembers } from './member-tokens.ts'
+import { convertDatabase } from './network-conversion.ts'
+import { MigrationReport } from './report.ts'
+
+export interface MigrationOptions {
+  /** Configurations of the old controllers. */
+  readonly configurationPaths: readonly string[]
+  /** Databases; empty: those that the configurations name. */
+  readonly databasePaths: readonly string[]
+  /** PEM of certificates that the database lacks, by id of their router. */
+  readonly routerCertificates: ReadonlyMap<string, string>
+  readonly environment: Environment
+  readonly nowMs: number
+  /** Called with the share of a database that was checked, 0 to 1. */
+  readonly onProgress: (path: string, share: number) => void
+}
+
+/** A network of OpenZiti as a network of this program. Nothing of it is written yet. */
+export interface Migration {
+  readonly clusterId: string
+  readonly state: State
+  readonly authorities: MigratedAuthorities
+  /** Encrypts the second factors in the state; 32 bytes. */
+  readonly factorKey: Uint8Array
+  readonly report: MigrationReport
+  readonly databases: readonly MigratedDatabase[]
+  /** Files to write for each controller, by its id. */
+  readonly files: ReadonlyMap<string, readonly ControllerFile[]>
+}
+
+export interface MigratedDatabase {
+  readonly path: string
+  readonly version: number
+  readonly raftIndex: number | null
+}
+
+interface OpenedDatabase {
+  readonly path: string
+  readonly database: OpenZitiDatabase
+}
+
+/** Reads configurations and databases, and converts them. Writes nothing. @throws {MigrateFault} */
+export async function planMigration(options: MigrationOptions): Promise<Migration> {
+  const { environment, nowMs, routerCertificates } = options
+  const [first, ...others] = options.configurationPaths.map((path) =>
+    readOpenZitiConfiguration(path, environment),
+  )
+  if (first === undefined) throw configurationFault('name the configuration of a controller')
+  const report = new MigrationReport()
+  const authorities = await migrateAuthorities([first, ...others], report, nowMs)
+  const files = new Map(
+    authorities.controllers.map((one) => [one.id, controllerFiles(one, authorities, report)]),
+  )
+  const opened = openDatabases(databasePathsOf([first, ...others], options), options)
+  try {
+    const clusterId = formatUuid(newUuidv7(nowMs))
+    const factorKey = Uint8Array.from(randomBytes(32))
+    const [newest, ...older] = opened
+    const controllerHosts = hostsOf([first, ...others])
+    const common = { nowMs, clusterId, factorKey, routerCertificates, controllerHosts, report }
+    const state = inFile(newest, () => convertDatabase(newest.database, common))
+    for (const other of older) inFile(other, () => addTokensOfMembers(state, other, newest, report))
+    noteRouterCertificates(state, routerCertificates)
+    const databases = opened.map(({ path, database: { version, raftIndex } }) => ({
+      path,
+      version,
+      raftIndex,
+    }))
+    return { clusterId, state, authorities, factorKey, report, databases, files }
+  } finally {
+    for (const { database } of opened) database.close()
+  }
+}
+
+/** Hosts at which routers and clients reach the controllers. */
+function hostsOf(configurations: readonly OpenZitiConfiguration[]): ReadonlySet<string> {
+  const addresses = configurations.flatMap(({ web, routers }) => [
+    ...web.map(({ advertise }) => advertise),
+    ...(routers === null ? [] : [routers.advertise]),
+  ])
+  return new Set(addresses.flatMap((one) => parseHostPort(one)?.host ?? []).map(hostKey))
+}
+
+function databasePathsOf(
+  configurations: readonly OpenZitiConfiguration[],
+  { databasePaths }: MigrationOptions,
+): readonly string[] {
+  if (databasePaths.length > migrateLimits.databasesMax) {
+    throw configurationFault(`name at most ${migrateLimits.databasesMax} databases`)
+  }
+  if (databasePaths.length > 0) return databasePaths
+  return configurations.map(({ databasePath, path }) => {
+    if (databasePath !== null) return databasePath
+    throw configurationFault(`${path} names no database; name it with --db`)
+  })
+}
+
+/** The databases, the newest first. */
+function openDatabases(
+  paths: readonly string[],
+  { onProgress }: MigrationOptions,
+): readonly [OpenedDatabase, ...OpenedDatabase[]] {
+  const opened: OpenedDatabase[] = []
+  try {
+    for (const path of paths) {
+      opened.push({
+        path,
+        database: named(path, () =>
+          OpenZitiDatabase.open(path, (share) => onProgress(path, share)),
+        ),
+      })
+    }
+    requireOneNetwork(opened)
+    const [newest, ...older] = [...opened].sort(
+      (a, b) => (b.database.raftIndex ?? 0) - (a.database.raftIndex ?? 0),
+    )
+    if (newest === undefined) throw configurationFault('name a database with --db')
+    return [newest, ...older]
+  } catch (error) {
+    for (const { database } of opened) database.close()
+    throw error
+  }
+}
+
+function requireOneNetwork(opened: readonly OpenedDatabase[]): void {
+  const [first, ...others] = opened
+  if (first === undefined) return
+  for (const other of others) {
+    const isOne =
+      first.database.raftIndex !== null && first.database.networkId === other.database.networkId
+    if (!isOne) {
+      throw new MigrateFault(
+        'OTHER_NETWORK',
+        `${first.path} and ${other.path} are databases of different networks; name one database of each controller of one cluster`,
+      )
+    }
+    if (first.database.version === other.database.version) continue
+    throw new MigrateFault(
+      'OTHER_NETWORK',
+      `${first.path} has schema version ${first.database.version} and ${other.path} ${other.database.version}; run one version of OpenZiti on all controllers first`,
+    )
+  }
+}
+
+function noteRouterCertificates(state: State, given: ReadonlyMap<string, string>): void {
+  for (const id of given.keys()) {
+    if (state.inTable('router', id) !== undefined) continue
+    throw configurationFault(`--router-cert names the router ${id}, which does not exist`)
+  }
+}
+
+function inFile<T>({ path }: OpenedDatabase, run: () => T): T {
+  return named(path, run)
+}
+
+/** Names the file in a fault of its content. */
+function named<T>(path: string, run: () => T): T {
+  try {
+    return run()
+  } catch (error) {
+    if (!(error instanceof MigrateFault)) throw error
+    throw new MigrateFault(error.code, `${path}: ${error.message}`, error)
+  }
+}

@@ -1,0 +1,84 @@
+import { migrateLimits } from './limits.ts'
+
+/**
+ * `changed`: carried with another value, or left out without loss. `decide`: carried, but it does
+ * not work until someone acts. `lost`: not carried.
+ */
+export const findingKinds = ['changed', 'decide', 'lost'] as const
+export type FindingKind = (typeof findingKinds)[number]
+
+/** A difference between a record of OpenZiti and its record here. */
+export interface Finding {
+  readonly kind: FindingKind
+  readonly store: string
+  /** Empty for a whole store. */
+  readonly id: string
+  /** Empty for a whole record. */
+  readonly field: string
+  /** One clause. */
+  readonly reason: string
+}
+
+/** Where a finding was made. */
+export type FindingTarget = Pick<Finding, 'store' | 'id' | 'field'>
+
+/** Results for one store. */
+export interface StoreReport {
+  readonly store: string
+  /** Records in the database. */
+  readonly records: number
+  /** Records that the network has afterwards. */
+  readonly carried: number
+  /** Number of findings of each kind, including those that are not listed. */
+  readonly counts: Readonly<Record<FindingKind, number>>
+  readonly findings: readonly Finding[]
+}
+
+interface StoreCounts {
+  records: number
+  carried: number
+  readonly counts: Record<FindingKind, number>
+  readonly findings: Finding[]
+}
+
+/** Collects the outcome of each record. Its memory is bounded for any database. */
+export class MigrationReport {
+  readonly #stores = new Map<string, StoreCounts>()
+
+  countRecord(store: string): void {
+    this.#store(store).records += 1
+  }
+
+  /** @param count negative: a carried record was removed again. */
+  countCarried(store: string, count = 1): void {
+    this.#store(store).carried += count
+  }
+
+  note(kind: FindingKind, place: FindingTarget, reason: string): void {
+    const store = this.#store(place.store)
+    store.counts[kind] += 1
+    if (store.counts[kind] > migrateLimits.findingsShownMax) return
+    const { store: name, id, field } = place
+    store.findings.push({ kind, store: name, id, field, reason })
+  }
+
+  /** Number of findings of this kind in all stores. */
+  count(kind: FindingKind): number {
+    return [...this.#stores.values()].reduce((sum, { counts }) => sum + counts[kind], 0)
+  }
+
+  get stores(): StoreReport[] {
+    return [...this.#stores]
+      .map(([store, counts]) => ({ store, ...counts }))
+      .sort((a, b) => (a.store < b.store ? -1 : 1))
+  }
+
+  #store(name: string): StoreCounts {
+    const known = this.#stores.get(name)
+    if (known !== undefined) return known
+    const counts = { changed: 0, decide: 0, lost: 0 }
+    const made: StoreCounts = { records: 0, carried: 0, counts, findings: [] }
+    this.#stores.set(name, made)
+    return made
+  }
+}

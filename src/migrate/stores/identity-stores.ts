@@ -1,0 +1,351 @@
+/**
+ * Identities and their credentials. Source: ziti 804f55abb, controller/db/identity_store.go:35-345,
+ * authenticator_store.go:29-272, enrollment_store.go:27-142, mfa_store.go:25-31.
+ */
+import { serviceConfigHolder } from '../../entities/kinds/service-config.ts'
+import type { Json } from '../../lib/text/canonical-json.ts'
+import { toHex } from '../../lib/text/hex-digits.ts'
+import { type Certificate, parseCertificates } from '../../pki/certificate.ts'
+import { base32Bytes } from '../../pki/secrets/totp.ts'
+import { type Conversion, knownChoiceOf, precedenceOf, type StoreTable } from './conversion.ts'
+import { baseRows, carried, converted, dropped, type FieldRows, linkRow } from './field-rows.ts'
+import type { StoredRecord } from './stored-record.ts'
+
+const environmentNames = {
+  envInfoArch: 'arch',
+  envInfoOs: 'os',
+  envInfoRelease: 'osRelease',
+  envInfoVersion: 'osVersion',
+  envInfoDomain: 'domain',
+  envInfoHostname: 'hostname',
+} as const
+const sdkNames = {
+  sdkInfoBranch: 'branch',
+  sdkInfoRevision: 'revision',
+  sdkInfoType: 'type',
+  sdkInfoVersion: 'version',
+  sdkInfoAppId: 'appId',
+  sdkInfoAppVersion: 'appVersion',
+} as const
+
+function textRows(names: Readonly<Record<string, string>>): FieldRows {
+  return Object.fromEntries(Object.keys(names).map((name) => [name, carried('text')]))
+}
+
+function textsOf(record: StoredRecord, names: Readonly<Record<string, string>>) {
+  const found: Record<string, string> = {}
+  for (const [name, member] of Object.entries(names)) {
+    const text = record.text(name)
+    if (text !== null && text !== '') found[member] = text
+  }
+  return found
+}
+
+export const identities: StoreTable = {
+  store: 'identities',
+  kind: 'identity',
+  why: '',
+  rows: {
+    ...baseRows,
+    name: carried('text'),
+    type: carried('text'),
+    isDefaultAdmin: carried('boolean'),
+    isAdmin: carried('boolean'),
+    authPolicyId: carried('text'),
+    externalId: carried('text'),
+    roleAttributes: carried('texts'),
+    appData: carried('map'),
+    defaultHostingCost: carried('int32'),
+    defaultHostingPrecedence: converted('int32', 'to its name'),
+    serviceHostingCosts: carried('map'),
+    serviceHostingPrecedences: converted('map', 'to their names'),
+    serviceConfigs: converted('map', 'to further records'),
+    disabledAt: converted('time', 'to milliseconds'),
+    disabledUntil: converted('time', 'to milliseconds'),
+    permissions: carried('texts', { since: '2.0' }),
+    interfaces: dropped('map', 'its host reports them again', { since: '1.6' }),
+    ...textRows(environmentNames),
+    ...textRows(sdkNames),
+    routers: linkRow,
+    dialServices: linkRow,
+    bindServices: linkRow,
+    servicePolicies: linkRow,
+    edgeRouterPolicies: linkRow,
+    authenticators: linkRow,
+    enrollments: linkRow,
+  },
+  convert: (record, conversion) => {
+    const precedencesOfServices = Object.entries(record.map('serviceHostingPrecedences'))
+    conversion.put('identity', record, {
+      name: record.text('name') ?? '',
+      typeId: record.text('type') || 'Default',
+      isAdmin: record.flag('isAdmin'),
+      isDefaultAdmin: record.flag('isDefaultAdmin'),
+      authPolicyId: record.text('authPolicyId') || 'default',
+      externalId: record.text('externalId') || null,
+      roleAttributes: record.texts('roleAttributes'),
+      appData: record.map('appData'),
+      defaultHostingCost: record.integer('defaultHostingCost'),
+      defaultHostingPrecedence: precedenceOf(
+        record,
+        'defaultHostingPrecedence',
+        record.integer('defaultHostingPrecedence'),
+      ),
+      serviceHostingCosts: numbersOf(record, 'serviceHostingCosts'),
+      serviceHostingPrecedences: Object.fromEntries(
+        precedencesOfServices.map(([id, index]) => [
+          id,
+          precedenceOf(record, 'serviceHostingPrecedences', index),
+        ]),
+      ),
+      permissions: record.texts('permissions'),
+      disabledAt: record.time('disabledAt'),
+      disabledUntil: record.time('disabledUntil'),
+      envInfo: textsOf(record, environmentNames),
+      sdkInfo: textsOf(record, sdkNames),
+    })
+    putServiceConfigs(record, conversion)
+  },
+}
+
+function numbersOf(record: StoredRecord, name: string): Record<string, number> {
+  const found: Record<string, number> = {}
+  for (const [id, value] of Object.entries(record.map(name))) {
+    if (typeof value === 'number') found[id] = value
+    else record.note('lost', `${name}.${id}`, 'it is no number')
+  }
+  return found
+}
+
+/** Each service has one config for each config type. */
+function putServiceConfigs(record: StoredRecord, conversion: Conversion): void {
+  for (const [serviceId, configs] of Object.entries(record.map('serviceConfigs'))) {
+    for (const [configTypeId, configId] of membersOf(configs)) {
+      if (typeof configId !== 'string') {
+        record.note('lost', `serviceConfigs.${serviceId}`, 'it is no id of a config')
+        continue
+      }
+      const id = `${record.id}:${serviceId}:${configTypeId}`
+      conversion.putOther('serviceConfig', record, id, {
+        identityId: record.id,
+        serviceId,
+        configId,
+        holder: serviceConfigHolder(record.id, serviceId),
+      })
+    }
+  }
+}
+
+function membersOf(value: Json): [string, Json][] {
+  const isMap = value !== null && typeof value === 'object' && !Array.isArray(value)
+  return isMap ? Object.entries(value) : []
+}
+
+export const authenticators: StoreTable = {
+  store: 'authenticators',
+  kind: 'authenticator',
+  why: '',
+  rows: {
+    ...baseRows,
+    method: carried('text'),
+    identity: carried('text'),
+    updbUsername: carried('text'),
+    updbPassword: converted('text', 'hash and salt become one text (PHC)'),
+    updbSalt: converted('text', 'hash and salt become one text (PHC)'),
+    certPem: carried('text'),
+    certFingerprint: converted('text', 'computed from certPem'),
+    isIssuedByNetwork: carried('boolean'),
+    unverifiedCertPem: carried('text'),
+    unverifiedCertFingerprint: converted('text', 'computed from unverifiedCertPem'),
+    isExtendRequested: carried('boolean', { since: '1.6' }),
+    isKeyRollRequested: carried('boolean', { since: '1.6' }),
+    extendRequestedAt: converted('time', 'to milliseconds', { since: '1.6' }),
+    publicKeyPrint: converted('text', 'computed from certPem', { since: '1.6' }),
+    lastAuthResolvedToRoot: carried('boolean', { since: '1.6' }),
+    lastExtendRolledKeys: carried('boolean', { since: '1.6' }),
+  },
+  convert: (record, conversion) => {
+    const method = knownChoiceOf(record, 'method', ['updb', 'cert'])
+    if (method === 'updb') convertPassword(record, conversion)
+    if (method === 'cert') convertCertificate(record, conversion)
+  },
+}
+
+const SALT = /^[A-Za-z0-9+/]{8,128}={0,2}$/
+/** 32 bytes. */
+const HASH = /^[A-Za-z0-9+/]{43}=$/
+/** Source: ziti controller/model/hash.go:32-49. */
+const ARGON2 = '$argon2id$v=19$m=3072,t=1,p=4'
+const USERNAME_CHARACTERS_MIN = 4
+const USERNAME_CHARACTERS_MAX = 100
+
+function convertPassword(record: StoredRecord, conversion: Conversion): void {
+  const [username, hash, salt] = [
+    record.text('updbUsername') ?? '',
+    record.text('updbPassword') ?? '',
+    record.text('updbSalt') ?? '',
+  ]
+  if (username === '' || !HASH.test(hash) || !SALT.test(salt)) {
+    record.note('lost', 'updbPassword', 'user name, hash or salt are not those of a password')
+    return
+  }
+  if (username.length < USERNAME_CHARACTERS_MIN || username.length > USERNAME_CHARACTERS_MAX) {
+    const reason = `log-ins need ${USERNAME_CHARACTERS_MIN} to ${USERNAME_CHARACTERS_MAX} characters; change the name afterwards`
+    record.note('decide', 'updbUsername', reason)
+  }
+  const unpadded = (base64: string): string => base64.replace(/=+$/, '')
+  conversion.put('authenticator', record, {
+    method: 'updb',
+    identityId: record.text('identity') ?? '',
+    username,
+    passwordHash: `${ARGON2}$${unpadded(salt)}$${unpadded(hash)}`,
+  })
+}
+
+function convertCertificate(record: StoredRecord, conversion: Conversion): void {
+  const pem = record.text('certPem') ?? ''
+  if (pem === '') {
+    const reason =
+      'the database has only the SHA-1 of the certificate; let its holder log in once before, or enroll it again'
+    record.note('lost', 'certPem', reason)
+    return
+  }
+  const leaf = certificateOf(record, 'certPem', pem)
+  if (leaf === null) return
+  const stored = record.text('certFingerprint') ?? ''
+  if (stored.toLowerCase() !== leaf.sha1) {
+    record.note('changed', 'certFingerprint', 'it was not that of certPem')
+  }
+  const next = nextCertificateOf(record)
+  const isIssuedByNetwork = record.flag('isIssuedByNetwork')
+  conversion.put('authenticator', record, {
+    method: 'cert',
+    identityId: record.text('identity') ?? '',
+    certPem: pem,
+    fingerprint: leaf.sha1,
+    publicKeyPrint: toHex(leaf.publicKeySha256),
+    caId: isIssuedByNetwork ? '' : issuerOf(leaf, conversion),
+    isIssuedByNetwork,
+    ...(next === null
+      ? {}
+      : {
+          nextCertPem: next.pem,
+          nextFingerprint: next.certificate.sha1,
+          nextPublicKeyPrint: toHex(next.certificate.publicKeySha256),
+        }),
+    extendRequestedAt: record.time('extendRequestedAt'),
+    isExtendRequested: record.flag('isExtendRequested'),
+    isKeyRollRequested: record.flag('isKeyRollRequested'),
+    lastAuthResolvedToRoot: record.flag('lastAuthResolvedToRoot'),
+    lastExtendRolledKeys: record.flag('lastExtendRolledKeys'),
+  })
+}
+
+/** A PEM text as stored, which may have the authorities after the certificate. */
+export interface CertificateText {
+  readonly pem: string
+  readonly certificate: Certificate
+}
+
+/** The certificate that the holder was issued and has not used yet. */
+export function nextCertificateOf(record: StoredRecord): CertificateText | null {
+  const name = 'unverifiedCertPem'
+  const pem = record.text(name) ?? ''
+  return pem === '' ? null : certificateTextOf(record, name, pem)
+}
+
+/** null and a finding if the text has no certificate. */
+export function certificateTextOf(
+  record: StoredRecord,
+  name: string,
+  pem: string,
+): CertificateText | null {
+  const certificate = certificateOf(record, name, pem)
+  return certificate === null ? null : { pem, certificate }
+}
+
+/** The first certificate of a PEM text; null and a finding if it has none. */
+export function certificateOf(record: StoredRecord, name: string, pem: string): Certificate | null {
+  try {
+    return parseCertificates(pem)[0]
+  } catch {
+    record.note('lost', name, 'it is no readable certificate')
+    return null
+  }
+}
+
+/** Id of the third-party CA that signed the certificate; '' if none did. */
+function issuerOf(leaf: Certificate, { authorities }: Conversion): string {
+  for (const [id, { native }] of authorities) {
+    if (leaf.native.checkIssued(native) && leaf.native.verify(native.publicKey)) return id
+  }
+  return ''
+}
+
+export const enrollments: StoreTable = {
+  store: 'enrollments',
+  kind: 'enrollment',
+  why: '',
+  rows: {
+    token: carried('text'),
+    method: carried('text'),
+    identity: carried('text'),
+    edgeRouter: carried('text'),
+    transitRouter: carried('text'),
+    caId: carried('text'),
+    username: carried('text'),
+    expiresAt: converted('time', 'to milliseconds'),
+    issuedAt: converted('time', 'is the time of creation as well'),
+    jwt: carried('text'),
+    tags: carried('map'),
+  },
+  convert: (record, conversion) => {
+    const method = knownChoiceOf(record, 'method', ['ott', 'ottca', 'updb', 'erott', 'trott'])
+    const token = record.text('token') ?? ''
+    const expiresAt = record.time('expiresAt')
+    if (token === '' || expiresAt === null) {
+      record.note('lost', 'token', 'the enrollment has no token or no end')
+      return
+    }
+    if (method === null) return
+    conversion.put('enrollment', record, {
+      method,
+      token,
+      jwt: record.text('jwt') || null,
+      expiresAt,
+      identityId: record.text('identity') ?? '',
+      edgeRouterId: record.text('edgeRouter') ?? '',
+      transitRouterId: record.text('transitRouter') ?? '',
+      caId: record.text('caId') ?? '',
+      username: record.text('username') || null,
+    })
+  },
+}
+
+export const mfas: StoreTable = {
+  store: 'mfas',
+  kind: 'mfa',
+  why: '',
+  rows: {
+    ...baseRows,
+    identity: converted('text', 'is the id of the record as well'),
+    isVerified: carried('boolean'),
+    secret: converted('text', 'encrypted'),
+    recoveryCodes: converted('texts', 'encrypted'),
+    salt: dropped('text', 'it is empty'),
+  },
+  convert: (record, conversion) => {
+    const identityId = record.text('identity') ?? ''
+    const secret = base32Bytes(record.text('secret') ?? '')
+    if (identityId === '' || secret === null || secret.length === 0) {
+      record.note('lost', 'secret', 'the second factor has no identity or no readable secret')
+      return
+    }
+    const recoveryCodes = record.texts('recoveryCodes')
+    conversion.putOther('mfa', record, identityId, {
+      identityId,
+      isVerified: record.flag('isVerified'),
+      ...conversion.sealFactor(identityId, { secret, recoveryCodes }),
+    })
+  },
+}

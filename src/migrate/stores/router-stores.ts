@@ -1,0 +1,190 @@
+/**
+ * Routers and terminators. Source: ziti 804f55abb, controller/db/router_store.go:30-121,
+ * edge_router_store.go:31-39, transit_router_store.go:112-134, terminator_store.go:30-186.
+ */
+import type { Json } from '../../lib/text/canonical-json.ts'
+import { precedences } from '../../entities/parts/terminator-fields.ts'
+import { hostKey, isLoopback, namedHostKeys } from '../../pki/authority/router-names.ts'
+import { choiceOf, type Conversion, type StoreTable } from './conversion.ts'
+import { baseRows, carried, converted, dropped, linkRow } from './field-rows.ts'
+import { type CertificateText, certificateTextOf, nextCertificateOf } from './identity-stores.ts'
+import type { StoredRecord } from './stored-record.ts'
+
+const REPORTED = 'the router reports it again'
+
+export const routers: StoreTable = {
+  store: 'routers',
+  kind: 'router',
+  why: '',
+  rows: {
+    ...baseRows,
+    name: carried('text'),
+    fingerprint: converted('text', 'computed from certPem'),
+    cost: carried('int32'),
+    noTraversal: carried('boolean'),
+    disabled: carried('boolean'),
+    ctrlChanListeners: carried('map', { since: '2.0' }),
+    interfaces: dropped('map', REPORTED),
+    configs: carried('texts', { since: '2.1' }),
+    terminators: linkRow,
+    edge: carried('section', {
+      fields: {
+        certPem: carried('text'),
+        isVerified: carried('boolean'),
+        isTunnelerEnabled: carried('boolean'),
+        roleAttributes: carried('texts'),
+        appData: carried('map'),
+        unverifiedCertPem: carried('text'),
+        unverifiedFingerprint: converted('text', 'computed from unverifiedCertPem'),
+        capabilitiesMask: dropped('int64', REPORTED, { since: '2.1' }),
+        version: dropped('map', REPORTED, { since: '2.1' }),
+        edgeRouterPolicies: linkRow,
+        serviceEdgeRouterPolicies: linkRow,
+        enrollments: linkRow,
+        identities: linkRow,
+        services: linkRow,
+      },
+    }),
+    transitRouter: carried('section', {
+      fields: {
+        isVerified: carried('boolean'),
+        unverifiedCertPem: carried('text'),
+        unverifiedFingerprint: converted('text', 'computed from unverifiedCertPem'),
+        enrollments: linkRow,
+      },
+    }),
+  },
+  convert: (record, conversion) => {
+    const edge = record.section('edge')
+    const transit = record.section('transitRouter')
+    const leaf = leafOf(record, edge, conversion)
+    const renewing = edge ?? transit
+    const next = renewing === null ? null : nextCertificateOf(renewing)
+    const names = leaf === null ? [] : namedHostKeys(leaf.certificate.names)
+    conversion.put('router', record, {
+      name: record.text('name') ?? '',
+      cost: record.integer('cost'),
+      noTraversal: record.flag('noTraversal'),
+      disabled: record.flag('disabled'),
+      ctrlChanListeners: record.map('ctrlChanListeners'),
+      configs: record.texts('configs'),
+      isEdge: edge !== null,
+      isTransit: transit !== null,
+      isVerified: edge?.flag('isVerified') ?? transit?.flag('isVerified') ?? true,
+      isTunnelerEnabled: edge?.flag('isTunnelerEnabled') ?? false,
+      roleAttributes: edge?.texts('roleAttributes') ?? [],
+      appData: edge?.map('appData') ?? {},
+      fingerprint: leaf?.certificate.sha1 ?? (record.text('fingerprint') || null),
+      certPem: leaf?.pem ?? null,
+      ...(next === null ? {} : { nextCertPem: next.pem, nextFingerprint: next.certificate.sha1 }),
+      certificateNames: names,
+      allowedNames: allowedNamesOf(record, names, conversion),
+    })
+  },
+}
+
+/** The client certificate of the router. OpenZiti stores only that of edge routers. */
+function leafOf(
+  record: StoredRecord,
+  edge: StoredRecord | null,
+  { routerCertificates }: Conversion,
+): CertificateText | null {
+  const given = routerCertificates.get(record.id) ?? null
+  const stored = edge?.text('certPem') || null
+  const sha1 = record.text('fingerprint')?.toLowerCase() ?? ''
+  const pem = stored ?? given
+  const leaf = pem === null ? null : certificateTextOf(record, 'certPem', pem)
+  if (leaf === null) {
+    if (sha1 !== '') {
+      const reason =
+        'the database has only the SHA-1 of its certificate, so it cannot connect; pass --router-cert ID=FILE, or enroll it again'
+      record.note('decide', 'certPem', reason)
+    }
+    return null
+  }
+  if (sha1 === '' || sha1 === leaf.certificate.sha1) return leaf
+  const reason =
+    stored === null
+      ? 'the certificate of --router-cert is not the one of this router'
+      : 'its SHA-1 was not that of certPem'
+  record.note(stored === null ? 'decide' : 'changed', 'fingerprint', reason)
+  return stored === null ? null : leaf
+}
+
+/**
+ * The names of the server certificate are in no record; the client certificate has the same. They
+ * stay allowed, so that the next renewal keeps them.
+ */
+function allowedNamesOf(
+  record: StoredRecord,
+  names: readonly string[],
+  { controllerHosts }: Conversion,
+): string[] {
+  const allowed = names.filter((name) => !isLoopback(hostKey(name)))
+  for (const name of allowed.filter((one) => controllerHosts.has(one))) {
+    const reason = `its certificate names ${name}, the host of a controller; remove the name from allowedNames unless both run there`
+    record.note('decide', 'allowedNames', reason)
+  }
+  return allowed
+}
+
+export const terminators: StoreTable = {
+  store: 'terminators',
+  kind: 'terminator',
+  why: '',
+  rows: {
+    ...baseRows,
+    service: carried('text'),
+    router: carried('text'),
+    binding: carried('text'),
+    address: carried('text'),
+    instanceId: carried('text'),
+    instanceSecret: converted('bytes', 'to base64'),
+    cost: carried('int32'),
+    precedence: carried('text'),
+    hostId: carried('text'),
+    savedPrecedence: dropped('text', 'a health check of the host sets it again'),
+    sourceCtrl: carried('text'),
+    peerData: converted('bytes by key', 'to base64'),
+    isSystem: converted(
+      'boolean',
+      'terminators that routers made for hosts are left out: the hosts bind again',
+    ),
+  },
+  convert: (record, conversion) => {
+    if (record.flag('isSystem')) {
+      record.note('changed', '', 'its host binds again and gets a new one')
+      return
+    }
+    const serviceId = record.text('service') ?? ''
+    const secret = record.bytes('instanceSecret')
+    conversion.put('terminator', record, {
+      serviceId,
+      routerId: record.text('router') ?? '',
+      binding: record.text('binding') ?? '',
+      address: record.text('address') ?? '',
+      cost: record.integer('cost'),
+      precedence: choiceOf(record, 'precedence', precedences),
+      instanceId: record.text('instanceId') ?? '',
+      instanceSecret: secret === null ? '' : Buffer.from(secret).toString('base64'),
+      hostId: record.text('hostId') ?? '',
+      sourceCtrl: record.text('sourceCtrl') ?? '',
+      peerData: peerDataOf(record),
+      isFabricOnly: conversion.fabricServices.has(serviceId),
+    })
+  },
+}
+
+/** Header numbers, as text, and their values in base64. */
+function peerDataOf(record: StoredRecord): Record<string, string> {
+  const found: [string, Json & string][] = []
+  for (const [key, value] of record.bytesByKey('peerData')) {
+    if (key.length !== 4) {
+      record.note('lost', 'peerData', 'a key is no number of a header')
+      continue
+    }
+    const number = Buffer.from(key).readUInt32LE()
+    found.push([String(number), Buffer.from(value).toString('base64')])
+  }
+  return Object.fromEntries(found)
+}

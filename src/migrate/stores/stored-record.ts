@@ -1,0 +1,174 @@
+import { assert } from '../../lib/assert.ts'
+import type { Json } from '../../lib/text/canonical-json.ts'
+import { sortTexts } from '../../lib/text/text-order.ts'
+import { decodeTextSet, mapJson, type StoredEntry } from '../boltz/stored-bucket.ts'
+import { decodeTypedValue, decodeUtf8, type TypedValue } from '../boltz/typed-value.ts'
+import type { FindingKind, MigrationReport } from '../report.ts'
+import type { FieldRow, FieldRows, StoredType } from './field-rows.ts'
+
+/** Where a record is, and the report that its faults go to. */
+interface RecordPlace {
+  readonly store: string
+  readonly id: string
+  /** `edge.` for fields of a section. */
+  readonly prefix: string
+  readonly report: MigrationReport
+}
+
+/**
+ * The fields of a record of OpenZiti by the rows of its store. Reports fields without a row, and
+ * values that are not of the type of their row.
+ */
+export class StoredRecord {
+  readonly store: string
+  readonly id: string
+  readonly #place: RecordPlace
+  readonly #rows: FieldRows
+  readonly #entries = new Map<string, StoredEntry>()
+
+  constructor(place: RecordPlace, entries: readonly StoredEntry[], rows: FieldRows) {
+    this.store = place.store
+    this.id = place.id
+    this.#place = place
+    this.#rows = rows
+    for (const entry of entries) {
+      const name = decodeUtf8(entry.key)
+      if (name !== null && Object.hasOwn(rows, name)) this.#entries.set(name, entry)
+      else this.note('lost', name ?? nameOfBytes(entry.key), 'this field is unknown')
+    }
+  }
+
+  note(kind: FindingKind, field: string, reason: string): void {
+    const { store, id, prefix, report } = this.#place
+    report.note(kind, { store, id, field: field === '' ? '' : prefix + field }, reason)
+  }
+
+  has(name: string): boolean {
+    return this.#entries.has(name)
+  }
+
+  /** Whether the store has a field of this name. */
+  isKnown(name: string): boolean {
+    return Object.hasOwn(this.#rows, name)
+  }
+
+  /** null: absent, nil or unreadable. */
+  text(name: string): string | null {
+    const value = this.#value(name, 'text')
+    return value?.type === 'text' ? value.value : null
+  }
+
+  flag(name: string, otherwise = false): boolean {
+    const value = this.#value(name, 'boolean')
+    return value?.type === 'boolean' ? value.value : otherwise
+  }
+
+  /** A number of type int32 or int64. */
+  integer(name: string, otherwise = 0): number {
+    const type = this.#row(name).type === 'int32' ? 'int32' : 'int64'
+    const value = this.#value(name, type)
+    if (value?.type === 'int32') return value.value
+    if (value?.type !== 'int64') return otherwise
+    const number = Number(value.value)
+    if (Number.isSafeInteger(number)) return number
+    this.note('lost', name, 'the number is too large')
+    return otherwise
+  }
+
+  /** UTC ms. */
+  time(name: string): number | null {
+    const value = this.#value(name, 'time')
+    return value?.type === 'time' ? value.value : null
+  }
+
+  /** Sorted. */
+  texts(name: string): string[] {
+    const entries = this.#bucket(name, 'texts')
+    const texts = entries === null ? [] : decodeTextSet(entries)
+    if (texts !== null) return sortTexts(texts)
+    this.note('lost', name, 'it is no set of texts')
+    return []
+  }
+
+  map(name: string): Readonly<Record<string, Json>> {
+    const entries = this.#bucket(name, 'map')
+    const map = entries === null ? {} : mapJson(entries)
+    if (map !== undefined) return map
+    this.note('lost', name, 'it has a value that is no JSON, or is nested too deep')
+    return {}
+  }
+
+  bytes(name: string): Uint8Array | null {
+    const entry = this.#of(name, 'bytes')
+    if (entry === null) return null
+    if (entry.entries === null) return entry.value
+    this.note('lost', name, 'it is a bucket and no value')
+    return null
+  }
+
+  /** Keys and their bytes. */
+  bytesByKey(name: string): readonly (readonly [Uint8Array, Uint8Array])[] {
+    const entries = this.#bucket(name, 'bytes by key') ?? []
+    return entries.flatMap(({ key, value, entries: below }) =>
+      below === null ? [[key, value] as const] : [],
+    )
+  }
+
+  /** null: absent. */
+  section(name: string): StoredRecord | null {
+    const entries = this.#bucket(name, 'section')
+    return entries === null ? null : this.#inner(name, entries)
+  }
+
+  /** The sections of each key, in the order of the keys. */
+  sections(name: string): StoredRecord[] {
+    const found: StoredRecord[] = []
+    for (const { key, entries } of this.#bucket(name, 'sections') ?? []) {
+      const inner = decodeUtf8(key) ?? nameOfBytes(key)
+      if (entries === null) this.note('lost', `${name}.${inner}`, 'it is a value and no bucket')
+      else found.push(this.#inner(name, entries, `${name}.${inner}`))
+    }
+    return found
+  }
+
+  #inner(name: string, entries: readonly StoredEntry[], path = name): StoredRecord {
+    const place = { ...this.#place, prefix: `${this.#place.prefix}${path}.` }
+    return new StoredRecord(place, entries, this.#row(name).fields)
+  }
+
+  #row(name: string): FieldRow {
+    const found = this.#rows[name]
+    assert(found !== undefined, `${this.store} has no row for ${name}`)
+    return found
+  }
+
+  #of(name: string, type: StoredType): StoredEntry | null {
+    assert(this.#row(name).type === type, `${this.store}: ${name} is not of type ${type}`)
+    return this.#entries.get(name) ?? null
+  }
+
+  #value(name: string, type: 'text' | 'boolean' | 'int32' | 'int64' | 'time'): TypedValue | null {
+    const entry = this.#of(name, type)
+    if (entry === null) return null
+    const value: TypedValue =
+      entry.entries === null ? decodeTypedValue(entry.value) : { type: 'unknown' }
+    if (value.type === type) return value
+    if (value.type !== 'nil') this.note('lost', name, `it is no value of type ${type}`)
+    return null
+  }
+
+  #bucket(name: string, type: StoredType): readonly StoredEntry[] | null {
+    const entry = this.#of(name, type)
+    if (entry === null) return null
+    if (entry.entries !== null) return entry.entries
+    if (decodeTypedValue(entry.value).type !== 'nil') {
+      this.note('lost', name, 'it is a value and no bucket')
+    }
+    return null
+  }
+}
+
+/** Shows a key that is no text. */
+export function nameOfBytes(key: Uint8Array): string {
+  return `0x${Buffer.from(key.subarray(0, 32)).toString('hex')}`
+}

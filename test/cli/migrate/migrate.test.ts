@@ -1,0 +1,396 @@
+import { createHash, generateKeyPairSync } from 'node:crypto'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parse } from 'yaml'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+
+import { readFileChunks } from '../../../src/backup/files.ts'
+import { loadBackup, type LoadedBackup } from '../../../src/backup/load-backup.ts'
+import { MemoryStateStore } from '../../../src/store/state/memory-state-store.ts'
+import { parseCertificates } from '../../../src/pki/certificate.ts'
+import { boltzText } from '../../support/boltz-values.ts'
+import { bucketOf, writeBolt } from '../../support/bolt-writer.ts'
+import { databaseOf } from '../../migrate/sample-network.ts'
+import { runHere } from '../run-here.ts'
+import {
+  type OpenZitiController,
+  openZitiNetwork,
+  type OpenZitiNetwork,
+  writeController,
+} from './openziti-folder.ts'
+
+const nowMs = Date.now()
+const trustDomain = 'acme.example'
+const clusterId = '7b8f5506-d12f-499c-9137-98de3dc15b2b'
+let network: OpenZitiNetwork
+let base = ''
+let folder = ''
+let single: OpenZitiController
+
+beforeAll(async () => {
+  network = await openZitiNetwork(nowMs)
+  base = mkdtempSync(join(tmpdir(), 'flotilla-migrate-'))
+})
+beforeEach(async () => {
+  folder = mkdtempSync(join(base, 'case-'))
+  single = await writeController({ folder, id: 'ctrl-one', port: 24_262, network, nowMs })
+})
+afterAll(() => {
+  rmSync(base, { recursive: true, force: true })
+})
+
+const targets = () => ['--out', join(folder, 'net.backup'), '--configs', join(folder, 'configs')]
+
+/** Names of everything in the folder. */
+function files(): string[] {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' }).sort()
+}
+
+async function backup(): Promise<LoadedBackup> {
+  const bytes = readFileChunks(join(folder, 'net.backup'))
+  return await loadBackup(bytes, new MemoryStateStore(), { privateKeyPem: null })
+}
+
+/** The sentence on stderr, without the paths of this run. */
+async function failureOf(...words: readonly string[]): Promise<string> {
+  const { code, stderr } = await runHere(words)
+  const lines = stderr.trimEnd().split('\n')
+  expect(lines).toHaveLength(1)
+  return `${code}: ${(lines[0] ?? '').replaceAll(`${folder}/`, '')}`
+}
+
+describe('flotilla migrate check', () => {
+  test('reports what a move would carry and change, and writes nothing', async () => {
+    const before = files()
+    const { code, stdout, stderr } = await runHere(['migrate', 'check', single.configuration])
+    expect([code, stderr]).toEqual([0, ''])
+    expect(stdout).toContain('network of ctrl-one, trust domain ')
+    expect(stdout).toMatch(/^identities +2 +2 +0 +0 +0$/m)
+    expect(stdout).toContain(
+      'configuration ctrl-one identity.server_cert: its certificate is issued again for the same key, as it has no SPIFFE id of this controller',
+    )
+    expect(stdout).toContain('routers fabric router/1, transit-1 certPem: the database has only')
+    expect(files()).toEqual(before)
+  })
+
+  test('exits 1 and names what would be lost', async () => {
+    const { identities } = network.stores
+    const admin = { ...identities?.['admin-1'], color: boltzText('red') }
+    const stores = { ...network.stores, identities: { ...identities, 'admin-1': admin } }
+    writeFileSync(single.database, writeBolt(databaseOf(stores)))
+    const { code, stdout, stderr } = await runHere([
+      'migrate',
+      'check',
+      single.configuration,
+      '--json',
+    ])
+    const report = JSON.parse(stdout) as {
+      readonly isWhole: boolean
+      readonly stores: readonly { readonly store: string; readonly findings: readonly unknown[] }[]
+    }
+    expect(report.isWhole).toBe(false)
+    expect(report.stores.find(({ store }) => store === 'identities')?.findings).toEqual([
+      {
+        kind: 'lost',
+        store: 'identities',
+        id: 'admin-1',
+        field: 'color',
+        reason: 'this field is unknown',
+      },
+    ])
+    expect(code).toBe(1)
+    expect(stderr).toContain('one value is lost in the move')
+  })
+
+  test('adds the tokens that each member made, and refuses other networks', async () => {
+    const members: OpenZitiController[] = []
+    for (const [at, id] of ['ctrl1', 'ctrl2'].entries()) {
+      const open = network.stores['enrollments']?.['router-open-1']
+      const token = boltzText(`0000000${at}-0000-4000-8000-000000000000`)
+      const stores = { ...network.stores, enrollments: { 'router-open-1': { ...open, token } } }
+      const cluster = { clusterId, raftIndex: 149 - at, trustDomain }
+      members.push(
+        await writeController({ folder, id, port: 24_300 + at, network, nowMs, cluster, stores }),
+      )
+    }
+    const paths = members.map(({ configuration }) => configuration)
+    const { code, stdout } = await runHere(['migrate', 'check', ...paths])
+    expect(code).toBe(0)
+    expect(stdout).toContain('network of ctrl1, ctrl2, trust domain acme.example')
+    expect(stdout).toContain(
+      'enrollments router-open-1 token: another member made another token for it, which is carried as router-open-1.2',
+    )
+    expect(stdout).toMatch(/ctrl2\/ctrl-ha\.db ends at index 148 of the log and .* at 149/)
+    expect(
+      await failureOf(
+        'migrate',
+        'check',
+        paths[0] ?? '',
+        '--db',
+        members[0]?.database ?? '',
+        single.database,
+      ),
+    ).toBe(
+      '1: flotilla: ctrl1/ctrl-ha.db and ctrl-one/ctrl.db are databases of different networks; name one database of each controller of one cluster',
+    )
+  })
+})
+
+describe('flotilla migrate', () => {
+  test('writes a backup that can be restored, and a configuration that can start', async () => {
+    const { code, stdout } = await runHere([
+      'migrate',
+      single.configuration,
+      ...targets(),
+      '--plaintext',
+    ])
+    expect(code).toBe(0)
+    const { state, manifest } = await backup()
+    expect([manifest.controllerId, manifest.members, manifest.hasSecrets]).toEqual([
+      'ctrl-one',
+      ['ctrl-one'],
+      true,
+    ])
+    expect(state.get('identity', '-vKL94i-8')?.name).toBe('camera ünï')
+    const sha256 = createHash('sha256')
+      .update(readFileSync(join(folder, 'net.backup')))
+      .digest('hex')
+    expect(stdout).toContain(
+      'web.apis: the console needs edge-management and fabric at its address',
+    )
+    expect(stdout).toMatch(/wrote .*net\.backup \(SHA-256 [0-9a-f]{64}\)/)
+    expect(sha256).toHaveLength(64)
+    const own = join(folder, 'configs', 'ctrl-one')
+    const config = readFileSync(join(own, 'config.yml'), 'utf8')
+    expect(parse(config)).toEqual({
+      id: 'ctrl-one',
+      data: 'data',
+      trustDomain: manifest.trustDomain,
+      identity: { cert: 'cert.pem', key: 'key.pem', ca: 'ca.pem' },
+      cluster: { bind: '127.0.0.1:24462', advertise: 'localhost:24462' },
+      routers: { bind: '127.0.0.1:24262' },
+      web: [
+        {
+          bind: '127.0.0.1:24262',
+          advertise: 'localhost:24262',
+          apis: ['edge-management', 'edge-client'],
+        },
+      ],
+      api: { sessionTimeoutMs: 2_700_000 },
+      enrollment: { routerMinutes: 1440 },
+    })
+    expect(config).toMatch(/^# {3}healthChecks\.boltCheck\.interval$/m)
+    expect(statSync(join(own, 'key.pem')).mode & 0o777).toBe(0o600)
+    const [old] = parseCertificates(readFileSync(join(folder, 'ctrl-one', 'server.pem'), 'utf8'))
+    const [leaf] = parseCertificates(readFileSync(join(own, 'cert.pem'), 'utf8'))
+    expect(leaf.publicKeySha256).toEqual(old.publicKeySha256)
+    expect(leaf.uris).toEqual([`spiffe://${manifest.trustDomain}/controller/ctrl-one`])
+  })
+
+  test('restores as a new cluster with the identity of the old controller', async () => {
+    await runHere(['migrate', single.configuration, ...targets(), '--plaintext'])
+    const config = join(folder, 'configs', 'ctrl-one', 'config.yml')
+    const restore = ['cluster', 'snapshot', 'restore', join(folder, 'net.backup'), config, '--json']
+    const { code, stdout, stderr } = await runHere(restore)
+    expect([code, stderr]).toEqual([0, ''])
+    expect(JSON.parse(stdout)).toMatchObject({
+      id: 'ctrl-one',
+      isIdentityKept: true,
+      generation: 1,
+    })
+  })
+
+  test('encrypts the backup for a recipient, and shows no value of an option that it does not know', async () => {
+    const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+    const recipient = join(folder, 'backup.pem')
+    writeFileSync(recipient, publicKey.export({ type: 'spki', format: 'pem' }))
+    const text = readFileSync(single.configuration, 'utf8')
+    writeFileSync(single.configuration, `${text}events: { amqp: { url: 'amqp://u:hunter2@mq' } }\n`)
+    const words = ['migrate', single.configuration, ...targets(), '--recipient', recipient]
+    const { code, stdout, stderr } = await runHere(words)
+    expect([code, stderr]).toEqual([0, ''])
+    const config = readFileSync(join(folder, 'configs', 'ctrl-one', 'config.yml'), 'utf8')
+    expect(config).toMatch(/^# {3}events\.amqp\.url$/m)
+    expect(config + stdout).not.toContain('hunter2')
+    const bytes = readFileSync(join(folder, 'net.backup'))
+    expect(bytes.includes('camera')).toBe(false)
+    const privateKeyPem = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
+    const { state } = await loadBackup(
+      readFileChunks(join(folder, 'net.backup')),
+      new MemoryStateStore(),
+      { privateKeyPem },
+    )
+    expect(state.get('identity', '-vKL94i-8')?.name).toBe('camera ünï')
+  })
+
+  test('writes nothing when something is lost, unless the losses are accepted', async () => {
+    const stores = { ...network.stores, spells: { s1: { name: boltzText('s') } } }
+    writeFileSync(single.database, writeBolt(databaseOf(stores)))
+    const before = files()
+    const words = ['migrate', single.configuration, ...targets(), '--plaintext']
+    const refused = await runHere(words)
+    expect([refused.code, files()]).toEqual([1, before])
+    expect(refused.stdout).toContain('lost:\n  ziti/spells: this store is unknown')
+    expect((await runHere([...words, '--accept-losses'])).code).toBe(0)
+  })
+
+  test('never overwrites a backup or a folder of configurations', async () => {
+    writeFileSync(join(folder, 'net.backup'), 'mine')
+    const words = ['migrate', single.configuration, ...targets(), '--plaintext']
+    expect(await failureOf(...words)).toMatch(/^1: flotilla: net\.backup /)
+    rmSync(join(folder, 'net.backup'))
+    mkdirSync(join(folder, 'configs'))
+    writeFileSync(join(folder, 'configs', 'mine'), '')
+    expect(await failureOf(...words)).toBe(
+      '1: flotilla: configs is not empty; name another folder with --configs'
+        .replace('configs is', `${join(folder, 'configs')} is`)
+        .replaceAll(`${folder}/`, ''),
+    )
+    expect(existsSync(join(folder, 'net.backup'))).toBe(false)
+  })
+
+  test('takes the certificate of a router that the database lacks', async () => {
+    const pem = join(folder, 'transit.pem')
+    writeFileSync(pem, network.root.certificatePem)
+    const words = ['migrate', 'check', single.configuration, '--router-cert', `transit-1=${pem}`]
+    const { stdout } = await runHere(words)
+    expect(stdout).toContain(
+      'routers transit-1 fingerprint: the certificate of --router-cert is not the one of this router',
+    )
+    expect(
+      await failureOf('migrate', 'check', single.configuration, '--router-cert', `gone=${pem}`),
+    ).toBe('2: flotilla: --router-cert names the router gone, which does not exist')
+  })
+
+  test.each([
+    ['no target', [], /^2: flotilla: name the files to write: --out FILE/],
+    [
+      'no decision about encryption',
+      ['--out', 'a', '--configs', 'b'],
+      /^2: flotilla: the backup contains the keys/,
+    ],
+    [
+      'both kinds of encryption',
+      ['--out', 'a', '--configs', 'b', '--plaintext', '--recipient', 'c'],
+      /^2: .*exclude each other/,
+    ],
+  ])('refuses %s', async (_title, words, expected) => {
+    expect(await failureOf('migrate', single.configuration, ...words)).toMatch(expected)
+  })
+})
+
+describe('A bad input', () => {
+  const checked = (): Promise<string> => failureOf('migrate', 'check', single.configuration)
+
+  function edited(from: RegExp | string, to: string): void {
+    writeFileSync(
+      single.configuration,
+      readFileSync(single.configuration, 'utf8').replace(from, to),
+    )
+  }
+
+  test('of a torn, foreign, empty or missing database is one sentence', async () => {
+    truncateSync(single.database, statSync(single.database).size - 4096)
+    expect(await checked()).toMatch(/^1: flotilla: ctrl-one\/ctrl\.db: the database is cut off: /)
+    writeFileSync(single.database, 'SQLite format 3\0')
+    expect(await checked()).toMatch(/^1: .*: it is not a database of an OpenZiti controller/)
+    writeFileSync(single.database, writeBolt(bucketOf({ other: bucketOf({}) })))
+    expect(await checked()).toMatch(/^1: .*: it is a bbolt file, and not one of an OpenZiti/)
+    rmSync(single.database)
+    expect(await checked()).toBe(
+      '1: flotilla: ctrl-one/ctrl.db: there is no such file; check the path',
+    )
+    mkdirSync(single.database)
+    expect(await checked()).toMatch(/^1: .*: it is not a regular file; name a database file$/)
+  })
+
+  test.each([36, 49])('of schema version %i is one sentence', async (version) => {
+    writeFileSync(single.database, writeBolt(databaseOf(network.stores, version)))
+    expect(await checked()).toMatch(
+      new RegExp(`^1: .*: its schema version is ${version}, .*; (upgrade|use)`),
+    )
+  })
+
+  test.each<readonly [string, RegExp | string, string, RegExp]>([
+    ['no YAML', /^v: 3/, 'v: [', /^2: flotilla: ctrl-one\/ctrl\.yml:\d+: invalid YAML/],
+    ['another program', /^v: 3/, 'v: 2', /is not the configuration of an OpenZiti controller/],
+    [
+      'an unset variable',
+      'key: server.key',
+      'key: $NO_SUCH_KEY',
+      /ctrl\.yml:3: identity\.key: the environment variable NO_SUCH_KEY is not set$/,
+    ],
+    [
+      'a missing key',
+      'key: server.key',
+      'key: gone.key',
+      /identity\.key: ctrl-one\/gone\.key: there is no such file$/,
+    ],
+    [
+      'a key of another certificate',
+      'key: server.key',
+      'key: signer.key',
+      /identity\.key: the private key does not belong to the certificate$/,
+    ],
+    [
+      'a key in an engine',
+      'key: server.key',
+      'key: pkcs11:token',
+      /keys and certificates are read from files only/,
+    ],
+    [
+      'a file without a certificate',
+      'ca: root.pem',
+      'ca: server.key',
+      /ctrl-one\/server\.key: .*certificate/,
+    ],
+    [
+      'no signer',
+      /signingCert: .*/,
+      'signingCert: {}',
+      /edge\.enrollment\.signingCert\.cert is missing$/,
+    ],
+    ['no database', 'db: ctrl.db', '', /ctrl\.yml names no database; name it with --db$/],
+    [
+      'two listeners at one address',
+      '  - name: all',
+      "  - bindPoints: [{ interface: '127.0.0.1:24262' }]\n    apis: [{ binding: fabric }]\n  - name: all",
+      /has no counterpart that can start: web\[1\]\.bind takes the same address as web\[0\]\.bind/,
+    ],
+    [
+      'an address without a port',
+      /interface: '[^']*'/,
+      "interface: '127.0.0.1'",
+      /"127\.0\.0\.1" is no address \(host:port\)$/,
+    ],
+  ])('of a configuration with %s is one sentence', async (_title, from, to, expected) => {
+    edited(from, to)
+    expect(await checked()).toMatch(expected)
+  })
+
+  test('of one controller named twice is one sentence', async () => {
+    expect(
+      await failureOf(
+        'migrate',
+        'check',
+        single.configuration,
+        single.configuration,
+        '--db',
+        single.database,
+      ),
+    ).toMatch(
+      /^2: .*is a second configuration of the controller ctrl-one; name each controller once$/,
+    )
+  })
+})
