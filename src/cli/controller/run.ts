@@ -28,6 +28,7 @@ import { StoreError } from '../../store/errors.ts'
 import { writeFence } from '../../store/folder/fence-file.ts'
 import { readRosterFile } from '../../store/folder/membership-cache-file.ts'
 import { printNote, shellWord } from '../terminal/output.ts'
+import { ServiceManager } from '../terminal/service-manager.ts'
 import { removePidFile, writePidFile } from '../../controller/admin/pid-file.ts'
 import { hasNoData, setDataFolderAside } from '../../controller/start/set-aside.ts'
 import { programVersion } from '../../controller/version.ts'
@@ -76,6 +77,7 @@ class ControllerRun {
   #log: Logger | null = null
   #audit: ControllerLog['audit'] = null
   #lines: ControllerLog['lines'] | null = null
+  #serviceManager: ServiceManager | null = null
   /** Why the data folder must not be used again; null: it may be. */
   #doubt: string | null = null
   /** Mesh addresses of the last known members. */
@@ -122,6 +124,8 @@ class ControllerRun {
     for (const warning of warnings) log.warn(warning)
     if (this.#doubt !== null || hasNoData(config.data)) {
       writePidFile(this.#path)
+      // It may take as long as its peers are away, and the start of the unit must not.
+      this.#serviceManager?.ready('waits to be re-admitted with an empty data folder')
       const entered = await this.#reenter(credentials, log)
       if (entered !== null) return entered
     }
@@ -214,6 +218,7 @@ class ControllerRun {
 
   #reportUp(log: Logger): void {
     const { web, cluster } = this.#config
+    this.#serviceManager?.ready(`serves as ${this.#config.id}`)
     log.info(
       {
         version: programVersion(),
@@ -232,12 +237,15 @@ class ControllerRun {
     this.#log = log
     this.#lines = lines
     this.#audit = audit
+    const { env, pid } = process
+    this.#serviceManager = new ServiceManager({ env, pid, log })
     // An unhandled error must end the process with a message, not leave it half running.
     process.on('uncaughtException', this.#die)
     process.on('unhandledRejection', this.#die)
     // Counts from the signal, even if it arrives during the start.
     void this.#stop.requested.then((signal) => {
       log.info({ signal }, 'controller stopping')
+      this.#serviceManager?.stopping()
       setTimeout(() => this.#die(new Error('shutdown timed out')), STOP_MS_MAX).unref()
     })
     return log

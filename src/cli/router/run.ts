@@ -24,6 +24,7 @@ import { configuredProxy } from '../../config/router/relations.ts'
 import type { HttpProxy } from '../../lib/runtime/http-proxy.ts'
 import { checkedRouterConfig } from './check.ts'
 import { lockPath } from '../terminal/process-lock.ts'
+import { ServiceManager } from '../terminal/service-manager.ts'
 
 export interface RunRouterOptions {
   readonly extend?: boolean
@@ -40,6 +41,8 @@ export async function runRouter(path: string, options: RunRouterOptions): Promis
   const lock = await lockConfiguration(path)
   const log = createProgramLog(options.logLevel)
   switchLevelOnSignal(log, options.logLevel)
+  const { env, pid } = process
+  const serviceManager = new ServiceManager({ env, pid, log })
   const stopped = stopSignal(log, 'router')
   try {
     const router = new RouterProgram({
@@ -54,12 +57,14 @@ export async function runRouter(path: string, options: RunRouterOptions): Promis
     })
     try {
       await router.start({ extends: options.extend === true })
-      log.info({ version: programVersion(), pid: process.pid }, 'router running')
+      log.info({ version: programVersion(), pid }, 'router running')
+      serviceManager.ready('runs')
       // Before the V8 flags change, because they are part of the key of compiled code.
       flushCompileCache()
       limitHeapGrowth()
       await Promise.race([stopped, router.failed])
     } finally {
+      serviceManager.stopping()
       // A start that failed leaves open what it had opened before.
       await exitUnlessStopped(routerProgramLimits.stopMsMax, router.stop())
     }
