@@ -100,6 +100,7 @@ class ControllerRun {
         if (end.type === 'fenced') writeFence(this.#config.data, end.fence)
         if (end.type === 'removed' || end.type === 'fenced') {
           this.#reportEnd(end.sentence)
+          await this.#serviceManager?.ended(end.sentence)
           code = this.#isJoining() ? EXIT_FAILED : EXIT_DONE
           break
         }

@@ -59,14 +59,19 @@ export class ServiceManager {
     this.#pingTimer = setInterval(() => this.#ping(), this.#pingEveryMs).unref()
   }
 
+  /**
+   * The program ends successfully for this reason, maybe before it was ready, which systemd would
+   * otherwise count as a failure. Resolves when systemd knows.
+   */
+  async ended(reason: string): Promise<void> {
+    if (this.#pingTimer !== null) clearInterval(this.#pingTimer)
+    this.#send('READY=1', `STATUS=${reason}`)
+    await this.#sending
+  }
+
   /** The program has begun to stop. Keep-alive messages continue until the process ends. */
   stopping(): void {
     this.#send('STOPPING=1', 'STATUS=stopping')
-  }
-
-  /** Resolves when every message so far was sent or has failed. */
-  get sent(): Promise<void> {
-    return this.#sending
   }
 
   #ping(): void {
