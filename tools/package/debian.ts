@@ -96,7 +96,7 @@ function place(from: string, to: string): void {
 }
 
 function build(release: Release, content: Content, fill: (stage: string) => void): void {
-  const { out, work, program, version, timeS } = release
+  const { out, work, program, version, timeS, level } = release
   const stage = join(work, 'stage')
   rmSync(stage, { recursive: true, force: true })
   mkdirSync(join(stage, 'DEBIAN'), { recursive: true })
@@ -112,7 +112,8 @@ function build(release: Release, content: Content, fill: (stage: string) => void
   runTool('chmod', ['-R', 'u=rwX,go=rX', stage])
   writeFileSync(join(stage, 'DEBIAN/control'), control(release, content, installedKib(stage)))
   const file = `${content.name}_${debianVersion(release)}_${content.architecture}.deb`
-  runTool('dpkg-deb', ['--root-owner-group', '-Zxz', '-z2', '--build', stage, join(out, file)], timeS)
+  const packing = ['--root-owner-group', '-Zxz', `-z${level}`]
+  runTool('dpkg-deb', [...packing, '--build', stage, join(out, file)], timeS)
 }
 
 function textOfScript(path: string): string | null {

@@ -8,6 +8,8 @@ export interface Release {
   readonly version: string
   /** Time of all files: of the commit, in seconds. */
   readonly timeS: number
+  /** Level of xz. */
+  readonly level: string
   /** A folder for files that do not stay. */
   readonly work: string
 }

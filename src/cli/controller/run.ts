@@ -27,6 +27,7 @@ import type { RemovalAction } from '../../controller/start/removal-action.ts'
 import { StoreError } from '../../store/errors.ts'
 import { writeFence } from '../../store/folder/fence-file.ts'
 import { readRosterFile } from '../../store/folder/membership-cache-file.ts'
+import { refuseFoldersOfOthers } from '../terminal/folder-owner.ts'
 import { printNote, shellWord } from '../terminal/output.ts'
 import { ServiceManager } from '../terminal/service-manager.ts'
 import { removePidFile, writePidFile } from '../../controller/admin/pid-file.ts'
@@ -59,6 +60,7 @@ export async function runController(
   process.umask(0o077)
   collectBuffers('minor', YOUNG_BUFFERS_BYTES_MAX)
   const config = loadConfigOrFail(path)
+  refuseFoldersOfOthers([config.data, config.identity.key])
   const run = new ControllerRun(path, config, isJoining)
   process.exit(await run.untilEnd())
 }

@@ -11,6 +11,7 @@ import { routerProgramLimits } from '../../router/limits.ts'
 import { certificateLimits } from '../../router/identity/limits.ts'
 import { ProgramFailure } from '../../overlay/failure.ts'
 import { RouterProgram } from '../../router/router.ts'
+import { TUNNEL_BINDING } from '../../router/tunnel/tunnel.ts'
 import { limitHeapGrowth } from '../../threads/collect-buffers.ts'
 import { sendHttpsRequest } from '../client/https.ts'
 import {
@@ -23,6 +24,7 @@ import {
 import { configuredProxy } from '../../config/router/relations.ts'
 import type { HttpProxy } from '../../lib/runtime/http-proxy.ts'
 import { checkedRouterConfig } from './check.ts'
+import { refuseFoldersOfOthers } from '../terminal/folder-owner.ts'
 import { lockPath } from '../terminal/process-lock.ts'
 import { ServiceManager } from '../terminal/service-manager.ts'
 
@@ -38,6 +40,9 @@ export interface RunRouterOptions {
  */
 export async function runRouter(path: string, options: RunRouterOptions): Promise<void> {
   const { config, effective } = checkedRouterConfig(path)
+  // Mode tproxy may need root.
+  if (!config.listeners.some(({ binding }) => binding === TUNNEL_BINDING))
+    refuseFoldersOfOthers([config.identity.key.path ?? path, config.ctrl.endpointsFile])
   const lock = await lockConfiguration(path)
   const log = createProgramLog(options.logLevel)
   switchLevelOnSignal(log, options.logLevel)
