@@ -1,7 +1,7 @@
 // Packs the built program for hosts without a package registry:
 // `node tools/package/main.ts PROGRAM OUT [--arch x64|arm64]... [--level 0-9]`.
 //
-// PROGRAM is what tools/build-program.ts has made. OUT gets, for each architecture,
+// tools/build-program.ts has made PROGRAM. OUT gets, for each architecture,
 // flotilla-VERSION-linux-ARCH.tar.xz with the program, its packages and its Node, and the Debian
 // package of the same tree; then the Debian packages that are the same for all, and SHA256SUMS.
 import { spawnSync } from 'node:child_process'

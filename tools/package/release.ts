@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 
-/** What is packed, and where. */
+/** The program to pack, and the folders for it. */
 export interface Release {
   /** The built program. */
   readonly program: string

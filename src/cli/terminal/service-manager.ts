@@ -24,9 +24,9 @@ interface ServiceManagerOptions {
 }
 
 /**
- * Reports the state of this process to systemd (`sd_notify`), if systemd requests it. While the main
- * thread works, it also sends the keep-alive messages of a unit with `WatchdogSec=`; systemd kills
- * and restarts a process that stops sending them.
+ * Reports the state of this process to systemd (`sd_notify`), if systemd requests it. While the
+ * main thread works, it also sends the keep-alive messages of a unit with `WatchdogSec=`; systemd
+ * restarts a process that stops sending them.
  *
  * Node has no Unix datagram sockets, so the program `systemd-notify` sends each message: the unit
  * needs `NotifyAccess=all`.
