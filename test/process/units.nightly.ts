@@ -6,7 +6,7 @@ import { parse, stringify } from 'yaml'
 
 import type { ListedMember } from '../../src/api/cluster/cluster-status.ts'
 import { buildPackages, type Packages, programVersion } from '../support/packages.ts'
-import { pageText } from '../support/pages.ts'
+import { pageText, shellBlocks } from '../support/pages.ts'
 import { missingSystemd, SystemdHost } from '../support/systemd-host.ts'
 import { until } from './support/client.ts'
 
@@ -422,5 +422,30 @@ done
     )
     expect(left).toBe('')
     await host.run(`dpkg --purge flotilla-program-${next} && test ! -e /opt/flotilla/bin/flotilla`)
+  })
+})
+
+describe.skipIf(missing !== null)(`the archive on a host ${missing ?? ''}`, () => {
+  test('is installed as the page says, without a network, and runs a controller', async () => {
+    await using host = await SystemdHost.boot('archive')
+    await host.run('rm -f /usr/bin/node /usr/local/bin/node')
+    await host.copyIn(packages.folder, '/root/archive')
+    const blocks = shellBlocks(pageText('start/install.md')).filter((block) =>
+      /^mkdir -p \/opt\/flotilla\/bin\ntar |^install -m 0644/.test(block),
+    )
+    expect(blocks).toHaveLength(2)
+    const name = `flotilla-${version}-linux-${process.arch}.tar.xz`
+    const printed: string[] = []
+    for (const block of blocks) {
+      const typed = block.replaceAll(/flotilla-[\d.]+-linux-x64\.tar\.xz/g, name)
+      printed.push(await host.run(`cd /root/archive\n${typed}`))
+    }
+    expect(printed[0]).toMatch(new RegExp(`^flotilla ${version} \\(node v24`))
+    await host.run(`cd /opt/flotilla/current && test -f docs/operate/README.md && test -f deploy/README.md
+      install -d -o flotilla -g flotilla -m 0700 /etc/flotilla/ctrl1 /var/lib/flotilla/ctrl1
+      runuser -u flotilla -- /opt/flotilla/bin/flotilla cluster init /etc/flotilla/ctrl1/config.yml --id ctrl1 \\
+        --data /var/lib/flotilla/ctrl1/data --advertise localhost
+      systemctl enable --now flotilla-controller@ctrl1`)
+    expect(await host.run('systemctl is-active flotilla-controller@ctrl1')).toBe('active\n')
   })
 })
