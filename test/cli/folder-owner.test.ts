@@ -1,4 +1,12 @@
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
@@ -42,7 +50,9 @@ describe.skipIf(!isRoot)(`root ${skipped}`, () => {
     const path = folderOf(UNNAMED)
     const { code, stderr } = await runHere(['cluster', 'init', join(path, 'config.yml')])
     expect(stderr).toContain(`belongs to user id ${UNNAMED}, who`)
-    expect(stderr).toContain(`setpriv --reuid=${UNNAMED} --regid=${UNNAMED} --clear-groups flotilla`)
+    expect(stderr).toContain(
+      `setpriv --reuid=${UNNAMED} --regid=${UNNAMED} --clear-groups flotilla`,
+    )
     expect(code).toBe(2)
   })
 

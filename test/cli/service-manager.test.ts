@@ -54,11 +54,9 @@ describe('ServiceManager', () => {
     recordMessages()
     const { manager } = managerWith({ WATCHDOG_USEC: '60000', WATCHDOG_PID: `${PID}` })
     manager.ready('runs')
-    await expect.poll(() => messages().slice(1, 4)).toEqual([
-      '/run/notify WATCHDOG=1',
-      '/run/notify WATCHDOG=1',
-      '/run/notify WATCHDOG=1',
-    ])
+    await expect
+      .poll(() => messages().slice(1, 4))
+      .toEqual(['/run/notify WATCHDOG=1', '/run/notify WATCHDOG=1', '/run/notify WATCHDOG=1'])
     await manager.ended('stopped')
   })
 

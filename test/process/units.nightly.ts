@@ -117,6 +117,22 @@ describe.skipIf(missing !== null)(`the Debian packages on a host ${missing ?? ''
       runuser -u flotilla -- flotilla router enroll router.yml --jwt jwt`)
   }
 
+  /** Lets the main thread of a process loop for ever, through its debugger; other threads continue. */
+  async function hang(pid: string): Promise<void> {
+    const program = `
+      const [{ webSocketDebuggerUrl }] = await (await fetch('http://127.0.0.1:9229/json')).json()
+      const socket = new WebSocket(webSocketDebuggerUrl)
+      await new Promise((opened) => (socket.onopen = opened))
+      const params = { expression: 'setTimeout(() => { for (;;); })' }
+      socket.send(JSON.stringify({ id: 1, method: 'Runtime.evaluate', params }))
+      await new Promise((answered) => (socket.onmessage = answered))
+      process.exit()`
+    await host.write('/root/hang.mjs', program)
+    await host.run(`kill -USR1 ${pid}
+      until ss -ltn | grep -q 127.0.0.1:9229; do sleep 0.1; done
+      /opt/flotilla/current/node_modules/node-linux-*/bin/node /root/hang.mjs`)
+  }
+
   const routerSettings = {
     v: 3,
     identity: {
@@ -208,8 +224,7 @@ describe.skipIf(missing !== null)(`the Debian packages on a host ${missing ?? ''
         systemctl daemon-reload`)
       await restart(unit)
       const pid = await show(unit, 'MainPID')
-      // Only the main thread: the others continue, as with an endless loop.
-      await host.run(`kill -STOP ${pid}`)
+      await hang(pid)
       await until(
         `${unit} is restarted`,
         async () => {
@@ -379,9 +394,7 @@ done
     ]) {
       await restart(unit)
     }
-    await host.run(
-      ': > /run/written; while systemctl is-active --quiet writer; do sleep 0.2; done',
-    )
+    await host.run(': > /run/written; while systemctl is-active --quiet writer; do sleep 0.2; done')
     expect(await host.try('cat /run/refused')).toBe('')
     expect(Number(await host.run('cat /run/count'))).toBeGreaterThan(5)
     const running = await host.run(

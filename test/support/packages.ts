@@ -33,7 +33,12 @@ export async function buildPackages(
   for (const version of versions) {
     writeFileSync(manifest, JSON.stringify({ ...written, version }))
     const options = ['--arch', process.arch, '--level', '0']
-    await run('node', [join(root, 'tools/package/main.ts'), program, join(folder, version), ...options])
+    await run('node', [
+      join(root, 'tools/package/main.ts'),
+      program,
+      join(folder, version),
+      ...options,
+    ])
   }
   return versions.map((version) => packagesIn(folder, version))
 }
