@@ -79,7 +79,7 @@ judge 'chart: templates' helm template
 judge 'alert rules' promtool promtool check rules prometheus/rules.yml
 judge 'alert rules: their tests' promtool promtool test rules prometheus/rules.test.yml
 judge 'scrape configuration' promtool promtool check config --syntax-only prometheus/scrape.yml
-judge 'dashboard: JSON' node node --eval 'JSON.parse(require("node:fs").readFileSync("grafana/flotilla.json", "utf8"))'
+judge 'dashboards: JSON' node node --eval 'for (const name of ["flotilla", "flotilla-network"]) JSON.parse(require("node:fs").readFileSync(`grafana/${name}.json`, "utf8"))'
 
 echo "$failed wrong, $missing not run"
 [ "$failed" -eq 0 ] || exit 1

@@ -36,35 +36,47 @@ test('every alert uses metrics of the program, and says what to do', () => {
   expect(unknown).toEqual([])
   const silent = all.filter(({ alert, annotations }) => alert !== undefined && !annotations)
   expect(silent.map(({ alert }) => alert)).toEqual([])
+  const page = readFileSync(join(root, 'docs/operate/alerts.md'), 'utf8')
+  const sections = [...page.matchAll(/^## (\w+)$/gm)].map(([, name = '']) => name)
+  expect(sections).toEqual(all.map(({ alert }) => alert))
+  expect(all.map(({ annotations }) => annotations?.['runbook_url'])).toEqual(
+    sections.map((name) => `docs/operate/alerts.md#${name.toLowerCase()}`),
+  )
 })
 
-test('every panel of the dashboard uses metrics of the program, and overlaps no other', () => {
-  const { panels } = JSON.parse(read('grafana/flotilla.json')) as {
-    panels: {
-      type: string
-      title: string
-      gridPos: { x: number; y: number; w: number; h: number }
-      targets?: { expr: string }[]
-    }[]
-  }
-  const shown = panels.filter(({ type }) => type !== 'row')
-  expect(shown.length).toBeGreaterThan(20)
-  const names = exposed()
-  for (const { title, targets = [] } of shown) {
-    const found = targets.flatMap(({ expr }) => expr.match(/\bflotilla_[a-z0-9_]+/g) ?? [])
-    const isOfProcess = targets.some(({ expr }) => /\bprocess_[a-z_]+/.test(expr))
-    expect(found.length > 0 || isOfProcess, title).toBe(true)
-    const unknown = found.filter((name) => !names.has(name.replace(/_(bucket|count|sum)$/, '')))
-    expect(unknown, title).toEqual([])
-  }
-  const overlapping = shown.filter(({ gridPos: a }, at) =>
-    shown.slice(0, at).some(({ gridPos: b }) => {
-      const isBeside = a.x >= b.x + b.w || b.x >= a.x + a.w
-      return !isBeside && a.y < b.y + b.h && b.y < a.y + a.h
-    }),
-  )
-  expect(overlapping.map(({ title }) => title)).toEqual([])
-})
+test.each([
+  ['flotilla', 20],
+  ['flotilla-network', 10],
+])(
+  'every panel of dashboard %s uses metrics of the program, and overlaps no other',
+  (name, least) => {
+    const { panels } = JSON.parse(read(`grafana/${name}.json`)) as {
+      panels: {
+        type: string
+        title: string
+        gridPos: { x: number; y: number; w: number; h: number }
+        targets?: { expr: string }[]
+      }[]
+    }
+    const shown = panels.filter(({ type }) => type !== 'row')
+    expect(shown.length).toBeGreaterThan(least)
+    const names = exposed()
+    for (const { title, targets = [] } of shown) {
+      const found = targets.flatMap(({ expr }) => expr.match(/\bflotilla_[a-z0-9_]+/g) ?? [])
+      const isOfProcess = targets.some(({ expr }) => /\bprocess_[a-z_]+/.test(expr))
+      expect(found.length > 0 || isOfProcess, title).toBe(true)
+      const unknown = found.filter((name) => !names.has(name.replace(/_(bucket|count|sum)$/, '')))
+      expect(unknown, title).toEqual([])
+    }
+    const overlapping = shown.filter(({ gridPos: a }, at) =>
+      shown.slice(0, at).some(({ gridPos: b }) => {
+        const isBeside = a.x >= b.x + b.w || b.x >= a.x + a.w
+        return !isBeside && a.y < b.y + b.h && b.y < a.y + a.h
+      }),
+    )
+    expect(overlapping.map(({ title }) => title)).toEqual([])
+  },
+)
 
 test('deploy/check.sh checks what it has tools for, and names the skipped checks', () => {
   const told = execFileSync(join(root, 'deploy/check.sh'), { encoding: 'utf8' })

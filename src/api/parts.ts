@@ -15,6 +15,7 @@ import type { EventStreams } from '../ports/events.ts'
 import type { IdentityTraces } from '../ports/identity-traces.ts'
 import type { PublishFact } from '../ports/live-facts.ts'
 import type { LiveTable, LiveChannel, LiveCircuit, LiveLinks } from '../ports/live-table.ts'
+import type { DataPathSources } from './metrics/data-path-metrics.ts'
 import type { RestoreControl } from './backups/restore-control.ts'
 import type { RouterInspections } from '../ports/router-inspections.ts'
 import type { NodeHealth } from '../ports/node-health.ts'
@@ -133,6 +134,8 @@ export interface ApiDeps {
   readonly health: () => HealthReport
   /** Numbers of consensus, mesh and disk for `/metrics`. */
   readonly vitals?: () => HostStats
+  /** Sources of `/metrics` about routers, circuits and services. */
+  readonly dataPath?: Pick<DataPathSources, 'counts' | 'routers' | 'services'>
   /** Identities whose circuits are logged. */
   readonly traces: IdentityTraces
   /** Log-ins by device code that wait for a person. */

@@ -70,6 +70,11 @@ interface ListenerOptions {
    * Called for every HTTPS server. A name that resolves to an IPv4 and an IPv6 address has two.
    */
   readonly onHttpsServer?: (server: HttpsServer) => void
+  /**
+   * Stops accepting, and resolves when the last connection has ended. Only for a listener whose
+   * connections another server accepts.
+   */
+  readonly stopAccepting?: () => Promise<void>
 }
 
 /** HTTP API of one controller: the parts that its listeners share, and a factory for listeners. */
@@ -216,6 +221,7 @@ function newApp(
       }
       const server = newServer(https, serverOptions, listener, options.onHttpsServer)
       limitConnections(server, {
+        connectionsMax: limits.connectionsMax,
         connectionsPerSourceMax: limits.connectionsPerSourceMax,
         // A socket that only this host reaches must take connections whatever the network does.
         ...(https === null
@@ -229,8 +235,7 @@ function newApp(
       return server
     },
   })
-  app.server.maxConnections = limits.connectionsMax
-  makeCloseGraceful(app.server, limits.drainIdleMs)
+  makeCloseGraceful(app.server, limits.drainIdleMs, options.stopAccepting)
   return app
 }
 

@@ -209,5 +209,13 @@ function metricsOf(deps: ApiDeps): ApiMetrics {
           lastBackupMs: deps.lastBackupMs ?? (() => null),
           softState: () => deps.softState?.() ?? null,
         },
+    deps.dataPath === undefined
+      ? null
+      : {
+          ...deps.dataPath,
+          circuits: deps.circuits,
+          channels: deps.channels,
+          links: deps.links,
+        },
   )
 }

@@ -50,6 +50,13 @@ interface Waiter {
   readonly timer: NodeJS.Timeout
 }
 
+interface RateWindow {
+  /** Monotonic ms. */
+  sinceMs: number
+  messages: number
+  bytes: number
+}
+
 /**
  * Why reading is suspended: the hello is not answered, the peer does not read, the rate limit of
  * this second is reached, or other connections have their turn.
@@ -78,7 +85,9 @@ export class Channel {
   readonly #deps: ChannelDeps
   readonly #decoder: FrameDecoder
   readonly #writer: FrameWriter
-  readonly #waiters = new Map<number, Waiter>()
+  /** Shared with the channel that this socket is part of: a reply may come over either. */
+  #waiters = new Map<number, Waiter>()
+  #partOf: Channel | null = null
   #heartbeats: Heartbeats | null = null
   #sequence = 0
   #hasHello = false
@@ -95,9 +104,8 @@ export class Channel {
   /** The user of the channel has paused reading. */
   #isPaused = false
   #refusedMs = -Infinity
-  #windowMs = -Infinity
-  #windowMessages = 0
-  #windowBytes = 0
+  /** Messages of the peer in this second; shared with the channel that this socket is part of. */
+  #window: RateWindow = { sinceMs: -Infinity, messages: 0, bytes: 0 }
 
   constructor(deps: ChannelDeps) {
     this.#deps = deps
@@ -136,12 +144,18 @@ export class Channel {
   /**
    * Opens the channel: starts heartbeats and accepts larger messages.
    * @param answer to the hello; null for the dialer, which has received it.
-   * @param partOf the channel to which this socket is added. The two share heartbeats, because a
-   * peer may answer a heartbeat over either socket.
+   * @param partOf the channel to which this socket is added. The two share rate limits, awaited
+   * replies and heartbeats, because a peer may answer over either socket.
    */
   open(answer: ChannelMessage | null, partOf: Channel | null = null): void {
     if (this.#isClosed) return
     const { limits, clock } = this.#deps
+    if (partOf !== null) {
+      this.#partOf = partOf
+      this.#waiters = partOf.#waiters
+      // @guard sockets-of-a-control-channel--rate
+      this.#window = partOf.#window
+    }
     this.#heartbeats =
       (partOf === null ? null : partOf.#heartbeats) ?? new Heartbeats(limits, clock)
     if (this.#isPaused) this.#heartbeats.pause()
@@ -266,7 +280,9 @@ export class Channel {
     for (const timer of [this.#timer, this.#owedTimer, this.#resumeTimer]) {
       if (timer !== null) clearTimeout(timer)
     }
-    for (const sequence of Array.from(this.#waiters.keys())) {
+    // Replies that the whole channel awaits may still come over its other sockets.
+    const waiting = this.#partOf === null ? Array.from(this.#waiters.keys()) : []
+    for (const sequence of waiting) {
       this.#settle(sequence)?.reject(new Error(`the channel is closed: ${reason}`))
     }
     if (last === null) socket.destroy()
@@ -405,8 +421,8 @@ export class Channel {
     if (this.#isPeerIdle()) return 'drain'
     const { limits } = this.#deps
     const isOver =
-      this.#windowBytes > limits.bytesPerSecondMax ||
-      this.#windowMessages >= limits.messagesPerSecondMax
+      this.#window.bytes > limits.bytesPerSecondMax ||
+      this.#window.messages >= limits.messagesPerSecondMax
     return isOver ? 'window' : null
   }
 
@@ -423,10 +439,8 @@ export class Channel {
 
   #turnWindow(): void {
     const nowMs = this.#deps.clock.monotonicMs()
-    if (nowMs - this.#windowMs < RATE_WINDOW_MS) return
-    this.#windowMs = nowMs
-    this.#windowMessages = 0
-    this.#windowBytes = 0
+    if (nowMs - this.#window.sinceMs < RATE_WINDOW_MS) return
+    Object.assign(this.#window, { sinceMs: nowMs, messages: 0, bytes: 0 } satisfies RateWindow)
   }
 
   #count({ contentType: type, leftOutBytes = 0 }: ChannelMessage): void {
@@ -434,8 +448,8 @@ export class Channel {
     // A data message whose body was skipped for its length counts against the rates; otherwise a
     // peer could send such messages without limit.
     if (leftOutBytes === 0 && this.#deps.limits.unmeteredTypes?.has(type) === true) return
-    this.#windowMessages += 1
-    this.#windowBytes += this.#decoder.takenBytes
+    this.#window.messages += 1
+    this.#window.bytes += this.#decoder.takenBytes
   }
 
   /**

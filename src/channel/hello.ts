@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { randomUUID, timingSafeEqual } from 'node:crypto'
 
 import type { ChannelMessage } from './frame.ts'
 import { bytesToStore } from './header-view.ts'
@@ -25,6 +25,12 @@ export interface HelloGroup {
   /** ID of the group before the dialer lost all its sockets; '' for a new group. */
   readonly id: string
   readonly secret: Uint8Array | null
+}
+
+/** Identifies a group to an additional socket, which must show both. */
+export interface JoinableGroup {
+  readonly id: string
+  readonly secret: Uint8Array
 }
 
 /** `version|revision|buildDate|os|arch`. */
@@ -61,6 +67,23 @@ function groupIn(headers: ChannelMessage['headers']): HelloGroup {
     id: readText(headers, headerKey.connectionId) ?? '',
     secret: headers.get(headerKey.groupSecret) ?? null,
   }
+}
+
+/** The group that an answer to a hello names; null if the dialer announced none. */
+export function readAcceptedGroup(answer: ChannelMessage): JoinableGroup | null {
+  const { headers } = answer
+  if (!readFlag(headers, headerKey.isGrouped)) return null
+  const secret = headers.get(headerKey.groupSecret)
+  if (secret === undefined) return null
+  return { id: readText(headers, headerKey.connectionId) ?? '', secret }
+}
+
+/** Whether an additional socket shows ID and secret of the group. */
+export function isSocketOf(group: JoinableGroup | null, shown: HelloGroup): boolean {
+  const { id, secret } = shown
+  if (group === null || group.id !== id || secret === null) return false
+  // @guard sockets-of-a-control-channel--secret
+  return secret.length === group.secret.length && timingSafeEqual(secret, group.secret)
 }
 
 /** Null unless the line has five fields of limited length. */

@@ -12,6 +12,7 @@ import type { StateMachine } from '../fsm/machine.ts'
 import { requirePresent } from '../lib/assert.ts'
 import { systemClock } from '../lib/clock.ts'
 import type { ProblemCode } from '../lib/problems.ts'
+import { DataPathCounts } from '../api/metrics/data-path-counts.ts'
 import { WriteAllowance } from '../api/http/write-allowance.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { MembershipRecord } from '../ports/membership-cache.ts'
@@ -29,6 +30,7 @@ import type { ControllerDeps } from './controller-parts.ts'
 import { handOverLeadership } from './membership/hand-over.ts'
 import { IdentityInForce } from './identity-in-force.ts'
 import { createNetworkAuthorities, openIssuer } from './service/issuing.ts'
+import { openTlsPorts } from './service/ports.ts'
 import { type CertificatesByName, Listeners } from './service/listeners.ts'
 import { type MembershipDeps, openAdmission, startMembership } from './membership/members.ts'
 import { Releases } from './releases.ts'
@@ -230,21 +232,27 @@ export class Controller {
     const { config, credentials, log } = this.#deps
     const { clusterNode, machine, secrets, events } = opened
     const { management, admission } = this.#startMembership(opened)
+    const requestRefusal = this.#requestRefusal(opened)
     const refusal = (): ProblemCode | null =>
       this.#isFailedOrQuarantined ? 'NODE_QUARANTINED' : null
     const caPem = (): string => this.#inForce.caPem
     const processor = new ProcessorShare(configuredApiLimits(config), systemClock)
     const proposer = new WriteAllowance(clusterNode, systemClock)
+    const counts = new DataPathCounts()
     const routers = new RouterService({
       config,
       log,
       clusterNode,
       machine,
       processor,
-      publishFact: events.publishFact,
+      publishFact: (fact) => {
+        counts.note(fact)
+        events.publishFact(fact)
+      },
       authorities: createNetworkAuthorities(secrets, caPem),
       isOutOfService: () => this.#isFailedOrQuarantined,
       isOusted: () => this.#isOusted,
+      isReady: () => requestRefusal() !== 'CLUSTER_NO_LEADER',
     })
     const backedUp = {
       cluster: clusterNode,
@@ -272,11 +280,11 @@ export class Controller {
       inForce: this.#inForce,
       releases: this.#releases,
       local: {
-        ...openLiveParts({ config, clusterNode, machine, routers, log }),
+        ...openLiveParts({ config, clusterNode, machine, routers, log, counts }),
         issuer,
         snapshots,
         lastBackupMs: backups.lastTakenMs,
-        refusal: this.#requestRefusal(opened),
+        refusal: requestRefusal,
         pki: certificates.control,
         backups: backups.control,
         restores: backups.restores,
@@ -290,7 +298,8 @@ export class Controller {
     const { servers } = certificates
     const byName: CertificatesByName | null =
       servers.all.length === 0 ? null : (name) => servers.contextFor(name)
-    const listeners = await Listeners.open(api, config, credentials, byName)
+    const ports = await openTlsPorts(config, log)
+    const listeners = await Listeners.open({ api, config, credentials, ports, byName })
     this.#releases.push(async () => {
       events.closeStreams()
       await listeners.close()
@@ -304,7 +313,7 @@ export class Controller {
       reads: api.reads,
     }
     routers.serve(served, new RouterNamingRules(certifier), proposer)
-    await routers.open(credentials)
+    await routers.open(credentials, ports)
     this.#releases.push(() => routers.close())
     // Closed before the listeners, because closing a listener waits for requests in progress.
     this.#releases.push(() => snapshots.close())

@@ -76,11 +76,12 @@ export function listedApiAddresses(config: ControllerConfig): ApiAddress[] {
 }
 
 /**
- * `tls:host:port` with the host that peers use, because the controller's certificate contains that
- * name.
+ * `tls:host:port` that routers connect to. Without `routers.advertise`, the host is that of peers,
+ * because the controller's certificate contains that name.
  */
 function routerAddressOf({ cluster, routers }: ControllerConfig): string | null {
   const bind = routers.bind === null ? null : parseHostPort(routers.bind)
+  if (bind !== null && routers.advertise !== null) return `tls:${routers.advertise}`
   const advertised = parseHostPort(cluster.advertise)
   if (bind === null || advertised === null) return null
   return `tls:${formatHostPort({ host: advertised.host, port: bind.port })}`

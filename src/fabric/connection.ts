@@ -2,7 +2,13 @@ import type { Channel } from '../channel/channel.ts'
 import type { ChannelMessage, OutboundMessage } from '../channel/frame.ts'
 import { evaluatesPosture } from '../lib/router-capabilities.ts'
 import { readMask } from '../channel/headers.ts'
-import type { Hello, VersionLine } from '../channel/hello.ts'
+import {
+  type Hello,
+  type HelloGroup,
+  isSocketOf,
+  type JoinableGroup,
+  type VersionLine,
+} from '../channel/hello.ts'
 import type { RouterStatus } from '../ports/router-status.ts'
 import type { AdmittedRouter } from './admission.ts'
 import {
@@ -12,6 +18,7 @@ import {
   readClientHello,
   serverHello,
 } from '../channel/messages/control.ts'
+import { routerLimits } from './limits.ts'
 import { readInterfaces } from '../channel/messages/reports.ts'
 import { errorMessage } from '../lib/error-code.ts'
 import { contentType, headerKey } from '../channel/numbers.ts'
@@ -32,6 +39,8 @@ export type MessageHandler = (
 
 interface ConnectionDeps {
   readonly channel: Channel
+  /** The group that additional sockets must show; null if the router announced none. */
+  readonly group: JoinableGroup | null
   readonly router: AdmittedRouter
   /** Remote address. */
   readonly address: string
@@ -68,6 +77,8 @@ export class RouterConnection {
   sentIndex = 0
   sentLeaderIndex = 0
   #status: RouterStatus
+  /** Sockets besides that of `channel`. */
+  readonly #sockets = new Set<Channel>()
 
   constructor(deps: ConnectionDeps) {
     this.#deps = deps
@@ -92,6 +103,27 @@ export class RouterConnection {
   hasOffered(): void {
     if (this.offeredCertPem !== '') this.router = { ...this.router, certPem: this.offeredCertPem }
     this.offeredCertPem = ''
+  }
+
+  /** Why an additional socket may not join; null if it may. */
+  socketFault(group: HelloGroup): string | null {
+    if (!isSocketOf(this.#deps.group, group)) return 'the router has no channel of this group'
+    // @guard sockets-of-a-control-channel--bound
+    const isFull = this.#sockets.size + 1 >= routerLimits.routerSocketsMax
+    return isFull ? 'the channel has too many sockets' : null
+  }
+
+  /** Messages and replies of the router may come over this socket too. */
+  addSocket(socket: Channel): void {
+    this.#sockets.add(socket)
+  }
+
+  removeSocket(socket: Channel): void {
+    this.#sockets.delete(socket)
+  }
+
+  closeSockets(reason: string): void {
+    for (const socket of Array.from(this.#sockets)) socket.close(reason)
   }
 
   /** The router is admitted and its hello is answered. */

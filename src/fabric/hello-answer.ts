@@ -13,7 +13,8 @@ import { controlHeader, legacyControlHeader } from '../channel/messages/control.
  * Capabilities that newer routers expect of every controller: terminators of version 2, links
  * reported by one side, circuits of version 3, the data model, and session tokens as JWTs. Routers
  * reject a controller without the last one. Capability 5, several sockets per channel, is not
- * supported.
+ * announced: a second socket for each router and controller would cost more than it gains. A
+ * router that knows it from an earlier controller may open them nevertheless.
  */
 const capabilities = [1, 2, 3, 4, 6]
 
@@ -44,6 +45,5 @@ export function helloAnswer(hello: Hello, identity: ControllerIdentity): Channel
 /** Why a hello is rejected regardless of its sender; null if it is valid. */
 export function helloFault(hello: Hello): string | null {
   if (hello.version === null) return 'the hello has no version of five fields'
-  if (hello.group !== null && !hello.group.isFirst) return 'a channel has one socket here'
   return null
 }

@@ -7,6 +7,8 @@ export const routerLimits = {
    * once.
    */
   routerConnectionsPerSourceMax: 1024,
+  /** Maximum sockets of the channel of one router. */
+  routerSocketsMax: 3,
   /** Connections that one source opens: burst, then per second; more are closed at once. */
   routerConnectionsPerSourceBurst: 256,
   routerConnectionsPerSourcePerSecond: 32,

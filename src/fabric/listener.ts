@@ -1,16 +1,13 @@
 import { createServer, type Server, type TlsOptions, type TLSSocket } from 'node:tls'
 
 import type { Clock } from '../lib/clock.ts'
+import { CONTROL_PROTOCOL } from '../channel/messages/control.ts'
 import { limitConnections } from '../lib/bounds/connections.ts'
 import type { FairShare } from '../lib/bounds/fair-share.ts'
 import { KeyedRate } from '../lib/bounds/keyed-rate.ts'
 import { routerLimits } from './limits.ts'
 import type { RouterChannels } from './router-channels.ts'
-import { closeServer, listenAt, listeningPort } from '../lib/runtime/listening.ts'
 import { peerLeafSha256 } from '../lib/runtime/peer-certificates.ts'
-
-/** Application protocol (ALPN) of the control channel of routers. */
-const CONTROL_PROTOCOL = 'ziti-ctrl'
 
 type RouterListenerLimits = Record<
   Extract<keyof typeof routerLimits, `routerConnect${string}` | `routerHandshake${string}`>,
@@ -24,6 +21,11 @@ interface RouterListenerDeps {
   readonly clock: Pick<Clock, 'monotonicMs'>
   /** The socket limit that this listener shares with others. */
   readonly room: FairShare
+  /**
+   * False until the state of a joined controller has arrived. Connections are closed meanwhile,
+   * and the router dials again: a refusal would say that the controller does not know it.
+   */
+  readonly isReady?: () => boolean
   readonly limits?: Partial<RouterListenerLimits>
 }
 
@@ -32,12 +34,19 @@ export interface CertificateAndKey {
   readonly privateKeyPem: string
 }
 
+interface ListeningPort {
+  readonly port: number
+  /** Stops accepting, and resolves when the last connection has closed. */
+  readonly close: () => Promise<void>
+}
+
 /** The listener for routers. */
 export class RouterListener {
   readonly #server: Server
   readonly #deps: RouterListenerDeps
   /** Connection rates by certificate, because each router has its own. */
   readonly #connects: KeyedRate
+  #ports: readonly ListeningPort[] = []
 
   private constructor(
     deps: RouterListenerDeps,
@@ -60,8 +69,8 @@ export class RouterListener {
       },
       deps.clock,
     )
-    this.#server.maxConnections = limits.routerConnectionsMax
     limitConnections(this.#server, {
+      connectionsMax: limits.routerConnectionsMax,
       connectionsPerSourceMax: limits.routerConnectionsPerSourceMax,
       handshakeTimeoutMs: limits.routerHandshakeTimeoutMs,
       room: deps.room,
@@ -77,8 +86,10 @@ export class RouterListener {
     this.#server.on('secureConnection', (socket) => {
       // A dialer that requests another protocol has failed in the handshake; one that requests no
       // protocol gets here.
+      const isReady = deps.isReady?.() !== false
+      const isOfRouter = socket.alpnProtocol === CONTROL_PROTOCOL
       // @guard router-that-comes-and-goes
-      if (socket.alpnProtocol === CONTROL_PROTOCOL && this.#mayConnect(socket)) {
+      if (isReady && isOfRouter && this.#mayConnect(socket)) {
         deps.channels.accept(socket)
       } else {
         socket.destroy()
@@ -88,14 +99,17 @@ export class RouterListener {
     this.#server.on('tlsClientError', (_error, socket) => socket.destroy())
   }
 
-  /** @throws the system error when it cannot listen. */
+  /**
+   * @param listen makes the server listen, or another server accept its connections.
+   * @throws the error of `listen`.
+   */
   static async open(
     deps: RouterListenerDeps,
     credentials: CertificateAndKey,
-    address: { readonly host: string; readonly port: number },
+    listen: (server: Server) => Promise<readonly ListeningPort[]>,
   ): Promise<RouterListener> {
     const listener = new RouterListener(deps, credentials)
-    await listenAt(listener.#server, { port: address.port, host: address.host })
+    listener.#ports = await listen(listener.#server)
     listener.#server.on('error', () => undefined)
     deps.channels.start()
     return listener
@@ -110,7 +124,7 @@ export class RouterListener {
 
   /** The bound port, also if it was configured as 0. */
   get port(): number {
-    return listeningPort(this.#server)
+    return this.#ports[0]?.port ?? 0
   }
 
   /** New connections get this certificate; existing ones are not affected. */
@@ -120,7 +134,7 @@ export class RouterListener {
 
   /** Closes every channel; the routers connect to another controller. */
   async close(): Promise<void> {
-    const closed = closeServer(this.#server)
+    const closed = Promise.all(this.#ports.map((port) => port.close()))
     this.#deps.channels.stop()
     await closed
   }

@@ -26,6 +26,10 @@ export class LiveRows<K, R extends LiveRow> implements LiveTable<R> {
     return this.#options.rowsMax
   }
 
+  get size(): number {
+    return this.#kept.size
+  }
+
   get isFull(): boolean {
     return this.#kept.size >= this.rowsMax
   }

@@ -2,7 +2,13 @@ import type { TLSSocket } from 'node:tls'
 
 import { periodicScheduler } from '../lib/periodic-scheduler.ts'
 import { Channel } from '../channel/channel.ts'
-import { type Hello, helloRefusedMessage, readHello } from '../channel/hello.ts'
+import {
+  type Hello,
+  type HelloGroup,
+  helloRefusedMessage,
+  readAcceptedGroup,
+  readHello,
+} from '../channel/hello.ts'
 import { channelLimits } from '../channel/limits.ts'
 import type { ChannelMessage, OutboundMessage } from '../channel/frame.ts'
 import { assert } from '../lib/assert.ts'
@@ -176,7 +182,9 @@ export class RouterChannels {
         clearTimeout(deadline)
         connection = this.#welcome(channel, socket, message)
         // The channel may have closed before the router was identified.
-        if (connection !== null && channel.isClosed) this.#onClosed(connection, 'closed at once')
+        if (connection !== null && channel.isClosed) {
+          this.#onClosed(connection, channel, 'closed at once')
+        }
       },
       onMessage: (message) => connection?.onMessage(message) ?? null,
       begin: (work) => this.#begin(connection, work),
@@ -187,7 +195,7 @@ export class RouterChannels {
       onClose: (reason) => {
         clearTimeout(deadline)
         this.#open.delete(channel)
-        if (connection !== null) this.#onClosed(connection, reason)
+        if (connection !== null) this.#onClosed(connection, channel, reason)
       },
     })
     this.#open.add(channel)
@@ -247,15 +255,20 @@ export class RouterChannels {
     if (router.id !== hello.token) {
       return this.#refuse(channel, socket, hello, 'the certificate belongs to another router')
     }
+    if (hello.group !== null && !hello.group.isFirst) {
+      return this.#join(channel, socket, hello, hello.group)
+    }
     const fault = helloFault(hello)
     if (fault !== null || hello.version === null) {
       return this.#refuse(channel, socket, hello, fault ?? 'the hello has no version')
     }
     const { clock, identity, statuses, log } = this.#deps
+    const answer = helloAnswer(hello, identity)
     const before = this.connection(router.id)
     const address = socket.remoteAddress ?? ''
     const connection: RouterConnection = new RouterConnection({
       channel,
+      group: readAcceptedGroup(answer),
       router,
       address,
       hello,
@@ -279,11 +292,29 @@ export class RouterChannels {
       { routerId: router.id, name: router.name, address, version: hello.version.version },
       'router connected',
     )
-    channel.open(helloAnswer(hello, identity))
+    channel.open(answer)
     connection.start()
     this.#publishConnected(router.id, socket)
     this.#sendAddresses(connection, this.#addresses(), false)
     for (const duty of this.#duties) duty.onConnected?.(connection)
+    return connection
+  }
+
+  /** Adds a socket to the channel of a connected router. */
+  #join(
+    channel: Channel,
+    socket: TLSSocket,
+    hello: Hello,
+    group: HelloGroup,
+  ): RouterConnection | null {
+    const connection = this.connection(hello.token)
+    const fault =
+      connection === undefined ? 'the router has no channel here' : connection.socketFault(group)
+    if (connection === undefined || fault !== null) {
+      return this.#refuse(channel, socket, hello, fault ?? '')
+    }
+    connection.addSocket(channel)
+    channel.open(helloAnswer(hello, this.#deps.identity), connection.channel)
     return connection
   }
 
@@ -332,8 +363,13 @@ export class RouterChannels {
     if (this.#refusals <= routerLimits.routerRefusalsLoggedMax) log.warn(fields, message)
   }
 
-  #onClosed(connection: RouterConnection, reason: string): void {
+  #onClosed(connection: RouterConnection, channel: Channel, reason: string): void {
     const { log } = this.#deps
+    if (connection.channel !== channel) {
+      connection.removeSocket(channel)
+      return
+    }
+    connection.closeSockets(reason)
     const { id, name } = connection.router
     log.info({ routerId: id, name, reason }, 'router disconnected')
     // The router may have reconnected over another channel.

@@ -1,15 +1,39 @@
 import type { LiveCircuit, LiveLink } from './live-table.ts'
 
-/** Outcome of an attempt to dial a service; `fail` stands for all attempts of one dial. */
-export type DialResult =
-  | 'success'
-  | 'fail'
-  | 'timeout'
-  | 'other'
-  | 'terminatorTimeout'
-  | 'terminatorRefused'
-  | 'terminatorInvalid'
-  | 'terminatorMisconfigured'
+/** Outcomes of an attempt to dial a service; `fail` stands for all attempts of one dial. */
+export const dialResults = [
+  'success',
+  'fail',
+  'timeout',
+  'other',
+  'terminatorTimeout',
+  'terminatorRefused',
+  'terminatorInvalid',
+  'terminatorMisconfigured',
+] as const
+export type DialResult = (typeof dialResults)[number]
+
+/** Causes that a router reports for a path that it could not route, by its error code. */
+export const routerFailureCauses = [
+  'ROUTER_ERR_GENERIC',
+  'ROUTER_ERR_INVALID_TERMINATOR',
+  'ROUTER_ERR_MISCONFIGURED_TERMINATOR',
+  'ROUTER_ERR_DIAL_TIMED_OUT',
+  'ROUTER_ERR_CONN_REFUSED',
+  'ROUTER_ERR_REJECTED_BY_APPLICATION',
+  'ROUTER_ERR_DNS_RESOLUTION_FAILED',
+  'ROUTER_ERR_PORT_NOT_ALLOWED',
+  'ROUTER_ERR_INVALID_LINK_DESTINATION',
+  'ROUTER_ERR_RESOURCES_NOT_AVAILABLE',
+] as const
+
+/** Why a circuit could not be created, as named by OpenZiti. */
+export const circuitFailureCauses = [
+  ...routerFailureCauses,
+  'NO_ONLINE_TERMINATORS',
+  'ROUTER_RESPONSE_TIMEOUT',
+] as const
+export type CircuitFailureCause = (typeof circuitFailureCauses)[number]
 
 /** One attempt to dial a service. */
 export interface DialFact {
@@ -62,7 +86,7 @@ export type LiveFact =
       readonly clientId: string
       readonly serviceId: string
       readonly instanceId: string
-      readonly cause: string
+      readonly cause: CircuitFailureCause
       readonly layMs: number
     }
   | DialFact

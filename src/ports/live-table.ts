@@ -11,6 +11,8 @@ export interface LiveTable<R extends LiveRow> {
   readonly owner: string
   /** Maximum number of rows; a further one is refused. */
   readonly rowsMax: number
+  /** Number of rows. */
+  readonly size: number
   /** Rows in no order. */
   list(): readonly R[]
   get(id: string): R | undefined

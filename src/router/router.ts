@@ -30,6 +30,7 @@ import {
 } from '../channel/messages/reports.ts'
 import { Edge, EDGE_BINDING } from './edge/edge.ts'
 import { terminatorDialers } from './dial/dialers.ts'
+import { socketLimits } from '../overlay/sockets/limits.ts'
 import { TlsPorts } from '../overlay/sockets/tls-ports.ts'
 import { TargetSockets } from '../overlay/sockets/target-sockets.ts'
 import type { TerminatorDialer } from '../overlay/circuits/circuit-ends.ts'
@@ -132,6 +133,7 @@ export class RouterProgram {
     this.#ports = new TlsPorts({
       addresses: tlsAddresses(config),
       handshakeTimeoutMs: config.tls.handshakeTimeout,
+      ...socketLimits,
       log,
     })
     this.#edge = new Edge({

@@ -9,6 +9,7 @@ import { createApi } from '../../src/api/server.ts'
 import { parseControllerConfig } from '../../src/config/controller/load.ts'
 import { ServerCertificates } from '../../src/controller/service/server-certificates.ts'
 import { Listeners } from '../../src/controller/service/listeners.ts'
+import { openTlsPorts } from '../../src/controller/service/ports.ts'
 import { type CertifiedKey, issueLeaf, validityFrom } from '../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import { writeSecretFile } from '../../src/pki/key-file.ts'
@@ -65,9 +66,13 @@ web: [{ bind: "127.0.0.1:${port}", advertise: "${ENROLLING}:${port}" }]
   const caPem = controller.authorities.anchorsPem()
   const credentials = { ...own, caPem, signerCaPem: '', chain }
   const api = createApi(controller.parts)
-  listeners = await Listeners.open(api, loaded.config, credentials, (name) =>
-    servers.contextFor(name),
-  )
+  listeners = await Listeners.open({
+    api,
+    config: loaded.config,
+    credentials,
+    ports: await openTlsPorts(loaded.config, { warn: () => undefined }),
+    byName: (name) => servers.contextFor(name),
+  })
 })
 afterAll(async () => {
   await listeners.close()

@@ -1,12 +1,16 @@
 import { once } from 'node:events'
 import { connect as connectTcp, createServer, type Socket } from 'node:net'
+import { createServer as createTlsServer } from 'node:tls'
 import { afterEach, describe, expect, test } from 'vitest'
 
+import { FairShare } from '../../src/lib/bounds/fair-share.ts'
 import { limitConnections } from '../../src/lib/bounds/connections.ts'
 import { listenAt, listeningPort } from '../../src/lib/runtime/listening.ts'
 import { socketLimits } from '../../src/overlay/sockets/limits.ts'
+import { TlsPorts } from '../../src/overlay/sockets/tls-ports.ts'
 import { linkLimits } from '../../src/router/links/limits.ts'
 import { clientHelloBytes, OnePort } from '../router/one-port-support.ts'
+import { freePort } from '../support/ports.ts'
 import { eventually } from '../router/support.ts'
 
 // The attack: connections to the port that a router shares between links and clients, which send no hello, or the hello of one side
@@ -52,6 +56,28 @@ describe('Connections without a hello', () => {
     await router.linked('127.0.0.3')
     expect((await router.client('ann')).isAdmitted).toBe(true)
   })
+})
+
+test('Connections without a hello count toward the room of all listeners', async () => {
+  router = await OnePort.open()
+  const room = new FairShare(8)
+  const bind = { host: '127.0.0.1', port: await freePort() }
+  const ports = new TlsPorts({
+    addresses: [bind, bind],
+    handshakeTimeoutMs: 60_000,
+    hellosWaitingMax: 1000,
+    hellosWaitingPerSourceMax: 1000,
+    room,
+    log: { warn: () => undefined },
+  })
+  const protocols = { protocols: ['http/1.1'], takesClientsWithout: true }
+  const port = await ports.open(createTlsServer(), bind, 'web[0].bind', protocols)
+  const some = Array.from({ length: 24 }, () => router.kept(connectTcp(port.port, bind.host)))
+  await eventually(() => some.filter((each) => each.destroyed).length).toBeGreaterThanOrEqual(16)
+  expect(held(some)).toBeGreaterThan(0)
+  for (const each of some) each.destroy()
+  await eventually(() => room.largest()).toBe('')
+  await port.close()
 })
 
 test('Hellos of routers without a handshake have the limit of the link listener, and clients still connect', async () => {

@@ -9,6 +9,7 @@ import { routerLimits } from '../../src/fabric/limits.ts'
 import { RouterListener } from '../../src/fabric/listener.ts'
 import { ManualClock } from '../api/support/manual-time.ts'
 import { frameOf } from '../channel/pipe.ts'
+import { onLoopback } from '../fabric/loopback.ts'
 import { RouterStage } from '../fabric/stage.ts'
 import { memberLeaf } from '../support/member-leaf.ts'
 
@@ -20,7 +21,7 @@ const { channels } = new RouterStage()
 const listener = await RouterListener.open(
   { channels, clock, tls: listenerTls, room: new FairShare(1000) },
   await memberLeaf('ctrl1'),
-  { host: '127.0.0.1', port: 0 },
+  onLoopback,
 )
 afterAll(() => listener.close())
 const restless = await memberLeaf('restless')

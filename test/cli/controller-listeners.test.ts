@@ -8,6 +8,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { createApi } from '../../src/api/server.ts'
 import { Listeners } from '../../src/controller/service/listeners.ts'
+import { openTlsPorts } from '../../src/controller/service/ports.ts'
 import { preflight } from '../../src/controller/start/check.ts'
 import type { Credentials } from '../../src/controller/start/check-certificates.ts'
 import { loadControllerConfig } from '../../src/config/controller/load.ts'
@@ -64,7 +65,12 @@ test('new connections use the renewed certificate, while existing connections an
   const before = await credentials()
   const controller = await startController()
   stops.push(() => controller.close())
-  const listeners = await Listeners.open(createApi(controller.parts), loaded.config, before)
+  const listeners = await Listeners.open({
+    api: createApi(controller.parts),
+    config: loaded.config,
+    credentials: before,
+    ports: await openTlsPorts(loaded.config, { warn: () => undefined }),
+  })
   stops.push(() => listeners.close())
   const ca = readFileSync(join(plan.dir, 'ca.pem'), 'utf8')
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })

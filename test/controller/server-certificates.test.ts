@@ -10,6 +10,7 @@ import { loadControllerConfig, parseControllerConfig } from '../../src/config/co
 import type { ControllerConfig } from '../../src/config/controller/options.ts'
 import { ServerCertificates } from '../../src/controller/service/server-certificates.ts'
 import { Listeners } from '../../src/controller/service/listeners.ts'
+import { openTlsPorts } from '../../src/controller/service/ports.ts'
 import {
   type CertifiedKey,
   issueLeaf,
@@ -52,7 +53,13 @@ beforeAll(async () => {
   const byName = (name: string): ReturnType<ServerCertificates['contextFor']> =>
     servers.contextFor(name)
   const credentials = { ...own, caPem, signerCaPem: '', chain }
-  listeners = await Listeners.open(createApi(controller.parts), config, credentials, byName)
+  listeners = await Listeners.open({
+    api: createApi(controller.parts),
+    config,
+    credentials,
+    ports: await openTlsPorts(config, { warn: () => undefined }),
+    byName,
+  })
 })
 afterAll(async () => {
   await listeners.close()

@@ -29,6 +29,7 @@ const { links, channels } = liveTables('ctrl1')
 const laid: LiveCircuit[] = []
 const circuits: LiveTable<LiveCircuit> = {
   owner: 'ctrl1',
+  size: 0,
   rowsMax: 10,
   list: () => laid,
   get: (id) => laid.find((circuit) => circuit.id === id),

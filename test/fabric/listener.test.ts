@@ -23,6 +23,7 @@ import { CallerOf, client, fabric, management } from '../api/support/caller.ts'
 import { admin, startController, type TestController } from '../api/support/controller.ts'
 import { LocalTopic } from '../api/support/local-topic.ts'
 import { listed, made, shown } from '../api/support/network.ts'
+import { onLoopback } from './loopback.ts'
 import { clientKey, serverKey, TlsListener } from '../api/support/tls.ts'
 
 // Goal: the APIs show exactly the connected routers, by TLS and the records of a real state; all
@@ -35,6 +36,7 @@ let https: TlsListener
 let listener: RouterListener
 let root: CallerOf
 let isOutOfService = false
+let isReady = true
 beforeAll(async () => {
   controller = await startController()
   https = await TlsListener.open(controller)
@@ -62,10 +64,16 @@ beforeAll(async () => {
     routerConnectionsPerSourceBurst: 200,
     routerConnectsBurst: 100,
   }
-  const parts = { channels, limits, tls: listenerTls, clock: systemClock, room: new FairShare(100) }
+  const parts = {
+    channels,
+    limits,
+    tls: listenerTls,
+    clock: systemClock,
+    room: new FairShare(100),
+    isReady: () => isReady,
+  }
   const own = await serverKey(controller)
-  const address = { host: '127.0.0.1', port: 0 }
-  listener = await RouterListener.open(parts, own, address)
+  listener = await RouterListener.open(parts, own, onLoopback)
 })
 afterAll(async () => {
   await listener.close()
@@ -201,6 +209,15 @@ describe('an enrolled router', () => {
     isOutOfService = false
     expect(reasonOf(refused)).toBe('this controller is out of service')
     await close(refused)
+  })
+
+  test('gets no answer from a controller whose state has not arrived', async () => {
+    const { id, key } = await enrolled('early')
+    isReady = false
+    const closed = await dial(id, key)
+    isReady = true
+    expect(closed.answer).toBe(null)
+    await close(closed)
   })
 })
 

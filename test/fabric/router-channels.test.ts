@@ -409,14 +409,14 @@ describe('a router is refused with the reason', () => {
     expect(reasonOf(await stage.dial(withHeaders([])))).toMatch('no version')
   })
 
-  test('that it requests a second socket', async () => {
+  test('that a second socket has no first one', async () => {
     const second = withHeaders([
       [4, encodeText(version)],
       [9, encodeFlag(true)],
       [0, encodeText('group')],
       [10, encodeText('secret')],
     ])
-    expect(reasonOf(await stage.dial(second))).toMatch('one socket')
+    expect(reasonOf(await stage.dial(second))).toBe('the router has no channel here')
   })
 
   test('which is logged for the first sixty per minute', async () => {

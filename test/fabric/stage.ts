@@ -68,6 +68,11 @@ export class RouterStage {
     })
   }
 
+  /** The certificate of the next socket is that of this router. */
+  admitNext(id: string): void {
+    this.#next = id
+  }
+
   async dial(id: string, headers: readonly (readonly [number, Uint8Array])[] = []): Promise<Pipe> {
     this.#next = id
     this.routerIds.add(id)

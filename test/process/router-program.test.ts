@@ -28,6 +28,7 @@ let output = ''
 
 beforeAll(async () => {
   fleet = await Fleet.create(3)
+  fleet.hasOnePort = true
   await fleet.init()
   for (const k of [2, 3]) await fleet.join(k, 1)
   folder = join(fleet.dir, 'router')
@@ -64,7 +65,8 @@ function linksAt(port: number): string {
   return `{listeners: [${listener}], dialers: [{binding: transport, healthyDialBackoff: {minRetryInterval: 100ms}}]}`
 }
 
-const endpointOf = (k: number): string => `tls:127.0.0.1:${fleet.port + 100 + k - 1}`
+// Routers and clients of the API use one port.
+const endpointOf = (k: number): string => `tls:127.0.0.1:${fleet.routerPort(k)}`
 
 function startRouter(...more: string[]): void {
   const child = spawn(flotilla, ['router', 'run', path('router.yml'), ...more], { env: fleet.env })

@@ -4,14 +4,19 @@ import type { ControllerConfig } from './options.ts'
 const LOOPBACK_HOSTS = ['localhost', '127.0.0.1', '::1']
 
 /**
- * DNS names and IP addresses that peers and clients use for this controller. Its certificate must
- * contain all of them. A client on the same host may use any loopback name.
+ * DNS names and IP addresses that peers, routers and clients use for this controller. Its
+ * certificate must contain all of them. A client on the same host may use any loopback name.
  */
 export function advertisedHosts({
   cluster,
+  routers,
   web,
-}: Pick<ControllerConfig, 'cluster' | 'web'>): string[] {
-  const addresses = [cluster.advertise, ...web.map(({ advertise }) => advertise)]
+}: Pick<ControllerConfig, 'cluster' | 'routers' | 'web'>): string[] {
+  const addresses = [
+    cluster.advertise,
+    ...(routers.advertise === null ? [] : [routers.advertise]),
+    ...web.map(({ advertise }) => advertise),
+  ]
   const hosts = addresses.flatMap((address) => parseHostPort(address)?.host ?? [])
   const isLocal = hosts.some((host) => LOOPBACK_HOSTS.includes(host))
   return [...new Set([...hosts, ...(isLocal ? LOOPBACK_HOSTS : [])])]

@@ -198,7 +198,11 @@ export const controllerOptions = {
   routers: section('The listener that routers connect to.', {
     bind: option(nullable(hostPortText()), {
       default: null,
-      why: 'Router listener; null: no routers connect here. Routers get the host of cluster.advertise with this port.',
+      why: 'Router listener; null: no routers connect here. With the same text as the bind of a web listener, routers and clients share its port, as in packages of OpenZiti.',
+    }),
+    advertise: option(nullable(hostPortText()), {
+      default: null,
+      why: 'Address that routers connect to; the certificate must contain this host. null: the host of cluster.advertise with the port of bind.',
     }),
   }),
   web: requiredList(16, 'HTTPS listeners. One that serves every API is the usual case.', {

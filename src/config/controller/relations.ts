@@ -11,6 +11,7 @@ export function checkRelations(config: ControllerConfig, fault: ReportFault): vo
   judgeTimeouts(config, fault)
   judgeTokens(config, fault)
   judgePorts(config, fault)
+  judgeRouterAddress(config, fault)
   judgePages(config, fault)
   judgeMetricsListeners(config, fault)
   judgeSigner(config, fault)
@@ -111,9 +112,24 @@ function judgePorts({ cluster, routers, web }: ControllerConfig, fault: ReportFa
     ...web.map(({ bind }, at) => ({ key: `web[${at}].bind`, bind })),
   ]
   for (const [at, { key, bind }] of binds.entries()) {
-    const other = binds.slice(0, at).find((earlier) => isSameListener(earlier.bind, bind))
-    if (other !== undefined) fault(key, `takes the same address as ${other.key} (${other.bind})`)
+    const other = binds
+      .slice(0, at)
+      .find((earlier) => isSameListener(earlier.bind, bind) && !isSharedPort(earlier, bind))
+    if (other === undefined) continue
+    const remedy =
+      other.key === 'routers.bind' ? '; with the same text, both would share the port' : ''
+    fault(key, `takes the same address as ${other.key} (${other.bind})${remedy}`)
   }
+}
+
+function judgeRouterAddress({ routers }: ControllerConfig, fault: ReportFault): void {
+  if (routers.advertise === null || routers.bind !== null) return
+  fault('routers.advertise', 'requires routers.bind, the address to listen on')
+}
+
+/** Routers and clients may share a port: the TLS application protocol (ALPN) selects the side. */
+function isSharedPort(earlier: { readonly key: string; readonly bind: string }, bind: string) {
+  return earlier.key === 'routers.bind' && earlier.bind === bind
 }
 
 /**

@@ -1,4 +1,3 @@
-import { lookup } from 'node:dns/promises'
 import type { Server as HttpsServer } from 'node:https'
 import type { SecureContext, TlsOptions } from 'node:tls'
 import { existsSync } from 'node:fs'
@@ -8,14 +7,17 @@ import type { Api } from '../../api/server.ts'
 import { listenerTls } from '../../api/http/transport/tls.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { assert } from '../../lib/assert.ts'
-import { parseHostPort } from '../../lib/text/names.ts'
+import type { HostPort } from '../../lib/text/names.ts'
+import type { OpenPort, TlsPorts } from '../../overlay/sockets/tls-ports.ts'
 import type { Credentials } from '../start/check-certificates.ts'
 import { configuredApis } from '../settings.ts'
 import type { FileMount } from '../../api/files/file-mount.ts'
 import { FileSet } from '../../api/files/file-set.ts'
 import { errorMessage } from '../../lib/error-code.ts'
+import { closeServer } from '../../lib/runtime/listening.ts'
 import { PACKAGE_ROOT } from '../../lib/runtime/package-root.ts'
 import { CommandFailure, EXIT_FAILED } from '../failure.ts'
+import { boundAddresses, isRouterPort } from './ports.ts'
 
 type CertificateAndKey = 'certificatePem' | 'privateKeyPem'
 
@@ -26,42 +28,36 @@ function chooseBy(byName: CertificatesByName): NonNullable<TlsOptions['SNICallba
   return (name, done) => done(null, byName(name) ?? undefined)
 }
 
+interface ListenersDeps {
+  readonly api: Api
+  readonly config: ControllerConfig
+  readonly credentials: Credentials
+  /** Opens the ports that routers share. */
+  readonly ports: TlsPorts
+  readonly byName?: CertificatesByName | null
+}
+
+/** Applications (ALPN) of HTTP clients at a port that they share with routers. */
+const HTTP_CLIENTS = { protocols: ['http/1.1'], takesClientsWithout: true }
+
 /** The HTTPS listeners of the configuration's `web` list. */
 export class Listeners {
-  readonly #apps: ReturnType<Api['listener']>[] = []
+  readonly #deps: ListenersDeps
+  readonly #closes: (() => Promise<void>)[] = []
   readonly #servers: HttpsServer[] = []
 
+  private constructor(deps: ListenersDeps) {
+    this.#deps = deps
+  }
+
   /** @throws the error of the first listener that fails, after closing the others. */
-  static async open(
-    api: Api,
-    config: ControllerConfig,
-    credentials: Credentials,
-    byName: CertificatesByName | null = null,
-  ): Promise<Listeners> {
-    const listeners = new Listeners()
-    const https = {
-      ...listenerTls,
-      cert: credentials.certificatePem,
-      key: credentials.privateKeyPem,
-      ...(byName === null ? {} : { SNICallback: chooseBy(byName) }),
-    }
+  static async open(deps: ListenersDeps): Promise<Listeners> {
+    const listeners = new Listeners(deps)
     try {
-      for (const listener of config.web) {
-        const { bind, apis } = listener
-        const mounts = mountsOf(listener)
-        const address = parseHostPort(bind)
-        assert(address !== null, 'the configuration has checked the address')
+      for (const [at, listener] of deps.config.web.entries()) {
         // A name with several addresses, such as localhost, is served at each of them.
-        for (const { address: host } of await lookup(address.host, { all: true })) {
-          const app = api.listener({
-            apis: configuredApis(config, apis),
-            hasOpenMetrics: apis.includes('metrics'),
-            mounts,
-            https,
-            onHttpsServer: (server) => listeners.#servers.push(server),
-          })
-          listeners.#apps.push(app)
-          await app.listen({ host, port: address.port })
+        for (const address of await boundAddresses(listener.bind)) {
+          await listeners.#listen(listener, address, `web[${at}].bind`)
         }
       }
     } catch (error) {
@@ -69,6 +65,38 @@ export class Listeners {
       throw error
     }
     return listeners
+  }
+
+  async #listen(listener: WebListener, address: HostPort, key: string): Promise<void> {
+    const { api, config, credentials, ports, byName = null } = this.#deps
+    const isShared = isRouterPort(config, listener.bind)
+    let server: HttpsServer | null = null
+    let port: OpenPort | null = null
+    const app = api.listener({
+      apis: configuredApis(config, listener.apis),
+      hasOpenMetrics: listener.apis.includes('metrics'),
+      mounts: mountsOf(listener),
+      https: {
+        ...listenerTls,
+        cert: credentials.certificatePem,
+        key: credentials.privateKeyPem,
+        ...(byName === null ? {} : { SNICallback: chooseBy(byName) }),
+      },
+      onHttpsServer: (made) => {
+        server = made
+        this.#servers.push(made)
+      },
+      ...(isShared ? { stopAccepting: async () => await port?.close() } : {}),
+    })
+    this.#closes.push(() => app.close())
+    if (!isShared) {
+      await app.listen(address)
+      return
+    }
+    assert(server !== null, 'the listener has an HTTPS server')
+    port = await ports.open(server, address, key, HTTP_CLIENTS)
+    // The app closes only a server that it has opened.
+    this.#closes.push(() => closeServer(app.server))
   }
 
   /** New connections get this certificate. Open connections and their requests continue. */
@@ -81,7 +109,7 @@ export class Listeners {
 
   /** Stops accepting connections and resolves after the requests in progress are answered. */
   async close(): Promise<void> {
-    await Promise.all(this.#apps.map((app) => app.close()))
+    await Promise.all(this.#closes.map((close) => close()))
   }
 }
 

@@ -1,3 +1,4 @@
+import type { DataPathCounts } from '../../api/metrics/data-path-counts.ts'
 import type { ApiDeps } from '../../api/parts.ts'
 import type { ClusterNode } from '../../cluster/cluster-node.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
@@ -5,6 +6,7 @@ import type { StateMachine } from '../../fsm/machine.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { ControllerPosture } from '../../posture/posture-service.ts'
 import type { PostureEnforcerDeps } from '../../posture/posture-enforcer.ts'
+import { dataPathSources } from './data-path.ts'
 import type { RouterService } from './routers.ts'
 import { configuredApiLimits } from '../settings.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
@@ -14,6 +16,7 @@ export type LiveDeps = Pick<
   | 'activity'
   | 'channels'
   | 'circuits'
+  | 'dataPath'
   | 'waitingDevices'
   | 'links'
   | 'posture'
@@ -30,6 +33,7 @@ interface LiveSources {
   readonly machine: StateMachine
   readonly routers: RouterService
   readonly log: PostureEnforcerDeps['logger']
+  readonly counts: DataPathCounts
 }
 
 /**
@@ -42,6 +46,7 @@ export function openLiveParts({
   machine,
   routers,
   log,
+  counts,
 }: LiveSources): LiveDeps {
   const { soft } = clusterNode
   const { channels, circuits, links, traces, inspections: routerInspections } = routers
@@ -68,5 +73,6 @@ export function openLiveParts({
     waitingDevices: soft.open('device-log-ins'),
     refreshes: soft.open('refreshes'),
     softState: () => soft.counts,
+    dataPath: { counts, ...dataPathSources(machine) },
   }
 }

@@ -1,4 +1,5 @@
 import { randomInt } from 'node:crypto'
+import type { Server } from 'node:tls'
 
 import { peerCertificateChain } from '../../api/http/transport/peer.ts'
 import { listenerTls } from '../../api/http/transport/tls.ts'
@@ -43,6 +44,8 @@ import { PostureDuty } from '../../fabric/clients/posture-duty.ts'
 import { TerminatorDuty } from '../../fabric/clients/terminator-duty.ts'
 import { TunnelDuty } from '../../fabric/clients/tunnel-duty.ts'
 import type { RouterConnection } from '../../fabric/connection.ts'
+import { boundAddresses, isRouterPort } from './ports.ts'
+import { CONTROL_PROTOCOL } from '../../channel/messages/control.ts'
 import { ownInspections } from './own-inspections.ts'
 import { routerInspections } from '../../fabric/inspections.ts'
 import { linkDuty, linkGoneMessage } from '../../fabric/links/link-duty.ts'
@@ -57,6 +60,7 @@ import {
 } from '../../fabric/router-channels.ts'
 import { routerLimitedLogger } from '../../fabric/router-log.ts'
 import { RouterStatusTopic } from '../../fabric/status-topic.ts'
+import type { OpenPort, TlsPorts } from '../../overlay/sockets/tls-ports.ts'
 import { API_FAMILY_VERSION, programDate, programRevision } from '../version.ts'
 import type { Terminator } from '../../entities/kinds/terminator.ts'
 import type { Host, HostedService, Hosts } from '../../fabric/circuits/hosts.ts'
@@ -70,6 +74,8 @@ interface RouterDeps {
   readonly processor: ProcessorShare
   /** While true, this controller must not answer from its state, so it admits no router. */
   readonly isOutOfService: () => boolean
+  /** False until the state of a joined controller has arrived. */
+  readonly isReady: () => boolean
   /** Whether the cluster continues without this controller. */
   readonly isOusted: () => boolean
   /** Receives events about routers. */
@@ -298,23 +304,36 @@ export class RouterService {
 
   /**
    * Listens if the configuration has an address for routers.
-   * @throws the system error when it cannot listen.
+   * @throws {ProgramFailure} when it cannot listen.
    */
-  async open(credentials: CertificateAndKey): Promise<void> {
+  async open(credentials: CertificateAndKey, ports: TlsPorts): Promise<void> {
     const { bind } = this.#deps.config.routers
     if (bind === null) return
-    const address = parseHostPort(bind)
-    assert(address !== null, 'the configuration has checked the address')
     this.#listener = await RouterListener.open(
       {
         channels: this.#channels,
         tls: listenerTls,
         clock: systemClock,
         room: clientSockets,
+        isReady: this.#deps.isReady,
       },
       credentials,
-      address,
+      (server) => this.#listen(server, bind, ports),
     )
+  }
+
+  async #listen(server: Server, bind: string, ports: TlsPorts): Promise<OpenPort[]> {
+    const { config } = this.#deps
+    const address = parseHostPort(bind)
+    assert(address !== null, 'the configuration has checked the address')
+    const isShared = config.web.some((listener) => isRouterPort(config, listener.bind))
+    const addresses = isShared ? await boundAddresses(bind) : [address]
+    const protocols = { protocols: [CONTROL_PROTOCOL], takesClientsWithout: false }
+    const opened: OpenPort[] = []
+    for (const each of addresses) {
+      opened.push(await ports.open(server, each, 'routers.bind', protocols))
+    }
+    return opened
   }
 
   /** New connections get this certificate; open ones continue. */

@@ -11,7 +11,9 @@ export async function checkListeners(config: ControllerConfig, report: Report): 
     ...(config.routers.bind === null ? [] : [{ key: 'routers.bind', bind: config.routers.bind }]),
     ...config.web.map(({ bind }, at) => ({ key: `web[${at}].bind`, bind })),
   ]
-  for (const { key, bind } of binds) {
+  for (const [at, { key, bind }] of binds.entries()) {
+    // Routers and clients of one address share its port.
+    if (binds.slice(0, at).some((earlier) => earlier.bind === bind)) continue
     const fault = await listenFault(bind)
     if (fault !== null) report.faults.push(`${key}: ${bind} ${fault}`)
   }

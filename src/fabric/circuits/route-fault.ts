@@ -1,12 +1,15 @@
 import { routerLimits } from '../limits.ts'
-import type { DialResult } from '../../ports/live-facts.ts'
+import {
+  type CircuitFailureCause,
+  type DialResult,
+  routerFailureCauses as causes,
+} from '../../ports/live-facts.ts'
 
 /** Why a path could not be routed. */
 export interface RouteFault {
   /** For the client and the log. */
   readonly text: string
-  /** Cause, as named by OpenZiti. */
-  readonly cause: string
+  readonly cause: CircuitFailureCause
 }
 
 export const NO_HOST: RouteFault = {
@@ -17,22 +20,8 @@ export const NO_ANSWER: RouteFault = {
   text: 'a router did not answer in time',
   cause: 'ROUTER_RESPONSE_TIMEOUT',
 }
-const GENERIC = 'ROUTER_ERR_GENERIC'
+const GENERIC = causes[0]
 export const ROUTER_GONE: RouteFault = { text: 'a router on the way is gone', cause: GENERIC }
-
-/** Causes by the error code of a router. */
-const causes = [
-  GENERIC,
-  'ROUTER_ERR_INVALID_TERMINATOR',
-  'ROUTER_ERR_MISCONFIGURED_TERMINATOR',
-  'ROUTER_ERR_DIAL_TIMED_OUT',
-  'ROUTER_ERR_CONN_REFUSED',
-  'ROUTER_ERR_REJECTED_BY_APPLICATION',
-  'ROUTER_ERR_DNS_RESOLUTION_FAILED',
-  'ROUTER_ERR_PORT_NOT_ALLOWED',
-  'ROUTER_ERR_INVALID_LINK_DESTINATION',
-  'ROUTER_ERR_RESOURCES_NOT_AVAILABLE',
-] as const
 
 /** @param code one byte, if the router sends it. */
 export function routeFault(text: string | null, code: Uint8Array | undefined): RouteFault {

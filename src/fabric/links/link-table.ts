@@ -89,6 +89,10 @@ export class LinkTable implements LiveLinks {
     return this.#links.owner
   }
 
+  get size(): number {
+    return this.#links.size
+  }
+
   get rowsMax(): number {
     return this.#links.rowsMax
   }

@@ -2,13 +2,13 @@ import { createServer, type Server, type Socket } from 'node:net'
 import type { Server as TlsServer } from 'node:tls'
 
 import { socketEndpoint, PendingConnections } from '../../lib/bounds/connections.ts'
+import type { FairShare } from '../../lib/bounds/fair-share.ts'
 import { sourceNetwork } from '../../lib/bounds/source.ts'
 import { closeServer, listeningPort } from '../../lib/runtime/listening.ts'
 import { formatHostPort, type HostPort } from '../../lib/text/names.ts'
 import type { ProgramLogger } from '../logger.ts'
 import { bindServer } from './bind-server.ts'
 import { readTlsHello, type ReadTlsHello } from './client-hello.ts'
-import { socketLimits } from './limits.ts'
 
 type BoundAddress = Parameters<typeof bindServer>[1]
 
@@ -17,7 +17,12 @@ interface TlsPortsDeps {
   readonly addresses: readonly HostPort[]
   /** Maximum time from the first packet to the end of the TLS handshake. */
   readonly handshakeTimeoutMs: number
-  readonly log: ProgramLogger
+  /** Maximum connections of a shared port without a complete hello, in total and per source. */
+  readonly hellosWaitingMax: number
+  readonly hellosWaitingPerSourceMax: number
+  /** Connection capacity that the shared ports have in common with other listeners. */
+  readonly room?: FairShare
+  readonly log: Pick<ProgramLogger, 'warn'>
 }
 
 /** Selects the connections of a shared port that a TLS server gets. */
@@ -80,13 +85,17 @@ export class TlsPorts {
 
 interface PortSide extends PortProtocols {
   readonly server: TlsServer
+  readonly connections: Set<Socket>
+  /** Called when the last connection has closed, once the side accepts no more. */
+  onDrained: (() => void) | null
 }
 
 class SharedPort {
   readonly #server: Server
-  readonly #log: ProgramLogger
+  readonly #log: TlsPortsDeps['log']
   readonly #sides = new Set<PortSide>()
   readonly #handshakeTimeoutMs: number
+  readonly #room: FairShare | undefined
   /**
    * Connections without a complete hello, whose server is unknown. The bounds of a server begin
    * with its hello, so hellos that do not come harm no handshake of another client.
@@ -96,15 +105,17 @@ class SharedPort {
   /** End of the time of each handshake, by remote address and port. */
   readonly #deadlines = new Map<string, NodeJS.Timeout>()
 
-  constructor({ handshakeTimeoutMs, log }: TlsPortsDeps) {
+  constructor(deps: TlsPortsDeps) {
+    const { handshakeTimeoutMs, log, room } = deps
     this.#log = log
+    this.#room = room
     this.#handshakeTimeoutMs = handshakeTimeoutMs
     this.#unread = new PendingConnections({
       handshakeTimeoutMs,
       // @guard one-port-kept-busy--all
-      handshakesMax: socketLimits.hellosWaitingMax,
+      handshakesMax: deps.hellosWaitingMax,
       // @guard one-port-kept-busy--source
-      handshakesPerSourceMax: socketLimits.hellosWaitingPerSourceMax,
+      handshakesPerSourceMax: deps.hellosWaitingPerSourceMax,
     })
     this.#server = createServer((socket) => this.#accept(socket))
   }
@@ -116,28 +127,40 @@ class SharedPort {
   }
 
   add(server: TlsServer, protocols: PortProtocols): OpenPort {
-    const side = { server, ...protocols }
+    const side: PortSide = { server, ...protocols, connections: new Set(), onDrained: null }
     this.#sides.add(side)
     server.on('secureConnection', (socket: Socket) => this.#endDeadline(socketEndpoint(socket)))
     return {
       port: listeningPort(this.#server),
       close: async () => {
         this.#sides.delete(side)
-        if (this.#sides.size > 0) return
-        const closed = closeServer(this.#server)
-        for (const socket of this.#unreadSockets) socket.destroy()
-        await closed
+        const { promise, resolve } = Promise.withResolvers<void>()
+        side.onDrained = resolve
+        if (side.connections.size === 0) resolve()
+        if (this.#sides.size === 0) {
+          this.#server.close()
+          for (const socket of this.#unreadSockets) socket.destroy()
+        }
+        await promise
       },
     }
   }
 
   #accept(socket: Socket): void {
     const endpoint = socketEndpoint(socket)
-    const read = (): void => {
-      this.#unread.end(endpoint)
-      this.#unreadSockets.delete(socket)
+    const source = sourceNetwork(socket.remoteAddress ?? '')
+    // @guard one-port-kept-busy--room
+    if (this.#room?.hasRoomFor(source) === false) {
+      socket.destroy()
+      return
     }
-    this.#unread.begin(endpoint, sourceNetwork(socket.remoteAddress ?? ''), socket)
+    const read = (): void => {
+      if (!this.#unreadSockets.delete(socket)) return
+      this.#unread.end(endpoint)
+      this.#room?.giveBack(source)
+    }
+    this.#room?.take(source)
+    this.#unread.begin(endpoint, source, socket)
     this.#unreadSockets.add(socket)
     // One time for hello and handshake, as on a port without others.
     // @guard one-port-kept-busy--time
@@ -158,8 +181,18 @@ class SharedPort {
       }
       read()
       socket.unshift(bytes)
-      side.server.emit('connection', socket)
+      this.#hand(socket, side)
     })
+  }
+
+  #hand(socket: Socket, side: PortSide): void {
+    const { connections, server } = side
+    connections.add(socket)
+    socket.once('close', () => {
+      connections.delete(socket)
+      if (connections.size === 0) side.onDrained?.()
+    })
+    server.emit('connection', socket)
   }
 
   #endDeadline(endpoint: string): void {

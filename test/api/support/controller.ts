@@ -24,6 +24,8 @@ import type { Events } from '../../../src/events/open-events.ts'
 import { eventsOf } from '../../events/support.ts'
 import { formingRecords } from '../../../src/fsm/seed/seed.ts'
 import { canonicalJson } from '../../../src/lib/text/canonical-json.ts'
+import { DataPathCounts } from '../../../src/api/metrics/data-path-counts.ts'
+import { dataPathSources } from '../../../src/controller/service/data-path.ts'
 import { WriteAllowance } from '../../../src/api/http/write-allowance.ts'
 import { ProcessorShare } from '../../../src/lib/bounds/processor-share.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
@@ -403,6 +405,7 @@ export async function startController(
     authorities,
     jwt: signerOf(await ownLeaf, [await ownLeaf], () => clock.nowMs()),
     issuer,
+    dataPath: { counts: new DataPathCounts(), ...dataPathSources(machine) },
     admission,
     activity,
     waitingDevices,

@@ -121,6 +121,7 @@ describe('Rules between options', () => {
       'backup.hook: expected a list of up to 32 words, the first of them the absolute path',
     ],
     ['routers: {bind: "0.0.0.0:1480"}', 'routers.bind: takes the same address as cluster.bind'],
+    ['routers: {advertise: "r.example.org:443"}', 'routers.advertise: requires routers.bind'],
   ])('refuse %s', (line, part) => {
     const [fault, ...others] = faultsOf(`${GOOD}${line}\n`)
     expect(fault).toContain(`${FILE}:14: ${part}`)
@@ -165,6 +166,18 @@ describe('Rules between options', () => {
       `${FILE}:14: web[1].bind: takes the same address as web[0].bind (127.0.0.1:1280)`,
     ])
   })
+})
+
+test('Routers and one web listener may share a port, if both name it alike', () => {
+  const routers = (bind: string): string => `${GOOD}routers: {bind: "${bind}"}\n`
+  expect(faultsOf(routers('127.0.0.1:1280'))).toEqual([])
+  expect(faultsOf(routers('0.0.0.0:1280'))).toEqual([
+    `${FILE}:12: web[0].bind: takes the same address as routers.bind (0.0.0.0:1280); with the same text, both would share the port`,
+  ])
+  const web = '  - bind: 127.0.0.1:1280\n    advertise: localhost:1280\n'
+  expect(faultsOf(`${GOOD}${web}routers: {bind: "127.0.0.1:1280"}\n`)).toEqual([
+    `${FILE}:14: web[1].bind: takes the same address as web[0].bind (127.0.0.1:1280)`,
+  ])
 })
 
 describe('The environment', () => {

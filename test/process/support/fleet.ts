@@ -61,6 +61,8 @@ export class Fleet {
   readonly programs = new Map<number, string>()
   /** Every controller has a separate host address, and all have the same ports. */
   hasSamePorts = false
+  /** Routers connect to the port of the API. */
+  hasOnePort = false
   readonly #children = new Map<number, ChildProcess>()
   #clients: Client[] = []
 
@@ -117,6 +119,10 @@ export class Fleet {
     return this.port + (this.hasSamePorts ? 0 : k - 1)
   }
 
+  routerPort(k: number): number {
+    return this.#portOf(k) + (this.hasOnePort ? 0 : 100)
+  }
+
   /** Options of the commands that create controller k. */
   flags(k: number): string[] {
     const host = this.host(k)
@@ -131,7 +137,7 @@ export class Fleet {
       '--bind-api',
       `${host}:${port}`,
       '--bind-router',
-      `${host}:${port + 100}`,
+      `${host}:${this.routerPort(k)}`,
       '--bind-cluster',
       `${host}:${port + 200}`,
     ]

@@ -34,6 +34,7 @@ import { modelLimits } from '../../../src/router/model/limits.ts'
 import { RouterDataModel } from '../../../src/router/model/router-data-model.ts'
 import { IdentityHolder } from '../../../src/router/identity/identity.ts'
 import { eventually, type LoggedLine, TestNetwork, trustDomain, version } from '../support.ts'
+import { socketLimits } from '../../../src/overlay/sockets/limits.ts'
 import { TlsPorts } from '../../../src/overlay/sockets/tls-ports.ts'
 import { TestCircuits } from './circuits.ts'
 
@@ -390,7 +391,7 @@ ${sections}
     if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults))
     const holder = new IdentityHolder(loaded.config.identity, () => Date.now(), log)
     this.edge = new Edge({
-      ports: new TlsPorts({ addresses: [], handshakeTimeoutMs: 5000, log }),
+      ports: new TlsPorts({ ...socketLimits, addresses: [], handshakeTimeoutMs: 5000, log }),
       config: loaded.config,
       identity: () => holder.current(),
       version,

@@ -32,7 +32,7 @@ const chosen = {
   host: { terminatorId: 't1' },
   path: { routerIds: ['r1', 'r2'], links: [{ id: 'l1' }], cost: 1 },
 } as unknown as HostCandidate
-const fault: RouteFault = { cause: 'NO_TERMINATORS', text: 'no host is there' } as RouteFault
+const fault: RouteFault = { cause: 'NO_ONLINE_TERMINATORS', text: 'no host is there' } as RouteFault
 
 function traceOf(channels: number): { trace: CircuitTrace; lines: [object, string][] } {
   const lines: [object, string][] = []

@@ -6,20 +6,31 @@ import { Server as NetServer } from 'node:net'
  * still send a request, which is answered with `Connection: close`; idle ones are closed after
  * `idleMs`. Node would close idle connections at once, and a request already on its way would be
  * lost. The callback of `close` is called when the last connection has ended.
+ * @param stop stops accepting, and resolves when the last connection has ended. Only for a server
+ * whose connections another server accepts.
  */
-export function makeCloseGraceful(server: Server, idleMs: number): void {
+export function makeCloseGraceful(
+  server: Server,
+  idleMs: number,
+  stop = (): Promise<void> => stopListening(server),
+): void {
   const closeAtOnce = server.close.bind(server)
   server.close = (done) => {
     const timer = setTimeout(() => server.closeIdleConnections(), idleMs)
-    // The plain one of a TCP server: it stops listening and waits for connections to end by
-    // themselves.
-    NetServer.prototype.close.call(server, (error) => {
+    void stop().then(() => {
       clearTimeout(timer)
       // Connection checks of the HTTP server end here; that it no longer listens is
       // no news.
       closeAtOnce(() => undefined)
-      done?.(error)
+      done?.()
     })
     return server
   }
+}
+
+/** The plain `close` of a TCP server, which waits for connections to end by themselves. */
+function stopListening(server: Server): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  NetServer.prototype.close.call(server, () => resolve())
+  return promise
 }

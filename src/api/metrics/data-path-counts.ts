@@ -1,0 +1,40 @@
+import {
+  circuitFailureCauses,
+  type DialResult,
+  dialResults,
+  type LiveFact,
+} from '../../ports/live-facts.ts'
+
+/** Cause of failed circuits whose cause is not in the list. */
+const OTHER_CAUSE = 'OTHER'
+
+/**
+ * Counts what this controller observes of circuits since its start. Every result and cause is there
+ * from the beginning, with 0: a rate over a counter that appears later misses its first events.
+ */
+export class DataPathCounts {
+  readonly dials = new Map<DialResult, number>(dialResults.map((result) => [result, 0]))
+  readonly failedCircuits = new Map<string, number>(
+    [...circuitFailureCauses, OTHER_CAUSE].map((cause) => [cause, 0]),
+  )
+  createdCircuits = 0
+  reroutedCircuits = 0
+
+  note(fact: LiveFact): void {
+    switch (fact.kind) {
+      case 'dial':
+        this.dials.set(fact.result, (this.dials.get(fact.result) ?? 0) + 1)
+        return
+      case 'circuit':
+        if (fact.type === 'created') this.createdCircuits += 1
+        else if (fact.type === 'pathUpdated') this.reroutedCircuits += 1
+        return
+      case 'circuitFailed': {
+        const cause = this.failedCircuits.has(fact.cause) ? fact.cause : OTHER_CAUSE
+        this.failedCircuits.set(cause, (this.failedCircuits.get(cause) ?? 0) + 1)
+        return
+      }
+      default:
+    }
+  }
+}

@@ -1,0 +1,146 @@
+import { Counter, Gauge, type Registry } from 'prom-client'
+
+import type { LiveChannel, LiveCircuit, LiveLink, LiveTable } from '../../ports/live-table.ts'
+import type { DataPathCounts } from './data-path-counts.ts'
+import { metricsLimits } from './limits.ts'
+import { createCounterAdder, createGaugeAdder } from './read-values.ts'
+
+/** An enrolled router that is not disabled. */
+export interface MeasuredRouter {
+  readonly id: string
+  readonly name: string
+  /** Connected to any controller. */
+  readonly isOnline: boolean
+  /** End of its certificate, UTC ms; null if there is none. */
+  readonly notAfterMs: number | null
+}
+
+export interface MeasuredService {
+  readonly id: string
+  readonly name: string
+  readonly terminatorCount: number
+}
+
+export interface DataPathSources {
+  readonly counts: DataPathCounts
+  /** Read at each scrape, in the order of their IDs. */
+  readonly routers: () => Iterable<MeasuredRouter>
+  readonly services: () => Iterable<MeasuredService>
+  readonly circuits: Pick<LiveTable<LiveCircuit>, 'size'>
+  readonly channels: Pick<LiveTable<LiveChannel>, 'size'>
+  readonly links: Pick<LiveTable<LiveLink>, 'list'>
+}
+
+const LINK_STATES = ['Connected', 'Pending', 'Down'] as const
+
+/**
+ * Adds metrics of routers, links, circuits and services. Routers, services and links are those that
+ * every controller sees; circuits and dials are those of this controller.
+ */
+export function addDataPathMetrics(registry: Registry, sources: DataPathSources): void {
+  addRouterMetrics(registry, sources)
+  addCircuitMetrics(registry, sources)
+  new Gauge({
+    name: 'flotilla_service_terminators',
+    help: `Terminators by service, of the first ${metricsLimits.measuredServicesMax} services by ID.`,
+    labelNames: ['service', 'id'],
+    registers: [registry],
+    collect() {
+      this.reset()
+      for (const one of firstOf(sources.services(), metricsLimits.measuredServicesMax)) {
+        this.set({ service: one.name, id: one.id }, one.terminatorCount)
+      }
+    },
+  })
+}
+
+function addRouterMetrics(registry: Registry, { routers, channels, links }: DataPathSources): void {
+  const registers = [registry]
+  const labelNames = ['router', 'id'] as const
+  const first = () => firstOf(routers(), metricsLimits.measuredRoutersMax)
+  new Gauge({
+    name: 'flotilla_router_online',
+    help: `1 if the enrolled router is connected to any controller, of the first ${metricsLimits.measuredRoutersMax} routers by ID.`,
+    labelNames,
+    registers,
+    collect() {
+      this.reset()
+      for (const { name, id, isOnline } of first()) {
+        this.set({ router: name, id }, isOnline ? 1 : 0)
+      }
+    },
+  })
+  new Gauge({
+    name: 'flotilla_router_certificate_not_after_timestamp_seconds',
+    help: 'Expiry of the certificate of a router, Unix time.',
+    labelNames,
+    registers,
+    collect() {
+      this.reset()
+      for (const { name, id, notAfterMs } of first()) {
+        if (notAfterMs !== null) this.set({ router: name, id }, Math.floor(notAfterMs / 1000))
+      }
+    },
+  })
+  const gauge = createGaugeAdder(registry)
+  gauge('flotilla_router_channels', 'Routers that are connected here.', () => channels.size)
+  new Gauge({
+    name: 'flotilla_links',
+    help: 'Links between routers that this controller knows, by state; Pending: it lacks a channel to one of the two routers.',
+    labelNames: ['state'],
+    registers,
+    collect() {
+      const counts = new Map(LINK_STATES.map((state) => [state as string, 0]))
+      for (const { isDown, state } of links.list()) {
+        const shown = isDown ? 'Down' : state
+        counts.set(shown, (counts.get(shown) ?? 0) + 1)
+      }
+      for (const [state, count] of counts) this.set({ state }, count)
+    },
+  })
+}
+
+function addCircuitMetrics(registry: Registry, { circuits, counts }: DataPathSources): void {
+  const registers = [registry]
+  const counter = createCounterAdder(registry)
+  createGaugeAdder(registry)(
+    'flotilla_circuits',
+    'Open circuits that this controller created or took over.',
+    () => circuits.size,
+  )
+  counter('flotilla_circuits_created_total', 'Circuits created.', () => counts.createdCircuits)
+  counter(
+    'flotilla_circuits_rerouted_total',
+    'Circuits that got another path.',
+    () => counts.reroutedCircuits,
+  )
+  new Counter({
+    name: 'flotilla_circuits_failed_total',
+    help: 'Dials that no attempt could serve, by cause.',
+    labelNames: ['cause'],
+    registers,
+    collect() {
+      this.reset()
+      for (const [cause, count] of counts.failedCircuits) this.inc({ cause }, count)
+    },
+  })
+  new Counter({
+    name: 'flotilla_dials_total',
+    help: 'Attempts to dial a service, by result; fail: all attempts of one dial.',
+    labelNames: ['result'],
+    registers,
+    collect() {
+      this.reset()
+      for (const [result, count] of counts.dials) this.inc({ result }, count)
+    },
+  })
+}
+
+function* firstOf<T>(all: Iterable<T>, max: number): Iterable<T> {
+  let count = 0
+  for (const one of all) {
+    if (count >= max) return
+    count += 1
+    yield one
+  }
+}

@@ -1,0 +1,6 @@
+/** Limits of `/metrics`. */
+export const metricsLimits = {
+  /** Maximum routers and services that have series. */
+  measuredRoutersMax: 5000,
+  measuredServicesMax: 5000,
+} as const

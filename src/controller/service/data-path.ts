@@ -1,0 +1,47 @@
+import type { DataPathSources } from '../../api/metrics/data-path-metrics.ts'
+import type { Router } from '../../entities/kinds/router.ts'
+import type { StateMachine } from '../../fsm/machine.ts'
+import { CertificateError, parseCertificate } from '../../pki/certificate.ts'
+
+/** Sources of metrics about routers and services, from the records and their live status. */
+export function dataPathSources(
+  machine: Pick<StateMachine, 'findAll' | 'get' | 'ids' | 'routers'>,
+): Pick<DataPathSources, 'routers' | 'services'> {
+  // Parsing the certificates of all routers at each scrape would take too long.
+  const ends = new WeakMap<Router, number | null>()
+  const notAfterMs = (router: Router): number | null => {
+    const known = ends.get(router)
+    if (known !== undefined) return known
+    const end = endOf(router.certPem)
+    ends.set(router, end)
+    return end
+  }
+  return {
+    *routers() {
+      for (const id of machine.ids('router')) {
+        const router = machine.get('router', id)
+        if (router === undefined || router.disabled || !router.isVerified) continue
+        const isOnline = machine.routers.of(id) !== null
+        yield { id, name: router.name, isOnline, notAfterMs: notAfterMs(router) }
+      }
+    },
+    *services() {
+      for (const id of machine.ids('service')) {
+        const service = machine.get('service', id)
+        if (service === undefined) continue
+        const terminatorCount = machine.findAll('terminator', 'serviceId', id).length
+        yield { id, name: service.name, terminatorCount }
+      }
+    },
+  }
+}
+
+function endOf(pem: string | null): number | null {
+  if (pem === null || pem === '') return null
+  try {
+    return parseCertificate(pem).notAfterMs
+  } catch (error) {
+    if (error instanceof CertificateError) return null
+    throw error
+  }
+}

@@ -1,0 +1,47 @@
+import { lookup } from 'node:dns/promises'
+
+import type { ControllerConfig } from '../../config/controller/options.ts'
+import { assert } from '../../lib/assert.ts'
+import { clientSockets } from '../../lib/bounds/descriptors.ts'
+import { type HostPort, parseHostPort } from '../../lib/text/names.ts'
+import { TlsPorts } from '../../overlay/sockets/tls-ports.ts'
+import { routerLimits } from '../../fabric/limits.ts'
+import { configuredApiLimits } from '../settings.ts'
+
+type PortsLogger = ConstructorParameters<typeof TlsPorts>[0]['log']
+
+/** Whether routers share the port of this web listener, as in packages of OpenZiti. */
+export function isRouterPort({ routers }: Pick<ControllerConfig, 'routers'>, bind: string) {
+  return routers.bind === bind
+}
+
+/** The addresses of a configured `host:port`. A name such as localhost may have several. */
+export async function boundAddresses(bind: string): Promise<HostPort[]> {
+  const place = parseHostPort(bind)
+  assert(place !== null, 'the configuration has checked the address')
+  const hosts = await lookup(place.host, { all: true })
+  return hosts.map(({ address }) => ({ host: address, port: place.port }))
+}
+
+/**
+ * The TLS ports of a controller. A port that routers and HTTP clients share has the limits of both
+ * listeners. Until the first message of a connection shows its listener, the higher limits are in
+ * force: a separate port of either would have admitted it.
+ */
+export async function openTlsPorts(config: ControllerConfig, log: PortsLogger): Promise<TlsPorts> {
+  const { bind } = config.routers
+  const isShared = config.web.some((listener) => listener.bind === bind)
+  const shared = bind !== null && isShared ? await boundAddresses(bind) : []
+  const { connectionsMax, connectionsPerSourceMax, handshakeTimeoutMs } =
+    configuredApiLimits(config)
+  const { routerConnectionsMax, routerConnectionsPerSourceMax, routerHandshakeTimeoutMs } =
+    routerLimits
+  return new TlsPorts({
+    addresses: [...shared, ...shared],
+    handshakeTimeoutMs: Math.max(handshakeTimeoutMs, routerHandshakeTimeoutMs),
+    hellosWaitingMax: Math.max(connectionsMax, routerConnectionsMax),
+    hellosWaitingPerSourceMax: Math.max(connectionsPerSourceMax, routerConnectionsPerSourceMax),
+    room: clientSockets,
+    log,
+  })
+}

@@ -1,0 +1,134 @@
+import { afterEach, expect, test } from 'vitest'
+
+import type { TLSSocket } from 'node:tls'
+
+import { encodeFlag, encodeInt32, encodeText } from '../../src/channel/headers.ts'
+import { channelLimits } from '../../src/channel/limits.ts'
+import { headerKey } from '../../src/channel/numbers.ts'
+import { routerLimits } from '../../src/fabric/limits.ts'
+import { Pipe, settle } from '../channel/pipe.ts'
+import { RouterStage } from '../fabric/stage.ts'
+
+// The attack: somebody adds a socket to the control channel of a router, to send and receive its messages; or the right router adds
+// sockets to get more than the limits of its channel.
+
+let stage = new RouterStage()
+afterEach(() => {
+  stage.channels.stop()
+  stage = new RouterStage()
+})
+
+const version = encodeText('v2.0.3|abc|2026-01-01|linux|amd64')
+
+interface Group {
+  readonly id: Uint8Array
+  readonly secret: Uint8Array
+}
+
+/** The group that the controller created for the first socket. */
+function groupOf(first: Pipe): Group {
+  const headers = first.sent[0]?.headers
+  const id = headers?.get(headerKey.connectionId) ?? new Uint8Array()
+  const secret = headers?.get(headerKey.groupSecret) ?? new Uint8Array()
+  return { id, secret }
+}
+
+async function join(id: string, { id: groupId, secret }: Group): Promise<Pipe> {
+  stage.admitNext(id)
+  const pipe = new Pipe()
+  stage.channels.accept(pipe as unknown as TLSSocket)
+  const headers = new Map([
+    [headerKey.helloVersion, version],
+    [headerKey.type, encodeText('ctrl.high')],
+    [headerKey.isGrouped, encodeFlag(true)],
+    [headerKey.connectionId, groupId],
+    [headerKey.groupSecret, secret],
+  ])
+  pipe.say({ contentType: 0, sequence: -1, headers, body: encodeText(id) })
+  await settle()
+  return pipe
+}
+
+const reasonOf = ({ sent: [answer] }: Pipe): string | null =>
+  answer?.headers.get(headerKey.resultSuccess)?.[0] === 1
+    ? null
+    : Buffer.from(answer?.body ?? []).toString()
+
+test('An additional socket with ID and secret of the group carries requests and replies of the channel', async () => {
+  const first = await stage.dial('er1')
+  const second = await join('er1', groupOf(first))
+  expect(reasonOf(second)).toBe(null)
+  expect(second.sent[0]?.headers.get(headerKey.connectionId)).toEqual(groupOf(first).id)
+
+  second.say({ contentType: 1, sequence: 7 })
+  await settle()
+  const answers = first.ofType(2).filter(({ body }) => Buffer.from(body).toString() === 'ok')
+  expect(answers).toHaveLength(1)
+
+  const channel = stage.channels.connection('er1')?.channel
+  const reply = channel?.request({ contentType: 1042 })
+  await settle()
+  const sequence = first.ofType(1042)[0]?.sequence ?? 0
+  const headers = new Map([[headerKey.replyFor, encodeInt32(sequence)]])
+  second.say({ contentType: 2, sequence: 8, headers, body: encodeText('over the second') })
+  expect(Buffer.from((await reply)?.body ?? []).toString()).toBe('over the second')
+})
+
+test('The channel continues without an additional socket, and ends with its first one', async () => {
+  const first = await stage.dial('er1')
+  const second = await join('er1', groupOf(first))
+  const channel = stage.channels.connection('er1')?.channel
+  const reply = channel?.request({ contentType: 1042 })
+  second.destroy()
+  await settle()
+  expect(channel?.isClosed).toBe(false)
+  const third = await join('er1', groupOf(first))
+  expect(reasonOf(third)).toBe(null)
+  first.destroy()
+  await expect(reply).rejects.toThrow('closed')
+  await settle()
+  expect([third.destroyed, stage.channels.connection('er1')]).toEqual([true, undefined])
+})
+
+test('A socket with another secret, or of another router, is refused', async () => {
+  const first = await stage.dial('er1')
+  await stage.dial('er2')
+  const { id, secret } = groupOf(first)
+  const other = Uint8Array.from(secret, (byte) => byte ^ 1)
+  const refusals = [
+    await join('er1', { id, secret: other }),
+    await join('er1', { id, secret: secret.subarray(1) }),
+    await join('er2', { id, secret }),
+    await join('er3', { id, secret }),
+  ]
+  expect(refusals.map(reasonOf)).toEqual([
+    'the router has no channel of this group',
+    'the router has no channel of this group',
+    'the router has no channel of this group',
+    'the router has no channel here',
+  ])
+  expect(first.destroyed).toBe(false)
+})
+
+test('A channel has few sockets', async () => {
+  const first = await stage.dial('er1')
+  const { routerSocketsMax } = routerLimits
+  const more: Pipe[] = []
+  for (let at = 1; at < routerSocketsMax; at += 1) more.push(await join('er1', groupOf(first)))
+  expect(more.map(reasonOf)).toEqual(more.map(() => null))
+  expect(reasonOf(await join('er1', groupOf(first)))).toBe('the channel has too many sockets')
+})
+
+test('The sockets of a channel have one rate together', async () => {
+  const first = await stage.dial('er1')
+  const second = await join('er1', groupOf(first))
+  const { messagesPerSecondMax } = channelLimits
+  const half = messagesPerSecondMax * 0.75
+  const answered = (): number =>
+    first.ofType(2).filter(({ body }) => Buffer.from(body).toString() === 'ok').length
+  for (let at = 0; at < half; at += 1) first.say({ contentType: 1, sequence: at + 1 })
+  for (let at = 0; at < half; at += 1) second.say({ contentType: 1, sequence: at + 1 })
+  for (let at = 0; at < 200; at += 1) await settle()
+  expect(answered()).toBeLessThanOrEqual(messagesPerSecondMax)
+  expect(answered()).toBeGreaterThan(half)
+})
