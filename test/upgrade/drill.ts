@@ -105,7 +105,9 @@ export class UpgradeDrill {
 
   async #typeLine(line: string, k: number): Promise<string> {
     const unpacked =
-      /^tar --extract --file flotilla-(.+)-linux-x64\.tar\.xz --directory \/opt\/flotilla$/.exec(line)
+      /^tar --extract --file flotilla-(.+)-linux-x64\.tar\.xz --directory \/opt\/flotilla$/.exec(
+        line,
+      )
     const chosen = /^ln -sfn flotilla-(.+) \/opt\/flotilla\/current$/.exec(line)
     if (unpacked?.[1] !== undefined) this.#named(unpacked[1])
     else if (chosen?.[1] !== undefined) this.installNamed(k, chosen[1])
