@@ -68,7 +68,7 @@ template() {
 judge 'systemd units' systemd-analyze units
 judge 'systemd units: what they may do' systemd-analyze exposed
 judge 'entrypoint: syntax' sh sh -n docker/entrypoint.sh
-judge 'entrypoint' shellcheck shellcheck docker/entrypoint.sh check.sh
+judge 'scripts' shellcheck shellcheck docker/entrypoint.sh check.sh debian/*
 # The names are for the inner shell to expand.
 # shellcheck disable=SC2016
 judge 'helpers of the entrypoint: syntax' node sh -c 'for file in docker/*.mjs; do node --check "$file" || exit 1; done'
