@@ -9,7 +9,6 @@ import { omissionSentences, sectionsWithoutEffect } from '../config/router/omiss
 import type { EffectiveValue } from '../config/engine/reader.ts'
 import { configuredEndpoints, configuredProxy } from '../config/router/relations.ts'
 import type { RouterConfig } from '../config/router/table.ts'
-import type { Address } from '../config/router/values.ts'
 import type {
   ControlConnection,
   ControlMessageHandler,
@@ -28,6 +27,7 @@ import {
   metricsMessage,
   readInspection,
 } from '../channel/messages/reports.ts'
+import { tlsAddresses } from './tls-addresses.ts'
 import { Edge, EDGE_BINDING } from './edge/edge.ts'
 import { terminatorDialers } from './dial/dialers.ts'
 import { socketLimits } from '../overlay/sockets/limits.ts'
@@ -184,6 +184,8 @@ export class RouterProgram {
       identity,
       handshakeTimeoutMs: config.tls.handshakeTimeout,
       checks: this.#checks,
+      figures: () => this.#figures(),
+      version: version.version,
       log,
     })
     this.#extender = this.#newExtender()
@@ -589,12 +591,4 @@ export class RouterProgram {
       }),
     }
   }
-}
-
-/** Addresses of TLS listeners that may share a port: those for links and for clients. */
-function tlsAddresses({ edge, link, listeners }: RouterConfig): readonly Address[] {
-  const ofClients = edge === null ? [] : listeners.filter(({ binding }) => binding === EDGE_BINDING)
-  return [...ofClients, ...(link?.listeners ?? [])].flatMap(({ bind }) =>
-    bind?.protocol === 'tls' || bind?.protocol === 'wss' ? [bind] : [],
-  )
 }

@@ -1,6 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import type { IncomingMessage } from 'node:http'
+import { get } from 'node:https'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -55,7 +57,7 @@ edge: {}
 link: ${linksAt(linkPort)}
 listeners: [{binding: edge, bind: "tls:127.0.0.1:${edgePort}", advertise: "router.test:3022"}]
 healthChecks: {ctrlPingCheck: {interval: 200ms, initialDelay: 0s}, linkCheck: {initialDelay: 0s, interval: 200ms}}
-web: [{name: health, bindPoints: [{interface: "127.0.0.1:${healthPort}", address: "127.0.0.1:${healthPort}"}], apis: [{binding: health-checks}]}]
+web: [{name: health, bindPoints: [{interface: "127.0.0.1:${healthPort}", address: "127.0.0.1:${healthPort}"}], apis: [{binding: health-checks}, {binding: metrics}]}]
 `,
   )
 }
@@ -202,6 +204,22 @@ test('a router answers the health-checks API', async () => {
     return status === 200 && (body.data as { healthy: boolean }).healthy
   })
   client.close()
+})
+
+test('a certificate of flotilla pki issue reads the metrics of a router', async () => {
+  const out = join(fleet.dir, 'prometheus.pem')
+  const words = ['pki', 'issue', '--config', fleet.config(1), '--name', 'prometheus', '--out', out]
+  expect((await fleet.cli(words)).code).toBe(0)
+  const shown = { cert: readFileSync(out), key: readFileSync(`${out}.key`) }
+  const where = { host: '127.0.0.1', port: healthPort, path: '/metrics', agent: false as const }
+  const asked = get({ ...where, ...shown, ca: readFileSync(path('router.ca')) })
+  const [answer] = (await once(asked, 'response')) as [IncomingMessage]
+  let body = ''
+  for await (const chunk of answer) body += String(chunk)
+  expect([answer.statusCode, body]).toEqual([
+    200,
+    expect.stringMatching(/^flotilla_router_controllers_connected 3$/m),
+  ])
 })
 
 test('a router has one link to another Flotilla router, and every controller shows and publishes it', async () => {

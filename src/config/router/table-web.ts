@@ -12,7 +12,7 @@ import { choice, duration, optional, text } from '../engine/values.ts'
 import { hostPort, pemSource } from './values.ts'
 
 /** Keys of `web`: HTTPS servers of this router. */
-export const webList = list(8, 'HTTPS servers. The one API there is: health-checks.', {
+export const webList = list(8, 'HTTPS servers of this router.', {
   name: option(text(), { default: REQUIRED_OPTION, why: 'For logs.' }),
   bindPoints: requiredList(16, 'Where it listens.', {
     interface: option(hostPort(), { default: REQUIRED_OPTION, why: 'Where it listens.' }),
@@ -27,9 +27,9 @@ export const webList = list(8, 'HTTPS servers. The one API there is: health-chec
     }),
   }),
   apis: requiredList(4, 'APIs served.', {
-    binding: option(choice(['health-checks']), {
+    binding: option(choice(['health-checks', 'metrics']), {
       default: REQUIRED_OPTION,
-      why: 'Name of the API.',
+      why: 'health-checks: state of this router, without log-in. metrics: numbers for Prometheus at /metrics, for client certificates of flotilla pki issue.',
     }),
     options: keyedSections(0, 'It has none.', {}),
   }),

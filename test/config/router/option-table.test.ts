@@ -555,7 +555,7 @@ const table: readonly (readonly [string, Proof])[] = [
     'bindPoints[].address': 'it says where others reach the server, and nobody is told of it',
     'bindPoints[].newAddress': [health],
     'apis[].binding': [
-      rules('The file > takes the health-checks API of web alone, which has no options'),
+      rules('The file > accepts the APIs health-checks and metrics of web, which have no options'),
     ],
     'identity.cert': 'a server shows its server certificate; `cert` is read by what dials',
     'identity.key': [opened('A server of web > presents the certificate of its identity')],

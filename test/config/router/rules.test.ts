@@ -48,11 +48,16 @@ describe('The file', () => {
     expect(told[0]).toContain(effect)
   })
 
-  test('takes the health-checks API of web alone, which has no options', () => {
+  test('accepts the APIs health-checks and metrics of web, which have no options', () => {
     const web = (api: string): string =>
       `web: [{name: a, bindPoints: [{interface: "127.0.0.1:8081", address: "r.test:8081"}], apis: [${api}]}]`
-    expect(config(web('{binding: health-checks, options: {}}')).web).toHaveLength(1)
-    expectFault(web('{binding: edge-client}'), 'web[0].apis[0].binding: expected health-checks')
+    expect(
+      config(web('{binding: health-checks, options: {}}, {binding: metrics}')).web,
+    ).toHaveLength(1)
+    expectFault(
+      web('{binding: edge-client}'),
+      'web[0].apis[0].binding: expected one of health-checks, metrics',
+    )
     expect(warnings(web('{binding: health-checks, options: {a: 1}}'))).toEqual([
       '5: web[0].apis[0].options.a: is unknown to this program, and has no effect',
     ])

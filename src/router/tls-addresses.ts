@@ -1,0 +1,11 @@
+import type { RouterConfig } from '../config/router/table.ts'
+import type { HostPort } from '../lib/text/names.ts'
+import { EDGE_BINDING } from './edge/edge.ts'
+
+/** Addresses of all TLS servers of a router; one that occurs twice is shared. */
+export function tlsAddresses({ edge, link, listeners }: RouterConfig): readonly HostPort[] {
+  const ofClients = edge === null ? [] : listeners.filter(({ binding }) => binding === EDGE_BINDING)
+  return [...ofClients, ...(link?.listeners ?? [])].flatMap(({ bind }) =>
+    bind?.protocol === 'tls' || bind?.protocol === 'wss' ? [bind] : [],
+  )
+}

@@ -1,0 +1,120 @@
+import { request } from 'node:https'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+
+import {
+  type CertifiedKey,
+  issueLeaf,
+  LEAF_LIFETIME_MS,
+  validityFrom,
+} from '../../src/pki/authority/authority.ts'
+import { externalSpiffeId } from '../../src/pki/spiffe.ts'
+import { eventually, type ScriptedController, TestNetwork } from '../router/support.ts'
+import { newCa } from '../support/authorities.ts'
+import { freePort } from '../support/ports.ts'
+
+// The attack: somebody reads the metrics of a router without a certificate of `flotilla pki issue`: with none, one of another network,
+// or one of a router, an identity or a controller.
+
+let network: TestNetwork
+let controller: ScriptedController
+let port: number
+beforeEach(async () => {
+  network = await TestNetwork.create()
+  controller = await network.controller('a')
+  port = await freePort()
+})
+afterEach(() => network.close())
+
+async function serve(apis: string): Promise<void> {
+  const points = `bindPoints: [{interface: "127.0.0.1:${port}", address: "r.test:${port}"}]`
+  await network.running([controller.address], `web: [{name: w, ${points}, apis: [${apis}]}]\n`)
+  await eventually(() => controller.isConnected).toBe(true)
+}
+
+interface Answer {
+  readonly status: number
+  readonly type: string
+  readonly text: string
+}
+
+function get(path: string, key: CertifiedKey | null = null): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const shown = key === null ? {} : { cert: key.certificatePem, key: key.privateKeyPem }
+    const ca = network.root.certificatePem
+    const asked = request({ host: '127.0.0.1', port, path, ca, agent: false, ...shown })
+    asked.on('error', reject)
+    asked.on('response', (answer) => {
+      let text = ''
+      answer.on('data', (chunk: Buffer) => (text += chunk.toString()))
+      answer.on('end', () =>
+        resolve({
+          status: answer.statusCode ?? 0,
+          type: answer.headers['content-type'] ?? '',
+          text,
+        }),
+      )
+    })
+    asked.end()
+  })
+}
+
+const MONITOR = externalSpiffeId('net.example')
+const BOTH = '{binding: health-checks}, {binding: metrics}'
+
+function leafOf(issuer: CertifiedKey, uris: readonly string[]): Promise<CertifiedKey> {
+  return issueLeaf({
+    issuer,
+    commonName: 'prometheus',
+    uris,
+    hosts: [],
+    usages: ['client'],
+    validity: validityFrom(Date.now(), LEAF_LIFETIME_MS),
+  })
+}
+
+test('A certificate for monitoring reads metrics in the format of Prometheus', async () => {
+  await serve(BOTH)
+  const { status, type, text } = await get('/metrics', await leafOf(network.root, [MONITOR]))
+  expect([status, type]).toEqual([200, 'text/plain; version=0.0.4; charset=utf-8'])
+  for (const line of [
+    'flotilla_router_build_info{id="router1",version="v2.0.0"} 1',
+    'flotilla_router_controllers_connected 1',
+    'flotilla_router_links 0',
+    'flotilla_router_circuits 0',
+    'flotilla_router_forwarded_bytes_total 0',
+    'flotilla_router_traffic_bytes_total{side="ingress",direction="rx"} 0',
+  ]) {
+    expect(text).toContain(`${line}\n`)
+  }
+  expect(text).toMatch(
+    /^flotilla_router_own_certificate_not_after_timestamp_seconds\{certificate="client"\} \d+$/m,
+  )
+})
+
+test('No other certificate of the network, and none of another network, reads metrics', async () => {
+  await serve(BOTH)
+  const stranger = await newCa('another network', Date.now())
+  const refused = await Promise.all([
+    get('/metrics'),
+    get('/metrics', await leafOf(stranger, [MONITOR])),
+    get('/metrics', await leafOf(network.root, [])),
+    get('/metrics', await leafOf(network.root, ['spiffe://net.example/identity/ann'])),
+    get('/metrics', await leafOf(network.root, ['spiffe://net.example/controller/ctrl1'])),
+    get('/metrics?x=1', await leafOf(network.root, [MONITOR, MONITOR])),
+  ])
+  expect(refused.map(({ status, text }) => [status, text.includes('flotilla_router')])).toEqual(
+    refused.map(() => [401, false]),
+  )
+  expect((await get('/health-checks')).status).toBe(200)
+})
+
+test('A server has only the APIs of its configuration', async () => {
+  await serve('{binding: metrics}')
+  expect((await get('/health-checks')).status).toBe(404)
+})
+
+test('Without the API, the path of metrics shows health checks, as every other path', async () => {
+  await serve('{binding: health-checks}')
+  const { type, text } = await get('/metrics', await leafOf(network.root, [MONITOR]))
+  expect([type, text.includes('flotilla_router')]).toEqual(['application/json', false])
+})
