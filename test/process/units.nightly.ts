@@ -312,6 +312,26 @@ describe.skipIf(missing !== null)(`the Debian packages on a host ${missing ?? ''
     await untilVoters(3)
   })
 
+  test('root leaves no file in folders of the user flotilla, and reads which command to type', async () => {
+    await host.run(makeFolders('restored'))
+    const backup = (await host.run('ls /var/backups/flotilla/*.backup | head -n 1')).trim()
+    const restore = `flotilla cluster snapshot restore ${backup} ${config('restored')} --id restored`
+    for (const command of [
+      `flotilla controller run ${config('ctrl1')}`,
+      `flotilla cluster init ${config('restored')} --id restored`,
+      `${restore} --data /var/lib/flotilla/restored/data --key /root/backup.key`,
+    ]) {
+      await expect(host.run(command)).rejects.toThrow(
+        `could not open the files that root creates; type: runuser -u flotilla -- ${command}\n`,
+      )
+    }
+    const folders = names.map((name) => `/etc/flotilla/${name} /var/lib/flotilla/${name}`)
+    expect(await host.run(`find ${folders.join(' ')} -uid 0`)).toBe('')
+    expect(await host.run('ls /etc/flotilla/restored /var/lib/flotilla/restored')).toBe(
+      '/etc/flotilla/restored:\n\n/var/lib/flotilla/restored:\n',
+    )
+  })
+
   test('a controller listens at port 443 with the drop-in for low ports', async () => {
     const unit = 'flotilla-controller@ctrl3'
     const kept = await host.run(`cat ${config('ctrl3')}`)
