@@ -180,13 +180,17 @@ release-fixture: $(INSTALLED)
 deploy-check: $(INSTALLED)
 	deploy/check.sh $(if $(STRICT),--strict)
 
-# What is installed: .package/flotilla-VERSION.tgz (npm install --global --ignore-scripts), and the list of all that is in it (CycloneDX).
+# What is installed, in .package: the npm package and the list of all that is in it (CycloneDX), archives with the Node of each
+# architecture, Debian packages, and SHA256SUMS. ARCHS=x64 packs for one architecture; ARCHS= only the npm package.
+ARCHS ?= x64 arm64
 package: $(INSTALLED)
 	@rm -rf .package && mkdir -p .package
 	@node tools/build-program.ts .package/flotilla
 	@cd .package/flotilla && npm pack --silent --pack-destination .. > ../name
 	@cd .package/flotilla && npm sbom --package-lock-only --omit dev --sbom-format cyclonedx > ../$$(basename $$(cat ../name) .tgz).cdx.json
-	@cd .package && rm name && ls -l *.tgz *.json
+	@rm .package/name
+	@[ -z "$(ARCHS)" ] || node tools/package/main.ts .package/flotilla .package $(foreach arch,$(ARCHS),--arch $(arch))
+	@cd .package && find . -maxdepth 1 -type f -printf '%10s  %f\n' | sort -k 2
 
 bench: $(INSTALLED)
 	node bench/http.ts

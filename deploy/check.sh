@@ -31,18 +31,22 @@ judge() {
   fi
 }
 
-# Reads the units by a root of its own, in which the program is a file: it need not be installed here.
+# Reads the units, each with every drop-in, by a root of its own, in which the program is a file: it need not be installed here.
 units() {
   root=$(mktemp -d) || return 1
   mkdir -p "$root/etc/systemd/system" "$root/opt/flotilla/bin" "$root/bin" "$root/usr/lib/systemd/system"
   cp systemd/*.service "$root/etc/systemd/system/"
+  for unit in systemd/*.service; do
+    mkdir "$root/etc/systemd/system/${unit##*/}.d"
+    cp systemd/drop-ins/*.conf "$root/etc/systemd/system/${unit##*/}.d/"
+  done
   for program in /opt/flotilla/bin/flotilla /bin/kill; do
     printf '#!/bin/sh\n' > "$root$program"
     chmod 0755 "$root$program"
   done
   # What a unit names beside the program is of the system, and not in that root.
   told=$(systemd-analyze --root="$root" --man=no --recursive-errors=no verify \
-    flotilla-controller@ctrl1.service flotilla-router@router1.service 2>&1)
+    flotilla-controller@ctrl1.service flotilla-router@router1.service flotilla-tunnel@tunnel1.service 2>&1)
   rm -rf "$root"
   wrong=$(echo "$told" | grep -v 'not found\|Failed to add dependency\|^$' || :)
   [ -z "$wrong" ] && return 0
@@ -64,7 +68,7 @@ template() {
 judge 'systemd units' systemd-analyze units
 judge 'systemd units: what they may do' systemd-analyze exposed
 judge 'entrypoint: syntax' sh sh -n docker/entrypoint.sh
-judge 'entrypoint' shellcheck shellcheck docker/entrypoint.sh check.sh
+judge 'scripts' shellcheck shellcheck docker/entrypoint.sh check.sh debian/*
 # The names are for the inner shell to expand.
 # shellcheck disable=SC2016
 judge 'helpers of the entrypoint: syntax' node sh -c 'for file in docker/*.mjs; do node --check "$file" || exit 1; done'

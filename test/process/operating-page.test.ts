@@ -35,7 +35,7 @@ const typedPages: Readonly<Record<string, string>> = {
 }
 /** Blocks that another test types, by how they begin. */
 const typedBlocks: Readonly<Record<string, string>> = {
-  'npm install --global': 'package.nightly.ts',
+  'install -D -m 0644': 'units.nightly.ts',
   'flotilla identity enroll': 'typed-pages.test.ts',
   'flotilla router check': 'router-program.test.ts',
   'grep -h': 'only searches files',

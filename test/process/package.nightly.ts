@@ -31,6 +31,17 @@ test('the package installs the tested versions without install scripts, and runs
   const { stderr } = await run('npm', words, { cwd: dir, maxBuffer: 64 * 1024 * 1024 })
   expect(stderr.split('\n').filter((line) => /^npm info run /.test(line))).toEqual([])
 
+  // npm would compare them with the Node that runs npm: 20 on Debian 13.
+  const manifests = readdirSync(prefix, { recursive: true, encoding: 'utf8' }).filter((name) =>
+    /\/flotilla(\/node_modules\/(@[^/]+\/)?[^/]+)?\/package\.json$/.test(name),
+  )
+  expect(manifests.length).toBeGreaterThan(100)
+  const withEngines = manifests.filter((name) => {
+    const manifest = JSON.parse(readFileSync(join(prefix, name), 'utf8')) as object
+    return 'engines' in manifest
+  })
+  expect(withEngines).toEqual([])
+
   const flotilla = join(prefix, 'bin/flotilla')
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
     version: string

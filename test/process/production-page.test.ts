@@ -6,7 +6,6 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
-  symlinkSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -24,21 +23,33 @@ import { run } from './support/page.ts'
 // Goal: an operator who follows docs/start/production.md on three hosts gets a cluster of three
 // voters, a backup and metrics.
 // Method: each host is a folder with a separate /etc, /usr, /var and /opt; names and ports lead to
-// loopback. A script replaces each command that changes the system (users, units, npm) and does the
+// loopback. A script replaces each command that changes the system (users, units, packages) and does the
 // same for a controller.
 
 const root = resolve(import.meta.dirname, '../..')
 const page = readFileSync(join(root, 'docs/start/production.md'), 'utf8')
 const installPage = readFileSync(join(root, 'docs/start/install.md'), 'utf8')
 const HOSTS = [1, 2, 3]
+const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+  readonly version: string
+}
 
 let dir = ''
 let port = 0
 
+/** Makes the folder of a version, whose program and files are those that are tested. */
+const unpacks = `
+  folder="$SYSTEM/opt/flotilla/flotilla-${version}"
+  mkdir -p "$folder/bin"
+  ln -sfn '${flotilla}' "$folder/bin/flotilla"
+  ln -sfn '${join(root, 'deploy')}' "$folder/deploy"`
+
 /** Programs of a host that need root or systemd. SYSTEM is the folder of the host. */
 const standIns: Readonly<Record<string, string>> = {
   timedatectl: 'echo NTPSynchronized=yes',
-  npm: `mkdir -p "$SYSTEM/opt/flotilla/bin" && ln -sf '${flotilla}' "$SYSTEM/opt/flotilla/bin/flotilla"`,
+  tar: unpacks,
+  npm: unpacks,
+  dpkg: `mkdir -p "$SYSTEM/usr/bin" && ln -sfn '${flotilla}' "$SYSTEM/usr/bin/flotilla"`,
   'systemd-sysusers': ':',
   'systemd-tmpfiles': ':',
   // Without the owner, which this user may not give away.
@@ -74,7 +85,6 @@ beforeAll(async () => {
   }
   // Where the operator works; files are carried from host to host by being there.
   mkdirSync(join(dir, 'work'))
-  symlinkSync(join(root, 'deploy'), join(dir, 'work/deploy'))
   for (const k of HOSTS) {
     for (const folder of ['etc/systemd/system', 'etc/flotilla', 'usr/lib/sysusers.d']) {
       mkdirSync(join(system(k), folder), { recursive: true })
@@ -204,11 +214,13 @@ test('the commands of docs/start/production.md work when pasted on three hosts',
 
 test('the commands of docs/start/install.md install a program that prints its version', async () => {
   const lines = [...installPage.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, text = '']) => text)
-  const [build, install = '', ...others] = lines
-  expect(others).toEqual([])
-  // test/process/package.nightly.ts builds and installs the package itself.
+  const [build, ...ways] = lines
+  // test/process/package.nightly.ts and units.nightly.ts build and install the packages themselves.
   expect(build).toBe('make package\n')
-  expect(await type(1, install)).toMatch(/^flotilla \d+\.\d+\.\d+ \(node v/)
+  const printed: string[] = []
+  for (const way of ways) printed.push(await type(1, way))
+  const isVersion = printed.map((text) => /^flotilla \d+\.\d+\.\d+ \(node v/.test(text))
+  expect(isVersion).toEqual([true, true, false, true])
 })
 
 /** The CA certificates and the password, as the page says. */

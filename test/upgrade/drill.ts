@@ -25,7 +25,7 @@ export interface Release {
 
 /**
  * Three controllers of a former release, under load, on whose hosts docs/operate/upgrade.md is
- * followed. Scripts replace `systemctl` and `npm` with the same effect; every other line runs
+ * followed. This class does what `systemctl`, `tar` and `ln` would do; every other line runs
  * unchanged.
  */
 export class UpgradeDrill {
@@ -104,14 +104,17 @@ export class UpgradeDrill {
   }
 
   async #typeLine(line: string, k: number): Promise<string> {
-    const install =
-      /^npm install --global --ignore-scripts --prefix \/opt\/flotilla flotilla-(.+)\.tgz$/.exec(
+    const unpacked =
+      /^tar --extract --file flotilla-(.+)-linux-x64\.tar\.xz --directory \/opt\/flotilla$/.exec(
         line,
       )
-    if (install?.[1] !== undefined) this.installNamed(k, install[1])
-    else if (line === `systemctl stop flotilla-controller@ctrl${k}`) await this.stop(k)
-    else if (line === `systemctl start flotilla-controller@ctrl${k}`) void this.start(k)
-    else if (line.startsWith('flotilla ')) return await this.#run(line, k)
+    const chosen = /^ln -sfn flotilla-(.+) \/opt\/flotilla\/current$/.exec(line)
+    if (unpacked?.[1] !== undefined) this.#named(unpacked[1])
+    else if (chosen?.[1] !== undefined) this.installNamed(k, chosen[1])
+    else if (line === `systemctl restart flotilla-controller@ctrl${k}`) {
+      await this.stop(k)
+      void this.start(k)
+    } else if (line.startsWith('flotilla ')) return await this.#run(line, k)
     else throw new Error(`the page has a line that the drill does not know: ${line}`)
     return ''
   }

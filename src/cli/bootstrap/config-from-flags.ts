@@ -9,6 +9,7 @@ import type { ControllerConfig } from '../../config/controller/options.ts'
 import { formatHostPort, isControllerId, parseHostPort } from '../../lib/text/names.ts'
 import { type CommandFailure, usageFailure } from '../../controller/failure.ts'
 import { decodeText } from '../../lib/text/decode-text.ts'
+import { refuseFoldersOfOthers } from '../terminal/folder-owner.ts'
 
 /** Flags of `cluster init` and `cluster join` from which a new configuration is composed. */
 export interface ConfigFlags {
@@ -55,6 +56,11 @@ export function planConfig(path: string, flags: ConfigFlags, trustDomain: string
   const parsed = parseControllerConfig(file, text, process.env)
   if (!parsed.ok) throw faultsOf(parsed.faults)
   return { path: file, folder, config: parsed.config, text, isThere: false }
+}
+
+/** @throws {CommandFailure} when root would leave files in folders of another user. */
+export function refusePlannedFoldersOfOthers({ path, config }: PlannedConfig): void {
+  refuseFoldersOfOthers([path, config.data, config.identity.key])
 }
 
 function settingsOf(

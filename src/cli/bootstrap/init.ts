@@ -9,7 +9,12 @@ import { isTrustDomain } from '../../lib/text/names.ts'
 import { writeSecretFile } from '../../pki/key-file.ts'
 import { readIdentity } from '../../store/log/identity.ts'
 import { ADMIN_FILE_NAME, type AdminFile } from './admin-file.ts'
-import { type ConfigFlags, planConfig, type PlannedConfig } from './config-from-flags.ts'
+import {
+  type ConfigFlags,
+  planConfig,
+  type PlannedConfig,
+  refusePlannedFoldersOfOthers,
+} from './config-from-flags.ts'
 import {
   CommandFailure,
   EXIT_FAILED,
@@ -52,6 +57,7 @@ export interface InitResult {
  */
 export async function initCluster(path: string, options: InitOptions): Promise<void> {
   const planned = planConfig(path, options, trustDomainOf(options))
+  refusePlannedFoldersOfOthers(planned)
   refuseOtherTrustDomain(planned, options)
   const password =
     options.passwordFile === undefined

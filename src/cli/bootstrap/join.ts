@@ -6,7 +6,12 @@ import type { Ticket } from '../../pki/secrets/ticket.ts'
 import { FEATURE_LEVEL } from '../../ports/feature-level.ts'
 import { CheckList } from '../terminal/check-list.ts'
 import { advertisedHosts } from '../../config/controller/advertised-hosts.ts'
-import { type ConfigFlags, planConfig, type PlannedConfig } from './config-from-flags.ts'
+import {
+  type ConfigFlags,
+  planConfig,
+  type PlannedConfig,
+  refusePlannedFoldersOfOthers,
+} from './config-from-flags.ts'
 import { baseUrl } from '../client/api-client.ts'
 import { operatorFailure } from '../../controller/failure.ts'
 import { checkAnswer, writeJoinFiles } from './lay-down.ts'
@@ -48,6 +53,7 @@ export async function joinCluster(path: string, options: JoinOptions): Promise<v
   const read = checkTicket(text, checks, systemClock.nowMs())
   const ticket = { ...read, addresses: [...new Set([...given, ...read.addresses])] }
   const planned = planConfig(path, options, ticket.trustDomain)
+  refusePlannedFoldersOfOthers(planned)
   try {
     await prepareJoin(planned, ticket, text, checks)
   } catch (error) {

@@ -29,7 +29,9 @@ import type { RemovalAction } from '../../controller/start/removal-action.ts'
 import { StoreError } from '../../store/errors.ts'
 import { writeFence } from '../../store/folder/fence-file.ts'
 import { readRosterFile } from '../../store/folder/membership-cache-file.ts'
+import { refuseFoldersOfOthers } from '../terminal/folder-owner.ts'
 import { printNote, shellWord } from '../terminal/output.ts'
+import { ServiceManager } from '../terminal/service-manager.ts'
 import { removePidFile, writePidFile } from '../../controller/admin/pid-file.ts'
 import { hasNoData, setDataFolderAside } from '../../controller/start/set-aside.ts'
 import { programVersion } from '../../controller/version.ts'
@@ -60,6 +62,7 @@ export async function runController(
   process.umask(0o077)
   collectBuffers('minor', YOUNG_BUFFERS_BYTES_MAX)
   const config = loadConfigOrFail(path)
+  refuseFoldersOfOthers([config.data, config.identity.key])
   const run = new ControllerRun(path, config, isJoining)
   process.exit(await run.untilEnd())
 }
@@ -78,6 +81,7 @@ class ControllerRun {
   #log: Logger | null = null
   #audit: ControllerLog['audit'] = null
   #lines: ControllerLog['lines'] | null = null
+  #serviceManager: ServiceManager | null = null
   /** Why the data folder must not be used again; null: it may be. */
   #doubt: string | null = null
   /** Mesh addresses of the last known members. */
@@ -100,6 +104,7 @@ class ControllerRun {
         if (end.type === 'fenced') writeFence(this.#config.data, end.fence)
         if (end.type === 'removed' || end.type === 'fenced') {
           this.#reportEnd(end.sentence)
+          await this.#serviceManager?.ended(end.sentence)
           code = this.#isJoining() ? EXIT_FAILED : EXIT_DONE
           break
         }
@@ -124,6 +129,8 @@ class ControllerRun {
     for (const warning of warnings) log.warn(warning)
     if (this.#doubt !== null || hasNoData(config.data)) {
       writePidFile(this.#path)
+      // It may take as long as its peers are away, and the start of the unit must not.
+      this.#serviceManager?.ready('waits to be re-admitted with an empty data folder')
       const entered = await this.#reenter(credentials, log)
       if (entered !== null) return entered
     }
@@ -217,6 +224,7 @@ class ControllerRun {
 
   #reportUp(log: Logger): void {
     const { web, cluster } = this.#config
+    this.#serviceManager?.ready(`serves as ${this.#config.id}`)
     log.info(
       {
         version: programVersion(),
@@ -235,12 +243,15 @@ class ControllerRun {
     this.#log = log
     this.#lines = lines
     this.#audit = audit
+    const { env, pid } = process
+    this.#serviceManager = new ServiceManager({ env, pid, log })
     // An unhandled error must end the process with a message, not leave it half running.
     process.on('uncaughtException', this.#die)
     process.on('unhandledRejection', this.#die)
     // Counts from the signal, even if it arrives during the start.
     void this.#stop.requested.then((signal) => {
       log.info({ signal }, 'controller stopping')
+      this.#serviceManager?.stopping()
       setTimeout(() => this.#die(new Error('shutdown timed out')), STOP_MS_MAX).unref()
     })
     return log

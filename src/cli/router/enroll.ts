@@ -22,6 +22,7 @@ import { checkTime, type EnrollmentToken, readEnrollmentToken } from '../enroll/
 import { readTokenFile } from '../enroll/token-file.ts'
 import { CheckList } from '../terminal/check-list.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
+import { refuseFoldersOfOthers } from '../terminal/folder-owner.ts'
 import { printJson, printLine, printNote } from '../terminal/output.ts'
 import { checkedRouterConfig } from './check.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
@@ -64,6 +65,7 @@ class RouterEnrollmentRun {
       throw usageFailure('the configuration has no section csr, which enrollment needs; add it')
     }
     const files = this.#files()
+    refuseFoldersOfOthers(Object.values(files).filter((path) => path !== null))
     const token = this.#token()
     if (!['erott', 'trott'].includes(token.method)) {
       throw new EnrollmentFault(

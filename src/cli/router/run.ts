@@ -12,6 +12,7 @@ import { routerProgramLimits } from '../../router/limits.ts'
 import { certificateLimits } from '../../router/identity/limits.ts'
 import { ProgramFailure } from '../../overlay/failure.ts'
 import { RouterProgram } from '../../router/router.ts'
+import { TUNNEL_BINDING } from '../../router/tunnel/tunnel.ts'
 import { limitHeapGrowth } from '../../threads/collect-buffers.ts'
 import { sendHttpsRequest } from '../client/https.ts'
 import {
@@ -25,7 +26,9 @@ import { configuredProxy } from '../../config/router/relations.ts'
 import { LastAddresses } from '../../lib/runtime/last-addresses.ts'
 import type { HttpProxy } from '../../lib/runtime/http-proxy.ts'
 import { checkedRouterConfig } from './check.ts'
+import { refuseFoldersOfOthers } from '../terminal/folder-owner.ts'
 import { lockPath } from '../terminal/process-lock.ts'
+import { ServiceManager } from '../terminal/service-manager.ts'
 
 export interface RunRouterOptions {
   readonly extend?: boolean
@@ -39,9 +42,14 @@ export interface RunRouterOptions {
  */
 export async function runRouter(path: string, options: RunRouterOptions): Promise<void> {
   const { config, effective } = checkedRouterConfig(path)
+  // Mode tproxy may need root.
+  if (!config.listeners.some(({ binding }) => binding === TUNNEL_BINDING))
+    refuseFoldersOfOthers([config.identity.key.path ?? path, config.ctrl.endpointsFile])
   const lock = await lockConfiguration(path)
   const log = createProgramLog(options.logLevel)
   switchLevelOnSignal(log, options.logLevel)
+  const { env, pid } = process
+  const serviceManager = new ServiceManager({ env, pid, log })
   const stopped = stopSignal(log, 'router')
   const names = new LastAddresses({
     path: lastAddressesPath(config.ctrl.endpointsFile),
@@ -61,12 +69,14 @@ export async function runRouter(path: string, options: RunRouterOptions): Promis
     })
     try {
       await router.start({ extends: options.extend === true })
-      log.info({ version: programVersion(), pid: process.pid }, 'router running')
+      log.info({ version: programVersion(), pid }, 'router running')
+      serviceManager.ready('runs')
       // Before the V8 flags change, because they are part of the key of compiled code.
       flushCompileCache()
       limitHeapGrowth()
       await Promise.race([stopped, router.failed])
     } finally {
+      serviceManager.stopping()
       // A start that failed leaves open what it had opened before.
       await exitUnlessStopped(routerProgramLimits.stopMsMax, router.stop())
     }

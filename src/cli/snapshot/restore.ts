@@ -11,7 +11,12 @@ import { formatUuid, newUuidv7 } from '../../lib/text/uuid.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
 import { syncFolder, writePublicFile } from '../../pki/key-file.ts'
 import { formFilledFolder } from '../../store/folder/form-data-folder.ts'
-import { type ConfigFlags, planConfig, type PlannedConfig } from '../bootstrap/config-from-flags.ts'
+import {
+  type ConfigFlags,
+  planConfig,
+  type PlannedConfig,
+  refusePlannedFoldersOfOthers,
+} from '../bootstrap/config-from-flags.ts'
 import { makeFolder } from '../terminal/make-folder.ts'
 import { printJson, printLine, shellWord } from '../terminal/output.ts'
 import { withFileInFaults } from './backup-file.ts'
@@ -53,6 +58,7 @@ export async function restoreSnapshot(
   const key = readKey(options.key)
   const manifest = await withFileInFaults(path, () => readBackupHead(path))
   const planned = planConfig(configPath, options, manifest.trustDomain)
+  refusePlannedFoldersOfOthers(planned)
   refuseTrustDomain(planned, manifest)
   refuseData(planned)
   const credentials = credentialsFor(planned, manifest, systemClock.nowMs())

@@ -21,6 +21,7 @@ import {
   switchLevelOnSignal,
   systemRandom,
 } from '../terminal/long-running.ts'
+import { ServiceManager } from '../terminal/service-manager.ts'
 import { CertificateApi } from '../client/certificate-api.ts'
 import { readIdentityFile } from './identity-file.ts'
 
@@ -53,6 +54,8 @@ export async function runTunnel(options: RunTunnelOptions): Promise<void> {
   const identities = options.identity.map((path) => ({ path, ...readIdentityFile(path) }))
   const log = createProgramLog(options.logLevel)
   switchLevelOnSignal(log, options.logLevel)
+  const { env, pid } = process
+  const serviceManager = new ServiceManager({ env, pid, log })
   const stopped = stopSignal(log, 'tunnel')
   const sockets = new TargetSockets()
   const tunnels = identities.map((identity) => {
@@ -78,7 +81,6 @@ export async function runTunnel(options: RunTunnelOptions): Promise<void> {
       log: identities.length === 1 ? log : log.child({ file: identity.path }),
     })
   })
-  log.info({ mode, version: programVersion(), pid: process.pid }, 'tunnel running')
   // Before the V8 flags change, because they are part of the key of compiled code.
   flushCompileCache()
   limitHeapGrowth()
@@ -88,6 +90,7 @@ export async function runTunnel(options: RunTunnelOptions): Promise<void> {
     if (!(error instanceof ProgramFailure)) throw error
     throw new CommandFailure(EXIT_FAILED, error.message, error)
   } finally {
+    serviceManager.stopping()
     const all = Promise.all(tunnels.map((tunnel) => tunnel.stop()))
     await exitUnlessStopped(
       tunnelLimits.stopMsMax,

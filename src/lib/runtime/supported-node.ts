@@ -6,17 +6,19 @@ import satisfies from 'semver/functions/satisfies.js'
 import { PACKAGE_ROOT } from './package-root.ts'
 
 /**
- * The reason why the program should not run on a Node version, with a remedy; null when `engines`
- * of `package.json` allows it. `bin/flotilla` refuses other versions; a program started in another
+ * The reason why the program should not run on a Node version, with a remedy; null when
+ * `package.json` allows it. `bin/flotilla` refuses other versions; a program started in another
  * way checks it here.
  *
  * @param version for example `v24.21.0`.
  */
 export function unsupportedNode(version: string = process.version): string | null {
   const manifest = JSON.parse(readFileSync(join(PACKAGE_ROOT, 'package.json'), 'utf8')) as {
-    readonly engines: { readonly node: string }
+    readonly engines?: { readonly node: string }
+    readonly supportedNode?: string
   }
-  const { node } = manifest.engines
+  // A built package has no `engines`, because npm compares them with the Node that npm itself uses.
+  const node = manifest.supportedNode ?? manifest.engines?.node ?? ''
   if (satisfies(version, node)) return null
   return `Node ${version} keeps the certificates of every client in memory, so that anyone who reaches a port can fill it; use Node ${node.replace(' || ', ' or ')}, which bin/flotilla chooses by itself`
 }

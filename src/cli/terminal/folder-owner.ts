@@ -1,0 +1,50 @@
+import { spawnSync } from 'node:child_process'
+import { type Stats, statSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+
+import { usageFailure } from '../../controller/failure.ts'
+import { shellWord } from './output.ts'
+
+const WRITABLE_FOR_ALL = 0o002
+
+/**
+ * Refuses a command that root runs on folders of another user. Its files would belong to root, so
+ * the program could not open them when that user runs it.
+ * @param paths files or folders that the command writes; the nearest existing folder counts for
+ * those that do not exist.
+ * @throws {CommandFailure} exit 2, with the command to type.
+ */
+export function refuseFoldersOfOthers(paths: readonly string[]): void {
+  if (process.geteuid?.() !== 0) return
+  for (const path of paths) {
+    const found = nearestExisting(resolve(path))
+    // Anyone may have files in a folder such as /tmp.
+    if (found === null || found.status.uid === 0) continue
+    if ((found.status.mode & WRITABLE_FOR_ALL) !== 0) continue
+    const name = userName(found.status.uid)
+    const whose = name === null ? `user id ${found.status.uid}` : `user ${name}`
+    throw usageFailure(
+      `${found.path} belongs to ${whose}, who could not open the files that root creates; type: ${commandAs(name, found.status)}`,
+    )
+  }
+}
+
+function nearestExisting(path: string): { readonly path: string; readonly status: Stats } | null {
+  const status = statSync(path, { throwIfNoEntry: false })
+  if (status !== undefined) return { path, status }
+  const parent = dirname(path)
+  return parent === path ? null : nearestExisting(parent)
+}
+
+function userName(uid: number): string | null {
+  const { status, stdout } = spawnSync('getent', ['passwd', `${uid}`], { encoding: 'utf8' })
+  return status === 0 ? (stdout.split(':')[0] ?? null) : null
+}
+
+/** The same command, run by the owner. */
+function commandAs(name: string | null, { uid, gid }: Stats): string {
+  const typed = ['flotilla', ...process.argv.slice(2)].map(shellWord).join(' ')
+  if (name === null) return `setpriv --reuid=${uid} --regid=${gid} --clear-groups ${typed}`
+  if (process.env['SUDO_USER'] !== undefined) return `sudo -u ${shellWord(name)} ${typed}`
+  return `runuser -u ${shellWord(name)} -- ${typed}`
+}

@@ -1,0 +1,113 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+
+import { errorMessage } from '../../lib/error-code.ts'
+
+/**
+ * systemd sends no reply to a message, and a program that cannot send one must not hang on to its
+ * process.
+ */
+const SEND_MS_MAX = 10_000
+/** Messages sent within each watchdog interval, so that a slow one does no harm. */
+const PINGS_PER_INTERVAL = 3
+const US_PER_MS = 1000
+
+interface Log {
+  warn(fields: object, message: string): void
+}
+
+interface ServiceManagerOptions {
+  /** Read once, and removed from it, so that hooks and other child processes send nothing. */
+  readonly env: NodeJS.ProcessEnv
+  readonly pid: number
+  readonly log: Log
+}
+
+/**
+ * Reports the state of this process to systemd (`sd_notify`), if systemd requests it. While the
+ * main thread works, it also sends the keep-alive messages of a unit with `WatchdogSec=`; systemd
+ * restarts a process that stops sending them.
+ *
+ * Node has no Unix datagram sockets, so the program `systemd-notify` sends each message: the unit
+ * needs `NotifyAccess=all`.
+ */
+export class ServiceManager {
+  readonly #log: Log
+  readonly #env: NodeJS.ProcessEnv | null
+  readonly #pingEveryMs: number | null
+  #pingTimer: NodeJS.Timeout | null = null
+  #sending: Promise<void> = Promise.resolve()
+  #isPinging = false
+  #hasFailed = false
+
+  constructor({ env, pid, log }: ServiceManagerOptions) {
+    this.#log = log
+    const { NOTIFY_SOCKET: socket = '', WATCHDOG_USEC: interval, WATCHDOG_PID: watched } = env
+    delete env['NOTIFY_SOCKET']
+    delete env['WATCHDOG_USEC']
+    delete env['WATCHDOG_PID']
+    this.#env = socket === '' ? null : { PATH: env['PATH'], NOTIFY_SOCKET: socket }
+    const isWatched = watched === undefined || Number(watched) === pid
+    const intervalMs = Number(interval) / US_PER_MS
+    this.#pingEveryMs = isWatched && intervalMs > 0 ? intervalMs / PINGS_PER_INTERVAL : null
+  }
+
+  /** The program does its work, or waits for others with everything opened that it can open. */
+  ready(status: string): void {
+    this.#send('READY=1', `STATUS=${status}`)
+    if (this.#pingEveryMs === null || this.#pingTimer !== null || this.#env === null) return
+    this.#pingTimer = setInterval(() => this.#ping(), this.#pingEveryMs).unref()
+  }
+
+  /**
+   * The program ends successfully for this reason, maybe before it was ready, which systemd would
+   * otherwise count as a failure. Resolves when systemd knows.
+   */
+  async ended(reason: string): Promise<void> {
+    if (this.#pingTimer !== null) clearInterval(this.#pingTimer)
+    this.#send('READY=1', `STATUS=${reason}`)
+    await this.#sending
+  }
+
+  /** The program has begun to stop. Keep-alive messages continue until the process ends. */
+  stopping(): void {
+    this.#send('STOPPING=1', 'STATUS=stopping')
+  }
+
+  #ping(): void {
+    // One that waits is enough.
+    if (this.#isPinging) return
+    this.#isPinging = true
+    this.#send('WATCHDOG=1')
+    void this.#sending.then(() => {
+      this.#isPinging = false
+    })
+  }
+
+  /** Sends in the order of the calls. */
+  #send(...assignments: readonly string[]): void {
+    const env = this.#env
+    if (env === null) return
+    this.#sending = this.#sending.then(() =>
+      runNotify(assignments, env).catch((error: unknown) => this.#reportFailure(error)),
+    )
+  }
+
+  /** Only the first time: a lasting fault would fill the log. */
+  #reportFailure(error: unknown): void {
+    if (this.#hasFailed) return
+    this.#hasFailed = true
+    const reason = errorMessage(error)
+    this.#log.warn(
+      { reason },
+      `cannot report to systemd: ${reason}; the unit needs the program systemd-notify and NotifyAccess=all`,
+    )
+  }
+}
+
+async function runNotify(words: readonly string[], env: NodeJS.ProcessEnv): Promise<void> {
+  const child = spawn('systemd-notify', words, { env, stdio: 'ignore', timeout: SEND_MS_MAX })
+  child.unref()
+  const [code, signal] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null]
+  if (code !== 0) throw new Error(`systemd-notify ended with ${code ?? signal}`)
+}
