@@ -81,6 +81,9 @@ export async function runTunnel(options: RunTunnelOptions): Promise<void> {
       log: identities.length === 1 ? log : log.child({ file: identity.path }),
     })
   })
+  log.info({ mode, version: programVersion(), pid }, 'tunnel running')
+  // Without a controller it waits for one, and the start of the unit must not.
+  serviceManager.ready(`runs in mode ${mode}`)
   // Before the V8 flags change, because they are part of the key of compiled code.
   flushCompileCache()
   limitHeapGrowth()
