@@ -36,6 +36,16 @@ test('Requests in progress are answered while the port closes, and idle connecti
   await eventually(() => late.destroyed).toBe(true)
 })
 
+test('An idle connection does not delay the close of the port', async () => {
+  await shared.close()
+  shared = await SharedPort.open({ keepAliveTimeoutMs: 600_000 })
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  expect(await shared.status({ agent })).toBe(200)
+  await shared.closeRouters()
+  await shared.closeListeners()
+  agent.destroy()
+})
+
 test('Routers cannot connect after their listener has closed, and clients can', async () => {
   const leaf = await memberLeaf('er1')
   await shared.closeRouters()

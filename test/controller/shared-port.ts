@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls'
 
+import type { ApiLimits } from '../../src/api/limits.ts'
 import { createApi } from '../../src/api/server.ts'
 import { listenerTls } from '../../src/api/http/transport/tls.ts'
 import { encodeText } from '../../src/channel/headers.ts'
@@ -40,8 +41,9 @@ export class SharedPort {
     this.#folder = mkdtempSync(join(tmpdir(), 'flotilla-shared-port-'))
   }
 
-  static async open(): Promise<SharedPort> {
-    const shared = new SharedPort(await freePort(), await startController())
+  /** @param limits of the API. */
+  static async open(limits: Partial<ApiLimits> = {}): Promise<SharedPort> {
+    const shared = new SharedPort(await freePort(), await startController(limits))
     await shared.#open()
     return shared
   }

@@ -129,6 +129,9 @@ class SharedPort {
   add(server: TlsServer, protocols: PortProtocols): OpenPort {
     const side: PortSide = { server, ...protocols, connections: new Set(), onDrained: null }
     this.#sides.add(side)
+    // With this event, an HTTP server begins to track its connections and to enforce its timeouts.
+    // @guard slow-requests-at-a-shared-port
+    server.emit('listening')
     server.on('secureConnection', (socket: Socket) => this.#endDeadline(socketEndpoint(socket)))
     return {
       port: listeningPort(this.#server),
