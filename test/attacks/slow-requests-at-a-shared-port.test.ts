@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { test } from 'vitest'
 
 import { SharedPort } from '../controller/shared-port.ts'
 import { eventually } from '../router/support.ts'

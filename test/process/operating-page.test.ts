@@ -163,6 +163,12 @@ test('status, health, metrics, a snapshot, the log level and a debug bundle are 
   expect(watched.match(/^\d{4}-.*Z .*ctrl1/gm)?.length).toBeGreaterThan(0)
   const health = await type(1, block('curl --cacert /etc/flotilla/ca.pem https'))
   expect(health).toMatch(/"healthy":true.*"ready":true/s)
+  // The second line needs a context; the exit code is that of a plugin of Nagios.
+  const [atHost = ''] = block('flotilla cluster health').split('#')
+  const plugin = await type(1, `${atHost} || [ $? = 1 ]`)
+  expect(plugin).toMatch(/^(OK|WARNING): 4 of 4 controllers answer, leader ctrl\d, /m)
+  const made = await type(1, block('flotilla router init edge'))
+  expect(made).toContain('router.yml')
   const socket = await type(1, block('curl -s --unix-socket /etc/flotilla/data/admin.sock http'))
   expect(socket).toMatch(/^"leaderId":"ctrl\d"\n.*"name":"Default Admin"/s)
   expect(await type(1, block('flotilla pki issue --name prometheus'))).toMatch(/^flotilla_/m)

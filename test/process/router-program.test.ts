@@ -158,7 +158,7 @@ test('a router enrolls with its token once, into files that only its owner can r
   expect(again.code).toBe(1)
   expect(again.stderr).toMatch(/already exists.*--force/)
   const forced = await fleet.cli([...enroll, '--force'])
-  expect(forced.code).toBe(1)
+  expect(forced.code).toBe(3)
   expect(forced.stderr).toContain('the token was already used')
   expect(parseCertificates(readFileSync(path('router.cert'), 'utf8'))[0].sha1).toBe(leaf.sha1)
 })

@@ -108,7 +108,7 @@ function build(release: Release, content: Content, fill: (stage: string) => void
     const filled = text.replaceAll('@VERSION@', version).replaceAll('@UNIT@', content.unit ?? '')
     writeFileSync(join(stage, 'DEBIAN', script), filled, { mode: 0o755 })
   }
-  // Whatever the umask was.
+  // Independent of the umask.
   runTool('chmod', ['-R', 'u=rwX,go=rX', stage])
   writeFileSync(join(stage, 'DEBIAN/control'), control(release, content, installedKib(stage)))
   const file = `${content.name}_${debianVersion(release)}_${content.architecture}.deb`
