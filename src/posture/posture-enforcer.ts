@@ -135,8 +135,10 @@ export class PostureEnforcer {
    * SERVER_TOO_MANY_REQUESTS when this controller has no room for them.
    */
   async report(session: ApiSession, made: readonly PostureReport[]): Promise<void> {
-    const { reports, postureOf, logger } = this.#deps
+    const { reports, postureOf, logger, reachLatest } = this.#deps
     const { identityId } = session
+    // Without an earlier report made to another controller, the new one could get a lower version.
+    await reachLatest()
     const before = postureOf(session)
     const outcome = reports.report(identityId, session.id, made)
     if (outcome === 'same') return

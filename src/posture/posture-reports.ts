@@ -42,8 +42,9 @@ interface Merged {
 /**
  * Reports of devices, shared over the soft state. Each controller publishes the reports that it
  * received. Of two reports on the same subject, the one with the higher version counts. A
- * controller sets the version above all that it knows (Lamport clock); equal versions are ordered
- * by controller id. All controllers thus agree without comparing wall clocks.
+ * controller sets the version above all that it knows (Lamport clock), and callers first get the
+ * latest reports of the others; equal versions are ordered by controller id. All controllers thus
+ * agree without comparing wall clocks.
  */
 export class PostureReports {
   readonly #selfId: string

@@ -412,6 +412,24 @@ describe('a posture report', () => {
     expect(await sweep()).toEqual([])
   })
 
+  test('replaces one made to another controller that is not known here yet', async () => {
+    const person = await Person.behind(corp)
+    const topic = new LocalTopic<Uint8Array>('ctrl2')
+    const elsewhere = new PostureReports('ctrl2', topic, controller.clock)
+    elsewhere.report(person.id, 's', [{ kind: 'domain', checkId: 'c', domain: 'corp.test' }])
+    const deliver = (): void =>
+      controller.posture.hear('ctrl2', person.id, topic.own.get(person.id))
+    for (const domain of ['home.test', 'corp.test']) {
+      controller.onReachLatest = deliver
+      await tell(person.caller, { id: 'c', typeId: 'DOMAIN', domain })
+      controller.onReachLatest = () => undefined
+      deliver()
+      expect((await person.dial()).status).toBe(domain === 'corp.test' ? 201 : 409)
+      topic.hear(controller.cluster.selfId, person.id, controller.posture.own.get(person.id))
+      elsewhere.report(person.id, 's', [{ kind: 'domain', checkId: 'c', domain: 'gone.test' }])
+    }
+  })
+
   test('is evaluated with the current check: the leader ends sessions that no longer pass', async () => {
     const person = await Person.behind(corp)
     await tell(person.caller, { id: 'c', typeId: 'DOMAIN', domain: 'corp.test' })

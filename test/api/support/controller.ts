@@ -315,6 +315,8 @@ export interface TestController {
   readonly errors: string[]
   refusal: ProblemCode | null
   isHealthy: boolean
+  /** Called when this controller gets the latest soft state of the others. */
+  onReachLatest: () => void
   readonly transfers: (string | null)[]
   readonly members: LocalMembership
   readonly keys: TestTokenKeys
@@ -365,7 +367,11 @@ export async function startController(
   const admission = new TestAdmission()
   const authorities = await ownAuthorities
   const errors: string[] = []
-  const controller = { refusal: null as ProblemCode | null, isHealthy: true }
+  const controller = {
+    refusal: null as ProblemCode | null,
+    isHealthy: true,
+    onReachLatest: () => undefined as void,
+  }
   const members = new LocalMembership()
   const { transfers } = members
   const pki = new LocalPki()
@@ -378,7 +384,7 @@ export async function startController(
   const topics = { posture, 'failed-requests': new LocalTopic<Uint8Array>(cluster.selfId) }
   const soft = {
     open: (name: keyof typeof topics) => topics[name],
-    reachLatest: () => Promise.resolve(),
+    reachLatest: () => Promise.resolve(controller.onReachLatest()),
   } as unknown as SoftState
   const baseUrl = 'https://localhost:1280'
   const all = apiLimitsWith(limits)
