@@ -280,14 +280,16 @@ describe('A network of OpenZiti', () => {
 
   test('has fabric-only services without a section edge before 2.1', () => {
     const edge = bucketOf({
+      name: boltzText('edge'),
       roleAttributes: boltzSet('old'),
       encryptionRequired: boltzBoolean(false),
     })
     const name = boltzText
-    const { state } = convert(
+    const { state, report } = convert(
       { services: { edge: { name: name('edge'), edge }, fabric: { name: name('fabric') } } },
       41,
     )
+    expect(report.count('lost')).toBe(0)
     expect(state.inTable('service', 'edge')).toMatchObject({
       isFabricOnly: false,
       encryptionRequired: false,
