@@ -51,6 +51,7 @@ async function moveAndReturn(program: string, count: 1 | 3, ports: 1 | 2): Promi
     const tokens = await overlay.openTokens(old)
     await isOnline(overlay, 'OpenZiti', await Promise.all(old.numbers.map((k) => old.api(k))))
     const files = overlay.fileDigests()
+    await overlay.settle()
     await using ours = new MigratedControllers(old, join(folder, 'flotilla'))
     await cutOver(old, overlay, ours)
     same('certificate, key and identity files', overlay.fileDigests(), files)

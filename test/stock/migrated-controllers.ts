@@ -90,7 +90,7 @@ export class MigratedControllers {
 
   async isReady(k: number): Promise<boolean> {
     if (!existsSync(join(this.folder, 'configs', this.id(1), 'ca.pem'))) return false
-    const { status } = await this.#client(k).request('GET', '/health-checks/ready')
+    const { status } = await this.#client(k).request('GET', '/edge/client/v1/version')
     return status === 200
   }
 

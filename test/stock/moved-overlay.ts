@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 
 import { parseCertificates } from '../../src/pki/certificate.ts'
+import { pause } from '../process/support/client.ts'
 import { freePort } from '../support/ports.ts'
 import { inBackground } from './echo.ts'
 import type { ManagementApi } from './management-api.ts'
@@ -20,6 +21,8 @@ export interface OpenToken {
   readonly jwt: string
 }
 
+/** An SDK requests a service session again only when the last request is older than this. */
+const SESSION_REFRESH_MS = 30_000
 const execute = promisify(execFile)
 
 /**
@@ -35,6 +38,7 @@ export class MovedOverlay {
   readonly traffic: Traffic[] = []
   readonly #closed: (() => void)[] = []
   #stream: Stream | null = null
+  #hostedAtMs = 0
 
   constructor(binary: string, folder: string) {
     this.#binary = binary
@@ -67,12 +71,22 @@ export class MovedOverlay {
     this.#runTunnel('user', ['tunnel', 'proxy', `web:${web}`, '-i', userFile])
     this.traffic.push(new Traffic('tunnels', web), new Traffic('routers', books))
     for (const traffic of this.traffic) await traffic.back(0)
+    this.#hostedAtMs = performance.now()
     this.#stream = new Stream(web)
   }
 
   get stream(): Stream {
     if (this.#stream === null) throw new Error('nothing was started')
     return this.#stream
+  }
+
+  /**
+   * Waits until the host has been connected as long as hosts of a network that was not just
+   * created: a younger one keeps a service session that has ended.
+   */
+  async settle(): Promise<void> {
+    const ageMs = performance.now() - this.#hostedAtMs
+    await pause(Math.max(0, SESSION_REFRESH_MS - ageMs))
   }
 
   /**
