@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 
 import { parseCertificates } from '../../src/pki/certificate.ts'
-import { pause } from '../process/support/client.ts'
+import { pause, until } from '../process/support/client.ts'
 import { freePort } from '../support/ports.ts'
 import { inBackground } from './echo.ts'
 import type { ManagementApi } from './management-api.ts'
@@ -262,6 +262,10 @@ async function identityToken(api: ManagementApi, id: string): Promise<string> {
   return enrollment.ott.jwt
 }
 
+/** Waits until the member has the record. */
 async function routerToken(api: ManagementApi, id: string): Promise<string> {
-  return (await api.detail<{ enrollmentJwt: string }>(`edge-routers/${id}`)).enrollmentJwt
+  const path = `edge-routers/${id}`
+  return await until('the token of a router', async () => {
+    return (await api.detail<{ enrollmentJwt: string }>(path)).enrollmentJwt
+  })
 }
