@@ -1,5 +1,4 @@
-import { createHash } from 'node:crypto'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -145,10 +144,12 @@ async function loseLeader(overlay: MovedOverlay, ours: MigratedControllers): Pro
   const killedMs = performance.now()
   await ours.kill(leader)
   console.log(`  ${ours.id(leader)}, which led, is killed`)
-  await seen('another leader', async () => (await ours.leader()) !== leader)
   const others = ours.numbers.filter((k) => k !== leader)
   const apis = await Promise.all(others.map((k) => ours.api(k)))
   for (const api of apis) await api.post('services', serviceOf(apis.indexOf(api)))
+  const writableS = ((performance.now() - killedMs) / 1000).toFixed(1)
+  console.log(`  after ${writableS} s: log-ins and writes at both others`)
+  await seen('another leader', async () => (await ours.leader()) !== leader)
   for (const traffic of overlay.traffic) {
     await traffic.back(killedMs)
     const gap = (traffic.longestGapMs(killedMs) / 1000).toFixed(1)
