@@ -122,11 +122,14 @@ export class MigratedControllers {
   #newAddresses(k: number): readonly string[] {
     const at = (port: number): string => `127.0.0.1:${port}`
     const web = this.#old.webPort(k)
-    return [
-      ...['--id', this.id(k), '--advertise', 'localhost', '--bind-api', at(web)],
-      ...['--bind-router', at(this.#old.routerPort(k))],
-      ...['--bind-cluster', at(web + MESH_PORT_OFFSET)],
-    ]
+    const flags = {
+      id: this.id(k),
+      advertise: 'localhost',
+      'bind-api': at(web),
+      'bind-router': at(this.#old.routerPort(k)),
+      'bind-cluster': at(web + MESH_PORT_OFFSET),
+    }
+    return Object.entries(flags).flatMap(([name, value]) => [`--${name}`, value])
   }
 
   async #run(...words: readonly string[]): Promise<string> {

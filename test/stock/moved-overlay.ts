@@ -9,9 +9,8 @@ import { pause, until } from '../process/support/client.ts'
 import { freePort } from '../support/ports.ts'
 import { inBackground } from './echo.ts'
 import type { ManagementApi } from './management-api.ts'
-import type { OpenZitiControllers } from './openziti-controllers.ts'
+import { ended, type OpenZitiControllers } from './openziti-controllers.ts'
 import { StockRouter, type TunnelOptions } from './stock-router.ts'
-import { ended } from './openziti-controllers.ts'
 import { startWebServer, Stream, Traffic } from './traffic.ts'
 
 /** An enrollment token that nobody has used. */

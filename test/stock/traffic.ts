@@ -10,7 +10,10 @@ const ANSWER_WITHIN_MS = 3000
 const STEADY = 8
 
 /** An HTTP server on this host. `/stream` sends a byte all the time, every other path one answer. */
-export async function startWebServer(): Promise<{ readonly server: Server; readonly port: number }> {
+export async function startWebServer(): Promise<{
+  readonly server: Server
+  readonly port: number
+}> {
   const server = createServer((request, response) => {
     if (request.url !== '/stream') {
       response.end('a page')

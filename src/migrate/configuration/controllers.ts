@@ -195,7 +195,7 @@ async function migrateController(
   if (fault !== null) {
     certificatePem = await reissued([chain[0], control], id, options)
     const reason = `its certificate is issued again for the same key, as ${fault}`
-    const field = serving === identity ? 'identity.server_cert' : 'web.identity.server_cert'
+    const field = isShared ? 'identity.server_cert' : 'web.identity.server_cert'
     report.note('changed', { store: STORE, id, field }, reason)
   }
   noteFiles(configuration, id, report)
@@ -311,7 +311,9 @@ async function reissued(
     id,
     hosts: [...new Set([...named, ...advertised])],
     validity: validityWithin(issuer, nowMs, LEAF_LIFETIME_MS),
-    publicKeySpki: Uint8Array.from(leaves[0].native.publicKey.export({ type: 'spki', format: 'der' })),
+    publicKeySpki: Uint8Array.from(
+      leaves[0].native.publicKey.export({ type: 'spki', format: 'der' }),
+    ),
   })
 }
 

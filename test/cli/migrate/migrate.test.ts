@@ -239,17 +239,11 @@ describe('flotilla migrate', () => {
   - name: all
     identity: ${web}`,
     )
-    const { stdout } = await runHere([
-      'migrate',
-      single.configuration,
-      ...targets(),
-      '--plaintext',
-    ])
+    const { stdout } = await runHere(['migrate', single.configuration, ...targets(), '--plaintext'])
     expect(stdout).toContain(
       'configuration ctrl-one web.identity.server_cert: its certificate is issued again for the same key, as HTTPS clients and routers got different ones, and get the same one here',
     )
-    const read = (name: string) =>
-      readFileSync(join(folder, 'configs', 'ctrl-one', name), 'utf8')
+    const read = (name: string) => readFileSync(join(folder, 'configs', 'ctrl-one', name), 'utf8')
     const old = (name: string) => readFileSync(join(folder, 'ctrl-one', name), 'utf8')
     const [leaf] = parseCertificates(read('cert.pem'))
     expect(leaf.dnsNames.toSorted()).toEqual(['localhost', 'web.acme.test'])
