@@ -257,6 +257,24 @@ describe('flotilla migrate', () => {
     expect(existsSync(join(folder, 'configs', 'ctrl-one', 'server-2.pem'))).toBe(false)
   })
 
+  test('prints how the other members of a cluster join', async () => {
+    const cluster = { clusterId, raftIndex: 149, trustDomain }
+    const paths: string[] = []
+    for (const [at, id] of ['ctrl1', 'ctrl2'].entries()) {
+      const port = 24_300 + at
+      const made = await writeController({ folder, id, port, network, nowMs, cluster })
+      paths.push(made.configuration)
+    }
+    const { stdout } = await runHere(['migrate', ...paths, ...targets(), '--plaintext'])
+    const lines = stdout.trimEnd().replaceAll(`${folder}/`, '').split('\n')
+    expect(lines.slice(-4)).toEqual([
+      '  flotilla cluster snapshot restore net.backup configs/ctrl1/config.yml',
+      '  flotilla controller run configs/ctrl1/config.yml',
+      '  flotilla cluster invite --config configs/ctrl1/config.yml --out configs/ctrl2/ticket',
+      '  flotilla cluster join configs/ctrl2/config.yml --ticket-file configs/ctrl2/ticket',
+    ])
+  })
+
   test('takes a separate key of the server certificate', async () => {
     edited('key: server.key', 'key: signer.key, server_cert: server.pem, server_key: server.key')
     await runHere(['migrate', single.configuration, ...targets(), '--plaintext'])
