@@ -13,7 +13,7 @@ export interface OpenZitiControllersOptions {
   readonly folder: string
   /** One has a database of its own (`db`); three are a cluster. */
   readonly count: 1 | 3
-  /** Of each controller: one for routers and clients, or one for each. */
+  /** Of each controller: one for routers and clients, or one for each, which then has a separate key. */
   readonly ports: 1 | 2
 }
 
@@ -144,6 +144,10 @@ export class OpenZitiControllers {
     await this.#createPki('server', ...common, ...server, ...hosts)
     const client = ['--client-name', id, '--client-file', 'client', '--key-file', 'server']
     await this.#createPki('client', ...common, ...client)
+    if (this.options.ports === 2) {
+      const web = ['--server-name', `${id} web`, '--server-file', 'web']
+      await this.#createPki('server', ...common, ...web, ...hosts)
+    }
     mkdirSync(this.folder(k), { recursive: true })
     writeFileSync(this.config(k), this.#configText(k))
   }
@@ -151,16 +155,17 @@ export class OpenZitiControllers {
   #configText(k: number): string {
     const signer = `signer-${this.id(k)}`
     const file = (kind: string, name: string): string => join(this.#pki, signer, kind, name)
-    const identity = `cert: ${file('certs', 'client.chain.pem')}
-  server_cert: ${file('certs', 'server.chain.pem')}
-  key: ${file('keys', 'server.key')}
-  ca: ${this.ca}`
+    const identityOf = (server: string): string => `
+    cert: ${file('certs', 'client.chain.pem')}
+    key: ${file('keys', 'server.key')}
+    server_cert: ${file('certs', `${server}.chain.pem`)}
+    server_key: ${file('keys', `${server}.key`)}
+    ca: ${this.ca}`
     const web = `localhost:${this.webPort(k)}`
     const isSingle = this.options.count === 1
     return `v: 3
 ${isSingle ? `db: ${join(this.folder(k), 'ctrl.db')}` : `cluster: {dataDir: ${join(this.folder(k), 'raft')}}`}
-identity:
-  ${identity}
+identity:${identityOf('server')}
 ctrl:
   options: {advertiseAddress: "tls:localhost:${this.routerPort(k)}"}
   listener: tls:127.0.0.1:${this.routerPort(k)}
@@ -176,8 +181,7 @@ edge:
 web:
   - name: client-management
     bindPoints: [{interface: "127.0.0.1:${this.webPort(k)}", address: "${web}"}]
-    identity:
-      ${identity.replaceAll('\n', '\n    ')}
+    identity:${identityOf(this.options.ports === 1 ? 'server' : 'web').replaceAll('\n', '\n    ')}
     options: {idleTimeout: 5000ms, readTimeout: 5000ms, writeTimeout: 100000ms, minTLSVersion: TLS1.2, maxTLSVersion: TLS1.3}
     apis:
       - binding: edge-management

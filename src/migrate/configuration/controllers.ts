@@ -64,6 +64,7 @@ export async function migrateAuthorities(
   const [first, ...others] = configurations
   const issuing = issuingAuthority(first, anchors, nowMs)
   for (const other of others) noteOtherSigner(other, issuing, report)
+  for (const one of configurations) noteWebAuthorities(one, anchors, report)
   const controllers: MigratedController[] = []
   for (const configuration of configurations) {
     const made = await migrateController(
@@ -83,10 +84,9 @@ export async function migrateAuthorities(
 /** All roots and intermediates of all controllers, each once. */
 function bundleOf(configurations: readonly OpenZitiConfiguration[]): Certificate[] {
   const found = new Map<string, Certificate>()
-  for (const { identity, webIdentities, signer, path } of configurations) {
-    const bundles = [identity, ...webIdentities].map(({ ca }) => ca)
+  for (const { identity, signer, path } of configurations) {
     const ofSigner = [signer.certificate, ...(signer.ca === null ? [] : [signer.ca])]
-    for (const source of [...bundles, ...ofSigner]) {
+    for (const source of [identity.ca, ...ofSigner]) {
       for (const one of certificatesOf(source, path, BUNDLE_CERTIFICATES_MAX)) {
         if (one.isAuthority) found.set(one.sha256, one)
       }
@@ -166,6 +166,26 @@ function noteOtherSigner(
   if (own.sha256 === parseCertificates(issuing.certificatePem)[0].sha256) return
   const reason = `its authority ${JSON.stringify(own.commonName ?? '')} stays trusted and signs no more; destroy its key`
   report.note('changed', { store: STORE, id: path, field: 'edge.enrollment.signingCert' }, reason)
+}
+
+/**
+ * The CA of an HTTPS listener may be a public one, which issues certificates to anybody. It is not
+ * trusted unless routers and controllers trust it already.
+ */
+function noteWebAuthorities(
+  { webIdentities, path }: OpenZitiConfiguration,
+  anchors: readonly Certificate[],
+  report: MigrationReport,
+): void {
+  const trusted = new Set(anchors.map(({ sha256 }) => sha256))
+  for (const { ca } of webIdentities) {
+    for (const one of certificatesOf(ca, path, BUNDLE_CERTIFICATES_MAX)) {
+      if (trusted.has(one.sha256)) continue
+      trusted.add(one.sha256)
+      const reason = `its authority ${JSON.stringify(one.commonName ?? '')} is not in identity.ca, and does not become one of the network`
+      report.note('changed', { store: STORE, id: path, field: 'web.identity.ca' }, reason)
+    }
+  }
 }
 
 interface ControllerOptions {

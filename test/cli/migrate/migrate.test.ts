@@ -249,8 +249,9 @@ describe('flotilla migrate', () => {
     expect(leaf.dnsNames.toSorted()).toEqual(['localhost', 'web.acme.test'])
     expect(read('key.pem')).toBe(old('web.key'))
     const anchors = parseCertificates(read('ca.pem')).map(({ commonName }) => commonName)
-    expect(anchors).toEqual(
-      expect.arrayContaining(['Acme Root', 'root of web', 'root of management']),
+    expect(anchors).toEqual(['Acme Root', 'signer of ctrl-one'])
+    expect(stdout).toContain(
+      'web.identity.ca: its authority "root of web" is not in identity.ca, and does not become one of the network',
     )
     expect(read('server-1.pem')).toBe(old('management.pem'))
     expect(read('server-1-key.pem')).toBe(old('management.key'))
