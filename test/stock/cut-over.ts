@@ -26,6 +26,8 @@ const { values: options } = parseArgs({
   },
 })
 const TRAFFIC_WITHIN_MS = 15_000
+/** A tunnel that hosts notices that its session has ended at its next poll, and then binds again. */
+const POLLING_WITHIN_MS = 15_000 + 5000
 const { binary } = options
 if (binary === undefined || !existsSync(binary)) {
   console.log('skipped: --binary names no OpenZiti program, so there is nothing to try')
@@ -52,7 +54,7 @@ async function moveAndReturn(program: string, count: 1 | 3, ports: 1 | 2): Promi
     const files = overlay.fileDigests()
     await overlay.settle()
     await using ours = new MigratedControllers(old, join(folder, 'flotilla'))
-    await cutOver(old, overlay, ours)
+    const databases = await cutOver(old, overlay, ours)
     same('certificate, key and identity files', overlay.fileDigests(), files)
     for (const token of tokens) {
       await overlay.useToken(token, `tls:localhost:${old.routerPort(1)}`)
@@ -60,6 +62,7 @@ async function moveAndReturn(program: string, count: 1 | 3, ports: 1 | 2): Promi
     }
     await renewKeepsNames(overlay, ours)
     await loseLeader(overlay, ours)
+    same('the databases of OpenZiti', old.databaseDigests(), databases)
     await comeBack(old, overlay, ours)
   } finally {
     if (options.keep) console.log(`  kept in ${folder}`)
@@ -67,16 +70,18 @@ async function moveAndReturn(program: string, count: 1 | 3, ports: 1 | 2): Promi
   }
 }
 
+/** @returns digests of the databases of the stopped controllers. */
 async function cutOver(
   old: OpenZitiControllers,
   overlay: MovedOverlay,
   ours: MigratedControllers,
-): Promise<void> {
+): Promise<readonly string[]> {
   const stopMs = performance.now()
   const since = (ms = performance.now()): string => `${((ms - stopMs) / 1000).toFixed(1)} s`
   for (const traffic of overlay.traffic) traffic.takeFailures()
   await old.stop()
   console.log(`  after ${since()}: OpenZiti has stopped`)
+  const databases = old.databaseDigests()
   const report = await ours.migrate()
   console.log(`  after ${since()}: migrated`)
   if (options.keep) console.log(report)
@@ -95,13 +100,15 @@ async function cutOver(
     console.log(
       `  after ${since(backMs)}: traffic of ${traffic.name} is back, longest gap ${gap} s, ${failures.length} failed: ${[...new Set(failures)].join(', ')}`,
     )
-    if (backMs - answersMs > TRAFFIC_WITHIN_MS) {
+    const withinMs = traffic.name === 'tunnels' ? POLLING_WITHIN_MS : TRAFFIC_WITHIN_MS
+    if (backMs - answersMs > withinMs) {
       throw new Error(`traffic of ${traffic.name} came back too late`)
     }
   }
   console.log(`  a connection of before is ${overlay.stream.text}`)
   const apis = await Promise.all(ours.numbers.map((k) => ours.api(k)))
   await isOnline(overlay, 'Flotilla', apis)
+  return databases
 }
 
 /** Every router at every controller. */

@@ -1,5 +1,4 @@
 import { type ChildProcess, execFile } from 'node:child_process'
-import { createHash } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -9,7 +8,7 @@ import { pause, until } from '../process/support/client.ts'
 import { freePort } from '../support/ports.ts'
 import { inBackground } from './echo.ts'
 import type { ManagementApi } from './management-api.ts'
-import { ended, type OpenZitiControllers } from './openziti-controllers.ts'
+import { ended, fileDigest, type OpenZitiControllers } from './openziti-controllers.ts'
 import { StockRouter, type TunnelOptions } from './stock-router.ts'
 import { startWebServer, Stream, Traffic } from './traffic.ts'
 
@@ -129,7 +128,7 @@ export class MovedOverlay {
   fileDigests(): Readonly<Record<string, string>> {
     const names = readdirSync(this.folder, { recursive: true, encoding: 'utf8' }).sort()
     const kept = names.filter((name) => /^(er\d\/.*\.(cert|key|cas)|(host|user)\.json)$/.test(name))
-    return Object.fromEntries(kept.map((name) => [name, digest(join(this.folder, name))]))
+    return Object.fromEntries(kept.map((name) => [name, fileDigest(join(this.folder, name))]))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -196,11 +195,7 @@ export function serverNames(router: StockRouter): readonly string[] {
 
 export function serverDigest(router: StockRouter): string {
   const { folder, name } = router.options
-  return digest(join(folder, `${name}.server.cert`))
-}
-
-function digest(file: string): string {
-  return createHash('sha256').update(readFileSync(file)).digest('hex')
+  return fileDigest(join(folder, `${name}.server.cert`))
 }
 
 /** `web` is hosted and used by tunnels, `books` by routers. */

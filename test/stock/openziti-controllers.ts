@@ -1,5 +1,6 @@
 import { type ChildProcess, execFile } from 'node:child_process'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 
@@ -73,6 +74,11 @@ export class OpenZitiControllers {
     return join(this.folder(k), 'ctrl.yml')
   }
 
+  /** SHA-256 of the database of each controller. */
+  databaseDigests(): readonly string[] {
+    return this.numbers.map((k) => fileDigest(this.#database(k)))
+  }
+
   get ca(): string {
     return join(this.#pki, 'root', 'certs', 'root.cert')
   }
@@ -115,6 +121,10 @@ export class OpenZitiControllers {
 
   async #ziti(...args: readonly string[]): Promise<void> {
     await execute(this.options.binary, args, { cwd: this.options.folder })
+  }
+
+  #database(k: number): string {
+    return join(this.folder(k), this.options.count === 1 ? 'ctrl.db' : 'raft/ctrl-ha.db')
   }
 
   get #pki(): string {
@@ -164,7 +174,7 @@ export class OpenZitiControllers {
     const web = `localhost:${this.webPort(k)}`
     const isSingle = this.options.count === 1
     return `v: 3
-${isSingle ? `db: ${join(this.folder(k), 'ctrl.db')}` : `cluster: {dataDir: ${join(this.folder(k), 'raft')}}`}
+${isSingle ? `db: ${this.#database(k)}` : `cluster: {dataDir: ${join(this.folder(k), 'raft')}}`}
 identity:${identityOf('server')}
 ctrl:
   options: {advertiseAddress: "tls:localhost:${this.routerPort(k)}"}
@@ -210,6 +220,11 @@ async function retried(run: () => Promise<void>): Promise<void> {
     await run()
     return true
   })
+}
+
+/** SHA-256, hex. */
+export function fileDigest(file: string): string {
+  return createHash('sha256').update(readFileSync(file)).digest('hex')
 }
 
 /** Waits until a process has ended. */
