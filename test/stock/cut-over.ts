@@ -149,6 +149,10 @@ async function renewKeepsNames(overlay: MovedOverlay, ours: MigratedControllers)
 }
 
 async function loseLeader(overlay: MovedOverlay, ours: MigratedControllers): Promise<void> {
+  if (overlay.isOfOneController) {
+    console.log('  clients know ctrl1 alone, so another controller leads and is killed')
+    await ours.transferLeadership(2)
+  }
   const leader = await ours.leader()
   for (const traffic of overlay.traffic) traffic.takeFailures()
   const killedMs = performance.now()
