@@ -26,6 +26,8 @@ const { values: options } = parseArgs({
 const seconds = Number(options.seconds)
 interface Storm {
   readonly connects: number
+  /** Requests that were refused because of load, and sent again. */
+  readonly refusals: number
   readonly latencies: number[]
   readonly tookMs: number
   readonly processorMs: number
@@ -37,12 +39,12 @@ async function storm(target: Target, network: StormNetwork, clients: number): Pr
   const before = target.pids.map((pid) => ({ ms: processorMs(pid), threads: threadsMs(pid) }))
   const from = performance.now()
   const end = from + seconds * 1000
-  let next = 0
+  let [next, refusals] = [0, 0]
   await Promise.all(
     Array.from({ length: clients }, async () => {
       while (performance.now() < end) {
         const begun = performance.now()
-        await connectOnce(target, network, next++)
+        refusals += await connectOnce(target, network, next++)
         latencies.push(performance.now() - begun)
       }
     }),
@@ -58,6 +60,7 @@ async function storm(target: Target, network: StormNetwork, clients: number): Pr
   }
   return {
     connects: latencies.length,
+    refusals,
     latencies,
     tookMs: performance.now() - from,
     processorMs: spentMs,
@@ -72,7 +75,7 @@ function show(title: string, clients: number, run: Storm): void {
   const times = [...run.latencies]
   const [p50, p99] = [percentile(times, 0.5), percentile(times, 0.99)]
   console.log(
-    `${title.padEnd(9)} ${String(clients).padStart(4)} clients: ${perSecond(run).toFixed(0)} connects/s, p50 ${p50.toFixed(0)} ms, p99 ${p99.toFixed(0)} ms, ${msEach(run).toFixed(2)} ms of processor time each`,
+    `${title.padEnd(9)} ${String(clients).padStart(4)} clients: ${perSecond(run).toFixed(0)} connects/s, p50 ${p50.toFixed(0)} ms, p99 ${p99.toFixed(0)} ms, ${msEach(run).toFixed(2)} ms of processor time each, ${run.refusals} refusals`,
   )
   const threads = [...run.threads].sort(([, a], [, b]) => b - a).slice(0, 8)
   console.log(

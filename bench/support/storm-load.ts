@@ -5,6 +5,7 @@ import {
   createCertificateRequest,
   generatePrivateKeyPem,
 } from '../../src/pki/authority/certificate-request.ts'
+import { pause } from '../../test/process/support/client.ts'
 import { LeanClient } from './lean-client.ts'
 import { asked, CLIENT, type Item, made, type Target, TOKEN_HEADER } from './target.ts'
 
@@ -75,30 +76,42 @@ function certificateIn(body: string): string {
 
 /**
  * Connects as a client that comes back: a new connection without a session ticket, a log-in by
- * certificate, the list of services and a service session.
+ * certificate, the list of services and a service session. A request that is refused for too much
+ * load is sent again.
  * @param serial selects the device, the controller and the service.
+ * @returns refusals because of load.
  */
 export async function connectOnce(
   target: Target,
   { devices, services }: StormNetwork,
   serial: number,
-): Promise<void> {
+): Promise<number> {
   const { controllers, title } = target
   const secureContext = devices[serial % devices.length]
   const url = controllers[serial % controllers.length]
   const serviceId = services[serial % services.length]
   if (secureContext === undefined || url === undefined) throw new Error('the network is empty')
   const client = await LeanClient.connectBy(url, { secureContext }, TOKEN_HEADER)
+  let refusals = 0
+  const send = async (...request: Parameters<LeanClient['request']>): Promise<string> => {
+    for (;;) {
+      const { status, body, retryAfterSeconds } = await client.request(...request)
+      if (status < 300) return body
+      if (![429, 503].includes(status)) throw new Error(`${title}: ${status}: ${body}`)
+      refusals += 1
+      await pause(retryAfterSeconds === null ? RETRY_MS : retryAfterSeconds * 1000)
+    }
+  }
   try {
-    const logIn = await client.request('POST', `${CLIENT}/authenticate?method=cert`, null, '{}')
-    if (logIn.status !== 200) throw new Error(`${title}: ${logIn.body}`)
-    const { token } = (JSON.parse(logIn.body) as { data: { token: string } }).data
-    const list = await client.request('GET', `${CLIENT}/services?limit=500`, token)
-    if (list.status !== 200) throw new Error(`${title}: ${list.body}`)
-    const wanted = JSON.stringify({ serviceId, type: 'Dial' })
-    const session = await client.request('POST', `${CLIENT}/sessions`, token, wanted)
-    if (session.status !== 201) throw new Error(`${title}: ${session.body}`)
+    const logIn = await send('POST', `${CLIENT}/authenticate?method=cert`, null, '{}')
+    const { token } = (JSON.parse(logIn) as { data: { token: string } }).data
+    await send('GET', `${CLIENT}/services?limit=500`, token)
+    await send('POST', `${CLIENT}/sessions`, token, JSON.stringify({ serviceId, type: 'Dial' }))
+    return refusals
   } finally {
     client.close()
   }
 }
+
+/** Wait of clients when the refusal names no time. */
+const RETRY_MS = 250
