@@ -11,13 +11,14 @@ import { connectOnce, stormNetwork } from './support/storm-load.ts'
 
 // Where does a controller spend its time? Three controllers run from the sources under load, each with the sampling profiler of V8;
 // the shares of each thread of one of them by room, and its lines of ours that take most. `node bench/profile.ts [--of create|read|connect]
-// [--seconds N] [--rows N]`. `(program)` is the kernel and the engine: sockets, TLS, the collector.
+// [--seconds N] [--rows N] [--clients N]`. `(program)` is the kernel and the engine: sockets, TLS, the collector.
 
 const { values: options } = parseArgs({
   options: {
     of: { type: 'string', default: 'create' },
     seconds: { type: 'string', default: '10' },
     rows: { type: 'string', default: '12' },
+    clients: { type: 'string', default: '32' },
   },
 })
 
@@ -49,7 +50,7 @@ const session = await cluster.loggedIn(1)
 const token = session.token ?? ''
 const leader = await cluster.leader()
 const pid = cluster.pid(leader) ?? 0
-const CLIENTS = 32
+const CLIENTS = Number(options.clients)
 const MANAGEMENT = '/edge/management/v1'
 let serial = 0
 
