@@ -8,7 +8,7 @@ export interface ClientSession {
   readonly fingerprints: readonly string[]
 }
 
-/** Claim of a client that wants to dial or to host, as its router sends it. */
+/** What a client that wants to dial or to host claims, as its router sends it. */
 export interface ClientClaim {
   readonly routerId: string
   /** Token of the service session; '' if the client names the service itself. */
@@ -69,7 +69,7 @@ export interface EndedServiceSession {
   readonly id: string
 }
 
-/** Receives changes of the sessions and routers of clients. */
+/** Receives changes of the sessions that routers may know. */
 export interface ClientFollower {
   /** API sessions that were created or ended, or whose data or audience for routers changed. */
   onSessions(ids: readonly string[]): void

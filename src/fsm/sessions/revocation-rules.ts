@@ -103,7 +103,7 @@ export function revokeSession(id: string, consequences: Consequences): void {
   if (rows.size >= max || (rows.size > 0 && rows.size % PURGE_EVERY === 0)) {
     removeExpired(consequences)
   }
-  // Beyond this limit no revocation is stored, and routers use the end of the session instead.
+  // Beyond this limit no revocation is stored, so routers accept the tokens until they expire.
   if (rows.size >= max) return
   const expiresAt = context.logTimeMs + revocationLimits.sessionRevocationMs
   put('revocation', id, { type: 'API_SESSION', expiresAt })
