@@ -99,7 +99,7 @@ export class StateReader implements Reads {
   readonly #details = new DetailPrinter()
   readonly #lister: Lister
 
-  /** @param routers tells which routers are connected; read at each use. */
+  /** @param routers status of the connected routers; read at each use. */
   constructor(
     state: ClusterState,
     clock: Clock,

@@ -43,7 +43,7 @@ export interface MemberView {
   readonly vitals: MemberVitals | null
 }
 
-/** What a member has reported about itself, at most a few seconds ago. */
+/** A member's report about itself, at most a few seconds old. */
 export interface MemberVitals {
   /** Leader that it follows. */
   readonly leaderId: NodeId | null

@@ -99,7 +99,7 @@ export interface LinkChanges {
 }
 
 /**
- * The links that this controller knows. When one is removed, the controller tells both routers to
+ * The links that this controller knows. When one is removed, the controller makes both routers
  * close it; they may dial it again.
  */
 export interface LiveLinks extends LiveTable<LiveLink> {

@@ -48,7 +48,7 @@ export interface Machine {
    */
   apply(entry: Entry): AppliedEntry
   /**
-   * True when so many applied entries are unwritten that apply should wait for the store. Check
+   * True when too many applied entries are unwritten: apply should wait for the store, and check
    * again at `onPersisted`.
    */
   readonly isBehind: boolean

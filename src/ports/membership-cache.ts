@@ -16,8 +16,8 @@ export interface MembershipRecord {
 }
 
 /**
- * What a store has promised to contain, even after a crash. Never more than it has reported as
- * durable.
+ * Promises of a store about its content, which hold even after a crash. They never exceed what the
+ * store has reported as durable.
  */
 export interface DiskPromise {
   readonly term: Term
@@ -28,8 +28,8 @@ export interface DiskPromise {
 }
 
 /**
- * What a member has reported about its disk. The next process of this controller compares later
- * reports with it; see cluster/mesh/rollback-detector.ts.
+ * Report of a member about its disk. The next process of this controller compares later reports
+ * with it; see cluster/mesh/rollback-detector.ts.
  */
 export interface PeerDiskRecord {
   readonly id: NodeId

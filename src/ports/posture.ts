@@ -4,7 +4,7 @@ import type { Problem } from '../lib/problems.ts'
 import type { DialBind, EvaluatedCheck, PromptedService, CodePrompts } from './state-view.ts'
 import type { EvaluatedPosture } from './judged-posture.ts'
 
-/** What the devices of an identity have reported about themselves. Reports are not verified. */
+/** Reports of an identity's devices about themselves. They are not verified. */
 export interface Posture {
   readonly os: OsReport | null
   readonly domain: DomainReport | null

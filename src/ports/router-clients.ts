@@ -8,7 +8,7 @@ export interface ClientSession {
   readonly fingerprints: readonly string[]
 }
 
-/** What a client that wants to dial or to host claims, as its router sends it. */
+/** Claim of a client that wants to dial or to host, as its router sends it. */
 export interface ClientClaim {
   readonly routerId: string
   /** Token of the service session; '' if the client names the service itself. */

@@ -67,7 +67,7 @@ function unappliedBytes({ log, applied }: RaftState): number {
 
 /**
  * The reason to refuse a proposal, if any. A proposal can be refused only before logging: a logged
- * entry takes effect eventually, no matter what its client was answered.
+ * entry takes effect eventually, no matter which answer its client received.
  */
 function refusalCode(
   state: RaftState,

@@ -166,7 +166,7 @@ export class RaftState {
   /**
    * Whether this disk may vote. A disk that was wiped, was rolled back or has just joined does not
    * know what the node promised under this name. It does not vote until its own log has a
-   * configuration that lists this disk. By then the leader has re-admitted the disk and no longer
+   * configuration that lists this disk. The leader has then re-admitted the disk and no longer
    * counts on the promises of the previous one.
    *
    * An uncommitted configuration does not revoke the vote: see {@link isEligible}.

@@ -177,7 +177,7 @@ export class WorkerQueue<Message, Result> {
    */
   #watch(worker: Worker): void {
     const begin: Begin = { atMs: this.#deps.clock.monotonicMs(), used: worker.cpuUsage() }
-    // The value is read only if the task is late. If the thread has ended by then, the error does
+    // The value is read only if the task is late. If the thread has ended before, the error does
     // not matter.
     begin.used.catch(() => undefined)
     this.#checkIn(this.#deps.limits.taskMsMax, worker, begin)

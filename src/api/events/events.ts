@@ -34,7 +34,7 @@ interface EventOperationsDeps {
 }
 
 const EVENT_STREAM = 'text/event-stream'
-/** Tells proxies to pass events on at once instead of collecting them. */
+/** Makes proxies pass events on at once instead of collecting them. */
 const UNBUFFERED = { 'x-accel-buffering': 'no' } as const
 const LAST_EVENT_ID = 'last-event-id'
 const NAMES_CHARACTERS_MAX = 1024

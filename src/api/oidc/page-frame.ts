@@ -17,7 +17,7 @@ interface FramedPage {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** The console's logo, with a background of its own. */
+/** The console's logo on a solid background. */
 const mark = `data:image/svg+xml,${encodeURIComponent(
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="8" fill="#3350d0"/>' +
     '<path d="M15.5 5.5v14.5H7.5z M17.5 10v10h7z M5.5 22.5h21c-1.2 2.3-3.3 3.7-5.5 3.7H11c-2.2 0-4.3-1.4-5.5-3.7z" fill="#fff"/></svg>',

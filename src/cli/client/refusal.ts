@@ -22,8 +22,8 @@ export class ApiRefusal extends CommandFailure {
 }
 
 /**
- * What a person should do, for codes whose API sentence addresses programs that repeat a request by
- * its id.
+ * Remedies for people, for codes whose API sentence addresses programs that repeat a request by its
+ * id.
  */
 const remedies: Readonly<Record<string, string>> = {
   CLUSTER_NO_LEADER:

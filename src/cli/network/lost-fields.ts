@@ -47,7 +47,7 @@ const regained: Readonly<Record<string, readonly string[]>> = {
 }
 
 const enrollRouters = 'enroll these routers again'
-/** What to do about a loss. For other fields, the operator has to look at the objects. */
+/** Remedies for losses. For other fields, the operator has to look at the objects. */
 const remedies: Readonly<Record<string, string>> = {
   'ca isVerified': 'verify them with: flotilla ca verify',
   'edgeRouter isVerified': enrollRouters,

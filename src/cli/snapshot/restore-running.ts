@@ -90,8 +90,8 @@ async function load(path: string, { key, sha256 }: RestoreRunningOptions): Promi
 }
 
 /**
- * @throws {BackupFault} for a backup that the controllers would refuse, before the user is asked
- * for a confirmation.
+ * @throws {BackupFault} for a backup that the controllers would refuse, before the prompt for a
+ * confirmation.
  */
 function refuseOther(
   live: LoadedBackup,

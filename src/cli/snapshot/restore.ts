@@ -125,7 +125,7 @@ function firstController({ manifest, planned }: Restoring): Omit<FirstController
     nodeId: id,
     storeId: newOpaqueId(),
     clusterId: formatUuid(newUuidv7(timeMs)),
-    // Tells the members of the old cluster, and the log indexes that it gave to clients, apart from
+    // Distinguishes the members of the old cluster, and the log indexes that clients have, from
     // those of the restored one.
     generation: manifest.generation + 1,
     address: cluster.advertise,

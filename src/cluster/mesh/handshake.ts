@@ -17,7 +17,7 @@ export interface PeerTrust {
   readonly members: ReadonlyMap<NodeId, Member>
 }
 
-/** What a peer has presented on a stream so far. */
+/** Claims that a peer has presented on a stream so far. */
 export interface PeerClaim {
   /**
    * DER of the leaf certificate whose key TLS has proven and whose chain TLS has verified against
@@ -112,8 +112,8 @@ export function judgePeer(claim: PeerClaim, roster: PeerTrust): Verdict {
 }
 
 /**
- * Caches the parsed leaf by its DER, which is never modified: connections are judged again after
- * every change of members.
+ * Caches the parsed leaf by its DER, which is never modified: the mesh judges connections again
+ * after every change of members.
  */
 const parsedLeaves = new WeakMap<Uint8Array, Certificate>()
 

@@ -8,8 +8,8 @@ import type { NodeId } from '../../raft/types.ts'
 import { meshLimits } from './limits.ts'
 
 /**
- * What a certificate makes its caller under the configuration in force: the id, and whether it is a
- * member. null: the caller may not connect.
+ * Status of a caller, by its certificate and the configuration in force: the id, and whether it is
+ * a member. null: the caller may not connect.
  */
 export type CallerMembership = { readonly id: NodeId; readonly isMember: boolean } | null
 

@@ -157,7 +157,7 @@ export class OutstandingProposals {
   }
 }
 
-/** What is certain about a proposal that has no outcome. */
+/** The problem that is certain for a proposal without an outcome. */
 function verdictOf(
   proposal: OutstandingProposal,
 ): 'OUTCOME_UNKNOWN' | 'SERVER_TOO_MANY_REQUESTS' | 'CLUSTER_NO_LEADER' {

@@ -1,8 +1,8 @@
 import type { Index, NodeId } from '../../raft/types.ts'
 
 /**
- * Members compare their states at equal indexes: a digest is taken at multiples of this number, and
- * whenever apply is idle.
+ * Members compare their states at equal indexes. They compute a digest at multiples of this number,
+ * and whenever apply is idle.
  */
 export const DIGEST_INTERVAL_ENTRIES = 64
 const INDEXES_KEPT = 4096

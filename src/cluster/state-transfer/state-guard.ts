@@ -347,8 +347,8 @@ export class StateGuard {
 
 /**
  * Raises STATE_DIVERGED for members whose state differs from this controller's. Two members alone
- * cannot tell which state is wrong, so this takes no member out of service; the {@link StateGuard}
- * does so by majority.
+ * cannot find out which state is wrong, so this takes no member out of service; the
+ * {@link StateGuard} does so by majority.
  */
 export class DivergenceWatch {
   readonly #alarms: AlarmRaiser

@@ -10,7 +10,7 @@ import type { RouterStatuses } from '../../ports/router-status.ts'
 
 const DAY_MS = 24 * 60 * 60_000
 const LOOK_MS = 10 * 60_000
-/** Routers that are judged before other work of the thread runs. */
+/** Number of routers to check before other work of the thread runs. */
 const ROUTERS_PER_TURN = 64
 
 /**

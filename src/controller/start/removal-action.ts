@@ -2,7 +2,7 @@ import type { SelfRefusal } from '../../cluster/link.ts'
 import type { AdmissionOutcome } from '../../cluster/membership/judge-admission.ts'
 import type { Fence } from '../../store/folder/fence-file.ts'
 
-/** What a controller does when its cluster no longer accepts it. */
+/** Action of a controller that its cluster no longer accepts. */
 export type RemovalAction =
   /** It exits with success, because a restart would change nothing. */
   | { readonly type: 'removed'; readonly sentence: string }

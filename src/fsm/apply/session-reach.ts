@@ -3,10 +3,10 @@ import type { Identity } from '../../entities/kinds/identity.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import { isPrivileged } from './authority.ts'
 
-// An edge router needs the token of each client that connects to it, so whoever steals a router
-// steals tokens. A session is therefore of one of two kinds, by the API at which it was opened.
-// Routers may know the tokens of sessions of the client API. Sessions of the management API may
-// manage the network.
+// An edge router needs the token of each client that connects to it, so a stolen router reveals
+// tokens. A session is therefore of one of two kinds, by the API at which it was opened. Routers
+// may know the tokens of sessions of the client API. Sessions of the management API may manage the
+// network.
 
 type Records = Pick<StateView, 'get' | 'findAll' | 'featureLevel'>
 

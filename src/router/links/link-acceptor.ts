@@ -157,7 +157,7 @@ export class LinkAcceptor {
     const hello = readLinkHello(message)
     const fault = hello === null ? 'the first message is no hello of a link' : null
     const isFurther = hello !== null && hello.group !== null && !hello.group.isFirst
-    // A connection without the secret is refused before a controller is asked to verify the
+    // The connection is refused without the secret, before a controller has to verify the
     // certificate.
     const groupFault = isFurther ? this.#joined(hello).fault : null
     // @guard sockets-of-another-link--certificate

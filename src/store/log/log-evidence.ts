@@ -12,7 +12,7 @@ import {
   type SegmentHeader,
 } from './wal-format.ts'
 
-/** What the files of a damaged log show about where it ended. */
+/** Evidence in the files of a damaged log about where it ended. */
 export interface LogEvidence {
   /** Highest position, by term and then by index, that any file mentions. */
   readonly best: Position

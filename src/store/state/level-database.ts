@@ -48,7 +48,7 @@ export function toLevelError(error: unknown, doing: string, path: string): Error
 }
 
 /**
- * LevelDB reports a missing, truncated or unreadable file of its own like any failed call. When the
+ * LevelDB reports a missing, truncated or unreadable database file like any failed call. When the
  * state is read, such an error means damage, because LevelDB creates a missing folder itself.
  */
 function isFileDamage(text: string): boolean {
