@@ -388,7 +388,7 @@ export function isProblemCode(text: string): text is ProblemCode {
   return Object.hasOwn(problems, text)
 }
 
-/** Codes that the API sends under the name of another code; only the status differs. */
+/** Codes that the API sends under the name of another code, with a different status. */
 export const wireCode: Partial<Record<ProblemCode, ProblemCode>> = {
   NOT_ACCEPTABLE: 'COULD_NOT_VALIDATE',
   UNSUPPORTED_CONTENT_TYPE: 'COULD_NOT_VALIDATE',
