@@ -18,6 +18,12 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { readFileChunks } from '../../../src/backup/files.ts'
 import { loadBackup, type LoadedBackup } from '../../../src/backup/load-backup.ts'
 import { MemoryStateStore } from '../../../src/store/state/memory-state-store.ts'
+import {
+  createRootAuthority,
+  issueLeaf,
+  LEAF_LIFETIME_MS,
+  validityFrom,
+} from '../../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../../src/pki/certificate.ts'
 import { boltzText } from '../../support/boltz-values.ts'
 import { bucketOf, writeBolt } from '../../support/bolt-writer.ts'
@@ -55,6 +61,31 @@ const targets = () => ['--out', join(folder, 'net.backup'), '--configs', join(fo
 /** Names of everything in the folder. */
 function files(): string[] {
   return readdirSync(folder, { recursive: true, encoding: 'utf8' }).sort()
+}
+
+function edited(from: RegExp | string, to: string): void {
+  writeFileSync(single.configuration, readFileSync(single.configuration, 'utf8').replace(from, to))
+}
+
+/** A section `identity` with certificate and key of another authority. */
+async function otherIdentity(name: string): Promise<string> {
+  const validity = validityFrom(nowMs, LEAF_LIFETIME_MS)
+  const issuer = await createRootAuthority({ commonName: `root of ${name}`, validity })
+  const leaf = await issueLeaf({
+    issuer,
+    commonName: name,
+    uris: [],
+    hosts: [`${name}.acme.test`],
+    validity,
+    usages: ['server'],
+  })
+  const write = (file: string, text: string) => {
+    writeFileSync(join(folder, 'ctrl-one', file), text)
+  }
+  write(`${name}.pem`, leaf.certificatePem)
+  write(`${name}.key`, leaf.privateKeyPem)
+  write(`${name}-ca.pem`, issuer.certificatePem)
+  return `{ cert: ${name}.pem, key: ${name}.key, ca: ${name}-ca.pem }`
 }
 
 async function backup(): Promise<LoadedBackup> {
@@ -198,6 +229,60 @@ describe('flotilla migrate', () => {
     expect(leaf.uris).toEqual([`spiffe://${manifest.trustDomain}/controller/ctrl-one`])
   })
 
+  test('keeps the key of HTTPS clients where routers got another certificate', async () => {
+    const [web, management] = [await otherIdentity('web'), await otherIdentity('management')]
+    edited(
+      '  - name: all',
+      `  - bindPoints: [{ interface: '127.0.0.1:24263' }]
+    identity: ${management}
+    apis: [{ binding: edge-management }]
+  - name: all
+    identity: ${web}`,
+    )
+    const { stdout } = await runHere(['migrate', single.configuration, ...targets(), '--plaintext'])
+    expect(stdout).toContain(
+      'configuration ctrl-one web.identity.server_cert: its certificate is issued again for the same key, as HTTPS clients and routers got different ones, and get the same one here',
+    )
+    const read = (name: string) => readFileSync(join(folder, 'configs', 'ctrl-one', name), 'utf8')
+    const old = (name: string) => readFileSync(join(folder, 'ctrl-one', name), 'utf8')
+    const [leaf] = parseCertificates(read('cert.pem'))
+    expect(leaf.dnsNames.toSorted()).toEqual(['localhost', 'web.acme.test'])
+    expect(read('key.pem')).toBe(old('web.key'))
+    const anchors = parseCertificates(read('ca.pem')).map(({ commonName }) => commonName)
+    expect(anchors).toEqual(['Acme Root', 'signer of ctrl-one'])
+    expect(stdout).toContain(
+      'web.identity.ca: its authority "root of web" is not in identity.ca, and does not become one of the network',
+    )
+    expect(read('server-1.pem')).toBe(old('management.pem'))
+    expect(read('server-1-key.pem')).toBe(old('management.key'))
+    expect(existsSync(join(folder, 'configs', 'ctrl-one', 'server-2.pem'))).toBe(false)
+  })
+
+  test('prints how the other members of a cluster join', async () => {
+    const cluster = { clusterId, raftIndex: 149, trustDomain }
+    const paths: string[] = []
+    for (const [at, id] of ['ctrl1', 'ctrl2'].entries()) {
+      const port = 24_300 + at
+      const made = await writeController({ folder, id, port, network, nowMs, cluster })
+      paths.push(made.configuration)
+    }
+    const { stdout } = await runHere(['migrate', ...paths, ...targets(), '--plaintext'])
+    const lines = stdout.trimEnd().replaceAll(`${folder}/`, '').split('\n')
+    expect(lines.slice(-4)).toEqual([
+      '  flotilla cluster snapshot restore net.backup configs/ctrl1/config.yml',
+      '  flotilla controller run configs/ctrl1/config.yml',
+      '  flotilla cluster invite --config configs/ctrl1/config.yml --out configs/ctrl2/ticket',
+      '  flotilla cluster join configs/ctrl2/config.yml --ticket-file configs/ctrl2/ticket',
+    ])
+  })
+
+  test('takes a separate key of the server certificate', async () => {
+    edited('key: server.key', 'key: signer.key, server_cert: server.pem, server_key: server.key')
+    await runHere(['migrate', single.configuration, ...targets(), '--plaintext'])
+    const key = readFileSync(join(folder, 'configs', 'ctrl-one', 'key.pem'), 'utf8')
+    expect(key).toBe(readFileSync(join(folder, 'ctrl-one', 'server.key'), 'utf8'))
+  })
+
   test('restores as a new cluster with the identity of the old controller', async () => {
     await runHere(['migrate', single.configuration, ...targets(), '--plaintext'])
     const config = join(folder, 'configs', 'ctrl-one', 'config.yml')
@@ -292,13 +377,6 @@ describe('flotilla migrate', () => {
 
 describe('A bad input', () => {
   const checked = (): Promise<string> => failureOf('migrate', 'check', single.configuration)
-
-  function edited(from: RegExp | string, to: string): void {
-    writeFileSync(
-      single.configuration,
-      readFileSync(single.configuration, 'utf8').replace(from, to),
-    )
-  }
 
   test('of a torn, foreign, empty or missing database is one sentence', async () => {
     truncateSync(single.database, statSync(single.database).size - 4096)
