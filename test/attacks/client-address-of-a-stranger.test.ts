@@ -123,51 +123,62 @@ describe.each([
     const secured = await port.handshake({ socket })
     expect(await answerTo(secured, VERSION)).toMatch(/^HTTP\/1.1 200 /)
   })
-
-  test('closes a connection whose header does not end in time', async () => {
-    await open({ handshakeTimeoutMs: 300 })
-    const header = proxyHeader(CLIENT, 1)
-    const slow = await connection(BALANCER, header.subarray(0, 1))
-    let at = 1
-    const dripping = setInterval(() => slow.write(header.subarray(at, ++at)), 1000)
-    await eventually(() => slow.destroyed).toBe(true)
-    clearInterval(dripping)
-    expect(at).toBeLessThan(header.length)
-  })
 })
 
 test('A router behind a load balancer has the address of its header', async () => {
   port = await SharedPort.open({}, { balancers })
+  port.stage.admitNext('er1')
   const below = await connection(BALANCER, proxyHeader(CLIENT, 40_000))
   expect(await port.connectsRouter(await memberLeaf('er1'), undefined, below)).toBe(true)
   expect(port.stage.channels.connection('er1')?.address).toBe(CLIENT)
 })
 
-test('Connections without a complete header are limited in total, and close with the port', async () => {
-  port = await SharedPort.open()
-  const bind = { host: '127.0.0.1', port: await freePort() }
-  const room = new FairShare(1000)
-  const ports = new TlsPorts({
-    addresses: [],
-    balancers: () => ['127.0.0.1/32'],
-    handshakeTimeoutMs: 60_000,
-    hellosWaitingMax: 8,
-    hellosWaitingPerSourceMax: 8,
-    room,
-    log: { warn: () => undefined },
-  })
-  const protocols = { protocols: ['http/1.1'], clientsWithout: 'all' } as const
-  const opened = await ports.open(createTlsServer(), bind, 'web[0].bind', protocols)
-  for (let count = 0; count < 24; count += 1) {
-    const socket = connectTcp(opened.port, bind.host)
-    socket.on('error', () => undefined)
-    more.push(socket)
+describe('Connections without a complete header', () => {
+  /** A port that waits for headers of 127.0.0.1. */
+  async function openPort(handshakeTimeoutMs: number, room = new FairShare(1000)) {
+    port = await SharedPort.open()
+    const ports = new TlsPorts({
+      addresses: [],
+      balancers: () => ['127.0.0.1/32'],
+      handshakeTimeoutMs,
+      hellosWaitingMax: 8,
+      hellosWaitingPerSourceMax: 8,
+      room,
+      log: { warn: () => undefined },
+    })
+    const protocols = { protocols: ['http/1.1'], clientsWithout: 'all' } as const
+    const bind = { host: '127.0.0.1', port: await freePort() }
+    return await ports.open(createTlsServer(), bind, 'web[0].bind', protocols)
   }
-  const held = (): number => more.filter((socket) => !socket.destroyed).length
-  await eventually(held).toBe(8)
-  await opened.close()
-  await eventually(held).toBe(0)
-  await eventually(() => room.largest()).toBe('')
+
+  function silent(at: number): Socket {
+    const socket = connectTcp(at, '127.0.0.1').on('error', () => undefined)
+    more.push(socket)
+    return socket
+  }
+
+  test('are limited in total, and close with the port', async () => {
+    const room = new FairShare(1000)
+    const opened = await openPort(60_000, room)
+    for (let count = 0; count < 24; count += 1) silent(opened.port)
+    const held = (): number => more.filter((socket) => !socket.destroyed).length
+    await eventually(held).toBe(8)
+    await opened.close()
+    await eventually(held).toBe(0)
+    await eventually(() => room.largest()).toBe('')
+  })
+
+  test('are closed after the time of a handshake, also if bytes keep coming', async () => {
+    const opened = await openPort(300)
+    const header = proxyHeader(CLIENT, 1)
+    const slow = silent(opened.port)
+    let at = 0
+    const dripping = setInterval(() => slow.write(header.subarray(at, ++at)), 100)
+    await eventually(() => slow.destroyed).toBe(true)
+    clearInterval(dripping)
+    expect(at).toBeLessThan(header.length)
+    await opened.close()
+  })
 })
 
 test('A configuration in which every host is a load balancer is refused', () => {

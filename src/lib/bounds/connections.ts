@@ -55,6 +55,7 @@ export function limitConnections(server: Server, bounds: ConnectionBounds): void
   const admitted = server.listeners('connection') as ((socket: Socket) => void)[]
   server.removeAllListeners('connection')
   server.on('connection', (socket: Socket) => {
+    // @guard client-address-of-a-stranger--limits
     const source = sourceNetwork(clientAddress(socket))
     const { room, rate, connectionsMax = Infinity } = bounds
     // @guard connections-of-one-source, no-descriptors-left--room

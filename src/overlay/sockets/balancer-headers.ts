@@ -94,6 +94,7 @@ export class BalancerHeaders {
   /** Gives the socket of TLS the client address of the TCP connection below it. */
   passAddressOn(socket: Socket): void {
     const client = this.#clients.get(socketEndpoint(socket))
+    // @guard client-address-of-a-stranger--tls
     if (client !== undefined) setClientAddress(socket, client)
   }
 
