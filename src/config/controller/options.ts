@@ -130,7 +130,7 @@ const identityOptions = section('Certificate and key of this controller, for pee
   ),
 })
 
-/** @param why what the listener is, for the documentation. */
+/** @param why purpose of the section, for the documentation. */
 function proxyProtocol(why: string) {
   return section(why, {
     from: option(networks(64), {

@@ -43,7 +43,7 @@ export class BalancerHeaders {
     this.#failures = new FailureLog(deps.log, systemClock)
     this.#waiting = new PendingConnections({
       handshakeTimeoutMs: deps.handshakeTimeoutMs,
-      // A load balancer has the connections of all its clients, so it has no limit of its own.
+      // A load balancer has the connections of all its clients, so it has no separate limit.
       // @guard client-address-of-a-stranger--waiting
       handshakesMax: deps.hellosWaitingMax,
     })

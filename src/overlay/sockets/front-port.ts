@@ -53,8 +53,8 @@ interface PortSide extends PortProtocols {
 }
 
 /**
- * Accepts the connections of TLS servers, reads what comes before TLS or selects the server, and
- * hands each connection over.
+ * Accepts connections for TLS servers: reads the header of a load balancer, selects the server by
+ * the first message of the client, and hands the connection over.
  */
 export class FrontPort {
   readonly #server: Server

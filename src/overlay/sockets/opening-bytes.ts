@@ -7,8 +7,8 @@ interface Incomplete {
 }
 
 /**
- * Reads the start of a connection until `decode` knows what it is. Calls back once, with all bytes
- * that were read from the socket.
+ * Reads the start of a connection until `decode` has a result. Calls back once, with all bytes that
+ * were read from the socket.
  */
 export function readOpening<T extends { readonly kind: string }>(
   socket: Socket,

@@ -3,7 +3,7 @@ import type { HostPort } from '../../lib/text/names.ts'
 import { socketLimits } from './limits.ts'
 
 /**
- * What the first bytes of a connection are in PROXY protocol version 2 (haproxy.org,
+ * The start of a connection of a load balancer, in PROXY protocol version 2 (haproxy.org,
  * proxy-protocol.txt, 2.2).
  */
 type ReadProxyHeader =
@@ -22,7 +22,7 @@ const families = { unspecified: 0x00, tcpOverIpv4: 0x11, tcpOverIpv6: 0x21 } as 
 /** Size of two addresses and two ports. */
 const addressBytes = { [families.tcpOverIpv4]: 12, [families.tcpOverIpv6]: 36 } as const
 
-/** Reads the header at the start of the bytes. What follows it is not read. */
+/** Reads the header at the start of the bytes, and nothing after it. */
 export function readProxyHeader(bytes: Buffer): ReadProxyHeader {
   const first = bytes.subarray(0, SIGNATURE.length)
   if (!first.equals(SIGNATURE.subarray(0, first.length))) return refused(otherProtocol(bytes))
