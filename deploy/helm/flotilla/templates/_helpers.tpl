@@ -56,7 +56,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- define "flotilla.spread" -}}
 {{- $selector := dict "labelSelector" (dict "matchLabels" (fromYaml .selector)) -}}
 {{- range .constraints }}
-- {{ toYaml (merge (deepCopy .) $selector) | nindent 2 | trim }}
+- {{ toYaml (ternary . (merge (deepCopy .) $selector) (hasKey . "labelSelector")) | nindent 2 | trim }}
 {{- end -}}
 {{- end -}}
 
