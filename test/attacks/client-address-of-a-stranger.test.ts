@@ -21,7 +21,8 @@ const STRANGER = '127.0.0.3'
 const balancers = [`${BALANCER}/32`]
 const CLIENT = '198.51.100.7'
 const OTHER_CLIENT = '198.51.100.8'
-const VERSION = 'GET /edge/client/v1/version HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n'
+const VERSION =
+  'GET /edge/client/v1/version HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n'
 
 let port: SharedPort
 const more: Socket[] = []

@@ -102,11 +102,7 @@ export function hostPortTexts(itemsMax: number): ValueType<readonly string[]> {
 
 /** DNS names without wildcards, and IP addresses without brackets. */
 export function hostNames(itemsMax: number): ValueType<readonly string[]> {
-  return distinctTexts(
-    itemsMax,
-    'DNS names or IP addresses, each once, without ports',
-    isHostName,
-  )
+  return distinctTexts(itemsMax, 'DNS names or IP addresses, each once, without ports', isHostName)
 }
 
 const HOST_LABEL = /^(?!-)[A-Za-z0-9_-]{1,63}(?<!-)$/

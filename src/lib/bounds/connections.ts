@@ -123,7 +123,7 @@ export class PendingConnections {
     this.#sources.add(handshake.source, -1)
   }
 
-  /** Closes all of them, when their listener stops. */
+  /** Closes all pending connections, because their listener stops. */
   closeAll(): void {
     for (const [endpoint, { socket }] of Array.from(this.#underWay)) {
       this.end(endpoint)
@@ -142,8 +142,8 @@ export class PendingConnections {
 }
 
 /**
- * Remote address and port: a key of the TCP connection, the same for its TCP and its TLS socket.
- * Behind a load balancer these are not of the client, whose address and port may occur twice.
+ * Remote address and port: a key that the TCP socket and the TLS socket of a connection share.
+ * Behind a load balancer, they are those of the load balancer: two clients may report equal ones.
  */
 export function socketEndpoint({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress ?? ''} ${remotePort ?? 0}`

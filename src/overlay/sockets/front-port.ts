@@ -40,7 +40,7 @@ export interface FrontPortDeps {
   /** Maximum connections of a shared port without a complete hello, in total and per source. */
   readonly hellosWaitingMax: number
   readonly hellosWaitingPerSourceMax: number
-  /** Connection capacity that these ports have in common with other listeners. */
+  /** Limit of open connections that these ports have in common with other listeners. */
   readonly room?: FairShare
   readonly log: Pick<ProgramLogger, 'warn'>
 }
@@ -62,12 +62,12 @@ export class FrontPort {
   #headers: BalancerHeaders | null = null
   readonly #sides = new Set<PortSide>()
   /**
-   * Connections without a complete hello, whose server is unknown. The bounds of a server begin
-   * with its hello, so hellos that do not come harm no handshake of another client.
+   * Connections without a complete hello, whose server is unknown. The limits of a server apply
+   * only after the hello, so clients that send none cannot block handshakes of others.
    */
   readonly #unread: PendingConnections
   readonly #unreadSockets = new Set<Socket>()
-  /** End of the time of each handshake, by remote address and port. */
+  /** Timers of handshakes, by remote address and port. */
   readonly #deadlines = new Map<string, NodeJS.Timeout>()
 
   constructor(deps: FrontPortDeps) {
@@ -119,7 +119,7 @@ export class FrontPort {
 
   #accept(socket: Socket): void {
     const endpoint = socketEndpoint(socket)
-    // One time for header, hello and handshake, as on a port without others.
+    // Header, hello and handshake share one deadline, as on a port of a single server.
     // @guard one-port-kept-busy--time
     this.#deadlines.set(
       endpoint,
@@ -187,7 +187,7 @@ export class FrontPort {
     this.#deadlines.delete(endpoint)
   }
 
-  /** The last protocol that a server has counts, as in OpenZiti. */
+  /** The last one of the offered protocols that a server has counts, as in OpenZiti. */
   #sideFor(protocols: readonly string[] | null): PortSide | null {
     const sides = [...this.#sides]
     if (protocols === null) return sideWithout(sides, 'all') ?? sideWithout(sides, 'rest') ?? null

@@ -33,7 +33,8 @@ export function readProxyHeader(bytes: Buffer): ReadProxyHeader {
   if (bytes.length < byteLength) return { kind: 'incomplete', bytesNeeded: byteLength }
   const [command, family] = [bytes.readUInt8(12), bytes.readUInt8(13)]
   if (command === commands.local) return { kind: 'header', client: null, byteLength }
-  if (command !== commands.proxy) return refused('its PROXY header has an unknown version or command')
+  if (command !== commands.proxy)
+    return refused('its PROXY header has an unknown version or command')
   if (family === families.unspecified) return { kind: 'header', client: null, byteLength }
   if (family !== families.tcpOverIpv4 && family !== families.tcpOverIpv6) {
     return refused('its PROXY header is not for TCP')

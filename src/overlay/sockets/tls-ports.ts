@@ -20,9 +20,9 @@ interface TlsPortsDeps extends Omit<FrontPortDeps, 'balancers' | 'isShared'> {
 
 /**
  * Opens the ports of TLS servers. Servers with the same address share one port, on which the
- * application protocol (ALPN) that a client offers selects the server. The server then gets the
- * connection as if it had accepted it, so its certificates and bounds are in force unchanged.
- * Behind load balancers, the server gets each connection with the address of its client.
+ * application protocol (ALPN) that a client offers selects the server. The server then receives the
+ * connection as if it had accepted it, so its certificates and limits apply unchanged. Behind load
+ * balancers, it receives each connection with the address of its client.
  */
 export class TlsPorts {
   readonly #deps: TlsPortsDeps

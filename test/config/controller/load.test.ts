@@ -99,7 +99,16 @@ colour: blue
     const name = 'FLOTILLA_WEB_0_NAMES'
     expect(load(GOOD, { [name]: names.join(', ') }).web[0]?.names).toEqual(names)
     const long = `${'a'.repeat(63)}.`.repeat(4)
-    const malformed = ['*.example.net', 'a..b', 'a:443', '[::1]', 'fe80::1%eth0', '-a.net', 'a b', long]
+    const malformed = [
+      '*.example.net',
+      'a..b',
+      'a:443',
+      '[::1]',
+      'fe80::1%eth0',
+      '-a.net',
+      'a b',
+      long,
+    ]
     for (const wrong of [...malformed, '10.1.2.256', '1.2.3', 'a, a', 'spiffe://a']) {
       expect(faultsOf(GOOD, { [name]: wrong })).toEqual([
         expect.stringContaining('web[0].names: expected a list of up to 16 DNS names'),

@@ -68,7 +68,11 @@ describe('A PROXY header', () => {
       'its PROXY header has an unknown version or command',
     ],
     ['UDP', rawProxyHeader(0x21, 0x12, Buffer.alloc(12)), 'its PROXY header is not for TCP'],
-    ['a Unix socket', rawProxyHeader(0x21, 0x31, Buffer.alloc(216)), 'its PROXY header is not for TCP'],
+    [
+      'a Unix socket',
+      rawProxyHeader(0x21, 0x31, Buffer.alloc(216)),
+      'its PROXY header is not for TCP',
+    ],
     [
       'half of an address',
       rawProxyHeader(0x21, 0x21, Buffer.alloc(35)),
