@@ -73,8 +73,7 @@ export class Listeners {
 
   async #listen(listener: WebListener, address: HostPort, key: string): Promise<void> {
     const { api, config, credentials, ports, byName = null } = this.#deps
-    const hasFront =
-      isRouterPort(config, listener.bind) || listener.proxyProtocol.from.length > 0
+    const hasFront = isRouterPort(config, listener.bind) || listener.proxyProtocol.from.length > 0
     let server: HttpsServer | null = null
     let port: OpenPort | null = null
     const app = api.listener({
