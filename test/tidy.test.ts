@@ -391,6 +391,15 @@ test('only one file reads certificates of peers, and avoids the calls that never
   expect(readers).toEqual(['src/lib/runtime/peer-certificates.ts'])
 })
 
+test('only one file of the API, the fabric and the limits reads the address of a TCP connection', () => {
+  const readers = src.filter(
+    (file) =>
+      /^src\/(?:api|fabric|lib\/bounds)\//.test(file) &&
+      /\bsocket\.remote(?:Address|Port)\b/.test(read(file)),
+  )
+  expect(readers).toEqual(['src/lib/bounds/client-address.ts'])
+})
+
 test('a test that mocks a module has a file name for isolated modules', () => {
   const mocking = sources('test').filter((file) => read(file).includes('vi.' + 'mock('))
   expect(mocking.length).toBeGreaterThan(0)
