@@ -243,16 +243,27 @@ class PathSearch {
 
   /** @returns words that follow "is"; null when the signature is valid. */
   #signatureFault(certificate: Certificate, issuer: Certificate): string | null {
+    if (validSignatures.get(certificate)?.has(issuer) === true) return null
     const known = this.#signed.get(certificate)?.get(issuer)
     if (known !== undefined) return known
     this.#signaturesLeft -= 1
     if (this.#signaturesLeft < 0) return 'one of too many whose signatures would have to be checked'
     const fault = signatureFault(certificate, issuer)
+    if (fault === null && certificate !== this.#leaf) {
+      const issuers = validSignatures.get(certificate) ?? new WeakSet()
+      validSignatures.set(certificate, issuers.add(issuer))
+    }
     const ofOne = this.#signed.get(certificate) ?? new Map<Certificate, string | null>()
     this.#signed.set(certificate, ofOne.set(issuer, fault))
     return fault
   }
 }
+
+/**
+ * Issuers whose signature on a CA certificate was found valid in any search. Both are immutable;
+ * everything else about them is checked in each search.
+ */
+const validSignatures = new WeakMap<Certificate, WeakSet<Certificate>>()
 
 /** Names are equal if their bytes are. */
 function hasIssuerName(certificate: Certificate, issuer: Certificate): boolean {

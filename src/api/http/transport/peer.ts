@@ -6,6 +6,7 @@ import {
   CertificateError,
   CHAIN_CERTIFICATES_MAX,
   parseCertificate,
+  parsePresentedAuthority,
 } from '../../../pki/certificate.ts'
 import type { PeerChain } from '../../../pki/verify/client-chain.ts'
 
@@ -29,7 +30,7 @@ function read(socket: TLSSocket): PeerChain | null {
     // @guard certificate-without-its-key--header
     if (shown === null) return null
     const [leaf, ...others] = shown
-    return [parseCertificate(leaf), ...others.map((der) => parseCertificate(der))]
+    return [parseCertificate(leaf), ...others.map(parsePresentedAuthority)]
   } catch (error) {
     if (error instanceof CertificateError) return null
     throw error
