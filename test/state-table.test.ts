@@ -73,7 +73,7 @@ const table: readonly Transition[] = [
     proofs: [
       'api/sessions.test.ts > a session expires by inactivity, and every use counts as activity',
       'api/sessions.test.ts > logging out ends the session at once',
-      'api/sessions.test.ts > the end of an API session takes its sessions for services along: by %s',
+      'api/sessions.test.ts > an API session that ends by %s ends its service sessions',
     ],
   },
   {
@@ -110,7 +110,7 @@ const table: readonly Transition[] = [
     next: 'unchanged',
     effects: '409',
     proofs: [
-      'api/mfa.test.ts > an MFA enrollment > is verified by a time-based code, not by a recovery code, and then shows its secrets no more',
+      'api/mfa.test.ts > an MFA enrollment > is verified by a time-based code, not by a recovery code, and no longer shows its secrets afterwards',
       'process/people/mfa.ts > MFA enrollment > started on one controller can be restarted and verified on others, is enabled on all, and cannot be started again',
     ],
   },
@@ -123,7 +123,7 @@ const table: readonly Transition[] = [
     next: 'verified',
     effects: 'recovery codes viewable',
     proofs: [
-      'api/mfa.test.ts > an MFA enrollment > is verified by a time-based code, not by a recovery code, and then shows its secrets no more',
+      'api/mfa.test.ts > an MFA enrollment > is verified by a time-based code, not by a recovery code, and no longer shows its secrets afterwards',
       'api/mfa.test.ts > recovery codes > are shown for a time-based code in the body or the header, not for a recovery code',
       'process/people/mfa.ts > MFA enrollment > started on one controller can be restarted and verified on others, is enabled on all, and cannot be started again',
     ],
@@ -302,7 +302,7 @@ const table: readonly Transition[] = [
     proofs: [
       'api/enrollments.test.ts > Authenticator exists → re-enroll with expiresAt > authenticator deleted; enrollment created: updb gives updb with the same user name',
       'api/certificate-authenticators.test.ts > a certificate given to an identity > is replaced by an ott enrollment when it is re-enrolled',
-      'api/cas.test.ts > a certificate of a CA, re-enrolled, leaves an ottca enrollment of that CA in its place',
+      'api/cas.test.ts > re-enrolling a certificate authenticator of a CA creates an ottca enrollment of that CA',
       'process/people/enrollment.ts > Authenticator > with a password is re-enrolled as updb: the password is refused everywhere, and the new token sets a new one',
       'process/people/enrollment.ts > Authenticator > with a certificate of the network is re-enrolled as ott: the certificate is refused everywhere, with its sessions',
       'process/people/enrollment.ts > Authenticator > with a certificate of a CA is re-enrolled as ottca: the certificate is refused everywhere until it is presented with the new token',

@@ -81,7 +81,7 @@ describe('the operations that only the admin socket serves', () => {
     Object.hasOwn(socketOnlyOperations, operationId),
   )
 
-  test('are those of the list', () => {
+  test('are exactly those of the list in the source', () => {
     expect(only.map(({ operationId }) => operationId).sort()).toEqual(
       Object.keys(socketOnlyOperations).sort(),
     )

@@ -177,7 +177,7 @@ describe('a user name and password authenticator', () => {
     expect(moved.body.meta?.ignoredFields).toEqual(['identityId', 'method'])
   })
 
-  test('takes its sessions along when it is deleted', async () => {
+  test('ends its sessions when it is deleted', async () => {
     const holder = await newHolder()
     const caller = await loggedIn(holder)
     expect((await call(root, 'DELETE', `${authenticators}/${holder.id}`)).status).toBe(200)

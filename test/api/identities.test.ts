@@ -203,7 +203,7 @@ describe('an identity', () => {
 })
 
 describe('administrators', () => {
-  test('cannot all be lost: the default one cannot be deleted, the last one not demoted or disabled', async () => {
+  test('cannot all be removed: the default one cannot be deleted, and the last one not demoted or disabled', async () => {
     const url = `${identities}/admin-id`
     const gone = await root.call('DELETE', url)
     expect(gone.status).toBe(400)

@@ -104,7 +104,7 @@ describe('an MFA enrollment', () => {
     expect((await alice.call('DELETE', mfaPath, undefined, anyCode)).status).toBe(200)
   })
 
-  test('is verified by a time-based code, not by a recovery code, and then shows its secrets no more', async () => {
+  test('is verified by a time-based code, not by a recovery code, and no longer shows its secrets afterwards', async () => {
     const app = await beginMfa(controller, alice)
     const [recovery = ''] = app.recoveryCodes
     for (const code of [recovery, app.wrongCode(), app.code(-2), app.code(2), '', '0'.repeat(64)]) {

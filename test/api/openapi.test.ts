@@ -227,7 +227,7 @@ describe.each([
     }
   })
 
-  test('has only formats that the code which reads the value judges', async () => {
+  test('has only formats that the controller validates', async () => {
     const formats = [...walk(await documentAt(base))].flatMap(({ key, value }) =>
       key === 'format' && typeof value === 'string' ? [value] : [],
     )

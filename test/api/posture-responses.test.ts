@@ -193,7 +193,7 @@ describe('a client that reports the required posture', () => {
     expect(await person.sessions()).toEqual([session])
   })
 
-  describe('whose policy changes between its check and the log', () => {
+  describe('whose policy changes between the evaluation and the log entry', () => {
     /** Runs when the next session has been judged and is about to be logged. */
     const meanwhile = async (change: () => Promise<unknown>, then: () => Promise<Reply>) => {
       const { cluster } = controller
@@ -444,7 +444,7 @@ describe('a posture report', () => {
   })
 })
 
-test('a leader judges sessions when a check changes, without waiting for its next round', async () => {
+test('a leader evaluates sessions when a check changes, without waiting for its next round', async () => {
   const person = await Person.behind(corp)
   await tell(person.caller, { id: 'c', typeId: 'DOMAIN', domain: 'corp.test' })
   controller.scheduler.run(parts.limits.sweepMs)
@@ -482,7 +482,7 @@ test('the leader applies a changed check to a client that keeps reporting to ano
   expect(await sweep()).toEqual([])
 })
 
-test('a machine that wakes moves the marker if a second factor is required again', async () => {
+test('a machine that wakes changes the service update marker if a second factor is required again', async () => {
   const woken = { id: '0', typeId: 'ENDPOINT_STATE', woken: true }
   for (const [promptOnWake, moves] of [
     [true, true],

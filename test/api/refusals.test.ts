@@ -366,7 +366,7 @@ describe('a state that is found wrong during a request', () => {
     }
   })
 
-  test('does not cause a refusal of a session as ended', async () => {
+  test('is not used to refuse a session as ended', async () => {
     findWrongDuring('readIndex')
     const token = controller.tokenOf('no-such-session')
     const reply = await root.get(services, { 'net-session': token })

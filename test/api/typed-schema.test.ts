@@ -44,7 +44,7 @@ test('a schema without required members lists none', () => {
   expect(schema).toEqual({ type: 'object', properties: { id: { type: 'string' } } })
 })
 
-test('an optional body, or one that may be text, has no certain member', () => {
+test('the type of an optional body, or of one that may be text, has only optional members', () => {
   const body = { schema: order, isRequired: false, textTypes: ['text/plain'] } as const
   expectTypeOf<string>().toExtend<OperationBody<typeof body>>()
   expectTypeOf<Partial<Order>>().toExtend<OperationBody<typeof body>>()

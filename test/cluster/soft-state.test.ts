@@ -330,7 +330,7 @@ test('the limit for all owners together is enforced by the receiver', () => {
   expect(here.publish('x', value)).toBe(false)
 })
 
-test('a vital topic precedes a backlog, and is not refused because of other topics', () => {
+test('a vital topic is sent before a backlog, and is not refused because of other topics', () => {
   const network = new Network()
   const table = {
     large: textTopic({ ownerBytesMax: 100_000 }),

@@ -30,7 +30,7 @@ function crowd() {
   return { state, log, reader, marks }
 }
 
-describe('Marks', () => {
+describe('Change marks of identities', () => {
   test('cover the move of a whole class with one record', () => {
     const { log, reader, marks } = crowd()
     log.timeMs += 1000

@@ -469,7 +469,7 @@ const table: readonly (readonly [string, Proof])[] = [
       dnsUpstreamMode: [answers('asks several in the mode %s')],
       dnsUnanswerable: [answers('answers other names as dnsUnanswerable says: %s')],
       lanIf: [
-        'attacks/addresses-a-service-takes.namespaced.ts > Another host > uses services and names of a network that lanIf names, and nothing else',
+        'attacks/addresses-a-service-takes.namespaced.ts > Another host > can use services and names if lanIf names its network, and nothing else',
       ],
       svcPollRate: 'deprecated in the family: services are pushed',
       udpCheckInterval: 'each flow has a timer of its own, so none looks for those that are over',
