@@ -31,7 +31,7 @@ function usedUp() {
   return { callers, socket, request, pass, share }
 }
 
-test('a request with the same session as the last one waits for its caller, and its wait is reported once', async () => {
+test('a request in the same session as the previous one waits for the turn of its caller, and its wait is reported once', async () => {
   const { callers, request, pass } = usedUp()
   const begun: (number | null)[] = []
   callers.begin(request(), () => begun.push(callers.takeWait(request())))

@@ -160,7 +160,7 @@ describe('an identity', () => {
     expect(controller.machine.count('identity')).toBe(before)
   })
 
-  test('can be created with an empty enrollment', async () => {
+  test('is created without an enrollment if the enrollment of the body is empty', async () => {
     await newIdentity({ enrollment: {} })
     await newIdentity({ enrollment: null })
     await newIdentity({ enrollment: { ott: false, updb: null } })
@@ -285,7 +285,7 @@ describe('disabling', () => {
     expect((await held.get(`${client}/current-identity`)).status).toBe(200)
   })
 
-  test('on another controller applies to a request that waits for later changes', async () => {
+  test('on another controller ends the session for a linearizable request', async () => {
     const id = await newIdentity()
     const held = new CallerOf(controller)
     held.token = controller.openSession(id)

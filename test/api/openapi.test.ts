@@ -277,7 +277,7 @@ describe.each([
   })
 })
 
-test('one list declares optional members that no row has, because OpenZiti’s contract declares them', async () => {
+test('exactly one list declares optional members that no row has, because OpenZiti’s contract declares them', async () => {
   const document = await documentAt(management)
   const { schemas } = document['components'] as {
     readonly schemas: Readonly<Record<string, { properties: Json; required: readonly string[] }>>

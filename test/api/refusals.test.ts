@@ -23,7 +23,7 @@ describe('a body', () => {
       'that names a prototype',
     ],
     [`{"name":"x","encryptionRequired":true,"tags":{"\\u005f_proto__":1}}`, 'that hides the name'],
-  ])('%#: %s is answered with 400 COULD_NOT_PARSE_BODY', async (text) => {
+  ])('that cannot be parsed is answered with 400 COULD_NOT_PARSE_BODY (%#: %s)', async (text) => {
     const reply = await root.call('POST', services, text)
     expect(reply.status).toBe(400)
     expect(reply.body.error?.code).toBe('COULD_NOT_PARSE_BODY')
