@@ -116,7 +116,7 @@ test('only an authority has a certificate, and it must have one', () => {
   ])
 })
 
-test('a controller without a version receives it, and an existing one is not replaced', () => {
+test('a controller that lacks a version receives it, and a version that it has is not replaced', () => {
   const cluster = new Joining()
   cluster.join('ctrl1')
   cluster.rotate('clusterKey', 1, ['ctrl1'])

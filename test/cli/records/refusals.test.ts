@@ -127,7 +127,7 @@ test('an id that looks like an option is printed with the way to pass it on', ()
   expect(written).toEqual(['-a1\n', 'flotilla: pass -a1 to other commands after the word --\n'])
 })
 
-test('no two kinds have the same word', () => {
+test('no two kinds share a name in the command line', () => {
   const all = allKinds().flatMap(kindSynonyms)
   expect(all.filter((word, at) => all.indexOf(word) !== at)).toEqual([])
 })

@@ -137,7 +137,7 @@ const waitsForCircuit = [
 ]
 
 const table: readonly (readonly [string, Proof])[] = [
-  ['v', [rules('The file > has v: 3, and no other version is supported')]],
+  ['v', [rules('The file > is refused without v: 3')]],
   ...below('identity', {
     cert: [hello],
     key: [hello],
