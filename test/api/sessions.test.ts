@@ -159,7 +159,7 @@ test('the leader writes activity to the log periodically, and withdraws the logg
   expect(controller.activity.own.size).toBe(0)
 })
 
-test('a use on another controller keeps the session alive here, even after that controller left', async () => {
+test('a use on another controller keeps the session alive, even after that controller has left the cluster', async () => {
   const { id } = (await root.get(current)).body.data as Session
   controller.clock.advance(29 * minute)
   controller.activity.hear('ctrl2', id, controller.clock.nowMs())

@@ -30,7 +30,7 @@ interface Order {
   readonly tags?: JsonObject
 }
 
-test('a body type has the members, nulls and lists of its schema', () => {
+test('the type of a body has the members, nulls and lists of its schema', () => {
   expectTypeOf<SchemaValue<typeof order.schema>>().toExtend<Order>()
   expectTypeOf<Order>().toExtend<SchemaValue<typeof order.schema>>()
   expect(order.schema.required).toEqual(['id', 'verb'])

@@ -61,7 +61,7 @@ describe('The ring', () => {
     expect([bus.ring.first, bus.ring.end, bus.ring.weight]).toEqual([2, 3, 500])
   })
 
-  test('has a gap for every reader after the state was replaced', () => {
+  test('reports a gap to every reader after the state was replaced', () => {
     const bus = busOf({ eventsKeptMax: 10, eventBytesKeptMax: 100 })
     emitEntry(bus, 6, [event()])
     bus.noteGap()

@@ -635,7 +635,7 @@ function keysOf(fields: Fields, prefix = '', hasEffect = true): [string, boolean
   })
 }
 
-test('every option of a router has a test of its effect, or a reason why it has none', () => {
+test('each option of a router names a test of its effect, or the reason why it has none', () => {
   const keys = keysOf(routerFields)
   const proofs = new Map(table)
   expect(table.map(([key]) => key).toSorted()).toEqual(keys.map(([key]) => key).toSorted())
