@@ -165,7 +165,8 @@ export function parsePresentedAuthority(der: Uint8Array): Certificate {
   const digest = hash('sha256', der)
   const known = presentedAuthorities.get(digest)
   const authority = known ?? parseCertificate(der)
-  // The last one used is the last one dropped.
+  // Moves the entry to the end, because the one that was unused for the longest time is dropped
+  // first.
   presentedAuthorities.delete(digest)
   presentedAuthorities.set(digest, authority)
   for (const oldest of presentedAuthorities.keys()) {
@@ -262,8 +263,8 @@ export function leafControllerId(leaf: Certificate, trustDomain: string): string
 }
 
 /**
- * The id of the router that a leaf identifies: by its SPIFFE id, which its authority decides, or
- * without one by its common name, as in certificates of other OpenZiti programs. Null when it
+ * The id of the router that a leaf identifies: from its SPIFFE id, which its authority determines,
+ * or without one from its common name, as in certificates of other OpenZiti programs. Null when it
  * identifies something else.
  */
 export function leafRouterId(leaf: Certificate): string | null {
@@ -340,7 +341,7 @@ export function checkChain(
 /**
  * The leaf, its issuer, and so on, as far as the given certificates reach; times are not checked.
  * If several issuers have the same name and key, for example after a renewal, those valid now come
- * first, then anchors, then the longest-lived.
+ * first, then anchors, then those that expire last.
  */
 export function issuingPath(
   chain: readonly [Certificate, ...Certificate[]],

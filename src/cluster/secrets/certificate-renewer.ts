@@ -33,7 +33,7 @@ import { WatchedFiles } from './watched-files.ts'
 import { isoTime } from '../../lib/text/shown-time.ts'
 
 /**
- * Interval of the check. Changed files are read after they have stayed unchanged for one interval.
+ * Interval of the check. Changed files are read once they have stayed unchanged for one interval.
  */
 const LOOK_MS = 5_000
 /** Delay after a failed renewal. */
@@ -72,9 +72,9 @@ interface CertificatesView {
 
 /**
  * Keeps the certificate of this controller valid. A certificate of the cluster's issuing authority
- * is renewed here, for the same key because other members pin it: in time before expiry, when a
- * host is missing in it, and when the authority has changed. A certificate of another authority is
- * only watched; changed files are used once certificate and key match.
+ * is renewed here, for the same key because other members pin it: some time before it expires, when
+ * it lacks a host, and when the authority has changed. A certificate of another authority is only
+ * watched; changed files are used once certificate and key match.
  */
 export class CertificateRenewer {
   readonly #deps: CertificateRenewerDeps
@@ -94,7 +94,7 @@ export class CertificateRenewer {
     const anchors = parseCertificates(identity.caPem, { certificatesMax: 256 })
     this.#owner = { id: selfId, trustDomain, publicKeySha256: chain[0].publicKeySha256 }
     this.#set = { ...identity, chain, anchors }
-    // The files may have changed since `identity` was read, so the first check judges them.
+    // The files may have changed since `identity` was read, so the first check reads them again.
     this.#files = new WatchedFiles(deps.paths, deps.alarms)
   }
 
@@ -259,7 +259,7 @@ export class CertificateRenewer {
       validity,
     })
     const next = parseCertificates(certificatePem)
-    // Checked like peers do, before it replaces a valid one.
+    // Checked as peers will check it, before it replaces a valid one.
     checkChain(next, anchors, nowMs)
     writePublicFile(paths.cert, certificatePem)
     this.#files.accept()

@@ -32,12 +32,15 @@ interface ListenersDeps {
   readonly api: Api
   readonly config: ControllerConfig
   readonly credentials: Credentials
-  /** Opens the ports that routers share. */
+  /** Opens the ports that listeners share with routers. */
   readonly ports: TlsPorts
   readonly byName?: CertificatesByName | null
 }
 
-/** Applications (ALPN) of HTTP clients at a port that they share with routers. */
+/**
+ * Application protocols (ALPN) by which HTTP clients are recognized at a port that they share with
+ * routers.
+ */
 const HTTP_CLIENTS = { protocols: ['http/1.1'], clientsWithout: 'all' } as const
 
 /** The HTTPS listeners of the configuration's `web` list. */
@@ -95,14 +98,17 @@ export class Listeners {
     }
     assert(server !== null, 'the listener has an HTTPS server')
     port = await ports.open(server, address, key, HTTP_CLIENTS)
-    // The app closes only a server that it has opened.
+    // The app closes its server only if it opened the server itself.
     this.#closes.push(() => closeServer(app.server))
   }
 
-  /** New connections get this certificate. Open connections and their requests continue. */
+  /**
+   * New connections get this certificate. Open connections and their requests keep the previous
+   * one.
+   */
   renew({ certificatePem, privateKeyPem }: Pick<Credentials, CertificateAndKey>): void {
     for (const server of this.#servers) {
-      // Replaces all options of the context; omitted ones would fall back to defaults.
+      // This call replaces all options of the context: omitted ones would fall back to defaults.
       server.setSecureContext({ ...listenerTls, cert: certificatePem, key: privateKeyPem })
     }
   }
@@ -130,7 +136,7 @@ function mountsOf({ apis, spa }: Pick<WebListener, 'apis' | 'spa'>): FileMount[]
   ]
 }
 
-/** A clone without a built console still serves everything else. */
+/** If the console is not built, as in a clone, everything else is served. */
 function consoleMount(): FileMount {
   const files = existsSync(join(consoleFolder, 'index.html')) ? FileSet.load(consoleFolder) : null
   const missing = "the console is not built; run 'make console' and start the controller again"

@@ -43,8 +43,8 @@ export class Certificates {
   readonly #renewer: CertificateRenewer
 
   /**
-   * Reads the server certificates at once, before a listener uses another one. Everything else is
-   * not started.
+   * Reads the server certificates at once, so that no listener uses another certificate before.
+   * Everything else is not started.
    */
   constructor(deps: CertificatesDeps) {
     this.#renewer = renewerOf(deps)
@@ -79,7 +79,7 @@ export class Certificates {
 
   /**
    * Rereads all files now and uses the valid ones.
-   * @throws {CertificateError | SecretFileError} for invalid ones, which leave the present set in
+   * @throws {CertificateError | SecretFileError} for invalid files; the previous set stays in
    * force.
    */
   async reload(): Promise<void> {

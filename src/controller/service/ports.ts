@@ -25,8 +25,8 @@ export async function boundAddresses(bind: string): Promise<HostPort[]> {
 
 /**
  * The TLS ports of a controller. A port that routers and HTTP clients share has the limits of both
- * listeners. Until the first message of a connection shows its listener, the higher limits are in
- * force: a separate port of either would have admitted it.
+ * listeners. A connection shows its listener with its first message. Until then the higher limits
+ * apply, because a separate port of either listener would admit the connection.
  */
 export async function openTlsPorts(config: ControllerConfig, log: PortsLogger): Promise<TlsPorts> {
   const { bind } = config.routers

@@ -59,7 +59,7 @@ export function readCredentials(
   const { set, faults, warning } = judgeIdentity(identity, owner, nowMs)
   for (const { file, about, error } of faults) {
     const remedy = remedies[about].replace('TRUST_DOMAIN', trustDomain).replace('ID', id)
-    // Errors about a key file already contain a remedy.
+    // Messages about a key file already contain a remedy.
     const isWhole = file === 'key' && about === 'file'
     const sentence = `identity.${file}: ${errorMessage(error)}`
     report.faults.push(isWhole ? sentence : `${sentence}; ${remedy}`)
@@ -76,8 +76,8 @@ export function readCredentials(
 }
 
 /**
- * Faults in them never prevent the start: peers need this controller, and clients with other server
- * names are still served.
+ * Faults in these certificates never prevent the start: peers need this controller, and clients
+ * with other server names are still served.
  */
 export function checkServerCertificates(
   { serverCertificates }: ControllerConfig,
@@ -97,8 +97,8 @@ export function checkServerCertificates(
 }
 
 /**
- * Anyone with this key can issue certificates for any identity, and a cluster stores its own
- * encrypted copy.
+ * Warns that a file still has the issuing key: anyone with the key can issue certificates for any
+ * identity, and the cluster stores its own encrypted copy.
  */
 export function checkSignerKey({ identity: { signer } }: ControllerConfig, report: Report): void {
   if (signer.key === null || !existsSync(signer.key)) return
@@ -131,7 +131,7 @@ function warnOfLeaf(
   }
 }
 
-/** @throws an error whose message follows the path of the file. */
+/** @throws an error whose message completes a sentence that starts with the path of the file. */
 export function readOperatorFile(path: string): string {
   try {
     return decodeText(readFileSync(path))

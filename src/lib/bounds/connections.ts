@@ -121,7 +121,7 @@ export class PendingConnections {
     this.#sources.add(handshake.source, -1)
   }
 
-  /** Closes all of them, when their listener stops. */
+  /** Closes all pending connections, because their listener stops. */
   closeAll(): void {
     for (const [endpoint, { socket }] of Array.from(this.#underWay)) {
       this.end(endpoint)
@@ -139,7 +139,7 @@ export class PendingConnections {
   }
 }
 
-/** Remote address and port: a key of the connection, the same for its TCP and its TLS socket. */
+/** Remote address and port: a key that the TCP socket and the TLS socket of a connection share. */
 export function socketEndpoint({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress ?? ''} ${remotePort ?? 0}`
 }

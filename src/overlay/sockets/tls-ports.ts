@@ -20,7 +20,7 @@ interface TlsPortsDeps {
   /** Maximum connections of a shared port without a complete hello, in total and per source. */
   readonly hellosWaitingMax: number
   readonly hellosWaitingPerSourceMax: number
-  /** Connection capacity that the shared ports have in common with other listeners. */
+  /** Limit of open connections that the shared ports have in common with other listeners. */
   readonly room?: FairShare
   readonly log: Pick<ProgramLogger, 'warn'>
 }
@@ -43,8 +43,8 @@ export interface OpenPort {
 
 /**
  * Opens the ports of TLS servers. Servers with the same address share one port, on which the
- * application protocol (ALPN) that a client offers selects the server. The server then gets the
- * connection as if it had accepted it, so its certificates and bounds are in force unchanged.
+ * application protocol (ALPN) that a client offers selects the server. The server then receives the
+ * connection as if it had accepted it, so its certificates and limits apply unchanged.
  */
 export class TlsPorts {
   readonly #deps: TlsPortsDeps
@@ -97,12 +97,12 @@ class SharedPort {
   readonly #handshakeTimeoutMs: number
   readonly #room: FairShare | undefined
   /**
-   * Connections without a complete hello, whose server is unknown. The bounds of a server begin
-   * with its hello, so hellos that do not come harm no handshake of another client.
+   * Connections without a complete hello, whose server is unknown. The limits of a server apply
+   * only after the hello, so clients that send none cannot block handshakes of others.
    */
   readonly #unread: PendingConnections
   readonly #unreadSockets = new Set<Socket>()
-  /** End of the time of each handshake, by remote address and port. */
+  /** Timers of handshakes, by remote address and port. */
   readonly #deadlines = new Map<string, NodeJS.Timeout>()
 
   constructor(deps: TlsPortsDeps) {
@@ -165,7 +165,7 @@ class SharedPort {
     this.#room?.take(source)
     this.#unread.begin(endpoint, source, socket)
     this.#unreadSockets.add(socket)
-    // One time for hello and handshake, as on a port without others.
+    // Hello and handshake share one deadline, as on a port of a single server.
     // @guard one-port-kept-busy--time
     this.#deadlines.set(
       endpoint,
@@ -203,7 +203,7 @@ class SharedPort {
     this.#deadlines.delete(endpoint)
   }
 
-  /** The last protocol that a server has counts, as in OpenZiti. */
+  /** The last one of the offered protocols that a server has counts, as in OpenZiti. */
   #sideFor(protocols: readonly string[] | null): PortSide | null {
     const sides = [...this.#sides]
     if (protocols === null) return sideWithout(sides, 'all') ?? sideWithout(sides, 'rest') ?? null
@@ -223,7 +223,7 @@ function sideWithout(
 
 type Hello = Extract<ReadTlsHello, { kind: 'hello' }>
 
-/** Calls back once, with the bytes read from the socket; null for a hello that is malformed. */
+/** Calls back once, with the bytes read from the socket; with null for a malformed hello. */
 function readHello(socket: Socket, done: (hello: Hello | null, bytes: Buffer) => void): void {
   const chunks: Buffer[] = []
   let length = 0

@@ -17,15 +17,15 @@ import { isoTime } from '../../lib/text/shown-time.ts'
 
 /** Limits of one chain search; a chain beyond them is refused. */
 export const clientChainLimits = {
-  /** Certificates in one path, including leaf and anchor. */
+  /** Maximum certificates in one path, including leaf and anchor. */
   depthMax: 10,
-  /** Certificates presented by a client. */
+  /** Maximum certificates presented by a client. */
   presentedMax: 16,
-  /** Signature checks. */
+  /** Maximum signature checks. */
   signaturesMax: 64,
-  /** Authorities tried, on all paths together. */
+  /** Maximum authorities tried, on all paths together. */
   stepsMax: 256,
-  /** Comparisons of a name with a constraint. */
+  /** Maximum comparisons of a name with a constraint. */
   comparisonsMax: 20_000,
 } as const
 
@@ -171,7 +171,7 @@ class PathSearch {
     this.#between = ancestorsOf(leaf, others)
   }
 
-  /** Reason why there is no path: the first obstacle found. */
+  /** Reason why no path was found: the first obstacle. */
   get reason(): string {
     const count = this.#question.anchors.length
     return (

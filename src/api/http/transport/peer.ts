@@ -13,8 +13,8 @@ import type { PeerChain } from '../../../pki/verify/client-chain.ts'
 const chains = new WeakMap<Socket, PeerChain | null>()
 
 /**
- * The certificates that the client presented in the TLS handshake, which proves only that it holds
- * the key of the first one. They are not verified otherwise. Null: none, or an unreadable one.
+ * The certificates that the client presented in the TLS handshake. The handshake proves only that
+ * it has the key of the first one; nothing else is verified. Null: none, or an unreadable one.
  */
 export function peerCertificateChain(socket: Socket): PeerChain | null {
   const known = chains.get(socket)

@@ -21,11 +21,11 @@ export class PipelinedRequests {
   }
 
   /**
-   * Begins the request now, or when it is its turn. One too many closes its connection, and so does
-   * one for which its source has no room.
+   * Starts the request now, or when it is its turn. The connection closes if too many requests
+   * wait, or if its source has no room for another one.
    */
   admit({ socket }: IncomingMessage, response: ServerResponse, begin: () => void): void {
-    // A response has its socket at once unless an earlier one still occupies it.
+    // A response has its socket at once unless an earlier response still occupies it.
     // @guard unread-answers-of-many--begun
     if (response.socket !== null) {
       begin()

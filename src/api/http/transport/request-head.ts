@@ -48,12 +48,12 @@ function headerValuesOf({ headers, rawHeaders }: IncomingMessage, name: string):
   return found
 }
 
-/** Refused like a forged token. */
+/** Two different tokens; refused like a forged one. */
 const AMBIGUOUS = ''
 
 /**
- * Session token of a request. Two different tokens count as an invalid one: a proxy may have
- * checked the other one.
+ * Session token of a request. Two different tokens count as an invalid one, because a proxy may
+ * have checked the other one.
  */
 function tokenOf({ headers }: IncomingMessage): string | undefined {
   // @guard header-smuggling--spelling
@@ -66,7 +66,7 @@ function tokenOf({ headers }: IncomingMessage): string | undefined {
   return typeof token === 'string' ? token : undefined
 }
 
-/** Finds the host user behind a request at the admin socket, by headers of the request. */
+/** Finds the user of the host behind a request at the admin socket, from headers of the request. */
 export type SocketCaller = (request: IncomingMessage) => Actor
 
 /**
