@@ -30,7 +30,7 @@ function withAlice(...permissions: readonly string[]) {
 }
 
 describe('the authority of a caller at apply', () => {
-  test('is full for the system, and for a session on records of its own identity', () => {
+  test('is full for the system, and for a session on the records of its identity', () => {
     const { state } = withAlice()
     expect(authority(state, systemActor({ name: 'controller:ctrl1' }))).toBe('full')
     expect(authority(state, actor('session'))).toBe('full')
