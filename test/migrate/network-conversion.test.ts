@@ -96,7 +96,7 @@ function fieldsOf({ state }: Converted, kind: KindName, id: string): Record<stri
 }
 
 describe('A network of OpenZiti', () => {
-  test('is carried, and every difference is reported', () => {
+  test('is migrated, and every difference is reported', () => {
     const converted = convert(sampleStores(pem))
     expect(
       converted.report.stores.map(({ store, records, carried, counts }) => [

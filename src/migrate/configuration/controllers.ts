@@ -25,7 +25,7 @@ import type { MigrationReport } from '../report.ts'
 import type { IdentityFiles, OpenZitiConfiguration, PemText } from './openziti-configuration.ts'
 import { configurationFault } from './settings.ts'
 
-/** A controller of the new network: the old one with its id, addresses and key. */
+/** A controller of the new network: one of the old network with its id, addresses and key. */
 export interface MigratedController {
   readonly id: string
   readonly configuration: OpenZitiConfiguration
@@ -99,8 +99,8 @@ function bundleOf(configurations: readonly OpenZitiConfiguration[]): Certificate
 }
 
 /**
- * The trust domain as OpenZiti finds it: from the certificates, from the authorities, from the
- * configuration, or the SHA-1 of the root.
+ * The trust domain, determined as in OpenZiti: from the certificates, from the authorities, from
+ * the configuration, or the SHA-1 of the root.
  */
 function trustDomainOf(
   configurations: readonly OpenZitiConfiguration[],
@@ -129,7 +129,7 @@ function trustDomainOf(
 }
 
 function domainOfUri(uri: string): string[] {
-  // That of an authority has no path.
+  // The SPIFFE id of an authority has no path.
   const bare = /^spiffe:\/\/([a-z0-9._-]+)\/?$/.exec(uri)?.[1]
   return bare === undefined ? [parseSpiffeId(uri)?.trustDomain ?? ''].filter(Boolean) : [bare]
 }
@@ -293,7 +293,7 @@ function checkKey(leaf: Certificate, key: PemText, path: string): void {
   }
 }
 
-/** Why the certificate cannot stay, one clause; null: it can. */
+/** Why the certificate cannot be kept, one clause; null: it can. */
 function leafFault(chain: Chain, id: string, options: ControllerOptions): string | null {
   const { trustDomain, anchors, nowMs } = options
   try {

@@ -147,7 +147,7 @@ function requireVersion(settings: OpenZitiSettings, file: string): void {
 function databaseOf(settings: OpenZitiSettings, folder: string) {
   const single = settings.text('db')
   if (single !== null) return { databasePath: resolve(folder, single), isClustered: false }
-  // `raft` is the older word.
+  // `raft` is the older name of the section.
   const clustered = settings.has('cluster') ? 'cluster' : 'raft'
   const data = settings.section(clustered).text('dataDir')
   return {
@@ -161,7 +161,7 @@ function routersOf(settings: OpenZitiSettings): OpenZitiConfiguration['routers']
   const listener = control.text('listener')
   if (listener === null) return null
   const options = control.section('options')
-  // `newListener` is for routers after a change of the address.
+  // `newListener` is the address for routers after a change of address.
   options.text('newListener')
   const bind = withoutScheme(listener)
   return { bind, advertise: withoutScheme(options.text('advertiseAddress') ?? listener) }

@@ -102,7 +102,7 @@ async function failureOf(...words: readonly string[]): Promise<string> {
 }
 
 describe('flotilla migrate check', () => {
-  test('reports what a move would carry and change, and writes nothing', async () => {
+  test('reports which records a move would keep or change, and writes nothing', async () => {
     const before = files()
     const { code, stdout, stderr } = await runHere(['migrate', 'check', single.configuration])
     expect([code, stderr]).toEqual([0, ''])
@@ -115,7 +115,7 @@ describe('flotilla migrate check', () => {
     expect(files()).toEqual(before)
   })
 
-  test('exits 1 and names what would be lost', async () => {
+  test('exits 1 and names the records that would be lost', async () => {
     const { identities } = network.stores
     const admin = { ...identities?.['admin-1'], color: boltzText('red') }
     const stores = { ...network.stores, identities: { ...identities, 'admin-1': admin } }
@@ -144,7 +144,7 @@ describe('flotilla migrate check', () => {
     expect(stderr).toContain('one value is lost in the move')
   })
 
-  test('adds the tokens that each member made, and refuses other networks', async () => {
+  test('adds the enrollment tokens that each member has created, and refuses databases of other networks', async () => {
     const members: OpenZitiController[] = []
     for (const [at, id] of ['ctrl1', 'ctrl2'].entries()) {
       const open = network.stores['enrollments']?.['router-open-1']
@@ -345,7 +345,7 @@ describe('flotilla migrate', () => {
     expect(existsSync(join(folder, 'net.backup'))).toBe(false)
   })
 
-  test('takes the certificate of a router that the database lacks', async () => {
+  test('uses a given certificate of a router if the database lacks it', async () => {
     const pem = join(folder, 'transit.pem')
     writeFileSync(pem, network.root.certificatePem)
     const words = ['migrate', 'check', single.configuration, '--router-cert', `transit-1=${pem}`]
@@ -378,7 +378,7 @@ describe('flotilla migrate', () => {
 describe('A bad input', () => {
   const checked = (): Promise<string> => failureOf('migrate', 'check', single.configuration)
 
-  test('of a torn, foreign, empty or missing database is one sentence', async () => {
+  test('of a torn, foreign, empty or missing database is reported in one sentence', async () => {
     truncateSync(single.database, statSync(single.database).size - 4096)
     expect(await checked()).toMatch(/^1: flotilla: ctrl-one\/ctrl\.db: the database is cut off: /)
     writeFileSync(single.database, 'SQLite format 3\0')
@@ -393,7 +393,7 @@ describe('A bad input', () => {
     expect(await checked()).toMatch(/^1: .*: it is not a regular file; name a database file$/)
   })
 
-  test.each([36, 49])('of schema version %i is one sentence', async (version) => {
+  test.each([36, 49])('of schema version %i is reported in one sentence', async (version) => {
     writeFileSync(single.database, writeBolt(databaseOf(network.stores, version)))
     expect(await checked()).toMatch(
       new RegExp(`^1: .*: its schema version is ${version}, .*; (upgrade|use)`),
@@ -452,12 +452,15 @@ describe('A bad input', () => {
       "interface: '127.0.0.1'",
       /"127\.0\.0\.1" is no address \(host:port\)$/,
     ],
-  ])('of a configuration with %s is one sentence', async (_title, from, to, expected) => {
-    edited(from, to)
-    expect(await checked()).toMatch(expected)
-  })
+  ])(
+    'of a configuration with %s is reported in one sentence',
+    async (_title, from, to, expected) => {
+      edited(from, to)
+      expect(await checked()).toMatch(expected)
+    },
+  )
 
-  test('of one controller named twice is one sentence', async () => {
+  test('that names one controller twice is reported in one sentence', async () => {
     expect(
       await failureOf(
         'migrate',
