@@ -118,14 +118,6 @@ export class MovedOverlay {
     await new StockRouter({ binary: this.#binary, folder, name, endpoint, ...ports }).enroll(jwt)
   }
 
-  /** Whether clients know a single controller, as those do that 1.6 enrolled without a cluster. */
-  get isOfOneController(): boolean {
-    const file = JSON.parse(readFileSync(join(this.folder, 'user.json'), 'utf8')) as {
-      readonly enableHa?: boolean
-    }
-    return file.enableHa === false
-  }
-
   router(name: string): StockRouter {
     const found = this.routers.find(({ options }) => options.name === name)
     if (found === undefined) throw new Error(`no router ${name}`)
