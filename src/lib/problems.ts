@@ -110,8 +110,9 @@ export const problems = {
     retry: 'never',
     message: 'The current identity is not enrolled in MFA',
   },
+  // OpenZiti clients recognize a wrong code by this status, and log in again after 401.
   MFA_INVALID_TOKEN: {
-    http: 401,
+    http: 400,
     retry: 'never',
     message: 'The MFA code is not valid, or was used before',
   },

@@ -109,7 +109,7 @@ describe('an MFA enrollment', () => {
     const [recovery = ''] = app.recoveryCodes
     for (const code of [recovery, app.wrongCode(), app.code(-2), app.code(2), '', '0'.repeat(64)]) {
       const refused = await alice.call('POST', `${mfaPath}/verify`, { code })
-      expect([refused.status, codeOf(refused)]).toEqual([401, 'MFA_INVALID_TOKEN'])
+      expect([refused.status, codeOf(refused)]).toEqual([400, 'MFA_INVALID_TOKEN'])
     }
     const verified = await alice.call('POST', `${mfaPath}/verify`, { code: app.code(1) })
     expect([verified.status, verified.body.data]).toEqual([200, {}])
@@ -133,7 +133,7 @@ describe('an MFA enrollment', () => {
       for (const code of ['', app.wrongCode()]) {
         const headers: Record<string, string> = code === '' ? {} : { 'mfa-validation-code': code }
         const refused = await alice.call('DELETE', mfaPath, undefined, headers)
-        expect([refused.status, codeOf(refused)]).toEqual([401, 'MFA_INVALID_TOKEN'])
+        expect([refused.status, codeOf(refused)]).toEqual([400, 'MFA_INVALID_TOKEN'])
       }
       const headers = { 'mfa-validation-code': pick(app) }
       expect((await alice.call('DELETE', mfaPath, undefined, headers)).status).toBe(200)
@@ -264,19 +264,19 @@ describe('wrong codes', () => {
     const app = await turnOnMfa(controller, alice)
     const partial = sessionOf(identityId)
     for (let guess = 1; guess <= 10; guess += 1) {
-      expect((await giveCode(partial, app.wrongCode())).status).toBe(401)
+      expect((await giveCode(partial, app.wrongCode())).status).toBe(400)
     }
     const paused = await giveCode(partial, app.code(1))
     expect([paused.status, codeOf(paused)]).toEqual([429, 'SERVER_TOO_MANY_REQUESTS'])
     expect(paused.headers['retry-after']).toBe('30')
     controller.clock.advance(30_000)
-    expect((await giveCode(partial, app.wrongCode())).status).toBe(401)
+    expect((await giveCode(partial, app.wrongCode())).status).toBe(400)
     controller.clock.advance(30_000)
     const longer = await giveCode(partial, app.code())
     expect([longer.status, longer.headers['retry-after']]).toEqual([429, '30'])
     controller.clock.advance(30_000)
     expect((await giveCode(partial, app.code())).status).toBe(200)
-    expect((await giveCode(partial, app.wrongCode())).status).toBe(401)
+    expect((await giveCode(partial, app.wrongCode())).status).toBe(400)
     expect((await giveCode(partial, app.code(1))).status).toBe(200)
   })
 })

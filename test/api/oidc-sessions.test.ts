@@ -225,7 +225,7 @@ describe('an exchange of a code for tokens', () => {
     expect(claims.exp).toBeUndefined()
     const [recovery = ''] = app.recoveryCodes
     for (const wrong of [code, app.wrongCode(), recovery, '']) {
-      expect((await give(wrong)).status).toBe(401)
+      expect((await give(wrong)).status).toBe(400)
     }
     expect((await get(ownIdentity, data.token)).status).toBe(401)
     expect((await oidc.refresh(data.token)).status).toBe(400)

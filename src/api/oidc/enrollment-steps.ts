@@ -172,8 +172,7 @@ class EnrollmentSteps {
     if (!(error instanceof Problem) || !isShown(error.code)) return error
     const id = readFlowId(call, body)
     const { id: identityId } = principal.identity
-    const { http } = problems[error.code]
-    const status = error.code === 'MFA_INVALID_TOKEN' ? WRONG_CODE_STATUS : http
+    const { http: status } = problems[error.code]
     const found = this.#deps.secondFactors.find(identityId)
     const shownId = formParameters(body)(ENROLLMENT_FIELD)
     // A caller who knows only the password never saw the secret and cannot name it.
@@ -217,13 +216,10 @@ function isShown(code: ProblemCode): code is keyof typeof faults {
   return Object.hasOwn(faults, code)
 }
 
-/** OpenZiti clients recognize a wrong code by this status. */
-const WRONG_CODE_STATUS = 400
-
 function wrongCodeAnswer(error: unknown, page: Reply | null = null): Reply {
   if (!(error instanceof Problem) || error.code !== 'MFA_INVALID_TOKEN') throw error
   const wrong = { code: error.code, message: 'the code is not right' }
-  return page ?? jsonAnswer(wrong, WRONG_CODE_STATUS)
+  return page ?? jsonAnswer(wrong, problems.MFA_INVALID_TOKEN.http)
 }
 
 function originFor(call: RequestContext, principal: SessionPrincipal): WriteOrigin {
