@@ -1,5 +1,5 @@
 import { requestAdmission } from '../../cluster/membership/admission-client.ts'
-import type { AdmissionOutcome } from '../../cluster/membership/judge-admission.ts'
+import type { AdmissionOutcome } from '../../cluster/membership/decide-admission.ts'
 import type { Logger } from '../../cluster/logger.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { Problem } from '../../lib/problems.ts'
