@@ -94,7 +94,7 @@ function meshAddress(clusterNode: ClusterNode, id: string): string | null {
 }
 
 /** Creates and redeems join tickets. */
-export function openAdmission(
+export function createJoinTickets(
   { config, log, clusterNode, machine, secrets }: Omit<MembershipDeps, 'onAnswer'>,
   inForce: IdentityInForce,
 ): JoinTickets {
