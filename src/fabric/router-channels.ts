@@ -12,6 +12,7 @@ import {
 import { channelLimits } from '../channel/limits.ts'
 import type { ChannelMessage, OutboundMessage } from '../channel/frame.ts'
 import { assert } from '../lib/assert.ts'
+import { clientAddress, clientPort } from '../lib/bounds/client-address.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { ProcessorShare } from '../lib/bounds/processor-share.ts'
 import type { ChangeFeed } from '../ports/change-feed.ts'
@@ -237,7 +238,7 @@ export class RouterChannels {
     try {
       return this.#onHello(channel, socket, message)
     } catch (err) {
-      this.#logRefusal({ address: socket.remoteAddress ?? '', err })
+      this.#logRefusal({ address: clientAddress(socket), err })
       channel.close('the hello could not be verified')
       return null
     }
@@ -265,7 +266,7 @@ export class RouterChannels {
     const { clock, identity, statuses, log } = this.#deps
     const answer = helloAnswer(hello, identity)
     const before = this.connection(router.id)
-    const address = socket.remoteAddress ?? ''
+    const address = clientAddress(socket)
     const connection: RouterConnection = new RouterConnection({
       channel,
       group: readAcceptedGroup(answer),
@@ -324,7 +325,7 @@ export class RouterChannels {
     publishFact({
       kind: 'connect',
       source: { type: 'router', id },
-      sourceAddress: addressText(socket.remoteAddress, socket.remotePort),
+      sourceAddress: addressText(clientAddress(socket), clientPort(socket)),
       target: { type: 'ctrl', id: identity.id },
       targetAddress: addressText(socket.localAddress, socket.localPort),
     })
@@ -333,7 +334,7 @@ export class RouterChannels {
   #refuse(channel: Channel, socket: TLSSocket, hello: Hello, reason: string): null {
     this.#logRefusal({
       routerId: hello.token.slice(0, 128),
-      address: socket.remoteAddress ?? '',
+      address: clientAddress(socket),
       reason,
     })
     channel.close(reason, helloRefusedMessage(reason, 'notPermitted'))

@@ -22,6 +22,7 @@ import {
   certificateLife,
   expirySentence,
   hasIssuerName,
+  missingHosts,
   renewalReason,
   type RenewalReason,
   validityWithin,
@@ -43,7 +44,7 @@ interface CertificateRenewerDeps {
   readonly selfId: string
   readonly trustDomain: string
   readonly paths: IdentityPaths
-  /** DNS names and IP addresses that the leaf must contain: all advertised hosts. */
+  /** DNS names and IP addresses that the leaf must contain, at the start. */
   readonly hosts: readonly string[]
   /** Identity at the start of the controller: read from `paths` and checked. */
   readonly identity: MeshIdentity
@@ -80,6 +81,7 @@ export class CertificateRenewer {
   readonly #deps: CertificateRenewerDeps
   readonly #owner: IdentityOwner
   #set: IdentitySet
+  #hosts: readonly string[]
   readonly #files: WatchedFiles
   #alarm: string | null = null
   #retryAtMs = Number.NEGATIVE_INFINITY
@@ -89,7 +91,8 @@ export class CertificateRenewer {
 
   constructor(deps: CertificateRenewerDeps) {
     this.#deps = deps
-    const { identity, selfId, trustDomain } = deps
+    const { hosts, identity, selfId, trustDomain } = deps
+    this.#hosts = hosts
     const chain = parseCertificates(identity.certificatePem)
     const anchors = parseCertificates(identity.caPem, { certificatesMax: 256 })
     this.#owner = { id: selfId, trustDomain, publicKeySha256: chain[0].publicKeySha256 }
@@ -121,6 +124,21 @@ export class CertificateRenewer {
     } catch (error) {
       this.#deps.log.error({ err: error }, 'certificate check failed')
     }
+  }
+
+  /**
+   * Replaces the hosts that the leaf must contain, and renews it for those that it lacks. Never
+   * rejects.
+   */
+  async requireHosts(hosts: readonly string[]): Promise<void> {
+    this.#hosts = hosts
+    await this.look()
+    const missing = missingHosts(this.#set.chain[0], hosts)
+    if (missing.length === 0 || this.#isRenewedHere(this.#deps.issuing())) return
+    this.#deps.log.warn(
+      { hosts: missing },
+      'the certificate lacks hosts of the configuration, and clients would reject it there; have its issuer renew it for the same key, with these hosts',
+    )
   }
 
   /**
@@ -221,7 +239,7 @@ export class CertificateRenewer {
   }
 
   async #renewDue(): Promise<void> {
-    const { clock, hosts, log } = this.#deps
+    const { clock, log } = this.#deps
     const issuing = this.#deps.issuing()
     if (issuing === null || !this.#isRenewedHere(issuing)) return
     // Invalid files from an operator are not overwritten; the operator must fix them.
@@ -231,7 +249,7 @@ export class CertificateRenewer {
     const reason = renewalReason({
       chain: this.#set.chain,
       issuingPem: issuing.certificatePem,
-      hosts,
+      hosts: this.#hosts,
       nowMs: clock.nowMs(),
     })
     if (reason === null) return
@@ -245,7 +263,7 @@ export class CertificateRenewer {
   }
 
   async #renew(issuing: CertifiedKey, reason: RenewalReason): Promise<void> {
-    const { clock, hosts, paths, log, selfId, trustDomain } = this.#deps
+    const { clock, paths, log, selfId, trustDomain } = this.#deps
     const { chain, anchors } = this.#set
     const [leaf] = chain
     const nowMs = clock.nowMs()
@@ -254,7 +272,7 @@ export class CertificateRenewer {
       issuer: issuing,
       trustDomain,
       id: selfId,
-      hosts: [...new Set([...leaf.dnsNames, ...leaf.ipAddresses, ...hosts])],
+      hosts: [...new Set([...leaf.dnsNames, ...leaf.ipAddresses, ...this.#hosts])],
       publicKeySpki: Uint8Array.from(leaf.native.publicKey.export({ type: 'spki', format: 'der' })),
       validity,
     })

@@ -8,7 +8,8 @@ import { listenerTls } from '../../api/http/transport/tls.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { assert } from '../../lib/assert.ts'
 import type { HostPort } from '../../lib/text/names.ts'
-import type { OpenPort, TlsPorts } from '../../overlay/sockets/tls-ports.ts'
+import type { OpenPort } from '../../overlay/sockets/front-port.ts'
+import type { TlsPorts } from '../../overlay/sockets/tls-ports.ts'
 import type { Credentials } from '../start/check-certificates.ts'
 import { configuredApis } from '../settings.ts'
 import type { FileMount } from '../../api/files/file-mount.ts'
@@ -32,7 +33,7 @@ interface ListenersDeps {
   readonly api: Api
   readonly config: ControllerConfig
   readonly credentials: Credentials
-  /** Opens the ports that listeners share with routers. */
+  /** Opens the ports that routers share, and those behind load balancers. */
   readonly ports: TlsPorts
   readonly byName?: CertificatesByName | null
 }
@@ -72,7 +73,7 @@ export class Listeners {
 
   async #listen(listener: WebListener, address: HostPort, key: string): Promise<void> {
     const { api, config, credentials, ports, byName = null } = this.#deps
-    const isShared = isRouterPort(config, listener.bind)
+    const hasFront = isRouterPort(config, listener.bind) || listener.proxyProtocol.from.length > 0
     let server: HttpsServer | null = null
     let port: OpenPort | null = null
     const app = api.listener({
@@ -89,10 +90,10 @@ export class Listeners {
         server = made
         this.#servers.push(made)
       },
-      ...(isShared ? { stopAccepting: async () => await port?.close() } : {}),
+      ...(hasFront ? { stopAccepting: async () => await port?.close() } : {}),
     })
     this.#closes.push(() => app.close())
-    if (!isShared) {
+    if (!hasFront) {
       await app.listen(address)
       return
     }

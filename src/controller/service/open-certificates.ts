@@ -67,9 +67,13 @@ export class Certificates {
     await this.#renewer.stop()
   }
 
-  /** Replaces the server certificates; the next reload reads the new ones. */
-  configure({ serverCertificates }: ControllerConfig): void {
-    this.servers.configure(serverCertificates)
+  /**
+   * Replaces the server certificates, which the next reload reads, and the hosts of the
+   * controller's own certificate.
+   */
+  async configure(config: ControllerConfig): Promise<void> {
+    this.servers.configure(config.serverCertificates)
+    await this.#renewer.requireHosts(advertisedHosts(config))
   }
 
   /** Checks at once; called when the issuing authority has changed. */

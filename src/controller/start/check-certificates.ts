@@ -121,13 +121,15 @@ function warnOfLeaf(
       `${subject}expires in ${days} days; certificates issued by the cluster renew themselves while the controller runs, any other must be renewed by its issuer, for the same key`,
     )
   }
-  for (const [at, { advertise }] of config.web.entries()) {
+  for (const [at, { advertise, names }] of config.web.entries()) {
     const host = parseHostPort(advertise)?.host ?? ''
+    const lacks = (missing: string, key: string): string =>
+      `${subject}lacks ${missing} of web[${at}].${key}, so clients would reject it; a certificate issued by the cluster is renewed once the controller runs, for any other issue one with that name`
     if (missingHosts(leaf, [host]).length > 0) {
-      report.warnings.push(
-        `${subject}lacks ${host} of web[${at}].advertise, so clients would reject it; a certificate issued by the cluster is renewed once the controller runs, for any other issue one with that name, or advertise a host that it has`,
-      )
+      report.warnings.push(`${lacks(host, 'advertise')}, or advertise a host that it has`)
     }
+    const missing = missingHosts(leaf, names)
+    if (missing.length > 0) report.warnings.push(lacks(missing.join(', '), 'names'))
   }
 }
 

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
+import { clientAddress } from '../../../lib/bounds/client-address.ts'
 import { sourceNetwork } from '../../../lib/bounds/source.ts'
 import type { UnsentAnswers } from './unsent-answers.ts'
 
@@ -32,7 +33,7 @@ export class PipelinedRequests {
       return
     }
     const waiting = this.#waitingOf(socket)
-    const source = sourceNetwork(socket.remoteAddress ?? '')
+    const source = sourceNetwork(clientAddress(socket))
     // @guard pipelined-requests--connection
     const hasPlace = waiting.size < this.#max
     const release = hasPlace ? this.#unsent.holdRequest(source, waiting.size === 0) : null

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { FastifyRequest } from 'fastify'
 import { Problem, fieldProblem } from '../../../lib/problems.ts'
+import { clientAddress } from '../../../lib/bounds/client-address.ts'
 import { sourceNetwork } from '../../../lib/bounds/source.ts'
 import type { Actor } from '../../../ports/actor.ts'
 import { bearerTokens } from '../../../auth/tokens/token-text.ts'
@@ -77,7 +78,7 @@ export function requestCredentials(
   socketCaller: SocketCaller | null,
 ): CallerCredentials {
   // @guard header-smuggling--source
-  const address = raw.socket.remoteAddress ?? ''
+  const address = clientAddress(raw.socket)
   return {
     address,
     sessionToken: tokenOf(raw),
