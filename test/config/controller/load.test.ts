@@ -116,6 +116,17 @@ colour: blue
     }
   })
 
+  test('is refused with more names than a certificate may have', () => {
+    const listener = (at: number): string => {
+      const names = Array.from({ length: 16 }, (_, one) => `n${at}-${one}.test`)
+      return `  - {bind: "127.0.0.1:${1281 + at}", advertise: "localhost:${1281 + at}", names: [${names.join(', ')}]}\n`
+    }
+    expect(faultsOf(GOOD + listener(0))).toEqual([])
+    expect(faultsOf(GOOD + listener(0) + listener(1))).toEqual([
+      `${FILE}:14: web[1].names: gives the certificate 35 hosts with the other listeners; 32 are allowed`,
+    ])
+  })
+
   test('accepts networks as address and prefix, in a list or a text', () => {
     const networks = ['10.0.0.0/8', 'fd00::/8', '192.0.2.1/32']
     const line = `api: {refusedSignerNetworks: ["${networks.join('", "')}"]}`
