@@ -160,7 +160,7 @@ function circlesIn(targets: ReadonlyMap<string, readonly string[]>): string[] {
   return circles
 }
 
-test('each room imports only the rooms that its arrows allow', () => {
+test('each room imports only the rooms that ARCHITECTURE.md allows', () => {
   const broken: string[] = []
   for (const file of src) {
     const room = roomOf(file)
@@ -225,7 +225,7 @@ test('the API client runs in a browser: it imports no module of Node and no pack
   expect(broken).toEqual([])
 })
 
-test('each subject of a room imports only the subjects that its arrows allow', () => {
+test('each subject of a room imports only the subjects that this test allows', () => {
   const broken: string[] = []
   for (const file of program) {
     const subject = dirname(file).replace(/^src\/?/, '')
@@ -268,7 +268,7 @@ const apiCompositions = new Set([
   'src/controller/service/live-parts.ts',
 ])
 
-test('a subject of the API declares its few dependencies, and not the bag of all', () => {
+test('a subject of the API declares only the dependencies that it needs', () => {
   const broken = src.filter((file) => !apiCompositions.has(file) && bags.test(code(file)))
   expect(broken).toEqual([])
   expect([...apiCompositions].filter((file) => !bags.test(code(file)))).toEqual([])
@@ -292,7 +292,7 @@ test('an operation declares no refusal that follows from its definition', () => 
   expect(broken).toEqual([])
 })
 
-test('a package has one owning room', () => {
+test('each package is imported by one room only', () => {
   const broken: string[] = []
   for (const file of src) {
     for (const target of importsOf(file)) {

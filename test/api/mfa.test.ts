@@ -104,7 +104,7 @@ describe('an MFA enrollment', () => {
     expect((await alice.call('DELETE', mfaPath, undefined, anyCode)).status).toBe(200)
   })
 
-  test('is verified by a time-based code, not by a recovery code, and then shows its secrets no more', async () => {
+  test('is verified by a time-based code, not by a recovery code, and no longer shows its secrets afterwards', async () => {
     const app = await beginMfa(controller, alice)
     const [recovery = ''] = app.recoveryCodes
     for (const code of [recovery, app.wrongCode(), app.code(-2), app.code(2), '', '0'.repeat(64)]) {
@@ -167,7 +167,7 @@ describe('a session', () => {
     expect(listed.body.meta?.pagination?.totalCount).toBe(1)
   })
 
-  test('is completed by each recovery code once', async () => {
+  test('becomes full with a recovery code, each of which works once', async () => {
     const app = await turnOnMfa(controller, alice)
     const [first = '', second = ''] = app.recoveryCodes
     expect((await giveCode(sessionOf(identityId), first)).status).toBe(200)
@@ -188,7 +188,7 @@ describe('a session', () => {
     expect(codeOf(await giveCode(alice, app.code(-2)))).toBe('MFA_INVALID_TOKEN')
   })
 
-  test('enrolls if its policy requires a code, and is then complete', async () => {
+  test('whose policy requires a code enrolls in MFA, and becomes full with it', async () => {
     const { primary } = (await root.get(`${management}/auth-policies/default`)).body.data as {
       primary: object
     }
@@ -252,7 +252,7 @@ describe('recovery codes', () => {
     expect((await giveCode(alice, others[0] ?? '')).status).toBe(200)
   })
 
-  test('are not found for an unverified enrollment', async () => {
+  test('get 404 while the enrollment is unverified', async () => {
     const app = await beginMfa(controller, alice)
     expect((await alice.call('GET', path, { code: app.code() })).status).toBe(404)
     expect((await alice.call('POST', path, { code: app.code() })).status).toBe(404)

@@ -243,7 +243,7 @@ describe('an exchange of a code for tokens', () => {
   })
 })
 
-test('a request that waited continues although its token was evicted from the cache, unless it was revoked', async () => {
+test('a waiting request succeeds although its token was evicted from the cache, unless the token was revoked', async () => {
   await raiseLevel(small.controller)
   const logIn = async (): Promise<string> => {
     const name = `name-${newShortId()}`

@@ -268,7 +268,7 @@ describe('A leaf', () => {
   })
 })
 
-describe('Work', () => {
+describe('The work for a chain', () => {
   const keys = Array.from({ length: 6 }, () => newEcKey())
   /** Authorities that are all cross-signed by one another. */
   const crossed = keys.flatMap((own, to) =>

@@ -163,6 +163,15 @@ function nextSteps(
     'when the OpenZiti controllers are stopped:',
     `  flotilla cluster snapshot restore ${shellWord(file)} ${config}`,
     `  flotilla controller run ${config}`,
-    ...others.map((id) => `  invite and join ${id}: docs/integrate/coming-from-openziti.md`),
+    ...others.flatMap((id) => joinCommands(id, config, folder)),
   ].join('\n')
+}
+
+/** The ticket and the folder of the controller go to its host between the two. */
+function joinCommands(id: string, inviting: string, folder: string): readonly string[] {
+  const [own, ticket] = [join(folder, id, 'config.yml'), join(folder, id, 'ticket')]
+  return [
+    `  flotilla cluster invite --config ${inviting} --out ${shellWord(ticket)}`,
+    `  flotilla cluster join ${shellWord(own)} --ticket-file ${shellWord(ticket)}`,
+  ]
 }

@@ -29,12 +29,12 @@ describe('a controller that clients and peers reach at different hosts', () => {
     expect(hostsAt('ctrl1:1280')).toEqual(['ctrl1'])
   })
 
-  test('has the further names of its listeners', () => {
+  test('has the further names of its listeners in its certificate', () => {
     const hosts = hostsAt('ctrl1:1280', 'api.example.org, 192.0.2.7, 2001:db8::7, ctrl1')
     expect(hosts).toEqual(['ctrl1', 'api.example.org', '192.0.2.7', '2001:db8::7'])
   })
 
-  test('has every loopback name if clients use one of them', () => {
+  test('has every loopback name in its certificate if clients use one of them', () => {
     const hosts = ['ctrl1', '127.0.0.1', 'localhost', '::1']
     expect(hostsAt('127.0.0.1:1280')).toEqual(hosts)
     expect(hostsAt('localhost:1280').sort()).toEqual(hosts.sort())
