@@ -93,7 +93,7 @@ colour: blue
   })
 
   test('accepts names of a listener as DNS names and addresses, in a list or a text', () => {
-    const names = ['api.example.net', 'balancer', '_x.a-b.net', '192.0.2.7', '2001:db8::7']
+    const names = ['api.example.net', 'balancer', '192.0.2.7', '2001:db8::7']
     const line = `    names: ["${names.join('", "')}"]\n`
     expect(load(GOOD + line).web[0]?.names).toEqual(names)
     const name = 'FLOTILLA_WEB_0_NAMES'
