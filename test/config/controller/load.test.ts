@@ -106,6 +106,7 @@ colour: blue
       '[::1]',
       'fe80::1%eth0',
       '-a.net',
+      '_a.net',
       'a b',
       long,
     ]
