@@ -129,7 +129,7 @@ export class LogIns {
         const chain = shown.peerChain()
         if (chain === null) return answered({ reason: 'CERTIFICATE_MISSING' })
         deps.tokens.requireKey()
-        return answered(await proveCertificate(deps, chain))
+        return answered(await proveCertificate(deps, chain, shown.address))
       }
       case 'ext-jwt': {
         deps.tokens.requireKey()

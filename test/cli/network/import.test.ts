@@ -341,6 +341,7 @@ test('every field that an import leaves out is derived, or named as lost', () =>
       'edgeRouters.enrollmentToken',
       'edgeRouters.isVerified',
       // No export has sections of these.
+      'transitRouters.adoptableFingerprint',
       'transitRouters.certificateNames',
       'transitRouters.interfaces',
       'transitRouters.isOnline',
