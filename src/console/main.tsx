@@ -28,7 +28,7 @@ startShortcuts()
 registerGoKeys()
 members.restore(sessionStorage)
 
-/** A page stays unchanged while its session is renewed in front of it. */
+/** A page keeps its state while the log-in form in front of it renews the session. */
 function App() {
   const { current, hasEnded } = session
   const isIn = current.value !== null && !current.value.isPartial

@@ -136,7 +136,7 @@ test('an unchanged draft is not unsaved', () => {
   expect(isSame('', null)).toBe(false)
 })
 
-test('a stored draft has no password', () => {
+test('a stored draft contains no password', () => {
   const authenticator = kindAt('authenticators')
   const schema = served.operation('post', '/authenticators')?.body
   const ofAuthenticator = fieldsOf(schema ?? {}, authenticator ?? service)
@@ -153,7 +153,7 @@ test('a refusal is shown at the field that it names', () => {
   expect(fieldFaultIn({ field: 'nothing', reason: 'x' }, fields)).toBeNull()
 })
 
-test('a name is displayed as people read it', () => {
+test('a field name is displayed as words', () => {
   expect(
     ['isTunnelerEnabled', 'authPolicyId', 'jwksEndpoint', 'maxIdleTimeMillis'].map(fieldLabel),
   ).toEqual(['Tunneler enabled', 'Auth policy ID', 'JWKS endpoint', 'Max idle time millis'])
@@ -173,7 +173,7 @@ test('a chart line is interrupted where there is no measurement', () => {
   expect(summarizeValues([null, 3, 1, null])).toEqual({ last: 1, most: 3 })
 })
 
-test('the address contains the state of a list', () => {
+test('the address of the page contains the state of a list', () => {
   const state = { typed: 'a&b', sort: 'name', isDescending: true, offset: 60 }
   expect(parseListState(new URLSearchParams(formatListState(state)))).toEqual(state)
   expect(formatListState(parseListState(new URLSearchParams()))).toBe('')

@@ -183,9 +183,12 @@ export const knownDifferences: readonly KnownDifference[] = [
     matches: ({ path, before }) => path === 'adoptableFingerprint' && before === undefined,
   },
   {
-    why: 'a terminator that a router made for a host is left out, and the host binds again',
-    matches: ({ list, path, after }) =>
-      list.endsWith('terminators') && path === '' && after === undefined,
+    why: 'a terminator that a router made for a client is left out, and the client binds again',
+    matches: ({ list, path, before, after }) =>
+      list.endsWith('terminators') &&
+      path === '' &&
+      after === undefined &&
+      (before as JsonObject | undefined)?.['binding'] === 'edge',
   },
 ]
 

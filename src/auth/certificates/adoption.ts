@@ -43,7 +43,7 @@ interface AdoptionDeps extends TrustDeps {
 /**
  * Completes records of a migrated network that have the SHA-1 of their certificate, and not the
  * certificate. The TLS handshake has proved the key of the leaf. A leaf is adopted once, if it has
- * that SHA-1, names the holder, and chains to the network (ADR 52).
+ * that SHA-1, names the holder, and chains to the network (ADR 53).
  */
 export class CertificateAdoption {
   readonly #deps: AdoptionDeps

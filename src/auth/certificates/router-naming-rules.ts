@@ -20,8 +20,8 @@ interface RouterCertifierDeps {
 }
 
 /**
- * Decides for every request which hosts a router certificate may name. A client verifies
- * controllers and routers by the same authority, so only the names keep them apart.
+ * Decides for every request which hosts a router certificate may contain. Clients verify
+ * controllers and routers with the same authority, so only the names distinguish them.
  */
 export class RouterNamingRules implements RouterCertifier {
   readonly #deps: RouterCertifierDeps
@@ -74,7 +74,7 @@ export class RouterNamingRules implements RouterCertifier {
     return { at, allowed, reserved: this.#controllerHosts.list(), withheld: [], currentPem }
   }
 
-  /** Whether another router has the host in its certificate, as its name or as its id. */
+  /** Whether the host is in another router's certificate, or is another router's name or id. */
   #isOfOther(host: string, routerId: string, { allowed }: RouterHostRules): boolean {
     // Every host has its own loopback, so routers may share these names.
     if (isLoopback(host) || allowed.some((one) => hostKey(one) === host)) return false

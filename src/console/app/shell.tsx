@@ -25,7 +25,7 @@ export function Shell() {
     const timer = setInterval(refresh, REFRESH_MS)
     return () => clearInterval(timer)
   }, [])
-  // A broken stream is the first sign of a failed controller.
+  // A broken event stream is the first sign of a failed controller.
   useEffect(() => {
     if (feed.state.value === 'broken') refreshMembers().catch(() => undefined)
   }, [feed.state.value])
@@ -33,7 +33,7 @@ export function Shell() {
   useEffect(() => {
     if (identityId === null) return undefined
     let isOver = false
-    // The first answer contains the log position from which events are shown.
+    // The first answer has the log position at which the shown events begin.
     refreshMembers()
       .catch(() => undefined)
       .finally(() => {

@@ -8,7 +8,7 @@ import type { Literal, SortField } from './ast.ts'
 import { invalidFilterProblem } from './scanner.ts'
 import type { Comparison } from './value-tests.ts'
 
-/** Reads a live fact about a record that the record does not contain. */
+/** Reads live data about a record that the record does not contain. */
 export type LiveReader = (record: EntityRecord, fact: LiveRouterField) => Json | undefined
 
 export type RecordOrder = (a: EntityRecord, b: EntityRecord) => number
@@ -94,8 +94,8 @@ function orderBy(entity: Entity<string>, field: SortField, readLive: LiveReader)
 }
 
 /**
- * The order that sort fields mean, ties broken by id.
- * @throws {Problem} INVALID_SORT_IDENTIFIER for a symbol that is unknown or has no single value.
+ * The order that sort fields define; ties are ordered by id.
+ * @throws {Problem} INVALID_SORT_IDENTIFIER for a symbol that is unknown or has several values.
  */
 export function sortComparator(
   entity: Entity<string>,
@@ -113,8 +113,8 @@ export function sortComparator(
 }
 
 /**
- * Comparator as `comparator`, of a clause inside a filter: there a symbol that is unknown is the
- * filter's fault.
+ * Like `sortComparator`, for a clause inside a filter, where an unknown symbol is a fault of the
+ * filter.
  */
 export function filterSortComparator(
   entity: Entity<string>,

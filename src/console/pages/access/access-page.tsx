@@ -28,7 +28,10 @@ function addressOf({ identity, service, offset }: AccessQuery): string {
   return pathTo('access') + (text === '' ? '' : `?${text}`)
 }
 
-/** Shows who can reach which service, and why. The server that enforces access computes it. */
+/**
+ * Shows who can reach which service, and why. The controllers compute it with the rules that they
+ * enforce.
+ */
 export function AccessPage() {
   const { access } = texts
   const { query: asked } = place.value
@@ -126,7 +129,7 @@ function Explained({ query }: { readonly query: AccessQuery }) {
   )
 }
 
-/** One side with each record of the other side. */
+/** The given identity or service, paired with each record of the other kind. */
 function PairTable({ query, page }: { readonly query: AccessQuery; readonly page: AccessRows }) {
   const { access, list } = texts
   const isOfIdentity = query.identity !== ''

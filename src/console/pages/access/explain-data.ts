@@ -21,7 +21,7 @@ export interface AccessQuery {
   readonly offset: number
 }
 
-/** Requests the explanation of a pair, or of one side with each record of the other. */
+/** Requests the explanation of one pair, or of one record with each record of the other kind. */
 export async function explainAccess(query: AccessQuery, signal: AbortSignal): Promise<AccessRows> {
   const { identity, service, offset } = query
   const { data, meta } = await client.served('GET /edge/management/v1/access/explain', {

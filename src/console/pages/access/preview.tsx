@@ -9,7 +9,7 @@ import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { refText } from './explain-data.ts'
 
-/** Kinds whose changes affect access, by their collections. */
+/** Kinds whose changes affect access, by the name of their collection. */
 const previewed: Readonly<Record<string, string>> = {
   identities: 'identity',
   services: 'service',
@@ -20,7 +20,7 @@ const previewed: Readonly<Record<string, string>> = {
   'edge-routers': 'edgeRouter',
 }
 
-/** Whether records of a collection decide on access, so that a change has a preview. */
+/** Whether records of a collection affect access, so that a change of one has a preview. */
 export function hasEffectOnAccess(collection: string): boolean {
   return Object.hasOwn(previewed, collection)
 }
@@ -35,7 +35,7 @@ export interface PreviewedChange {
 const ROWS = 10
 const OPERATION = '/access/preview'
 
-/** Null if this controller computes no effects, or the kind has none. */
+/** Null if this controller offers no preview, or the kind has none. */
 async function load(change: PreviewedChange, signal: AbortSignal): Promise<AccessPreviewed | null> {
   const kind = previewed[change.collection]
   const served = await managementDocument()
@@ -54,7 +54,7 @@ async function load(change: PreviewedChange, signal: AbortSignal): Promise<Acces
   return found
 }
 
-/** Shows who would gain and lose access by a change, as the server computes it. */
+/** Shows who would gain or lose access by a change, as the controller computes it. */
 export function AccessPreview({ change }: { readonly change: PreviewedChange }) {
   const { preview } = texts
   const loaded = useLoaded(JSON.stringify(change), (signal) => load(change, signal))

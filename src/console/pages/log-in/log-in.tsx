@@ -12,7 +12,10 @@ import { startSignIn, popSignInFault } from '../../app/sign-in.ts'
 import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 
-/** The whole page; a dialog before a page has no way over another page, which would lose it. */
+/**
+ * The log-in as a whole page. As a dialog in front of a page, it could not show another page
+ * without losing the first.
+ */
 export function LogIn() {
   const { logIn, product } = texts
   useEffect(() => {
@@ -35,7 +38,7 @@ export function LogIn() {
   )
 }
 
-/** Covers a page whose session has ended, and keeps the typed values there. */
+/** Covers a page whose session has ended. Values that the user typed there are kept. */
 export function LogInAgain() {
   const element = useRef<HTMLDialogElement>(null)
   useEffect(() => {
@@ -65,7 +68,7 @@ function LogInForm({ hasSignIn = false }: { readonly hasSignIn?: boolean }) {
   return <PasswordForm hasSignIn={hasSignIn} />
 }
 
-/** The same words for a wrong name and for a wrong password. */
+/** Shows the same text for a wrong name and for a wrong password. */
 function refusalText(error: unknown): string {
   const isRefused = error instanceof ApiProblem && (error.status === 401 || error.status === 400)
   return isRefused ? texts.logIn.refused : failureText(error)

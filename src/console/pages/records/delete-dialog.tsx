@@ -12,7 +12,7 @@ import { CallPanel } from './call-panel.tsx'
 import type { Kind } from './kinds.ts'
 import { recordPath, writeRecord } from './record-data.ts'
 
-/** Deletes a record once its name was typed. */
+/** Deletes a record after the user has typed its name. */
 export function DeleteDialog(props: {
   readonly kind: Kind
   readonly id: string

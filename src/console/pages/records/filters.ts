@@ -1,4 +1,4 @@
-/** A text of the filter language. */
+/** Quotes a text for the filter language. */
 export function quoteFilterText(text: string): string {
   return `"${text.replace(/[\\"]/g, (character) => `\\${character}`)}"`
 }
@@ -6,7 +6,7 @@ export function quoteFilterText(text: string): string {
 const BY_NAME_OR_ID = (text: string): string =>
   `name icontains ${quoteFilterText(text)} or id = ${quoteFilterText(text)}`
 
-/** Builds a filter from the typed text: a search text, or a whole filter after `=`. */
+/** Builds a filter from the typed text: a search text or, after `=`, a complete filter. */
 export function buildFilter(typed: string, fields: readonly string[]): string {
   const text = typed.trim()
   if (text === '') return ''
@@ -17,7 +17,7 @@ export function buildFilter(typed: string, fields: readonly string[]): string {
   return [...parts, `id = ${quoteFilterText(text)}`].join(' or ')
 }
 
-/** Filter, order and position of a list, as the page's address has them. */
+/** Filter, order and position of a list, as stored in the page's address. */
 export interface ListState {
   readonly typed: string
   readonly sort: string
@@ -25,10 +25,13 @@ export interface ListState {
   readonly offset: number
 }
 
-/** The offset of a list is a multiple of it: the page that the first row in sight belongs to. */
+/**
+ * The offset of a list is a multiple of this: it begins the page of rows that contains the first
+ * visible row.
+ */
 export const PAGE_ROWS = 30
 
-/** The rows that are read: a page before the first one in sight, and the two after it. */
+/** The first row to load. One page before the first visible row is loaded, and two after it. */
 export function firstRowToLoad({ offset }: Pick<ListState, 'offset'>): number {
   return Math.max(0, offset - PAGE_ROWS)
 }
@@ -44,7 +47,7 @@ export function parseListState(query: URLSearchParams): ListState {
   }
 }
 
-/** The query of the page's address; '' when all of it is as usual. */
+/** The query of the page's address; '' if everything has its default value. */
 export function formatListState({ typed, sort, isDescending, offset }: ListState): string {
   const query = new URLSearchParams()
   if (typed !== '') query.set('q', typed)
@@ -54,7 +57,7 @@ export function formatListState({ typed, sort, isDescending, offset }: ListState
   return text === '' ? '' : `?${text}`
 }
 
-/** The field that a list is sorted by; '' is the order of the controllers. */
+/** The field by which a list is sorted; '' is the order that the controllers use. */
 export function listSortField({ sort }: Pick<ListState, 'sort'>, hasNames: boolean): string {
   return sort === '' && hasNames ? 'name' : sort
 }

@@ -34,7 +34,10 @@ async function load(kind: Kind, state: ListState, signal: AbortSignal): Promise<
   }
 }
 
-/** All records of a kind: filtered and sorted by the server, and read where they are in sight. */
+/**
+ * All records of a kind. The server filters and sorts them, and the page loads only those near the
+ * visible rows.
+ */
 export function ListPage({ kind }: { readonly kind: Kind }) {
   const { list } = texts
   const state = parseListState(place.value.query)

@@ -17,7 +17,7 @@ import { LISTED_ROWS_MAX, useRowWindow } from './row-window.ts'
 
 export interface ListPageData {
   readonly page: RowPage
-  /** Place of the first row of the page among all. */
+  /** Number of the first loaded row, among all rows. */
   readonly firstRow: number
   readonly columns: readonly string[]
   readonly hasNames: boolean
@@ -25,7 +25,7 @@ export interface ListPageData {
   readonly canCreate: boolean
 }
 
-/** The table of a list, which is scrolled from its first record to its last. */
+/** The table of a list, which scrolls from its first record to its last. */
 export function Rows(props: {
   readonly kind: Kind
   readonly state: ListState
@@ -118,7 +118,7 @@ export function Rows(props: {
   )
 }
 
-/** Room for rows that are not read. */
+/** Empty space in place of rows that are not loaded. */
 function Space({ heightPx, cells }: { readonly heightPx: number; readonly cells: number }) {
   if (heightPx === 0) return null
   return (
