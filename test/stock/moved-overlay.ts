@@ -118,6 +118,14 @@ export class MovedOverlay {
     await new StockRouter({ binary: this.#binary, folder, name, endpoint, ...ports }).enroll(jwt)
   }
 
+  /** Whether clients know a single controller, as those do that 1.6 enrolled without a cluster. */
+  get isOfOneController(): boolean {
+    const file = JSON.parse(readFileSync(join(this.folder, 'user.json'), 'utf8')) as {
+      readonly enableHa?: boolean
+    }
+    return file.enableHa === false
+  }
+
   router(name: string): StockRouter {
     const found = this.routers.find(({ options }) => options.name === name)
     if (found === undefined) throw new Error(`no router ${name}`)
@@ -145,7 +153,8 @@ export class MovedOverlay {
     tunnel: TunnelOptions | undefined,
   ): Promise<string> {
     const isTunnelerEnabled = tunnel !== undefined
-    const roleAttributes = ['public', name]
+    // Tunnels of OpenZiti 1.6 may hang when a router that they use restarts, as the third one does.
+    const roleAttributes = isTunnelerEnabled ? ['public', name] : [name]
     const id = await api.post('edge-routers', { name, isTunnelerEnabled, roleAttributes })
     const router = new StockRouter({
       binary: this.#binary,
