@@ -14,6 +14,8 @@ import { SealedTexts } from '../auth/oidc/sealed-texts.ts'
 import { LogIns } from '../auth/log-in/log-in.ts'
 import { LogInThrottle } from '../auth/log-in/log-in-throttle.ts'
 import { SessionGuard } from '../auth/sessions/session-guard.ts'
+import { PasswordRehasher } from '../auth/factors/password-rehasher.ts'
+import { CertificateAdoption } from '../auth/certificates/adoption.ts'
 import { PasswordLockout } from '../auth/factors/password-lockout.ts'
 import { PasswordVerifier } from '../auth/factors/password-verifier.ts'
 import { SecondFactors } from '../auth/factors/second-factors.ts'
@@ -46,6 +48,7 @@ export interface ApiServices {
   readonly tokenFactor: TokenFactor
   readonly passwords: PasswordVerifier
   readonly lockout: PasswordLockout
+  readonly adoption: CertificateAdoption
   readonly throttle: LogInThrottle
   readonly logIns: LogIns
   readonly oidcTokens: OidcTokens
@@ -89,22 +92,16 @@ export function createServices(deps: ApiDeps): ApiServices {
     waitingMax: limits.passwordHashesWaitingMax,
   })
   const lockout = new PasswordLockout(deps)
-  const throttle = new LogInThrottle(
-    {
-      failuresMax: limits.logInFailuresMax,
-      pauseMsMin: limits.logInPauseMsMin,
-      pauseMsMax: limits.logInPauseMsMax,
-      sourcesMax: limits.logInSourcesMax,
-      attemptsMax: limits.logInsMax,
-    },
-    deps.clock,
-  )
+  const throttle = throttleOf(deps)
   const { state, clock, reads, authorities } = deps
+  const adoption = new CertificateAdoption(deps)
   const logIns = new LogIns({
     state,
     clock,
     reads,
     authorities,
+    adoption,
+    rehasher: new PasswordRehasher({ ...deps, passwords }),
     limits,
     tokens,
     externalTokens,
@@ -148,6 +145,7 @@ export function createServices(deps: ApiDeps): ApiServices {
     tokenFactor,
     passwords,
     lockout,
+    adoption,
     throttle,
     logIns,
     refusals: new Quota(refusalQuota, deps.clock, (dropped) => {
@@ -170,6 +168,19 @@ export function createServices(deps: ApiDeps): ApiServices {
     metrics,
     history: historyOf(deps, metrics),
   }
+}
+
+function throttleOf({ limits, clock }: ApiDeps): LogInThrottle {
+  return new LogInThrottle(
+    {
+      failuresMax: limits.logInFailuresMax,
+      pauseMsMin: limits.logInPauseMsMin,
+      pauseMsMax: limits.logInPauseMsMax,
+      sourcesMax: limits.logInSourcesMax,
+      attemptsMax: limits.logInsMax,
+    },
+    clock,
+  )
 }
 
 function historyOf({ cluster, state, vitals, clock }: ApiDeps, metrics: ApiMetrics): FigureHistory {

@@ -26,6 +26,11 @@ interface RouterListenerDeps {
    * the router dials again: a refusal would mean that the controller does not know the router.
    */
   readonly isReady?: () => boolean
+  /**
+   * Stores the certificate of a migrated router before its channel is accepted; null if there is
+   * nothing to store. If it rejects, the router dials again.
+   */
+  readonly adopt?: (socket: TLSSocket) => Promise<void> | null
   readonly limits?: Partial<RouterListenerLimits>
 }
 
@@ -46,6 +51,8 @@ export class RouterListener {
   readonly #deps: RouterListenerDeps
   /** Connection rates by certificate, because each router has its own. */
   readonly #connects: KeyedRate
+  /** Sockets of migrated routers whose certificates are being stored. */
+  readonly #adopting = new Set<TLSSocket>()
   #ports: readonly ListeningPort[] = []
 
   private constructor(
@@ -90,7 +97,7 @@ export class RouterListener {
       const isOfRouter = socket.alpnProtocol === CONTROL_PROTOCOL
       // @guard router-that-comes-and-goes
       if (isReady && isOfRouter && this.#mayConnect(socket)) {
-        deps.channels.accept(socket)
+        this.#accept(socket)
       } else {
         socket.destroy()
       }
@@ -122,6 +129,25 @@ export class RouterListener {
     return this.#connects.take(peerLeafSha256(socket))
   }
 
+  #accept(socket: TLSSocket): void {
+    const { channels, adopt } = this.#deps
+    const adopted = adopt?.(socket) ?? null
+    if (adopted === null) {
+      channels.accept(socket)
+      return
+    }
+    const drop = (): void => void socket.destroy()
+    socket.once('error', drop)
+    this.#adopting.add(socket)
+    void adopted
+      .then(() => {
+        if (socket.destroyed) return
+        socket.removeListener('error', drop)
+        channels.accept(socket)
+      }, drop)
+      .finally(() => this.#adopting.delete(socket))
+  }
+
   /** The bound port, also if it was configured as 0. */
   get port(): number {
     return this.#ports[0]?.port ?? 0
@@ -135,6 +161,7 @@ export class RouterListener {
   /** Closes every channel; the routers connect to another controller. */
   async close(): Promise<void> {
     const closed = Promise.all(this.#ports.map((port) => port.close()))
+    for (const socket of this.#adopting) socket.destroy()
     this.#deps.channels.stop()
     await closed
   }

@@ -25,6 +25,7 @@ import {
   verifyExtension,
 } from './enrollment/certificate.ts'
 import type { CommandContext } from './apply/context.ts'
+import { adoptCertificate } from './enrollment/adoption.ts'
 import {
   beginRouterExtension,
   enroll,
@@ -60,6 +61,7 @@ import { beginMfa, proveMfa, removeMfa, resealMfa } from './identities/mfa.ts'
 import { refusedOutcome } from './apply/outcome.ts'
 import { recoverAdmin } from './identities/admin-recovery.ts'
 import { attemptPassword } from './identities/password-attempt.ts'
+import { rehashPassword } from './identities/password-rehash.ts'
 import { associateServiceConfigs, disassociateServiceConfigs } from './services/service-configs.ts'
 import { revokeAccess } from './cluster/access-revocation.ts'
 import { beginRestore, endRestore, stageRestore } from './cluster/restore.ts'
@@ -130,6 +132,8 @@ const handlers: Readonly<Record<KnownCommandKind, Handler>> = {
   [CommandKind.RESTORE_END]: endRestore,
   [CommandKind.LOG_TIME_RESET]: resetLogTime,
   [CommandKind.ACCESS_REVOKE]: revokeAccess,
+  [CommandKind.CERTIFICATE_ADOPT]: adoptCertificate,
+  [CommandKind.PASSWORD_REHASH]: rehashPassword,
   [CommandKind.INTEGRITY_START]: startIntegrityRun,
   [CommandKind.INTEGRITY_CLAIM]: claimIntegrityRun,
   [CommandKind.INTEGRITY_END]: endIntegrityRun,

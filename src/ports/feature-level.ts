@@ -5,16 +5,19 @@ import { CommandKind } from '../../proto/gen/command_pb.ts'
  * stored field, a kind of record or a kind of command raises it by one, and each addition declares
  * that level as its `since`.
  *
- * 0.1.0 has level 1 and 0.2.0 has level 2. The first addition after 0.2.0 raises this and the
- * `NEXT_LEVEL` of the tests to 3, and declares `since: 3`.
+ * 0.1.0 has level 1, 0.2.0 has level 2, and 0.3.0 has level 3. The first addition after 0.3.0
+ * raises this and the `NEXT_LEVEL` of the tests by one, and declares the new level as its `since`.
  */
-export const FEATURE_LEVEL = 2
+export const FEATURE_LEVEL = 3
 
 /** Feature level that OIDC sessions need, because older members would misread them. */
 export const OIDC_LEVEL = 2
 
 /** Feature level at which a configuration of members contains removed keys. */
 export const REMOVED_KEYS_LEVEL = 2
+
+/** Feature level of networks that were moved from OpenZiti. */
+export const MIGRATION_LEVEL = 3
 
 export type KnownCommandKind = Exclude<CommandKind, typeof CommandKind.UNSPECIFIED>
 
@@ -72,6 +75,8 @@ const commandLevels: Readonly<Record<KnownCommandKind, number>> = {
   [CommandKind.RESTORE_END]: 2,
   [CommandKind.LOG_TIME_RESET]: 2,
   [CommandKind.ACCESS_REVOKE]: 2,
+  [CommandKind.CERTIFICATE_ADOPT]: MIGRATION_LEVEL,
+  [CommandKind.PASSWORD_REHASH]: MIGRATION_LEVEL,
   [CommandKind.INTEGRITY_START]: 1,
   [CommandKind.INTEGRITY_CLAIM]: 1,
   [CommandKind.INTEGRITY_END]: 1,

@@ -9,7 +9,7 @@ import { controllerForFile } from './support/for-file.ts'
 // The next release, in a cluster of the level before: its services have more fields.
 vi.mock(import('../../src/ports/feature-level.ts'), async (original) => ({
   ...(await original()),
-  FEATURE_LEVEL: 3 as 2,
+  FEATURE_LEVEL: 4 as 3,
 }))
 vi.mock(import('../../src/entities/kinds/service.ts'), async (original) => {
   const { withNextFields } = await import('../support/next-fields.ts')

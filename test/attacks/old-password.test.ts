@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { CallerOf, client, management } from '../api/support/caller.ts'
 import { user } from '../api/support/controller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
+import { setPasswordHash, weakHash } from './support/password-hashes.ts'
 
 // An attacker knows a user's password. After it is changed, the attacker continues with everything
 // that the old one opened.
@@ -32,4 +33,20 @@ test('no session is opened by a log-in during which the password was changed', a
     return propose.call(cluster, input)
   }
   expect((await attacker.logIn(user, client)).status).toBe(401)
+})
+
+test('no stronger hash of the old password replaces a password that was set meanwhile', async () => {
+  setPasswordHash(controller, await weakHash(user.password))
+  const { cluster } = controller
+  const { propose } = cluster
+  cluster.propose = async (input) => {
+    cluster.propose = propose
+    await setPassword('the fourth password')
+    return propose.call(cluster, input)
+  }
+  const attacker = new CallerOf(controller)
+  expect((await attacker.logIn(user, client)).status).toBe(401)
+  expect((await attacker.logIn(user, client)).status).toBe(401)
+  const holder = { ...user, password: 'the fourth password' }
+  expect((await attacker.logIn(holder, client)).status).toBe(200)
 })

@@ -1,10 +1,22 @@
+import { create, toBinary } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 
+import { CommandKind, EntityWriteSchema } from '../../proto/gen/command_pb.ts'
+import { canonicalJson } from '../../src/lib/text/canonical-json.ts'
 import { generatePrivateKeyPem } from '../../src/pki/authority/certificate-request.ts'
 import { client, management } from '../api/support/caller.ts'
-import { listed } from '../api/support/network.ts'
+import { type Detail, listed, made, shown } from '../api/support/network.ts'
 import type { TlsReply } from '../api/support/tls.ts'
-import { attackedByCertificates, csrOf, dataOf, heldTogether, PEM } from './support/certificates.ts'
+import { commandData } from '../support/commands.ts'
+import {
+  attackedByCertificates,
+  csrOf,
+  dataOf,
+  heldTogether,
+  PEM,
+  refusal,
+  routerRequests,
+} from './support/certificates.ts'
 
 // The attack: somebody who has seen another's token presents it to a second controller at the same
 // moment, after it was refreshed, as it expires, or after it was used.
@@ -52,4 +64,32 @@ test('a used token reveals its certificate only to the holder of its key', async
   const again = await bring(token)
   expect(again.status).toBe(400)
   expect(again.text).not.toContain('BEGIN CERTIFICATE')
+})
+
+/** A router with its token. */
+async function openRouter(name: string): Promise<{ id: string; token: string }> {
+  const id = await made(root, `${management}/edge-routers`, { name })
+  const { enrollmentToken } = await shown(root, `${management}/edge-routers/${id}`)
+  return { id, token: String(enrollmentToken) }
+}
+
+test('a second token of a router, as migrated networks have them, ends when the first one is used', async () => {
+  const [router, other] = [await openRouter('gate'), await openRouter('other gate')]
+  const open = await listed(root, `${management}/enrollments`)
+  const second = open.find(({ token }: Detail) => token === other.token)
+  const message = create(EntityWriteSchema, {
+    entity: 'enrollment',
+    id: String(second?.['id']),
+    json: new TextEncoder().encode(canonicalJson({ edgeRouterId: router.id })),
+  })
+  const moved = commandData(CommandKind.ENTITY_PATCH, toBinary(EntityWriteSchema, message))
+  expect(controller.cluster.apply(moved).outcome).toMatchObject({ ok: true })
+  const enroll = async (token: string): Promise<TlsReply> => {
+    const body = await routerRequests(router.id, generatePrivateKeyPem())
+    return await listener.call({ path: `${client}/enroll?method=erott&token=${token}`, body })
+  }
+  dataOf(await enroll(router.token))
+  expect(await enroll(other.token)).toMatchObject(refusal(400, 'INVALID_ENROLLMENT_TOKEN'))
+  const left = await listed(root, `${management}/enrollments`)
+  expect(left.map(({ id }: Detail) => id)).not.toContain(second?.['id'])
 })

@@ -1,12 +1,18 @@
 import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
+import { create, toBinary } from '@bufbuild/protobuf'
+
+import { CommandKind, EntityWriteSchema } from '../../proto/gen/command_pb.ts'
+import { peerCertificateChain } from '../../src/api/http/transport/peer.ts'
 import { listenerTls } from '../../src/api/http/transport/tls.ts'
 import { type ChannelMessage, FrameDecoder } from '../../src/channel/frame.ts'
 import { encodeMask, encodeText } from '../../src/channel/headers.ts'
+import { CertificateAdoption } from '../../src/auth/certificates/adoption.ts'
 import { createRouterGate } from '../../src/controller/service/routers.ts'
 import { defaultApiLimits } from '../../src/api/limits.ts'
 import { ProcessorShare } from '../../src/lib/bounds/processor-share.ts'
+import { canonicalJson } from '../../src/lib/text/canonical-json.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { FairShare } from '../../src/lib/bounds/fair-share.ts'
 import type { CertifiedKey } from '../../src/pki/authority/authority.ts'
@@ -23,6 +29,7 @@ import { CallerOf, client, fabric, management } from '../api/support/caller.ts'
 import { admin, startController, type TestController } from '../api/support/controller.ts'
 import { LocalTopic } from '../api/support/local-topic.ts'
 import { listed, made, shown } from '../api/support/network.ts'
+import { commandData } from '../support/commands.ts'
 import { onLoopback } from './loopback.ts'
 import { clientKey, serverKey, TlsListener } from '../api/support/tls.ts'
 
@@ -59,6 +66,7 @@ beforeAll(async () => {
     processor: new ProcessorShare(defaultApiLimits, systemClock),
     log: { info: () => undefined, warn: () => undefined },
   })
+  const adoption = new CertificateAdoption(controller.parts)
   const limits = {
     routerConnectionsPerSourceMax: 4,
     routerConnectionsPerSourceBurst: 200,
@@ -71,6 +79,10 @@ beforeAll(async () => {
     clock: systemClock,
     room: new FairShare(100),
     isReady: () => isReady,
+    adopt: (socket: TLSSocket) => {
+      const chain = peerCertificateChain(socket)
+      return chain === null ? null : adoption.ofRouter(chain, socket.remoteAddress ?? '')
+    },
   }
   const own = await serverKey(controller)
   listener = await RouterListener.open(parts, own, onLoopback)
@@ -151,6 +163,60 @@ async function close(dialed: Dialed): Promise<void> {
   dialed.socket.destroy()
   await closed(dialed.socket)
 }
+
+/** A router of a migrated network, whose record has the SHA-1 of its certificate alone. */
+async function migrated(name: string): Promise<Enrolled> {
+  const router = await enrolled(name)
+  const { fingerprint } = await shown(root, `${edgeRouters}/${router.id}`)
+  const fields = { certPem: null, adoptableFingerprint: String(fingerprint) }
+  const json = new TextEncoder().encode(canonicalJson(fields))
+  const message = create(EntityWriteSchema, { entity: 'edgeRouter', id: router.id, json })
+  const payload = toBinary(EntityWriteSchema, message)
+  const { outcome } = controller.cluster.apply(commandData(CommandKind.ENTITY_PATCH, payload))
+  expect(outcome).toEqual({ ok: true, id: router.id })
+  return router
+}
+
+describe('a migrated router', () => {
+  test('is admitted once the entry with its certificate is applied', async () => {
+    const { id, key } = await migrated('migrated')
+    const { cluster } = controller
+    const { propose } = cluster
+    const { promise: held, resolve: proceed } = Promise.withResolvers<void>()
+    const { promise: proposed, resolve: onProposed } = Promise.withResolvers<void>()
+    cluster.propose = async (input) => {
+      cluster.propose = propose
+      onProposed()
+      await held
+      return await propose.call(cluster, input)
+    }
+    const both = [dial(id, key), dial(id, key)]
+    await proposed
+    expect(await shown(root, `${edgeRouters}/${id}`)).toMatchObject({ isOnline: false })
+    proceed()
+    const dialed = await Promise.all(both)
+    expect(dialed.map(isAccepted)).toEqual([true, true])
+    const record = await shown(root, `${edgeRouters}/${id}`)
+    expect([record['adoptableFingerprint'], typeof record['certPem']]).toEqual([
+      undefined,
+      'string',
+    ])
+    for (const one of dialed) await close(one)
+    await root.call('DELETE', `${edgeRouters}/${id}`)
+  })
+
+  test('gets no answer while no leader stores its certificate, and is admitted later', async () => {
+    const { id, key } = await migrated('without a leader')
+    controller.cluster.hasLeader = false
+    const dialed = await dial(id, key)
+    controller.cluster.hasLeader = true
+    expect(dialed.answer).toBeNull()
+    const again = await dial(id, key)
+    expect(isAccepted(again)).toBe(true)
+    await close(again)
+    await root.call('DELETE', `${edgeRouters}/${id}`)
+  })
+})
 
 describe('an enrolled router', () => {
   test('is shown online by every API while it is connected, and found by it', async () => {

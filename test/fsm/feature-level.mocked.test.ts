@@ -41,7 +41,7 @@ async function nextGeneration(): Promise<Generation> {
   vi.resetModules()
   vi.doMock(import('../../src/ports/feature-level.ts'), async (original) => ({
     ...(await original()),
-    FEATURE_LEVEL: NEXT_LEVEL as 2,
+    FEATURE_LEVEL: NEXT_LEVEL as 3,
   }))
   vi.doMock(import('../../src/entities/kinds/service.ts'), async (original) => {
     const module = await original()

@@ -125,11 +125,11 @@ describe('A network of OpenZiti', () => {
       ['terminators', 3, 2, 0],
     ])
     const without =
-      'the database has only the SHA-1 of its certificate, so it cannot connect; pass --router-cert ID=FILE, or enroll it again'
+      'the database has only its SHA-1; the first connection with the certificate stores it'
     expect(findings(converted)).toEqual([
       'changed apiSessions  : all sessions end; clients log in again by themselves, people in browsers by hand',
-      `decide routers fabric router/1 certPem: ${without}`,
-      `decide routers transit-1 certPem: ${without}`,
+      `changed routers fabric router/1 certPem: ${without}`,
+      `changed routers transit-1 certPem: ${without}`,
       'changed terminators hosted-1 : its host binds again and gets a new one',
     ])
   })
@@ -224,6 +224,7 @@ describe('A network of OpenZiti', () => {
       isTransit: true,
       isVerified: true,
       fingerprint: 'aa'.repeat(20),
+      adoptableFingerprint: 'aa'.repeat(20),
       certPem: null,
     })
     expect(fieldsOf(converted, 'router', 'fabric router/1')).toMatchObject({
@@ -364,7 +365,19 @@ describe('The report of a migration', () => {
       'authenticators',
       'certificate-1',
       { certPem: boltzText('') },
-      'lost authenticators certificate-1 certPem: the database has only the SHA-1 of the certificate; let its holder log in once before, or enroll it again',
+      'changed authenticators certificate-1 certPem: the database has only its SHA-1; the first log-in stores it if the network issued it, and a certificate of another CA must enroll again',
+    ],
+    [
+      'authenticators',
+      'certificate-1',
+      { certPem: boltzText(''), certFingerprint: boltzText('00') },
+      'lost authenticators certificate-1 certPem: it has neither a certificate nor the SHA-1 of one',
+    ],
+    [
+      'routers',
+      'transit-1',
+      { fingerprint: boltzText('00') },
+      'decide routers transit-1 fingerprint: it is no SHA-1 of a certificate, so the router cannot connect; enroll it again',
     ],
     [
       'authenticators',

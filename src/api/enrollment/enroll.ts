@@ -32,6 +32,7 @@ import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../http/consistency.ts'
+import type { CertificateAdoption } from '../../auth/certificates/adoption.ts'
 import type { NetworkAuthorities } from '../../auth/certificates/network-authorities.ts'
 import type { CertificateIssuer } from '../../ports/certificate-issuer.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -48,6 +49,7 @@ interface EnrollOperationsDeps {
   readonly reads: ConfirmedReads
   readonly jwt: JwtSigner
   readonly authorities: NetworkAuthorities
+  readonly adoption: CertificateAdoption
   readonly issuer: CertificateIssuer
   readonly clock: Clock
   readonly limits: ApiLimits

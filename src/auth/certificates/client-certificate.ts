@@ -16,8 +16,9 @@ import type { NetworkAuthorities } from './network-authorities.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { LogInRefusalReason } from '../../lib/refusal-reason.ts'
 import type { Clock } from '../../lib/clock.ts'
+import { firstOfPem } from '../../lib/text/pem-block.ts'
 
-interface TrustDeps {
+export interface TrustDeps {
   readonly authorities: NetworkAuthorities
   readonly state: StateView
   readonly clock: Clock
@@ -121,11 +122,9 @@ export function claimedExternalId(
 
 /** Compares the whole certificate, because SHA-1 fingerprints can collide. */
 export function isRecordedCertificate(leaf: Certificate, certPem: string | null): boolean {
-  const [, base64] = FIRST_OF_PEM.exec(certPem ?? '') ?? []
-  return base64 !== undefined && Buffer.from(base64, 'base64').equals(leaf.der)
+  const recorded = firstOfPem(certPem)
+  return recorded !== null && Buffer.compare(recorded, leaf.der) === 0
 }
-
-const FIRST_OF_PEM = /-----BEGIN CERTIFICATE-----([^-]*)-----END CERTIFICATE-----/
 
 type NetworkQuestion = Omit<ClientChainQuestion, 'anchors' | 'nowMs'>
 type NetworkChain =
@@ -171,12 +170,22 @@ export function verifyRouterCertificate(deps: TrustDeps, chain: PeerChain): Rout
   if (router === undefined || !isRecordedCertificate(leaf, router.certPem)) {
     return { ok: false, reason: 'the certificate belongs to no router' }
   }
-  if (!router.isVerified) return { ok: false, reason: 'the router is not enrolled' }
-  if (router.disabled) return { ok: false, reason: 'the router is disabled' }
+  const reason = routerRefusalReason(deps, router, chain)
+  return reason === null ? { ok: true, router } : { ok: false, reason }
+}
+
+/** Why a router may not connect, although the leaf is its certificate; null if it may. */
+export function routerRefusalReason(
+  deps: TrustDeps,
+  router: Router,
+  chain: PeerChain,
+): string | null {
+  if (!router.isVerified) return 'the router is not enrolled'
+  if (router.disabled) return 'the router is disabled'
   const question = { chain, requiresClientAuth: true, leafTime: 'enforced' } as const
   const found = networkChain(deps, question)
   // @guard router-extension--chain
-  return found.ok ? { ok: true, router } : { ok: false, reason: found.reason }
+  return found.ok ? null : found.reason
 }
 
 /** The router that `verifyRouterCertificate` accepts; null otherwise. */

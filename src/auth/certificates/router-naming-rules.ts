@@ -1,6 +1,5 @@
 import { Problem } from '../../lib/problems.ts'
-import { CertificateError, parseCertificates } from '../../pki/certificate.ts'
-import { hostKey, namedHostKeys, isLoopback } from '../../pki/authority/router-names.ts'
+import { hostKey, isLoopback } from '../../pki/authority/router-names.ts'
 import type {
   CertificateIssuer,
   RouterCertificatePair,
@@ -11,6 +10,7 @@ import type {
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ServiceLogger } from '../../ports/logger.ts'
+import { ControllerHosts } from './controller-hosts.ts'
 
 interface RouterCertifierDeps {
   readonly issuer: Pick<CertificateIssuer, 'router'>
@@ -25,11 +25,11 @@ interface RouterCertifierDeps {
  */
 export class RouterNamingRules implements RouterCertifier {
   readonly #deps: RouterCertifierDeps
-  /** Hosts in the certificates of current members, by the PEM of the certificate. */
-  #hostsByPem: ReadonlyMap<string, readonly string[]> = new Map()
+  readonly #controllerHosts: ControllerHosts
 
   constructor(deps: RouterCertifierDeps) {
     this.#deps = deps
+    this.#controllerHosts = new ControllerHosts(deps.cluster)
   }
 
   async enroll(
@@ -71,7 +71,7 @@ export class RouterNamingRules implements RouterCertifier {
     if (router === undefined) throw new Problem('NOT_FOUND')
     const { allowedNames: allowed, serverCertPem } = router
     const currentPem = at === 'extension' ? serverCertPem : null
-    return { at, allowed, reserved: this.#controllerHosts(), withheld: [], currentPem }
+    return { at, allowed, reserved: this.#controllerHosts.list(), withheld: [], currentPem }
   }
 
   /** Whether the host is in another router's certificate, or is another router's name or id. */
@@ -86,37 +86,5 @@ export class RouterNamingRules implements RouterCertifier {
     ]
     // @guard router-certificate-names--others
     return holders.some((router) => router !== undefined && router.id !== routerId)
-  }
-
-  /** Hosts under which members are reached, and hosts in their certificates. */
-  #controllerHosts(): string[] {
-    const members = this.#deps.cluster.members()
-    const known = this.#hostsByPem
-    this.#hostsByPem = new Map(
-      members.map(({ certificatePem: pem }) => [pem, known.get(pem) ?? hostsIn(pem)]),
-    )
-    const hosts = members.flatMap((member) => [
-      member.id,
-      ...hostIn(`tls://${member.address}`),
-      ...hostIn((member.routerAddress ?? '').replace(/^tls:/, 'tls://')),
-      ...member.apiAddresses.flatMap(({ url }) => hostIn(url)),
-      ...(this.#hostsByPem.get(member.certificatePem) ?? []),
-    ])
-    return [...new Set(hosts)]
-  }
-}
-
-function hostIn(url: string): string[] {
-  const host = URL.parse(url)?.hostname ?? ''
-  return host === '' ? [] : [host]
-}
-
-function hostsIn(pem: string): readonly string[] {
-  try {
-    return namedHostKeys(parseCertificates(pem)[0].names)
-  } catch (error) {
-    // A member whose certificate is not known yet is skipped.
-    if (error instanceof CertificateError) return []
-    throw error
   }
 }

@@ -8,6 +8,7 @@ import type {
   RouterCertifier,
 } from '../../ports/certificate-issuer.ts'
 import { parseCertificates } from '../../pki/certificate.ts'
+import type { CertificateAdoption } from '../certificates/adoption.ts'
 import { acceptedRouter } from '../certificates/client-certificate.ts'
 import { type EnrollRequest, NO_REQUEST_ID_KEPT } from './enroll-request.ts'
 import { RouterNamingRules } from '../certificates/router-naming-rules.ts'
@@ -39,6 +40,7 @@ interface RouterEnrollmentDeps {
   readonly reads: LatestReads
   readonly issuer: CertificateIssuer
   readonly authorities: NetworkAuthorities
+  readonly adoption: CertificateAdoption
   readonly cluster: ClusterView
   readonly logger: ServiceLogger
   readonly writer: CommandWriter
@@ -127,6 +129,7 @@ export class RouterEnrollment {
     const chain = shown.peerChain()
     if (chain === null) throw new Problem('UNAUTHORIZED')
     await this.#deps.reads.reachLatest()
+    await this.#deps.adoption.ofRouter(chain, shown.address)
     const router = acceptedRouter(this.#deps, chain)
     if (router === null) throw new Problem('UNAUTHORIZED')
     for (const [name, text] of [

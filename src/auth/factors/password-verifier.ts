@@ -13,6 +13,36 @@ const PARAMETERS = {
 } as const
 const SALT_BYTES = 16
 
+/** Bounds of a stored hash. One beyond them is not computed: the record may come from a backup. */
+const ACCEPTED = { memoryKiBMax: PARAMETERS.memoryCost, passesMax: 4, lanesMax: 4 } as const
+/** The parameters are in any order, each once. */
+const PHC =
+  /^\$argon2id\$v=19\$([mtp]=\d{1,6}),([mtp]=\d{1,6}),([mtp]=\d{1,6})\$[A-Za-z0-9+/]{11,172}\$[A-Za-z0-9+/]{43}$/
+
+interface HashCost {
+  readonly memoryKiB: number
+  readonly passes: number
+}
+
+/** Cost of computing a stored hash; null if it matches no password. */
+function hashCost(hash: string): HashCost | null {
+  const [, ...parameters] = PHC.exec(hash) ?? []
+  const values = new Map(parameters.map((text) => [text.slice(0, 1), Number(text.slice(2))]))
+  const [memoryKiB, passes, lanes] = ['m', 't', 'p'].map((name) => values.get(name))
+  if (memoryKiB === undefined || passes === undefined || lanes === undefined) return null
+  const { memoryKiBMax, passesMax, lanesMax } = ACCEPTED
+  // @guard hashes-of-a-migrated-network--bounds
+  const isAccepted = memoryKiB <= memoryKiBMax && passes <= passesMax && lanes <= lanesMax
+  return isAccepted ? { memoryKiB, passes } : null
+}
+
+/** Whether a hash is cheaper to guess than the hashes of new passwords. */
+export function isWeakHash(hash: string): boolean {
+  const cost = hashCost(hash)
+  if (cost === null) return false
+  return cost.memoryKiB < PARAMETERS.memoryCost || cost.passes < PARAMETERS.timeCost
+}
+
 /**
  * @returns a PHC string. It contains parameters and salt, so the parameters can be raised later.
  */
@@ -72,8 +102,15 @@ export class PasswordVerifier {
       // @guard guesses-over-controllers--reservation
       const hash = known !== null && (await reserve()) ? known : null
       this.#decoy ??= hashPassword(randomBytes(SALT_BYTES).toString('hex'))
-      const isMatch = await matches(hash ?? (await this.#decoy), password)
-      return isMatch && hash !== null
+      const decoy = await this.#decoy
+      if (hash === null || hashCost(hash) === null) {
+        await matches(decoy, password)
+        return false
+      }
+      if (await matches(hash, password)) return true
+      // @guard hashes-of-a-migrated-network--time
+      if (isWeakHash(hash)) await matches(decoy, password)
+      return false
     } finally {
       this.#leave()
     }

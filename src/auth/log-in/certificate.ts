@@ -10,6 +10,7 @@ import type { CredentialProof } from './proof.ts'
 import { type Clock, proposalNowMs } from '../../lib/clock.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
+import type { CertificateAdoption } from '../certificates/adoption.ts'
 import type { NetworkAuthorities } from '../certificates/network-authorities.ts'
 
 export interface CertificateProofDeps {
@@ -17,6 +18,7 @@ export interface CertificateProofDeps {
   readonly clock: Clock
   readonly reads: LatestReads
   readonly authorities: NetworkAuthorities
+  readonly adoption: CertificateAdoption
 }
 
 /**
@@ -27,10 +29,15 @@ export interface CertificateProofDeps {
 export async function authenticateByCertificate(
   deps: CertificateProofDeps,
   chain: PeerChain,
+  address: string,
 ): Promise<CredentialProof | RefusalCause> {
   // This state may lack a change that another controller has just made to the certificate or its
   // CA.
   await deps.reads.reachLatest()
+  const adoptable = deps.adoption.adoptableHolder(chain)
+  if (adoptable !== null && refusalOf(deps, adoptable) === null) {
+    await deps.adoption.ofHolder(adoptable, chain[0], address)
+  }
   const holder = findCertificateHolder(deps, chain)
   if ('reason' in holder) return { reason: holder.code }
   const reason = refusalOf(deps, holder)

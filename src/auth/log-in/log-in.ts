@@ -133,7 +133,7 @@ export class LogIns {
         const chain = shown.peerChain()
         if (chain === null) return answered({ reason: 'CERTIFICATE_MISSING' })
         deps.tokens.requireKey()
-        return answered(await authenticateByCertificate(deps, chain))
+        return answered(await authenticateByCertificate(deps, chain, shown.address))
       }
       case 'ext-jwt': {
         deps.tokens.requireKey()

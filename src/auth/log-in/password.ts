@@ -5,6 +5,7 @@ import { identityAuthPolicy } from '../../fsm/apply/authentication.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import type { LogInThrottle } from './log-in-throttle.ts'
 import type { HashCaller, PasswordVerifier } from '../factors/password-verifier.ts'
+import type { PasswordRehasher } from '../factors/password-rehasher.ts'
 import type { PasswordLockout } from '../factors/password-lockout.ts'
 import type { CredentialProof } from './proof.ts'
 import { type Clock, proposalNowMs } from '../../lib/clock.ts'
@@ -18,6 +19,7 @@ export interface PasswordProofDeps {
   readonly throttle: LogInThrottle
   readonly passwords: PasswordVerifier
   readonly lockout: PasswordLockout
+  readonly rehasher: PasswordRehasher
 }
 
 /** User name and password of a log-in, as the client sent them. */
@@ -58,7 +60,9 @@ export async function authenticateByPassword(
       if (!isReserved) reason = 'PASSWORD_LOCKED'
       return isReserved
     })
-    return isRight ? { authenticator, identityId: holder.id } : null
+    if (!isRight) return null
+    const kept = await deps.rehasher.rehash(authenticator, password, by, address)
+    return { authenticator: kept, identityId: holder.id }
   })
   return proof ?? { reason }
 }

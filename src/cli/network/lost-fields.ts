@@ -15,6 +15,7 @@ const regained: Readonly<Record<string, readonly string[]>> = {
   service: ['config', 'permissions', 'postureQueries'],
   edgeRouterPolicy: ['isSystem'],
   edgeRouter: [
+    'adoptableFingerprint',
     'certificateNames',
     'interfaces',
     'isOnline',

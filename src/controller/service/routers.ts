@@ -1,8 +1,9 @@
 import { randomInt } from 'node:crypto'
-import type { Server } from 'node:tls'
+import type { Server, TLSSocket } from 'node:tls'
 
 import { peerCertificateChain } from '../../api/http/transport/peer.ts'
 import { listenerTls } from '../../api/http/transport/tls.ts'
+import { CertificateAdoption } from '../../auth/certificates/adoption.ts'
 import { verifyRouterCertificate } from '../../auth/certificates/client-certificate.ts'
 import type { ClusterNode } from '../../cluster/cluster-node.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
@@ -112,6 +113,7 @@ export class RouterService {
   #validation: TerminatorValidation | null = null
   #peers: PeerDuty | null = null
   #connected: ConnectionDuty | null = null
+  #adoption: CertificateAdoption | null = null
 
   constructor(deps: RouterDeps) {
     this.#deps = deps
@@ -223,6 +225,13 @@ export class RouterService {
     const { authorities, config, clusterNode, machine } = this.#deps
     const log = this.#log
     if (config.routers.bind === null) return
+    this.#adoption = new CertificateAdoption({
+      authorities,
+      proposer,
+      state: machine,
+      cluster: clusterNode,
+      clock: systemClock,
+    })
     const channels = this.#channels
     const isLeader = (): boolean => clusterNode.leaderId() === clusterNode.selfId
     const shown = new ShownSessions(clients, reads, systemClock)
@@ -320,10 +329,17 @@ export class RouterService {
         clock: systemClock,
         room: clientSockets,
         isReady: this.#deps.isReady,
+        adopt: (socket) => this.#adopt(socket),
       },
       credentials,
       (server) => this.#listen(server, bind, ports),
     )
+  }
+
+  #adopt(socket: TLSSocket): Promise<void> | null {
+    const chain = this.#deps.isOutOfService() ? null : peerCertificateChain(socket)
+    if (chain === null) return null
+    return this.#adoption?.ofRouter(chain, socket.remoteAddress ?? '') ?? null
   }
 
   async #listen(server: Server, bind: string, ports: TlsPorts): Promise<OpenPort[]> {
@@ -379,7 +395,9 @@ function certificateJudge(machine: Pick<StateMachine, 'get'>) {
   return (routerId: string, fingerprints: readonly string[]): boolean => {
     const router = machine.get('router', routerId)
     if (router === undefined || router.disabled || !router.isVerified) return false
-    const { fingerprint } = router
+    const { fingerprint, certPem } = router
+    // The fingerprint alone, of a certificate that was not adopted yet, proves nothing.
+    if (certPem === null) return false
     return fingerprint !== null && fingerprint !== '' && fingerprints.includes(fingerprint)
   }
 }

@@ -34,6 +34,8 @@ export const authenticator = defineEntity({
     ...withheld({ publicKeyPrint: optionalText({ settable: 'proposer', shown: 'never' }) }),
     /** The third-party CA that issued the certificate; deleting it deletes the authenticator. */
     caId: reference('ca', 'cascade', { settable: 'proposer', shown: 'never' }),
+    /** SHA-1 of a certificate that was migrated without itself; its first log-in stores it. */
+    adoptableFingerprint: optionalText({ ...made, since: 3 }),
     ...withheld({
       /** SHA-256 of its one-time token, hex: a repeated enrollment gets the same answer. */
       enrolledBy: optionalText({ ...hidden, unique: 'a token is used once' }),

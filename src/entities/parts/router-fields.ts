@@ -45,6 +45,8 @@ export const routerFields = {
   allowedNames: texts(hosts),
   /** Hosts in its server certificate, each in normalized spelling. */
   certificateNames: texts({ ...hosts, settable: 'never' }),
+  /** SHA-1 of a certificate that was migrated without itself; its first connection stores it. */
+  adoptableFingerprint: optionalText({ since: 3, settable: 'proposer', shown: 'whenSet' }),
   interfaces,
 } as const
 

@@ -28,6 +28,7 @@ const unaudited: ReadonlySet<number> = new Set([
   CommandKind.SESSION_TOUCH,
   CommandKind.INTEGRITY_CLAIM,
   CommandKind.MFA_RESEAL,
+  CommandKind.PASSWORD_REHASH,
   CommandKind.RESTORE_CHUNK,
 ])
 

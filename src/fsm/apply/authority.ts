@@ -74,20 +74,25 @@ const shownFor: ReadonlyMap<number, CredentialIdField> = new Map([
   [CommandKind.HOSTED_TERMINATOR_CREATE, 'routerId'],
   [CommandKind.HOSTED_TERMINATOR_UPDATE, 'routerId'],
   [CommandKind.HOSTED_TERMINATORS_REMOVE, 'routerId'],
+  [CommandKind.CERTIFICATE_ADOPT, 'routerId'],
 ])
 
 /**
  * Commands that are refused for every session. The first ones replace all records, or set the time
- * by which everything expires; only the host of a controller sends them. The last one follows from
- * the removal of a compromised controller.
+ * by which everything expires; only the host of a controller sends them. The next one follows from
+ * the removal of a compromised controller. Controllers send the last ones for the holder of a
+ * credential, which was proved and has no session yet.
  */
 // @guard access-after-a-compromise--actor, log-time-of-an-attacker--session
+// @guard hashes-of-a-migrated-network--session
 const systemAlone: ReadonlySet<number> = new Set([
   CommandKind.RESTORE_BEGIN,
   CommandKind.RESTORE_CHUNK,
   CommandKind.RESTORE_END,
   CommandKind.LOG_TIME_RESET,
   CommandKind.ACCESS_REVOKE,
+  CommandKind.CERTIFICATE_ADOPT,
+  CommandKind.PASSWORD_REHASH,
 ])
 
 function enrollmentRights(actor: EnrollmentActor, kind: number): ActorRights | null {

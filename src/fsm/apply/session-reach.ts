@@ -87,7 +87,8 @@ export function sessionCertificateFingerprints(
     .map(({ fingerprint }) => fingerprint)
   const enrolled = records
     .findAll('authenticator', 'identityId', identityId)
-    .map(({ fingerprint }) => fingerprint)
+    // The fingerprint alone, of a certificate that was not adopted yet, proves nothing.
+    .map(({ fingerprint, certPem }) => (certPem === null ? null : fingerprint))
   const all = [certFingerprint, ...own, ...enrolled]
   return [...new Set(all.flatMap((print) => (print === null || print === '' ? [] : [print])))]
 }

@@ -16,6 +16,7 @@ import type { Ca } from '../../entities/kinds/ca.ts'
 import type { Enrollment } from '../../entities/kinds/enrollment.ts'
 import type { Router } from '../../entities/kinds/router.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
+import { MIGRATION_LEVEL } from '../../ports/feature-level.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
 import type { CommandContext } from '../apply/context.ts'
@@ -26,6 +27,7 @@ import {
   refusedOutcome,
 } from '../apply/outcome.ts'
 import { unprintableName } from '../apply/printable-names.ts'
+import { withdrawEnrollmentsOf } from '../apply/read-enrollments.ts'
 import { createConsequences } from '../apply/references.ts'
 
 /**
@@ -48,8 +50,27 @@ export function enroll(state: State, payload: Uint8Array, context: CommandContex
     context.touched.push({ action: 'delete', entity: 'enrollment', id, fields: [] })
     // @guard token-used-twice--gone
     createConsequences(state, context).remove('enrollment', id)
+    withdrawOthersOfRouter(state, enrollment, context)
     return grant(state, enrollment, message, context)
   })
+}
+
+/**
+ * A migrated router may have a token of each former controller. Using one of them ends the others,
+ * or a second router could enroll in its place.
+ */
+function withdrawOthersOfRouter(
+  state: State,
+  { edgeRouterId, transitRouterId }: Enrollment,
+  context: CommandContext,
+): void {
+  if (state.featureLevel < MIGRATION_LEVEL) return
+  const consequences = createConsequences(state, context)
+  // @guard token-used-twice--others
+  if (edgeRouterId !== '') withdrawEnrollmentsOf('edgeRouterId', edgeRouterId, consequences)
+  if (transitRouterId !== '') {
+    withdrawEnrollmentsOf('transitRouterId', transitRouterId, consequences)
+  }
 }
 
 function grant(

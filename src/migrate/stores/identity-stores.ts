@@ -203,29 +203,14 @@ function convertPassword(record: StoredRecord, conversion: Conversion): void {
 }
 
 function convertCertificate(record: StoredRecord, conversion: Conversion): void {
-  const pem = record.text('certPem') ?? ''
-  if (pem === '') {
-    const reason =
-      'the database has only the SHA-1 of the certificate; let its holder log in once before, or enroll it again'
-    record.note('lost', 'certPem', reason)
-    return
-  }
-  const leaf = certificateOf(record, 'certPem', pem)
-  if (leaf === null) return
-  const stored = record.text('certFingerprint') ?? ''
-  if (stored.toLowerCase() !== leaf.sha1) {
-    record.note('changed', 'certFingerprint', 'it was not that of certPem')
-  }
+  const credential = certificateFieldsOf(record, conversion)
+  if (credential === null) return
   const next = nextCertificateOf(record)
-  const isIssuedByNetwork = record.flag('isIssuedByNetwork')
   conversion.put('authenticator', record, {
     method: 'cert',
     identityId: record.text('identity') ?? '',
-    certPem: pem,
-    fingerprint: leaf.sha1,
-    publicKeyPrint: toHex(leaf.publicKeySha256),
-    caId: isIssuedByNetwork ? '' : issuerOf(leaf, conversion),
-    isIssuedByNetwork,
+    ...credential,
+    isIssuedByNetwork: record.flag('isIssuedByNetwork'),
     ...(next === null
       ? {}
       : {
@@ -239,6 +224,43 @@ function convertCertificate(record: StoredRecord, conversion: Conversion): void 
     lastAuthResolvedToRoot: record.flag('lastAuthResolvedToRoot'),
     lastExtendRolledKeys: record.flag('lastExtendRolledKeys'),
   })
+}
+
+/** null and a finding: the record has no certificate, and no SHA-1 of one. */
+function certificateFieldsOf(record: StoredRecord, conversion: Conversion) {
+  const pem = record.text('certPem') ?? ''
+  const stored = record.text('certFingerprint') ?? ''
+  if (pem === '') return adoptableFieldsOf(record, stored)
+  const leaf = certificateOf(record, 'certPem', pem)
+  if (leaf === null) return null
+  if (stored.toLowerCase() !== leaf.sha1) {
+    record.note('changed', 'certFingerprint', 'it was not that of certPem')
+  }
+  return {
+    certPem: pem,
+    fingerprint: leaf.sha1,
+    publicKeyPrint: toHex(leaf.publicKeySha256),
+    caId: record.flag('isIssuedByNetwork') ? '' : issuerOf(leaf, conversion),
+  }
+}
+
+/** Without the certificate, nothing says who issued it; only the network's own are adopted. */
+function adoptableFieldsOf(record: StoredRecord, stored: string) {
+  const adoptable = adoptableFingerprintOf(stored)
+  if (adoptable === null) {
+    record.note('lost', 'certPem', 'it has neither a certificate nor the SHA-1 of one')
+    return null
+  }
+  const reason =
+    'the database has only its SHA-1; the first log-in stores it if the network issued it, and a certificate of another CA must enroll again'
+  record.note('changed', 'certPem', reason)
+  return { fingerprint: adoptable, adoptableFingerprint: adoptable }
+}
+
+/** SHA-1 in the form of `fingerprint`; null if the text is none. */
+export function adoptableFingerprintOf(text: string): string | null {
+  const plain = text.replaceAll(':', '').toLowerCase()
+  return /^[0-9a-f]{40}$/.test(plain) ? plain : null
 }
 
 /** A PEM text as stored, which may have the authorities after the certificate. */

@@ -7,7 +7,12 @@ import { precedences } from '../../entities/parts/terminator-fields.ts'
 import { hostKey, isLoopback, namedHostKeys } from '../../pki/authority/router-names.ts'
 import { choiceOf, type Conversion, type StoreTable } from './conversion.ts'
 import { baseRows, carried, converted, dropped, linkRow } from './field-rows.ts'
-import { type CertificateText, certificateTextOf, nextCertificateOf } from './identity-stores.ts'
+import {
+  adoptableFingerprintOf,
+  type CertificateText,
+  certificateTextOf,
+  nextCertificateOf,
+} from './identity-stores.ts'
 import type { StoredRecord } from './stored-record.ts'
 
 const REPORTED = 'the router reports it again'
@@ -74,8 +79,7 @@ export const routers: StoreTable = {
       isTunnelerEnabled: edge?.flag('isTunnelerEnabled') ?? false,
       roleAttributes: edge?.texts('roleAttributes') ?? [],
       appData: edge?.map('appData') ?? {},
-      fingerprint: leaf?.certificate.sha1 ?? (record.text('fingerprint') || null),
-      certPem: leaf?.pem ?? null,
+      ...credentialOf(record, leaf),
       ...(next === null ? {} : { nextCertPem: next.pem, nextFingerprint: next.certificate.sha1 }),
       certificateNames: names,
       allowedNames: allowedNamesOf(record, names, conversion),
@@ -94,14 +98,7 @@ function leafOf(
   const sha1 = record.text('fingerprint')?.toLowerCase() ?? ''
   const pem = stored ?? given
   const leaf = pem === null ? null : certificateTextOf(record, 'certPem', pem)
-  if (leaf === null) {
-    if (sha1 !== '') {
-      const reason =
-        'the database has only the SHA-1 of its certificate, so it cannot connect; pass --router-cert ID=FILE, or enroll it again'
-      record.note('decide', 'certPem', reason)
-    }
-    return null
-  }
+  if (leaf === null) return null
   if (sha1 === '' || sha1 === leaf.certificate.sha1) return leaf
   const reason =
     stored === null
@@ -110,6 +107,23 @@ function leafOf(
   record.note(stored === null ? 'decide' : 'changed', 'fingerprint', reason)
   return stored === null ? null : leaf
 }
+
+/** Without its certificate, a router is known by the SHA-1 until its first connection. */
+function credentialOf(record: StoredRecord, leaf: CertificateText | null) {
+  if (leaf !== null) return { fingerprint: leaf.certificate.sha1, certPem: leaf.pem }
+  const fingerprint = record.text('fingerprint') || null
+  if (fingerprint === null) return { fingerprint }
+  const adoptable = adoptableFingerprintOf(fingerprint)
+  if (adoptable === null) {
+    const reason = 'it is no SHA-1 of a certificate, so the router cannot connect; enroll it again'
+    record.note('decide', 'fingerprint', reason)
+    return { fingerprint }
+  }
+  record.note('changed', 'certPem', `the database has only its SHA-1; ${ADOPTED}`)
+  return { fingerprint: adoptable, adoptableFingerprint: adoptable }
+}
+
+const ADOPTED = 'the first connection with the certificate stores it'
 
 /**
  * The names of the server certificate are in no record; the client certificate has the same. They

@@ -341,6 +341,7 @@ test('every field that an import leaves out is derived from others, or reported 
       'edgeRouters.enrollmentToken',
       'edgeRouters.isVerified',
       // No export has sections of these.
+      'transitRouters.adoptableFingerprint',
       'transitRouters.certificateNames',
       'transitRouters.interfaces',
       'transitRouters.isOnline',

@@ -1,0 +1,144 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+
+import { CertificateAdoptSchema, CommandKind } from '../../../proto/gen/command_pb.ts'
+import type { Router } from '../../entities/kinds/router.ts'
+import { mayAdopt } from '../../fsm/enrollment/adoption.ts'
+import { Problem } from '../../lib/problems.ts'
+import { toHex } from '../../lib/text/hex-digits.ts'
+import { hostKey, isLoopback, namedHostKeys } from '../../pki/authority/router-names.ts'
+import type { Certificate } from '../../pki/certificate.ts'
+import type { PeerChain } from '../../pki/verify/client-chain.ts'
+import { type Actor, enrollmentActor, systemActor } from '../../ports/actor.ts'
+import type { ClusterView } from '../../ports/cluster-view.ts'
+import { commandLevel } from '../../ports/feature-level.ts'
+import type { Proposer } from '../../ports/proposer.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import {
+  type CertificateHolder,
+  networkChain,
+  routerRefusalReason,
+  type TrustDeps,
+} from './client-certificate.ts'
+import { ControllerHosts } from './controller-hosts.ts'
+
+/** As many as a server certificate has at most. */
+const NAMES_MAX = 64
+
+interface Adopted {
+  readonly holder: {
+    readonly case: 'routerId' | 'authenticatorId'
+    readonly value: string
+  }
+  /** Hosts that the certificate names, and those of them that the router may keep. */
+  readonly names?: string[]
+  readonly allowedNames?: string[]
+}
+
+interface AdoptionDeps extends TrustDeps {
+  readonly state: StateView
+  readonly cluster: Pick<ClusterView, 'members'>
+  readonly proposer: Proposer
+}
+
+/**
+ * Completes records of a migrated network that have the SHA-1 of their certificate, and not the
+ * certificate. The TLS handshake has proved the key of the leaf. A leaf is adopted once, if it has
+ * that SHA-1, names the holder, and chains to the network (ADR 53).
+ */
+export class CertificateAdoption {
+  readonly #deps: AdoptionDeps
+  readonly #controllerHosts: ControllerHosts
+  /** Adoptions under way, by SHA-1. */
+  readonly #underWay = new Map<string, Promise<void>>()
+
+  constructor(deps: AdoptionDeps) {
+    this.#deps = deps
+    this.#controllerHosts = new ControllerHosts(deps.cluster)
+  }
+
+  /**
+   * Adopts the certificate of a migrated router.
+   * @returns null if there is nothing to adopt; otherwise a promise that resolves once this
+   * controller has applied the outcome, which may be a refusal.
+   * @throws {Problem} later: no leader decided it.
+   */
+  ofRouter(chain: PeerChain, address: string): Promise<void> | null {
+    const router = this.#adoptableRouter(chain)
+    if (router === null) return null
+    const [leaf] = chain
+    const names = namedHostKeys(leaf.names).slice(0, NAMES_MAX)
+    const reserved = new Set(this.#controllerHosts.list().map(hostKey))
+    // @guard adoption-of-a-certificate--controllers
+    const allowedNames = names.filter((name) => !isLoopback(name) && !reserved.has(name))
+    const holder = { case: 'routerId', value: router.id } as const
+    const actor = enrollmentActor({ routerId: router.id }, { method: 'channel', address })
+    return this.#adopt(leaf, { holder, names, allowedNames }, actor)
+  }
+
+  /**
+   * Adopts the certificate of a migrated authenticator, whose log-in is allowed.
+   * @throws {Problem} no leader decided it.
+   */
+  async ofHolder(
+    { authenticator, identity }: CertificateHolder,
+    leaf: Certificate,
+    address: string,
+  ): Promise<void> {
+    const holder = { case: 'authenticatorId', value: authenticator?.id ?? '' } as const
+    await this.#adopt(leaf, { holder }, systemActor({ address, identityId: identity.id }))
+  }
+
+  /** The holder of a certificate that its log-in may adopt; null if there is none. */
+  adoptableHolder(chain: PeerChain): CertificateHolder | null {
+    const [leaf] = chain
+    const { state } = this.#deps
+    const authenticator = state.find('authenticator', 'fingerprint', leaf.sha1)
+    if (authenticator === undefined || !mayAdopt(authenticator, leaf.sha1)) return null
+    const identity = state.get('identity', authenticator.identityId)
+    // @guard adoption-of-a-certificate--identity
+    if (identity === undefined || leaf.commonName !== identity.id) return null
+    const question = { chain, requiresClientAuth: false, leafTime: 'reported' } as const
+    const found = networkChain(this.#deps, question)
+    // @guard adoption-of-a-certificate--authority
+    if (!found.ok) return null
+    const { leafTime, hasImproperChain } = found
+    return { identity, authenticator, externalId: '', ca: null, leafTime, hasImproperChain }
+  }
+
+  #adoptableRouter(chain: PeerChain): Router | null {
+    const [leaf] = chain
+    const router = this.#deps.state.find('router', 'fingerprint', leaf.sha1)
+    if (router === undefined || !mayAdopt(router, leaf.sha1)) return null
+    // @guard adoption-of-a-certificate--router
+    if (leaf.commonName !== router.id) return null
+    // @guard adoption-of-a-certificate--chain
+    return routerRefusalReason(this.#deps, router, chain) === null ? router : null
+  }
+
+  /** One entry for any number of connections with the certificate. */
+  #adopt(leaf: Certificate, adopted: Adopted, actor: Actor): Promise<void> {
+    const { state } = this.#deps
+    if (state.featureLevel < commandLevel(CommandKind.CERTIFICATE_ADOPT)) return Promise.resolve()
+    const known = this.#underWay.get(leaf.sha1)
+    if (known !== undefined) return known
+    const proposal = this.#propose(leaf, adopted, actor).finally(() =>
+      this.#underWay.delete(leaf.sha1),
+    )
+    this.#underWay.set(leaf.sha1, proposal)
+    return proposal
+  }
+
+  async #propose(
+    { pem, sha1: fingerprint, publicKeySha256 }: Certificate,
+    adopted: Adopted,
+    actor: Actor,
+  ): Promise<void> {
+    const certificate = { pem, fingerprint, publicKeyPrint: toHex(publicKeySha256) }
+    const message = create(CertificateAdoptSchema, { ...adopted, certificate })
+    const payload = toBinary(CertificateAdoptSchema, message)
+    const kind = CommandKind.CERTIFICATE_ADOPT
+    const { outcome } = await this.#deps.proposer.propose({ kind, payload, actor })
+    // Apply refuses a record that changed meanwhile; the caller judges the record again.
+    if (!outcome.ok && outcome.code === 'FEATURE_LEVEL_NOT_RAISED') throw new Problem(outcome.code)
+  }
+}

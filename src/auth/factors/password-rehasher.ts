@@ -1,0 +1,73 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import { CommandKind, PasswordRehashSchema } from '../../../proto/gen/command_pb.ts'
+import type { Authenticator } from '../../entities/kinds/authenticator.ts'
+import { Problem } from '../../lib/problems.ts'
+import { systemActor } from '../../ports/actor.ts'
+import { commandLevel } from '../../ports/feature-level.ts'
+import type { Proposer } from '../../ports/proposer.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import { type HashCaller, isWeakHash, type PasswordVerifier } from './password-verifier.ts'
+
+interface PasswordRehasherDeps {
+  readonly state: StateView
+  readonly proposer: Proposer
+  readonly passwords: PasswordVerifier
+}
+
+/** Replaces password hashes of migrated networks, which have weaker parameters, at log-in. */
+export class PasswordRehasher {
+  readonly #deps: PasswordRehasherDeps
+  /** Ids of the authenticators whose hashes are being replaced. */
+  readonly #underWay = new Set<string>()
+
+  constructor(deps: PasswordRehasherDeps) {
+    this.#deps = deps
+  }
+
+  /**
+   * Stores a stronger hash of a password that was just verified, once per password. A log-in does
+   * not fail with it: without a stronger hash, the next one tries again.
+   * @returns the record with the stronger hash; otherwise the one given.
+   */
+  async rehash(
+    authenticator: Authenticator,
+    password: string,
+    by: HashCaller,
+    address: string,
+  ): Promise<Authenticator> {
+    const { id, passwordHash } = authenticator
+    const level = commandLevel(CommandKind.PASSWORD_REHASH)
+    if (passwordHash === null || !isWeakHash(passwordHash)) return authenticator
+    if (this.#deps.state.featureLevel < level || this.#underWay.has(id)) return authenticator
+    this.#underWay.add(id)
+    try {
+      return await this.#replace(authenticator, password, by, address)
+    } catch (error) {
+      if (error instanceof Problem) return authenticator
+      throw error
+    } finally {
+      this.#underWay.delete(id)
+    }
+  }
+
+  async #replace(
+    authenticator: Authenticator,
+    password: string,
+    by: HashCaller,
+    address: string,
+  ): Promise<Authenticator> {
+    const { state, proposer, passwords } = this.#deps
+    const { id, identityId, revision } = authenticator
+    const passwordHash = await passwords.hash(by, password)
+    const message = create(PasswordRehashSchema, { authenticatorId: id, passwordHash })
+    await proposer.propose({
+      kind: CommandKind.PASSWORD_REHASH,
+      payload: toBinary(PasswordRehashSchema, message),
+      actor: systemActor({ address, identityId }),
+      // @guard old-password--rehash
+      judgedOn: [{ entity: 'authenticator', id, revision }],
+    })
+    const stored = state.get('authenticator', id)
+    return stored?.passwordHash === passwordHash ? stored : authenticator
+  }
+}

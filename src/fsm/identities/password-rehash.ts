@@ -1,0 +1,23 @@
+import { fromBinary } from '@bufbuild/protobuf'
+import { PasswordRehashSchema } from '../../../proto/gen/command_pb.ts'
+import type { Outcome } from '../../ports/proposer.ts'
+import type { CommandContext } from '../apply/context.ts'
+import { acceptedOutcome, refusedOutcome } from '../apply/outcome.ts'
+import type { State } from '../records/state.ts'
+
+/**
+ * Stores a stronger hash of the same password. The proposer names the revision of the record with
+ * the old hash, so that a password that changed meanwhile stays. Unlike a change of the password,
+ * this ends no session.
+ */
+export function rehashPassword(
+  state: State,
+  payload: Uint8Array,
+  { index: revision }: CommandContext,
+): Outcome {
+  const { authenticatorId, passwordHash } = fromBinary(PasswordRehashSchema, payload)
+  const known = state.get('authenticator', authenticatorId)
+  if (known?.method !== 'updb' || passwordHash === '') return refusedOutcome('INVALID_AUTH')
+  state.put('authenticator', { ...known, passwordHash, revision })
+  return acceptedOutcome(authenticatorId)
+}

@@ -1,0 +1,273 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import { expect, test } from 'vitest'
+
+import {
+  CertificateAdoptSchema,
+  CommandKind,
+  EntityWriteSchema,
+} from '../../proto/gen/command_pb.ts'
+import type { Authenticator } from '../../src/entities/kinds/authenticator.ts'
+import type { Router } from '../../src/entities/kinds/router.ts'
+import { canonicalJson } from '../../src/lib/text/canonical-json.ts'
+import { requirePresent } from '../../src/lib/assert.ts'
+import { type CertifiedKey, issueLeaf, validityFrom } from '../../src/pki/authority/authority.ts'
+import { generatePrivateKeyPem } from '../../src/pki/authority/certificate-request.ts'
+import { parseCertificates } from '../../src/pki/certificate.ts'
+import { enrollmentActor } from '../../src/ports/actor.ts'
+import { client, management } from '../api/support/caller.ts'
+import { clientKey } from '../api/support/tls.ts'
+import { commandData } from '../support/commands.ts'
+import {
+  attackedByCertificates,
+  csrOf,
+  DAY_MS,
+  fingerprintOf,
+  notLoggedIn,
+  refusal,
+} from './support/certificates.ts'
+
+// The attack: records of a migrated network have only the SHA-1 of their certificate, and take the certificate itself from the
+// first client that has it. Somebody else makes a record take another one: with another key, of another network, a second time, or
+// after the certificate was revoked.
+
+const attacked = await attackedByCertificates()
+const { controller, listener, root, nowMs } = attacked
+const { state } = controller
+
+const routerOf = (id: string): Router => requirePresent(state.get('router', id), 'a router')
+const authenticatorOf = (id: string): Authenticator =>
+  requirePresent(state.get('authenticator', id), 'an authenticator')
+
+interface Migrated {
+  readonly id: string
+  readonly key: CertifiedKey
+}
+
+/** A router as `flotilla migrate` carries it. */
+async function migratedRouter(): Promise<Migrated> {
+  const { id, key } = await attacked.newRouter(generatePrivateKeyPem())
+  mark(id, fingerprintOf(key))
+  return { id, key }
+}
+
+/** Sets fields as an entry of the log, which the API lets nobody write. */
+function plant(entity: 'edgeRouter' | 'authenticator', id: string, fields: object): void {
+  const json = new TextEncoder().encode(canonicalJson(fields))
+  const payload = toBinary(EntityWriteSchema, create(EntityWriteSchema, { entity, id, json }))
+  const data = commandData(CommandKind.ENTITY_PATCH, payload)
+  expect(controller.cluster.apply(data).outcome).toEqual({ ok: true, id })
+}
+
+/** The record waits for a certificate with this SHA-1. */
+function mark(id: string, sha1: string | null, fingerprint = sha1): void {
+  plant('edgeRouter', id, { certPem: null, adoptableFingerprint: sha1, fingerprint })
+}
+
+interface MigratedDevice extends Migrated {
+  readonly authenticatorId: string
+}
+
+/** An authenticator as `flotilla migrate` carries it. */
+async function migratedDevice(): Promise<MigratedDevice> {
+  const { identityId: id, authenticatorId } = await attacked.newDevice()
+  const key = await ofNetwork(id)
+  markDevice(authenticatorId, fingerprintOf(key))
+  return { id, key, authenticatorId }
+}
+
+function markDevice(authenticatorId: string, sha1: string): void {
+  const fields = { certPem: null, publicKeyPrint: null, fingerprint: sha1 }
+  plant('authenticator', authenticatorId, { ...fields, adoptableFingerprint: sha1 })
+}
+
+/** Shows a certificate as a router does. Its request has a fault, so that an accepted one ends there. */
+async function connect(by: CertifiedKey): Promise<object> {
+  const body = { certCsr: await csrOf(by.privateKeyPem), serverCertCsr: '' }
+  return await listener.call({ path: `${client}/enroll/extend/router`, body, by })
+}
+
+const accepted = refusal(400, 'COULD_NOT_PROCESS_CSR')
+const refused = refusal(401, 'UNAUTHORIZED')
+
+/** The connection is refused, and leaves the records as they were. */
+async function refusedWithout(id: string, key: CertifiedKey): Promise<void> {
+  const before = state.get('router', id)
+  expect(await connect(key)).toMatchObject(refused)
+  expect(state.get('router', id)).toEqual(before)
+}
+
+const leafOf = ({ certificatePem }: CertifiedKey): string =>
+  parseCertificates(certificatePem)[0].pem
+const ofNetwork = (commonName: string): Promise<CertifiedKey> =>
+  clientKey(controller.authorities.issuing, commonName, nowMs())
+
+test('A router is adopted with its first connection, in one entry, and keeps its public names', async () => {
+  const { id } = await migratedRouter()
+  const key = await issueLeaf({
+    issuer: controller.authorities.issuing,
+    commonName: id,
+    uris: [],
+    hosts: ['edge.acme.test', '10.1.2.3', 'localhost', 'ctrl1'],
+    usages: ['client'],
+    validity: validityFrom(nowMs(), DAY_MS),
+  })
+  mark(id, fingerprintOf(key))
+  expect(await attacked.entriesOf(() => connect(key))).toBe(1)
+  expect(routerOf(id)).toMatchObject({
+    certPem: leafOf(key),
+    fingerprint: fingerprintOf(key),
+    adoptableFingerprint: null,
+    isVerified: true,
+    certificateNames: ['edge.acme.test', 'localhost', 'ctrl1', '10.1.2.3'],
+    // A controller has the name ctrl1.
+    allowedNames: ['edge.acme.test', '10.1.2.3'],
+  })
+  expect(await attacked.entriesOf(() => connect(key))).toBe(0)
+  expect(await connect(key)).toMatchObject(accepted)
+})
+
+test('Connections to several controllers adopt a router once', async () => {
+  const { id, key } = await migratedRouter()
+  const replies = await Promise.all([connect(key), connect(key), connect(key)])
+  for (const reply of replies) expect(reply).toMatchObject(accepted)
+  expect(adopting(id, key)).toEqual({ ok: true, id })
+})
+
+test('Another key is not adopted, although the network issued its certificate for the same id', async () => {
+  const { id, key } = await migratedRouter()
+  await refusedWithout(id, await ofNetwork(id))
+  expect(await connect(key)).toMatchObject(accepted)
+})
+
+test('A certificate of the network with the same SHA-1 is not adopted for another router', async () => {
+  const { id } = await migratedRouter()
+  const stray = await attacked.newRouter(generatePrivateKeyPem())
+  await root.call('DELETE', `${management}/edge-routers/${stray.id}`)
+  mark(id, fingerprintOf(stray.key))
+  await refusedWithout(id, stray.key)
+})
+
+test('A certificate of another network is not adopted, although it has the SHA-1 and the id', async () => {
+  const { id } = await migratedRouter()
+  const foreign = await clientKey(await attacked.newCaKey(), id, nowMs())
+  mark(id, fingerprintOf(foreign))
+  await refusedWithout(id, foreign)
+  const ofPartner = await clientKey((await attacked.verifiedCa()).key, id, nowMs())
+  mark(id, fingerprintOf(ofPartner))
+  await refusedWithout(id, ofPartner)
+})
+
+test('The SHA-1 of a record without the mark, or with another one, finds no router', async () => {
+  const { id, key } = await migratedRouter()
+  mark(id, null, fingerprintOf(key))
+  await refusedWithout(id, key)
+  mark(id, 'ab'.repeat(20), fingerprintOf(key))
+  await refusedWithout(id, key)
+})
+
+test('A record that has a certificate takes no other one', async () => {
+  const { id, key } = await migratedRouter()
+  await connect(key)
+  const second = await ofNetwork(id)
+  const fingerprint = fingerprintOf(second)
+  // The second preimage that nobody can make, with the mark that is gone.
+  plant('edgeRouter', id, { fingerprint, adoptableFingerprint: fingerprint })
+  await refusedWithout(id, second)
+})
+
+test('A router that was disabled, must enroll again or was deleted is not adopted', async () => {
+  const { id, key } = await migratedRouter()
+  const path = `${management}/edge-routers/${id}`
+  await root.call('PATCH', path, { disabled: true })
+  await refusedWithout(id, key)
+  await root.call('PATCH', path, { disabled: false })
+  expect((await root.call('POST', `${path}/re-enroll`, {})).status).toBe(200)
+  await refusedWithout(id, key)
+  await root.call('DELETE', path)
+  await refusedWithout(id, key)
+})
+
+test('A router that is revoked between its connection and the entry is not adopted', async () => {
+  const { id, key } = await migratedRouter()
+  const { cluster } = controller
+  const { propose } = cluster
+  cluster.propose = async (input) => {
+    cluster.propose = propose
+    await root.call('POST', `${management}/edge-routers/${id}/re-enroll`, {})
+    return await propose.call(cluster, input)
+  }
+  expect(await connect(key)).toMatchObject(refused)
+  expect(routerOf(id)).toMatchObject({ certPem: null, fingerprint: null, isVerified: false })
+})
+
+/** The entry of a controller that has verified nothing. */
+function adopting(id: string, { certificatePem }: CertifiedKey, by = id): object {
+  const message = create(CertificateAdoptSchema, {
+    holder: { case: 'routerId', value: id },
+    certificate: {
+      pem: parseCertificates(certificatePem)[0].pem,
+      fingerprint: routerOf(id).fingerprint ?? '',
+    },
+  })
+  const actor = enrollmentActor({ routerId: by }, { method: 'channel', address: '10.0.0.9' })
+  const payload = toBinary(CertificateAdoptSchema, message)
+  return controller.cluster.apply(commandData(CommandKind.CERTIFICATE_ADOPT, payload, actor))
+    .outcome
+}
+
+test('An entry stores no certificate with another SHA-1, and none for another router', async () => {
+  const { id, key } = await migratedRouter()
+  const other = await migratedRouter()
+  const before = routerOf(id)
+  expect(adopting(id, await ofNetwork(id))).toMatchObject({ ok: false, code: 'UNAUTHORIZED' })
+  expect(adopting(id, key, other.id)).toMatchObject({ ok: false, code: 'UNAUTHORIZED' })
+  expect(routerOf(id)).toEqual(before)
+})
+
+/** The log-in is refused, and leaves the record as it was. */
+async function noLogIn(authenticatorId: string, key: CertifiedKey): Promise<void> {
+  const before = state.get('authenticator', authenticatorId)
+  expect(await attacked.logIn(key)).toMatchObject(notLoggedIn)
+  expect(state.get('authenticator', authenticatorId)).toEqual(before)
+}
+
+test('An authenticator is adopted with its first log-in, in one entry', async () => {
+  const { key, authenticatorId } = await migratedDevice()
+  // One entry opens the session.
+  expect(await attacked.entriesOf(() => attacked.logIn(key))).toBe(2)
+  expect(authenticatorOf(authenticatorId)).toMatchObject({
+    certPem: leafOf(key),
+    fingerprint: fingerprintOf(key),
+    adoptableFingerprint: null,
+    isIssuedByNetwork: true,
+  })
+  expect(await attacked.entriesOf(() => attacked.logIn(key))).toBe(1)
+})
+
+test('A certificate of the network with the same SHA-1 is not adopted for another identity', async () => {
+  const { authenticatorId } = await migratedDevice()
+  const stray = await ofNetwork('another-identity')
+  markDevice(authenticatorId, fingerprintOf(stray))
+  await noLogIn(authenticatorId, stray)
+})
+
+test('A certificate of a third-party CA is not adopted, although it has the SHA-1 and the id', async () => {
+  const { id, authenticatorId } = await migratedDevice()
+  const ofPartner = await clientKey((await attacked.verifiedCa()).key, id, nowMs())
+  markDevice(authenticatorId, fingerprintOf(ofPartner))
+  await noLogIn(authenticatorId, ofPartner)
+})
+
+test('An identity that is disabled, must enroll again or was deleted is not adopted', async () => {
+  const { id, key, authenticatorId } = await migratedDevice()
+  const identity = `${management}/identities/${id}`
+  expect((await root.call('POST', `${identity}/disable`, { durationMinutes: 0 })).status).toBe(200)
+  await noLogIn(authenticatorId, key)
+  expect((await root.call('POST', `${identity}/enable`, {})).status).toBe(200)
+  const again = `${management}/authenticators/${authenticatorId}/re-enroll`
+  const expiresAt = new Date(nowMs() + DAY_MS).toISOString()
+  expect((await root.call('POST', again, { expiresAt })).status).toBe(201)
+  await noLogIn(authenticatorId, key)
+  await root.call('DELETE', identity)
+  await noLogIn(authenticatorId, key)
+})

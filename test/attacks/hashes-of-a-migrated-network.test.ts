@@ -1,0 +1,105 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import { expect, test } from 'vitest'
+
+import { CommandKind, PasswordRehashSchema } from '../../proto/gen/command_pb.ts'
+import { CallerOf, client } from '../api/support/caller.ts'
+import { user } from '../api/support/controller.ts'
+import { controllerForFile } from '../api/support/for-file.ts'
+import { anySession, commandData } from '../support/commands.ts'
+import { setPasswordHash, weakHash } from './support/password-hashes.ts'
+
+// The attack: password hashes of a migrated network have other parameters. They may cost more than a controller can bear, or so
+// little that the time of an answer says which names exist.
+
+const { controller } = await controllerForFile()
+const { machine, state } = controller
+const whoAmI = `${client}/current-identity`
+
+const logIn = async (password = user.password, username = user.username): Promise<number> => {
+  const caller = new CallerOf(controller)
+  return (await caller.logIn({ username, password }, client)).status
+}
+
+async function entriesOf(act: () => Promise<unknown>): Promise<number> {
+  const before = machine.appliedIndex
+  await act()
+  return machine.appliedIndex - before
+}
+
+const storedHash = (): string => state.get('authenticator', 'alice-updb')?.passwordHash ?? ''
+
+test('A weak hash is replaced at the next log-in, once, and sessions continue', async () => {
+  setPasswordHash(controller, await weakHash(user.password))
+  const earlier = new CallerOf(controller)
+  earlier.token = controller.openSession('alice-id')
+  // One entry opens the session.
+  expect(await entriesOf(() => logIn())).toBe(2)
+  expect(storedHash()).toMatch(/^\$argon2id\$v=19\$m=19456,p=1,t=2\$/)
+  expect((await earlier.get(whoAmI)).status).toBe(200)
+  expect(await entriesOf(() => logIn())).toBe(1)
+  expect(await logIn()).toBe(200)
+})
+
+test('A wrong password replaces nothing', async () => {
+  const weak = await weakHash(user.password)
+  setPasswordHash(controller, weak)
+  expect(await entriesOf(() => logIn('a guess that is wrong'))).toBe(0)
+  expect(storedHash()).toBe(weak)
+})
+
+test('No session stores a hash of a password that it does not know', async () => {
+  const passwordHash = await weakHash('of an attacker')
+  const message = create(PasswordRehashSchema, { authenticatorId: 'alice-updb', passwordHash })
+  const payload = toBinary(PasswordRehashSchema, message)
+  controller.openSession('admin-id')
+  const [session] = [...state.table('apiSession').rows.values()].map(({ record }) => record)
+  const { id: sessionId = '', identityId = '' } = session ?? {}
+  const actor = anySession({ identityId, sessionId })
+  const before = storedHash()
+  const data = commandData(CommandKind.PASSWORD_REHASH, payload, actor)
+  expect(controller.cluster.apply(data).outcome).toMatchObject({ ok: false, code: 'UNAUTHORIZED' })
+  expect(storedHash()).toBe(before)
+})
+
+test('Log-ins at the same time replace a hash once', async () => {
+  setPasswordHash(controller, await weakHash(user.password))
+  const count = await entriesOf(async () => {
+    expect(await Promise.all([logIn(), logIn(), logIn()])).toEqual([200, 200, 200])
+  })
+  // Three sessions, and a refused one for each log-in that saw the hash before it changed.
+  expect(count).toBeGreaterThanOrEqual(4)
+  expect(count).toBeLessThanOrEqual(6)
+  expect(storedHash()).toContain('m=19456,p=1,t=2')
+})
+
+test.each([
+  ['memory', { memoryCost: 19_457, timeCost: 1, parallelism: 1 }],
+  ['passes', { timeCost: 5 }],
+  ['threads', { parallelism: 5 }],
+])('A hash that needs more %s than this program uses matches no password', async (_, cost) => {
+  setPasswordHash(controller, await weakHash(user.password, cost))
+  expect(await logIn()).toBe(401)
+})
+
+/** The least processor time of all threads in ms; other work of this process only adds to it. */
+async function quickest(username: string, place: number): Promise<number> {
+  const took: number[] = []
+  for (let at = 0; at < 7; at += 1) {
+    const caller = new CallerOf(controller)
+    caller.address = `10.${place}.${at}.1`
+    const before = process.cpuUsage()
+    const credentials = { username, password: 'a guess that is wrong' }
+    expect((await caller.logIn(credentials, client)).status).toBe(401)
+    const { user: ofUser, system } = process.cpuUsage(before)
+    took.push((ofUser + system) / 1000)
+  }
+  return Math.min(...took)
+}
+
+test('A guess at a weak hash takes at least as much work as one at a name that nobody has', async () => {
+  setPasswordHash(controller, await weakHash(user.password))
+  const known = await quickest(user.username, 1)
+  const unknown = await quickest('nobody', 2)
+  // Without more work it would be five times less.
+  expect(known).toBeGreaterThan(unknown / 2)
+})
