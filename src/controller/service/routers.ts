@@ -2,6 +2,7 @@ import { randomInt } from 'node:crypto'
 import type { Server, TLSSocket } from 'node:tls'
 
 import { peerCertificateChain } from '../../api/http/transport/peer.ts'
+import { clientAddress } from '../../lib/bounds/client-address.ts'
 import { listenerTls } from '../../api/http/transport/tls.ts'
 import { CertificateAdoption } from '../../auth/certificates/adoption.ts'
 import { verifyRouterCertificate } from '../../auth/certificates/client-certificate.ts'
@@ -339,7 +340,7 @@ export class RouterService {
   #adopt(socket: TLSSocket): Promise<void> | null {
     const chain = this.#deps.isOutOfService() ? null : peerCertificateChain(socket)
     if (chain === null) return null
-    return this.#adoption?.ofRouter(chain, socket.remoteAddress ?? '') ?? null
+    return this.#adoption?.ofRouter(chain, clientAddress(socket)) ?? null
   }
 
   async #listen(server: Server, bind: string, ports: TlsPorts): Promise<OpenPort[]> {

@@ -123,7 +123,7 @@ describe('MFA enrollment', () => {
     const token = await person.logIn(2)
     dataOf(await give(3, token, person.recoveryCode(0)))
     const wrong = { 'mfa-validation-code': person.recoveryCode(0) }
-    expect((await net.device(1, 'DELETE', mfa, { token, headers: wrong })).status).toBe(401)
+    expect((await net.device(1, 'DELETE', mfa, { token, headers: wrong })).status).toBe(400)
     const right = { 'mfa-validation-code': person.recoveryCode(1) }
     dataOf(await net.device(2, 'DELETE', mfa, { token, headers: right }))
     expect(await statuses(await person.logIn(3))).toEqual(full)
@@ -189,13 +189,13 @@ describe('MFA recovery codes', () => {
     const codes = `${mfa}/recovery-codes`
     const body = { code: person.recoveryCode(1) }
     dataOf(await net.device(1, 'POST', codes, { token, body }))
-    expect((await give(2, token, person.recoveryCode(2))).status).toBe(401)
+    expect((await give(2, token, person.recoveryCode(2))).status).toBe(400)
     const headers = { 'mfa-validation-code': person.code(1) }
     const view = dataOf(await net.device(3, 'GET', codes, { token, headers }))
     const [fresh = '', ...others] = view['recoveryCodes'] as string[]
     expect(others).toHaveLength(19)
     dataOf(await give(1, token, fresh))
-    expect((await give(2, token, fresh)).status).toBe(401)
+    expect((await give(2, token, fresh)).status).toBe(400)
   })
 })
 
@@ -207,7 +207,7 @@ describe('One code sent to two controllers at the same moment', () => {
       const [one, other] = [(at % 3) + 1, ((at + 1) % 3) + 1]
       const tokens = await Promise.all([person.logIn(one), person.logIn(other)])
       const answers = await Promise.all([give(one, tokens[0], code), give(other, tokens[1], code)])
-      expect(answers.map(({ status }) => status).sort()).toEqual([200, 401])
+      expect(answers.map(({ status }) => status).sort()).toEqual([200, 400])
     }
   })
 
@@ -217,7 +217,7 @@ describe('One code sent to two controllers at the same moment', () => {
     const guesses = Array.from({ length: 3 * mfaLimits.attemptsMax }, (_, at) => at)
     const answers = await Promise.all(guesses.map((at) => give((at % 3) + 1, token, 'wrong!')))
     const count = (status: number): number => answers.filter((one) => one.status === status).length
-    expect([count(401), count(429)]).toEqual([mfaLimits.attemptsMax, 2 * mfaLimits.attemptsMax])
+    expect([count(400), count(429)]).toEqual([mfaLimits.attemptsMax, 2 * mfaLimits.attemptsMax])
     const right = await give(1, token, person.recoveryCode(0))
     expect([right.status, Number(right.headers['retry-after']) > 0]).toEqual([429, true])
   })
