@@ -37,6 +37,17 @@ export const texts = {
   copied: 'Copied',
   table: 'Table',
 
+  /** `2 services`; `JWT signers` stays as it is. */
+  count: (amount: number, one: string, many: string) => count(amount, one, within(many)),
+
+  uses: {
+    changed: (amount: string) => `Used by ${amount}, which will lose it:`,
+    deleted: (amount: string) => `Deleted with it: ${amount}`,
+    kept: (amount: string) => `Used by ${amount}. It can be deleted once nothing uses it:`,
+    inUse: 'It is in use',
+    detached: (amount: string) => `Removed from ${amount}`,
+  },
+
   pages: {
     cluster: 'Cluster',
     access: 'Access',
@@ -80,6 +91,7 @@ export const texts = {
     refusedTitle: 'Not permitted',
     retry: 'Try again',
     missing: 'It was deleted, or the address is wrong.',
+    toList: (many: string) => `Go to ${within(many)}`,
     noPage: 'There is no page at this address.',
     toStart: 'Go to the cluster',
     unreachable:
@@ -90,6 +102,13 @@ export const texts = {
     noLeader: 'The cluster has no leader, so nothing can be changed. Reads continue.',
     quarantined: 'This controller is in quarantine: its state differs from that of the majority.',
     unexpected: (text: string) => `Unexpected failure: ${text}`,
+  },
+
+  faults: {
+    duplicate: 'Another record has this already. Choose another one.',
+    required: 'This is required.',
+    at: (field: string, text: string) =>
+      field === '' || field === '(root)' ? text : `${field}: ${text}`,
   },
 
   help: {
@@ -256,7 +275,8 @@ export const texts = {
     attribute: 'attribute',
     all: (many: string) => `all ${many}`,
     counting: 'Counting …',
-    count: (amount: number, many: string) => `Chooses ${amount.toLocaleString('en')} ${many} now`,
+    count: (amount: number, one: string, many: string) =>
+      `Chooses ${count(amount, one, within(many))} now`,
   },
 
   cell: {
@@ -282,6 +302,7 @@ export const texts = {
     noMatch: 'Nothing matches the filter',
     noMatchWhat: 'Names are compared without regard to case.',
     clear: 'Clear the filter',
+    filterFields: (fields: readonly string[]) => `A filter may use ${list.format(fields)}.`,
     notAll: (rows: number) =>
       `The first ${rows.toLocaleString('en')} are listed. Filter to find the others.`,
     pages: 'Pages of the list',
@@ -311,7 +332,7 @@ export const texts = {
     title: (one: string) => upperFirst(one),
     none: '–',
     lines: 'One a line',
-    badJson: (reason: string) => `No JSON yet: ${reason}`,
+    badJson: (reason: string) => `This is not valid JSON: ${reason}`,
     mendJson: 'Correct the JSON first',
     nothing: 'Nothing has changed',
     create: 'Create',
@@ -324,6 +345,7 @@ export const texts = {
     restored: 'Your draft was restored.',
     moved: 'It was changed by somebody else meanwhile. Your draft is kept.',
     reload: 'Load the new state',
+    correct: 'Correct the field',
     review: 'Review the changes',
     before: 'Before: ',
     after: 'After: ',
@@ -595,6 +617,7 @@ export const texts = {
     openIdentity: 'Open the identity',
     openRouter: 'Open the router',
     another: 'Enroll another',
+    plainIdentity: 'Create one without an enrollment',
   },
 
   backups: {

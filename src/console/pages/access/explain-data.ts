@@ -1,4 +1,5 @@
 import { client } from '../../app/services.ts'
+import { visibleText } from '../../app/visible-text.ts'
 import type {
   AccessExplained,
   AccessExplainedDial,
@@ -38,5 +39,5 @@ export async function explainAccess(query: AccessQuery, signal: AbortSignal): Pr
 }
 
 export function refText({ name, id }: Pick<AccessExplainedIdentity, 'id' | 'name'>): string {
-  return name === '' ? id : name
+  return name === '' ? id : visibleText(name)
 }

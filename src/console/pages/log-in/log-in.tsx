@@ -12,7 +12,7 @@ import { startSignIn, popSignInFault } from '../../app/sign-in.ts'
 import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 
-/** The whole page; a dialog before a page has no way over another page, which would lose it. */
+/** The whole page. */
 export function LogIn() {
   const { logIn, product } = texts
   useEffect(() => {
@@ -35,7 +35,10 @@ export function LogIn() {
   )
 }
 
-/** Covers a page whose session has ended, and keeps the typed values there. */
+/**
+ * Covers a page whose session has ended, and keeps the typed values there. The sign-in page leads
+ * back to it, and drafts stay in the tab.
+ */
 export function LogInAgain() {
   const element = useRef<HTMLDialogElement>(null)
   useEffect(() => {
@@ -54,7 +57,7 @@ export function LogInAgain() {
       </div>
       <div class="dialog-body">
         <p class="soft">{texts.logIn.againLead}</p>
-        <LogInForm />
+        <LogInForm hasSignIn />
       </div>
     </dialog>
   )

@@ -1,4 +1,5 @@
 import { pathTo } from '../../app/navigation.ts'
+import { visibleText } from '../../app/visible-text.ts'
 import { Badge } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
@@ -32,7 +33,7 @@ export function Cell({ name, value }: { readonly name: string; readonly value: u
   if (isObject(value)) return <Reference value={value} />
   const text = String(value)
   if (TIME.test(text)) return <Time at={text} />
-  return <span class="clip">{text}</span>
+  return <span class="clip">{visibleText(text)}</span>
 }
 
 function State(props: {
@@ -53,7 +54,7 @@ function Items({ name, items }: { readonly name: string; readonly items: readonl
     <span class="chips">
       {shown.map((item, at) => (
         <span class="chip" key={at}>
-          <span>{isAttribute ? `#${String(item)}` : itemText(item)}</span>
+          <span>{isAttribute ? `#${itemText(item)}` : itemText(item)}</span>
         </span>
       ))}
       {items.length > shown.length ? (
@@ -64,8 +65,8 @@ function Items({ name, items }: { readonly name: string; readonly items: readonl
 }
 
 function itemText(item: unknown): string {
-  if (isObject(item)) return String(item['name'] ?? item['id'] ?? '')
-  return String(item)
+  const text = isObject(item) ? (item['name'] ?? item['id'] ?? '') : item
+  return visibleText(String(text))
 }
 
 function Reference({ value }: { readonly value: Readonly<Record<string, unknown>> }) {
@@ -73,7 +74,7 @@ function Reference({ value }: { readonly value: Readonly<Record<string, unknown>
   if (typeof entity !== 'string' || typeof id !== 'string') {
     return <span class="clip mono">{JSON.stringify(value)}</span>
   }
-  const text = typeof name === 'string' && name !== '' ? name : id
+  const text = visibleText(typeof name === 'string' && name !== '' ? name : id)
   if (kindAt(entity) === null) return <>{text}</>
   return <a href={pathTo(entity, id)}>{text}</a>
 }

@@ -6,6 +6,8 @@ export interface FieldHint {
   readonly label?: string
   readonly help?: string
   readonly widget?: Widget
+  /** Value in the form of a new record. */
+  readonly initial?: unknown
 }
 
 /** Words and order for a kind of records; all else follows from the served schemas. */
@@ -23,6 +25,8 @@ export interface Kind {
   readonly hidden: readonly string[]
   /** One sentence for a list without rows. */
   readonly what: string
+  /** The wizard that its button opens, as a record of the plain form is of no use yet. */
+  readonly wizard: string | null
   /** The permission for it is `<permission>.<action>`. */
   readonly permission: string
 }
@@ -41,11 +45,11 @@ function kind(
   words: readonly [string, string, string],
   icon: IconName,
   permission: string,
-  rest: Partial<Pick<Kind, 'columns' | 'fields' | 'hidden'>> = {},
+  rest: Partial<Pick<Kind, 'columns' | 'fields' | 'hidden' | 'wizard'>> = {},
 ): Kind {
   const [one, many, what] = words
-  const { columns = [], fields = {}, hidden = [] } = rest
-  return { path, one, many, icon, permission, columns, fields, hidden, what }
+  const { columns = [], fields = {}, hidden = [], wizard = null } = rest
+  return { path, one, many, icon, permission, columns, fields, hidden, what, wizard }
 }
 
 export const kinds: readonly Kind[] = [
@@ -55,6 +59,7 @@ export const kinds: readonly Kind[] = [
     'identity',
     'identity',
     {
+      wizard: 'identity',
       columns: ['typeId', 'roleAttributes', 'hasApiSession', 'disabled', 'isAdmin'],
       fields: {
         name: {},
@@ -83,7 +88,7 @@ export const kinds: readonly Kind[] = [
         name: {},
         roleAttributes: attributes('services'),
         configs: { help: 'At most one of each config type.', widget: refs('configs') },
-        encryptionRequired: { label: 'End-to-end encryption required' },
+        encryptionRequired: { label: 'End-to-end encryption required', initial: true },
         terminatorStrategy: {},
         maxIdleTimeMillis: { label: 'Idle time, in milliseconds', help: '0: unlimited' },
         tags: { widget: json },
@@ -242,7 +247,28 @@ export const kinds: readonly Kind[] = [
     ['authentication policy', 'Authentication policies', 'How identities may log in.'],
     'key',
     'auth-policy',
-    { fields: { name: {}, primary: {}, secondary: {} } },
+    {
+      fields: {
+        name: {},
+        // What the default policy of OpenZiti allows, but for expired certificates.
+        primary: {
+          initial: {
+            cert: { allowed: true, allowExpiredCerts: false },
+            extJwt: { allowed: true, allowedSigners: [] },
+            updb: {
+              allowed: true,
+              lockoutDurationMinutes: 5,
+              maxAttempts: 5,
+              minPasswordLength: 10,
+              requireMixedCase: false,
+              requireNumberChar: false,
+              requireSpecialChar: false,
+            },
+          },
+        },
+        secondary: {},
+      },
+    },
   ),
   kind(
     'external-jwt-signers',
@@ -255,7 +281,7 @@ export const kinds: readonly Kind[] = [
         name: {},
         issuer: {},
         audience: {},
-        enabled: {},
+        enabled: { initial: true },
         jwksEndpoint: {},
         enrollAuthPolicyId: { widget: ref('auth-policies') },
       },

@@ -2,7 +2,8 @@ import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 
 import { loadCaller, managementDocument, hasPermission } from '../../app/api-documents.ts'
-import { Failure, FailureNotice } from '../../app/failure.tsx'
+import { ApiProblem } from '../../../client/problem.ts'
+import { Failure, FailureNotice, failureText } from '../../app/failure.tsx'
 import { useLoaded } from '../../app/loaded.ts'
 import { goTo, pathTo, place } from '../../app/navigation.ts'
 import { PageHead } from '../../app/page-head.tsx'
@@ -10,6 +11,7 @@ import { feed, isReadOnly } from '../../app/services.ts'
 import { registerKey } from '../../app/shortcuts.ts'
 import { Button } from '../../controls/button.tsx'
 import { Icon } from '../../controls/icon.tsx'
+import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { firstRowToLoad, type ListState, parseListState, formatListState } from './filters.ts'
 import type { Kind } from './kinds.ts'
@@ -48,7 +50,8 @@ export function ListPage({ kind }: { readonly kind: Kind }) {
   const last = useRef<ListPageData | null>(null)
   if (data !== null) last.current = data
   const shown = data ?? last.current
-  const create = (): void => goTo(pathTo(kind.path, 'new'))
+  const create = (): void =>
+    goTo(kind.wizard === null ? pathTo(kind.path, 'new') : pathTo('wizards', kind.wizard))
   useEffect(() => registerKey('n', create), [kind])
   const refused = isReadOnly.value
     ? texts.banner.refused
@@ -69,11 +72,33 @@ export function ListPage({ kind }: { readonly kind: Kind }) {
         <Failure error={loaded.error.value} retry={loaded.reload} />
       ) : (
         <>
-          <FailureNotice error={loaded.error.value} />
-          <Rows key={kind.path} kind={kind} state={state} shown={shown} />
+          <ListFailure error={loaded.error.value} fields={shown?.page.filterableFields ?? []} />
+          {/* Rows of an earlier filter would pass for those of this one. */}
+          <div class={data === null && loaded.error.value !== null ? 'outdated' : ''}>
+            <Rows key={kind.path} kind={kind} state={state} shown={shown} />
+          </div>
         </>
       )}
     </>
+  )
+}
+
+function ListFailure({
+  error,
+  fields,
+}: {
+  readonly error: unknown
+  readonly fields: readonly string[]
+}) {
+  const { list } = texts
+  const isOfFilter =
+    error instanceof ApiProblem &&
+    ['INVALID_FILTER', 'INVALID_SORT_IDENTIFIER'].includes(error.code)
+  if (!isOfFilter) return <FailureNotice error={error} />
+  return (
+    <Notice tone="bad">
+      {failureText(error)}. {list.filterFields(fields)}
+    </Notice>
   )
 }
 
@@ -121,7 +146,9 @@ function FilterBar(props: {
         />
       </div>
       <span class="faint small" role="status">
-        {total === null ? '' : list.total(total, state.typed !== '')}
+        {total === null || (total === 0 && state.typed === '')
+          ? ''
+          : list.total(total, state.typed !== '')}
       </span>
     </div>
   )

@@ -6,7 +6,9 @@ import { Failure } from '../../app/failure.tsx'
 import { useLoaded } from '../../app/loaded.ts'
 import { goTo, pathTo } from '../../app/navigation.ts'
 import { PageHead } from '../../app/page-head.tsx'
+import { useRecordTitle } from '../../app/page-title.ts'
 import { isReadOnly } from '../../app/services.ts'
+import { visibleText } from '../../app/visible-text.ts'
 import { Button } from '../../controls/button.tsx'
 import { Skeleton } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
@@ -60,11 +62,16 @@ export function RecordPage({ kind, id }: { readonly kind: Kind; readonly id: str
   const loaded = useLoaded(`${kind.path}/${id ?? ''}`, (signal) => load(kind, id, signal))
   const isDeleting = useSignal(false)
   const { value: shown } = loaded.data
+  useRecordTitle(shown === null ? '' : titleOf(kind, shown.record, id))
   if (shown === null && loaded.error.value !== null) {
     return (
       <>
-        <PageHead title={kind.one} />
-        <Failure error={loaded.error.value} retry={loaded.reload} />
+        <PageHead title={texts.form.title(kind.one)} />
+        <Failure
+          error={loaded.error.value}
+          retry={loaded.reload}
+          back={{ href: pathTo(kind.path), text: texts.failure.toList(kind.many) }}
+        />
       </>
     )
   }
@@ -187,5 +194,7 @@ function refusalOf(mayDoIt: boolean): string | null {
 function titleOf(kind: Kind, record: RecordRow | null, id: string | null): string {
   if (id === null) return texts.record.create(kind.one)
   const name = record?.['name']
-  return typeof name === 'string' && name !== '' ? name : (record?.id ?? kind.one)
+  return typeof name === 'string' && name !== ''
+    ? visibleText(name)
+    : (record?.id ?? texts.form.title(kind.one))
 }

@@ -3,6 +3,7 @@ import { useEffect, useRef } from 'preact/hooks'
 
 import { goTo, pathTo } from '../../app/navigation.ts'
 import { registerKey } from '../../app/shortcuts.ts'
+import { visibleText } from '../../app/visible-text.ts'
 import { Button } from '../../controls/button.tsx'
 import { Icon } from '../../controls/icon.tsx'
 import { Empty, Skeleton } from '../../controls/status.tsx'
@@ -190,7 +191,7 @@ function Row(props: {
 }) {
   const { kind, row, shown, place, isAt } = props
   const { name } = row as { readonly name?: unknown }
-  const title = typeof name === 'string' && name !== '' ? name : row.id
+  const title = typeof name === 'string' && name !== '' ? visibleText(name) : row.id
   return (
     <tr class={isAt ? 'at' : ''} aria-rowindex={place + 2}>
       <th scope="row">
