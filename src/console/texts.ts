@@ -368,18 +368,47 @@ export const texts = {
     pick: 'Identity and service',
     identity: 'Identity',
     service: 'Service',
+    identities: 'Identities',
+    services: 'Services',
     none: 'Choose an identity, a service, or both',
     noneWhat:
       'One of them lists what it reaches, or who reaches it. Both show each policy and router in between, and the piece that is missing.',
     nothing: 'There is nothing on the other side yet',
-    dial: 'Dial',
-    bind: 'Host',
+    noneGranted: 'No policy grants anything here',
+    noneGrantedWhat: 'Look at all of them to see what each one lacks.',
+    noMatch: 'Nothing matches the filter',
+    show: 'Which to list',
+    shows: { granted: 'Granted', all: 'All' },
+    reached: (amount: number, isGranted: boolean) =>
+      `${count(amount, 'service', 'services')}${isGranted ? ' granted' : ''}`,
+    reaching: (amount: number, isGranted: boolean) =>
+      `${count(amount, 'identity', 'identities')}${isGranted ? ' with a grant' : ''}`,
+    export: 'Export CSV',
+    exporting: (rows: number, all: number) => `Exporting ${rows} of ${all}`,
+    exportColumns: [
+      'Identity',
+      'Identity ID',
+      'Service',
+      'Service ID',
+      'Use the service (Dial)',
+      'Host the service (Bind)',
+      'Missing first',
+    ],
+    nearest: 'Nearest policy:',
+    lacks: (name: string, attributes: readonly string[]) =>
+      `${name} lacks ${list.format(attributes.map((one) => `#${one}`))}`,
+    fix: (name: string, attributes: readonly string[]) =>
+      `Add ${list.format(attributes.map((one) => `#${one}`))} to ${name}`,
+    fixTitle: (name: string) => `Change the role attributes of ${name}?`,
+    fixVerb: 'Add',
+    dial: 'Use (Dial)',
+    bind: 'Host (Bind)',
     why: 'What is missing first',
     reachable: 'Reachable',
     broken: 'Granted, not reachable',
     notGranted: 'Not granted',
     direction: 'Direction',
-    sides: { dial: 'Dial: use the service', bind: 'Bind: host the service' },
+    sides: { dial: 'Use the service (Dial)', bind: 'Host the service (Bind)' },
     yes: {
       dial: (identity: string, service: string) => `${identity} can reach ${service}`,
       bind: (identity: string, service: string) => `${identity} can host ${service}`,
@@ -391,7 +420,7 @@ export const texts = {
     nothingMissing: 'Nothing is missing now.',
     first: 'First:',
     chain: 'Policies',
-    policies: { dial: 'Dial policies', bind: 'Bind policies' },
+    policies: { dial: 'Policies that let it use (Dial)', bind: 'Policies that let it host (Bind)' },
     policiesOf: (amount: number) =>
       amount === 0 ? 'No policy grants it' : count(amount, 'policy grants it', 'policies grant it'),
     by: 'by',
@@ -420,23 +449,23 @@ export const texts = {
   preview: {
     title: 'Effect on access',
     loading: 'Computing who gains and loses access …',
-    failed: 'The effect could not be computed.',
+    failed: (reason: string) => `The effect could not be computed. ${reason}`,
     none: 'Nobody gains or loses access.',
     names: {
-      dial: 'Dial',
-      bind: 'Bind',
+      dial: 'Use (Dial)',
+      bind: 'Host (Bind)',
       router: 'Identity on router',
       serviceRouter: 'Service on router',
     },
     rights: {
       given: {
-        dial: 'may dial',
+        dial: 'may use',
         bind: 'may host',
         router: 'may use the router',
         serviceRouter: 'is reached through the router',
       },
       taken: {
-        dial: 'may no longer dial',
+        dial: 'may no longer use',
         bind: 'may no longer host',
         router: 'may no longer use the router',
         serviceRouter: 'is no longer reached through the router',
@@ -448,6 +477,13 @@ export const texts = {
     more: (amount: number) => `and ${amount.toLocaleString('en')} more`,
     posture: (amount: number) =>
       count(amount, 'policy changes its posture checks', 'policies change their posture checks'),
+  },
+
+  bulk: {
+    done: (amount: number) => count(amount, 'record changed', 'records changed'),
+    progress: (made: number, all: number) => `${made} of ${all}`,
+    refused: (amount: number, all: number) =>
+      `${count(amount, 'change was', 'changes were')} refused, of ${all}:`,
   },
 
   live: {

@@ -68,7 +68,7 @@ export function DeleteDialog(props: {
         isFocused
         onInput={(value) => (typed.value = value)}
       />
-      <AccessPreview change={{ action: 'delete', collection: kind.path, id, data: null }} />
+      <AccessPreview changes={[{ action: 'delete', collection: kind.path, id, data: null }]} />
       <CallPanel call={call} />
     </Dialog>
   )

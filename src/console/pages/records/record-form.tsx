@@ -254,7 +254,7 @@ function ReviewDialog(props: {
           </div>
         ))}
       </dl>
-      <AccessPreview change={previewed} />
+      <AccessPreview changes={[previewed]} />
       <CallPanel call={call} />
     </Dialog>
   )
