@@ -218,7 +218,9 @@ function PairBar({ query, page, onQuery }: PairTableProps) {
   const label = texts.list.filter(isOfIdentity ? access.services : access.identities)
   return (
     <div class="panel-head list-bar">
-      <h2 role="status">{counted(page.totalCount, query.isGranted)}</h2>
+      <h2>
+        <span role="status">{counted(page.totalCount, query.isGranted)}</span>
+      </h2>
       <div class="filter-input">
         <Icon name="search" />
         <input
