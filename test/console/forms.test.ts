@@ -208,6 +208,9 @@ test('typed text becomes a filter that a quote cannot escape', () => {
   )
   expect(buildFilter('= isAdmin = true', ['name'])).toBe('isAdmin = true')
   expect(buildFilter('  ', ['name'])).toBe('')
+  expect(buildFilter('#staff #a"b', ['name'])).toBe(
+    'anyOf(roleAttributes) = "staff" and anyOf(roleAttributes) = "a\\"b"',
+  )
 })
 
 test('a chart line is interrupted where there is no measurement', () => {
@@ -217,7 +220,13 @@ test('a chart line is interrupted where there is no measurement', () => {
 })
 
 test('the address contains the state of a list', () => {
-  const state = { typed: 'a&b', sort: 'name', isDescending: true, offset: 60 }
+  const state = {
+    typed: 'a&b',
+    sort: 'name',
+    isDescending: true,
+    offset: 60,
+    facets: { type: 'user' },
+  }
   expect(parseListState(new URLSearchParams(formatListState(state)))).toEqual(state)
   expect(formatListState(parseListState(new URLSearchParams()))).toBe('')
 })

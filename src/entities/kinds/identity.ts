@@ -81,6 +81,9 @@ export const identity = defineEntity({
     'authPolicyId',
     'isAdmin',
     'isDefaultAdmin',
+    { name: 'disabled', live: 'isDisabled', type: 'boolean' },
+    { name: 'hasApiSession', live: 'hasApiSession', type: 'boolean' },
+    { name: 'hasEdgeRouterConnection', live: 'isConnected', type: 'boolean' },
   ],
   links: [
     'edge-router-policies',

@@ -10,6 +10,26 @@ export interface FieldHint {
   readonly initial?: unknown
 }
 
+/** A choice that narrows a list. */
+export interface Facet {
+  readonly name: string
+  readonly label: string
+  readonly options: readonly {
+    readonly value: string
+    readonly text: string
+    /** A filter of the API. */
+    readonly filter: string
+  }[]
+}
+
+function facet(
+  name: string,
+  label: string,
+  ...options: readonly (readonly [value: string, text: string, filter: string])[]
+): Facet {
+  return { name, label, options: options.map(([value, text, filter]) => ({ value, text, filter })) }
+}
+
 /** Words and order for a kind of records; all else follows from the served schemas. */
 export interface Kind {
   /** Its collection on the management API, and its name in addresses of the console. */
@@ -19,6 +39,7 @@ export interface Kind {
   readonly icon: IconName
   /** Columns beside the name, in their order. */
   readonly columns: readonly string[]
+  readonly facets: readonly Facet[]
   /** Form fields in their order. */
   readonly fields: Readonly<Record<string, FieldHint>>
   /** Not in the form. */
@@ -45,11 +66,11 @@ function kind(
   words: readonly [string, string, string],
   icon: IconName,
   permission: string,
-  rest: Partial<Pick<Kind, 'columns' | 'fields' | 'hidden' | 'wizard'>> = {},
+  rest: Partial<Pick<Kind, 'columns' | 'facets' | 'fields' | 'hidden' | 'wizard'>> = {},
 ): Kind {
   const [one, many, what] = words
-  const { columns = [], fields = {}, hidden = [], wizard = null } = rest
-  return { path, one, many, icon, permission, columns, fields, hidden, what, wizard }
+  const { columns = [], facets = [], fields = {}, hidden = [], wizard = null } = rest
+  return { path, one, many, icon, permission, columns, facets, fields, hidden, what, wizard }
 }
 
 export const kinds: readonly Kind[] = [
@@ -60,7 +81,26 @@ export const kinds: readonly Kind[] = [
     'identity',
     {
       wizard: 'identity',
-      columns: ['typeId', 'roleAttributes', 'hasApiSession', 'disabled', 'isAdmin'],
+      columns: ['hasEdgeRouterConnection', 'typeId', 'roleAttributes', 'sdkInfo', 'isAdmin'],
+      facets: [
+        facet(
+          'type',
+          'Type',
+          ['device', 'Devices', 'type = "Device"'],
+          ['user', 'Users', 'type = "User"'],
+          ['service', 'Services', 'type = "Service"'],
+          ['router', 'Routers', 'type = "Router"'],
+        ),
+        facet(
+          'state',
+          'State',
+          ['online', 'Online', 'hasEdgeRouterConnection = true'],
+          ['offline', 'Not online', 'hasEdgeRouterConnection = false'],
+          ['logged-in', 'Logged in', 'hasApiSession = true'],
+          ['disabled', 'Disabled', 'disabled = true'],
+        ),
+        facet('admin', 'Rights', ['yes', 'Administrators', 'isAdmin = true']),
+      ],
       fields: {
         name: {},
         type: { help: 'Device, User and Service differ in name alone.' },
@@ -101,7 +141,24 @@ export const kinds: readonly Kind[] = [
     'router',
     'router',
     {
-      columns: ['isOnline', 'isVerified', 'roleAttributes', 'hostname', 'cost', 'disabled'],
+      columns: [
+        'isOnline',
+        'roleAttributes',
+        'versionInfo',
+        'supportedProtocols',
+        'hostname',
+        'cost',
+      ],
+      facets: [
+        facet(
+          'state',
+          'State',
+          ['online', 'Online', 'online = true'],
+          ['offline', 'Offline', 'online = false'],
+          ['unverified', 'Not enrolled', 'isVerified = false'],
+          ['disabled', 'Disabled', 'disabled = true'],
+        ),
+      ],
       fields: {
         name: {},
         roleAttributes: attributes('edge-routers'),
@@ -133,14 +190,22 @@ export const kinds: readonly Kind[] = [
   ),
   kind(
     'service-policies',
-    ['service policy', 'Service policies', 'Which identities may dial or host which services.'],
+    ['service policy', 'Service policies', 'Which identities may use or host which services.'],
     'policy',
     'service-policy',
     {
       columns: ['type', 'semantic', 'serviceRoles', 'identityRoles', 'postureCheckRoles'],
+      facets: [
+        facet(
+          'type',
+          'Right',
+          ['dial', 'Use the service (Dial)', 'type = "Dial"'],
+          ['bind', 'Host the service (Bind)', 'type = "Bind"'],
+        ),
+      ],
       fields: {
         name: {},
-        type: { help: 'Dial: use the services. Bind: host them.' },
+        type: { label: 'Right', help: 'Dial: use the services. Bind: host them.' },
         semantic: { help: 'AllOf: records with all of the attributes. AnyOf: with one of them.' },
         identityRoles: roles('identities'),
         serviceRoles: roles('services'),

@@ -15,7 +15,8 @@ import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { firstRowToLoad, type ListState, parseListState, formatListState } from './filters.ts'
 import type { Kind } from './kinds.ts'
-import { readPage } from './record-data.ts'
+import { BulkBar, Exports, Facets, type Selection } from './list-tools.tsx'
+import { readNames, readPage, type RecordRow, type RowPage } from './record-data.ts'
 import { type ListPageData, Rows } from './record-rows.tsx'
 
 const REFRESH_MS = 10_000
@@ -28,12 +29,38 @@ async function load(kind: Kind, state: ListState, signal: AbortSignal): Promise<
   const creation = served.operation('post', `/${kind.path}`)
   return {
     firstRow: firstRowToLoad(state),
-    page: await readPage(kind.path, state, hasNames ? ['name'] : shown, signal),
+    page: await named(
+      await readPage(kind.path, state, hasNames ? ['name'] : shown, signal, kind.facets),
+      signal,
+    ),
+    fields: hasNames ? ['name'] : shown,
+    hasAttributes:
+      served.operation('patch', `/${kind.path}/{id}`)?.body?.properties?.['roleAttributes'] !==
+        undefined && hasPermission(`${kind.permission}.update`),
+    canDelete:
+      served.operation('delete', `/${kind.path}/{id}`) !== null &&
+      hasPermission(`${kind.permission}.delete`),
     columns: kind.columns.filter((name) => shown.includes(name)),
     hasNames,
     canCreate: creation !== null,
     mayCreate: creation !== null && hasPermission(creation.permission),
   }
+}
+
+/** Rows with the names of the configs that they use in place of IDs. */
+async function named(page: RowPage, signal: AbortSignal): Promise<RowPage> {
+  const ids = page.rows.flatMap(({ configs }) => (Array.isArray(configs) ? configs : []))
+  if (ids.length === 0) return page
+  // A reader of services need not be one of configs.
+  const names = await readNames('configs', [...new Set(ids.map(String))], signal).catch(
+    () => new Map<string, string>(),
+  )
+  const rows = page.rows.map((row) => {
+    const { configs } = row
+    if (!Array.isArray(configs)) return row
+    return { ...row, configsDisplay: configs.map((id) => ({ id, name: names.get(String(id)) })) }
+  })
+  return { ...page, rows }
 }
 
 /** All records of a kind: filtered and sorted by the server, and read where they are in sight. */
@@ -50,6 +77,7 @@ export function ListPage({ kind }: { readonly kind: Kind }) {
   const last = useRef<ListPageData | null>(null)
   if (data !== null) last.current = data
   const shown = data ?? last.current
+  const selection = useSelection(kind)
   const create = (): void =>
     goTo(kind.wizard === null ? pathTo(kind.path, 'new') : pathTo('wizards', kind.wizard))
   useEffect(() => registerKey('n', create), [kind])
@@ -67,7 +95,22 @@ export function ListPage({ kind }: { readonly kind: Kind }) {
           </Button>
         ) : null}
       </PageHead>
-      <FilterBar key={kind.path} kind={kind} state={state} total={data?.page.totalCount ?? null} />
+      <FilterBar
+        key={`${kind.path} ${state.typed.startsWith('#') ? state.typed : ''}`}
+        kind={kind}
+        state={state}
+        shown={shown}
+        total={data?.page.totalCount ?? null}
+      />
+      {shown === null ? null : (
+        <BulkBar
+          kind={kind}
+          selection={selection}
+          hasAttributes={shown.hasAttributes}
+          canDelete={shown.canDelete}
+          onDone={loaded.reload}
+        />
+      )}
       {shown === null && loaded.error.value !== null ? (
         <Failure error={loaded.error.value} retry={loaded.reload} />
       ) : (
@@ -75,12 +118,21 @@ export function ListPage({ kind }: { readonly kind: Kind }) {
           <ListFailure error={loaded.error.value} fields={shown?.page.filterableFields ?? []} />
           {/* Rows of an earlier filter would pass for those of this one. */}
           <div class={data === null && loaded.error.value !== null ? 'outdated' : ''}>
-            <Rows key={kind.path} kind={kind} state={state} shown={shown} />
+            <Rows key={kind.path} kind={kind} state={state} shown={shown} selection={selection} />
           </div>
         </>
       )}
     </>
   )
+}
+
+/** Records of one kind that were selected; a row that is read again replaces the older one. */
+function useSelection(kind: Kind): Selection {
+  const selection = useSignal<ReadonlyMap<string, RecordRow>>(new Map())
+  useEffect(() => {
+    selection.value = new Map()
+  }, [kind])
+  return selection
 }
 
 function ListFailure({
@@ -105,9 +157,10 @@ function ListFailure({
 function FilterBar(props: {
   readonly kind: Kind
   readonly state: ListState
+  readonly shown: ListPageData | null
   readonly total: number | null
 }) {
-  const { kind, state, total } = props
+  const { kind, state, shown, total } = props
   const { list } = texts
   const input = useRef<HTMLInputElement>(null)
   const typed = useSignal(state.typed)
@@ -145,11 +198,17 @@ function FilterBar(props: {
           }}
         />
       </div>
+      <Facets kind={kind} state={state} />
       <span class="faint small" role="status">
         {total === null || (total === 0 && state.typed === '')
           ? ''
           : list.total(total, state.typed !== '')}
       </span>
+      {shown === null || shown.page.totalCount === 0 ? null : (
+        <span class="exports">
+          <Exports kind={kind} state={state} fields={shown.fields} columns={shown.columns} />
+        </span>
+      )}
     </div>
   )
 }

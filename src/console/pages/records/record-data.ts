@@ -5,7 +5,7 @@ import type { Meta } from '../../client/served-types.ts'
 import { texts } from '../../texts.ts'
 import { buildFilter, type ListState, listRequestQuery } from './filters.ts'
 import type { Draft } from './form-model.ts'
-import { kindAt } from './kinds.ts'
+import { type Facet, kindAt } from './kinds.ts'
 
 export interface RecordRow extends Draft {
   readonly id: string
@@ -40,9 +40,11 @@ export async function readPage(
   state: ListState,
   fields: readonly string[],
   signal?: AbortSignal,
+  facets: readonly Facet[] = [],
+  page?: { readonly limit: number; readonly offset: number },
 ): Promise<RowPage> {
   const { body } = await client.ask({
-    path: `${MANAGEMENT}/${path}?${listRequestQuery(state, fields)}`,
+    path: `${MANAGEMENT}/${path}?${listRequestQuery(state, fields, facets, page)}`,
     ...(signal === undefined ? {} : { signal }),
   })
   return pageOf(body)

@@ -71,6 +71,8 @@ export function ReferenceInput(props: {
 /** Role attributes of a record itself, or the roles by which a policy chooses records. */
 export function RolesInput(props: {
   readonly ids: InputIds
+  /** Where no label element names the input. */
+  readonly label?: string
   readonly kind: string
   /** The attributes of the record itself: without `#`, and none of them has to be known yet. */
   readonly isOwn: boolean
@@ -95,6 +97,7 @@ export function RolesInput(props: {
       />
       <Picker
         {...ids}
+        {...(props.label === undefined ? {} : { label: props.label })}
         placeholder={isOwn ? texts.roles.own : texts.roles.search(manyOf(kind))}
         load={(typed, signal) => loadRoles(kind, isOwn, typed, signal)}
         onPick={({ value }) => {

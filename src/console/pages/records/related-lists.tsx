@@ -41,7 +41,7 @@ function Related({ name, path }: { readonly name: string; readonly path: string 
   )
 }
 
-const NO_FILTER = { typed: '', sort: '', isDescending: false, offset: 0 } as const
+const NO_FILTER = { typed: '', sort: '', isDescending: false, offset: 0, facets: {} } as const
 
 function RelatedRows({ name, path }: { readonly name: string; readonly path: string }) {
   const loaded = useLoaded<RowPage>(path, (signal) => readPage(path, NO_FILTER, [], signal))
