@@ -35,6 +35,7 @@ export const texts = {
   cancel: 'Cancel',
   copy: 'Copy',
   copied: 'Copied',
+  copyId: (id: string) => `Copy the ID ${id}`,
   table: 'Table',
 
   /** `2 services`; `JWT signers` stays as it is. */
@@ -352,6 +353,19 @@ export const texts = {
     related: 'Related',
     noRelated: 'None.',
     everything: 'All fields, as JSON',
+    facts: 'Overview',
+    data: 'Data',
+    noClients: 'It takes no clients',
+    tag: (name: string) => `Tag ${name}`,
+    createdAt: 'Created',
+    updatedAt: 'Changed',
+    tabs: 'Parts of the page',
+    tabNames: {
+      overview: 'Overview',
+      access: 'Access',
+      sessions: 'Sessions and circuits',
+      edit: 'Edit',
+    },
   },
 
   form: {
@@ -708,6 +722,20 @@ export const texts = {
     disable: 'Disable',
     enabled: 'Enabled',
     disabled: 'Disabled. Its sessions are ended.',
+    reEnroll: 'Re-enroll',
+    reEnrollWhat:
+      'It keeps its ID and all that policies give it. Its present certificate is refused, and a new token lets it enroll again.',
+    invite: 'New enrollment token',
+    inviteWhat: 'Creates a token by which a device can enroll as this identity.',
+    refresh: 'Extend its token',
+    refreshWhat: 'Issues the outstanding token again, valid for one more day.',
+    resetFactor: 'Reset the second factor',
+    resetFactorWhat: 'Removes its authenticator app. At the next log-in a new one can be set up.',
+    logOutAll: 'Log out everywhere',
+    logOutAllWhat: 'Ends all of its API sessions, and all that they have open.',
+    setPassword: 'Set a password',
+    setPasswordWhat: 'It can log in by this user name and password.',
+    done: (label: string) => `Done: ${label}`,
     waits: 'It has not enrolled yet.',
     showToken: 'Show its token',
     hideToken: 'Hide the token',

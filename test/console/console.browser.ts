@@ -87,6 +87,11 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     const others = [
       `/console/access?identity=${String(laptop?.['id'])}&service=${String(wiki?.['id'])}`,
       `/console/services/${String(wiki?.['id'])}`,
+      `/console/services/${String(wiki?.['id'])}?tab=edit`,
+      `/console/services/${String(wiki?.['id'])}?tab=access`,
+      `/console/identities/${String(laptop?.['id'])}`,
+      `/console/identities/${String(laptop?.['id'])}?tab=sessions`,
+      '/console/identities?is-state=offline&q=%23staff',
       '/console/identities/new',
       '/console/wizards/service',
       '/console/wizards/identity',
@@ -139,6 +144,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     const [made] = await rowsOf('services', 'name = "printer"')
     expect(made?.['roleAttributes']).toEqual(['floor-3'])
 
+    await page.getByRole('link', { name: texts.record.tabNames.edit, exact: true }).click()
     await page.getByLabel('Name').fill('plotter')
     await page.getByRole('button', { name: 'Save' }).click()
     await page.getByRole('dialog').getByText('plotter').first().waitFor()
@@ -527,7 +533,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     const [first = 2] = await network.cluster.followers()
     const name = `saved while ${what}`
     const id = await create('services', { name, encryptionRequired: true })
-    const page = await open(first, `services/${id}`)
+    const page = await open(first, `services/${id}?tab=edit`)
     await page.getByLabel('Role attributes').fill('web')
     await page.getByRole('option', { name: '#web' }).first().click()
     await page.getByRole('button', { name: 'Save' }).click()
@@ -619,6 +625,8 @@ describe.skipIf(browserMissing !== null)('The console', () => {
 function nameOfShot(path: string): string {
   const [first = '', second = ''] = path.replace('/console/', '').split(/[/?]/)
   if (second === '') return first
+  const tab = /tab=(\w+)/.exec(path)?.[1] ?? ''
+  if (tab !== '') return `${first}-one-${tab}`
   return /^[a-z]{3,9}$/.test(second) ? `${first}-${second}` : `${first}-one`
 }
 

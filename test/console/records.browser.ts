@@ -10,13 +10,10 @@ import { consoleNetwork } from './support/console-network.ts'
 // change or delete something without its consequences.
 
 const network = consoleNetwork(async (made) => {
-  const { create } = bound(made)
-  await create('services', { name: 'wiki', encryptionRequired: true, roleAttributes: ['web'] })
+  await made.create('services', { name: 'wiki', encryptionRequired: true, roleAttributes: ['web'] })
 })
-function bound(made: typeof network) {
-  return { create: made.create.bind(made), recordOf: made.recordOf.bind(made) }
-}
-const { create, recordOf } = bound(network)
+const create = network.create.bind(network)
+const recordOf = network.recordOf.bind(network)
 
 async function configTypeOf(name: string): Promise<string> {
   return (await recordOf('config-types', name)).id

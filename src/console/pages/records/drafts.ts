@@ -27,6 +27,11 @@ export function storedDraft(key: string): Draft | null {
   }
 }
 
+/** Whether the form of a record has input that was not saved. */
+export function hasDraft({ path }: { readonly path: string }, id: string): boolean {
+  return sessionStorage.getItem(`${PREFIX}${path}/${id}`) !== null
+}
+
 export function dropDraft(key: string): void {
   sessionStorage.removeItem(PREFIX + key)
 }

@@ -55,6 +55,12 @@ export function Rows(props: {
   const order = `${state.typed} ${state.sort} ${state.isDescending} ${JSON.stringify(state.facets)}`
   const isSelectable = shown !== null && (shown.hasAttributes || shown.canDelete)
   const isFiltered = state.typed !== '' || Object.values(state.facets).some((one) => one !== '')
+  const orderBefore = useRef(order)
+  useEffect(() => {
+    if (orderBefore.current !== order) scrollTo(0, 0)
+    orderBefore.current = order
+    at.value = -1
+  }, [order])
   const select = useSelect(selection, rows)
   useRowKeys({ kind, rows, firstRow, totalRows, at, onShow: part.show })
   if (shown !== null && totalRows === 0) {
@@ -152,15 +158,15 @@ function useRowKeys(props: {
       at.value = Math.min(totalRows - 1, Math.max(0, at.value + by))
       onShow(at.value)
     }
-    const open = (): void => {
+    const open = (query = ''): void => {
       const row = rows[at.value - firstRow]
-      if (row !== undefined) goTo(pathTo(kind.path, row.id))
+      if (row !== undefined) goTo(pathTo(kind.path, row.id) + query)
     }
     const undo = [
       registerKey('j', step(1)),
       registerKey('k', step(-1)),
-      registerKey('Enter', open),
-      registerKey('e', open),
+      registerKey('Enter', () => open()),
+      registerKey('e', () => open('?tab=edit')),
     ]
     return () => undo.forEach((one) => one())
   }, [rows, firstRow, totalRows, kind])
@@ -185,12 +191,6 @@ function useSelect(
     }
     selection.value = next
   }
-  const orderBefore = useRef(order)
-  useEffect(() => {
-    if (orderBefore.current !== order) scrollTo(0, 0)
-    orderBefore.current = order
-    at.value = -1
-  }, [order])
 }
 
 /** Room for rows that are not read. */
