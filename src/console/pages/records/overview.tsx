@@ -76,8 +76,9 @@ export function Overview({ kind, record }: { readonly kind: Kind; readonly recor
 }
 
 function labelOf(kind: Kind, name: string): string {
-  const { columns } = texts.list
-  return columns[name] ?? kind.fields[name]?.label ?? fieldLabel(name.replace(/Id$/, ''))
+  const { factNames } = texts.record
+  const known = factNames[name] ?? texts.list.columns[name]
+  return known ?? kind.fields[name]?.label ?? fieldLabel(name.replace(/Id$/, ''))
 }
 
 function Fact(props: { readonly label: string; readonly children: ComponentChildren }) {
